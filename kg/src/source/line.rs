@@ -1,0 +1,189 @@
+//! Lines of a text file, with their numbers. Knows no columns.
+
+use std::fmt;
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
+
+/// Where something stands, for messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as the caller named it.
+    pub file: PathBuf,
+    /// Line, from 1.
+    pub line: u64,
+    /// Column from 1 and its name in the publisher's documentation, if one is meant.
+    pub column: Option<(usize, &'static str)>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: line {}", self.file.display(), self.line)?;
+        match self.column {
+            Some((number, name)) => write!(f, ", column {number} ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why there is no next line.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes cannot be had.
+    #[error("{place}: cannot read on: {source}")]
+    Read {
+        /// The line at which reading stopped.
+        place: Place,
+        /// The reader's word.
+        source: io::Error,
+    },
+    /// The bytes are no text.
+    #[error(
+        "{place}: byte {byte} of the line is not valid UTF-8; expected UTF-8 as published: fetch the file again, or convert it (iconv -t UTF-8)"
+    )]
+    Utf8 {
+        /// The line.
+        place: Place,
+        /// The first bad byte, from 1.
+        byte: usize,
+    },
+    /// The last line has no end.
+    #[error(
+        "{place}: the file ends in the middle of this line; expected a line end: fetch the file again (if it is whole, append a line feed)"
+    )]
+    Cut {
+        /// The last line.
+        place: Place,
+    },
+}
+
+/// Reads line after line into one buffer. Lines end with LF or CRLF; the last one too, or the file counts as cut.
+#[derive(Debug)]
+pub struct Lines<'f, R> {
+    reader: R,
+    file: &'f Path,
+    buffer: Vec<u8>,
+    number: u64,
+    bytes: u64,
+}
+
+/// One line without its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// The line's text.
+    pub text: &'a str,
+    number: u64,
+    file: &'a Path,
+}
+
+impl Line<'_> {
+    /// This line, or a column of it (from 1).
+    #[must_use]
+    pub fn place(&self, column: Option<(usize, &'static str)>) -> Place {
+        Place { file: self.file.to_owned(), line: self.number, column }
+    }
+}
+
+impl<'f, R: BufRead> Lines<'f, R> {
+    /// Lines of `reader`; `file` names it in messages.
+    pub fn new(reader: R, file: &'f Path) -> Self {
+        Self { reader, file, buffer: Vec::new(), number: 0, bytes: 0 }
+    }
+
+    /// The next line, or none at the end of the file.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn next_line(&mut self) -> Result<Option<Line<'_>>, Error> {
+        self.buffer.clear();
+        let place = |line| Place { file: self.file.to_owned(), line, column: None };
+        let length = fill(&mut self.reader, &mut self.buffer)
+            .map_err(|source| Error::Read { place: place(self.number + 1), source })?;
+        if length == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        self.bytes += length as u64;
+        let Some(line) = self.buffer.strip_suffix(b"\n") else {
+            return Err(Error::Cut { place: place(self.number) });
+        };
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match std::str::from_utf8(line) {
+            Ok(text) => Ok(Some(Line { text, number: self.number, file: self.file })),
+            Err(e) => Err(Error::Utf8 { place: place(self.number), byte: e.valid_up_to() + 1 }),
+        }
+    }
+
+    /// Lines read so far.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes read so far, line ends included.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Appends the bytes up to and with the next line feed, as `read_until` does, but with the faster search of `memchr`.
+fn fill<R: BufRead>(reader: &mut R, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    loop {
+        let bytes = match reader.fill_buf() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            bytes => bytes?,
+        };
+        let end = memchr::memchr(b'\n', bytes).map(|end| end + 1);
+        let taken = end.unwrap_or(bytes.len());
+        buffer.extend_from_slice(&bytes[..taken]);
+        reader.consume(taken);
+        if end.is_some() || taken == 0 {
+            return Ok(buffer.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(bytes: &[u8]) -> Result<Vec<String>, String> {
+        let mut lines = Lines::new(bytes, Path::new("some.file"));
+        let mut texts = Vec::new();
+        while let Some(line) = lines.next_line().map_err(|e| e.to_string())? {
+            texts.push(line.text.to_owned());
+        }
+        assert_eq!((lines.lines(), lines.bytes()), (texts.len() as u64, bytes.len() as u64));
+        Ok(texts)
+    }
+
+    #[test]
+    fn both_line_ends_are_read() {
+        assert_eq!(texts(b"one\r\n\ntwo \n").unwrap(), ["one", "", "two "]);
+        assert!(texts(b"").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_line_may_be_longer_than_the_readers_buffer() {
+        for size in 1..9 {
+            let reader = io::BufReader::with_capacity(size, &b"four words in all\n\nend\n"[..]);
+            let mut lines = Lines::new(reader, Path::new("some.file"));
+            for expected in ["four words in all", "", "end"] {
+                assert_eq!(lines.next_line().unwrap().unwrap().text, expected);
+            }
+            assert!(lines.next_line().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn a_last_line_without_end_is_a_cut_file() {
+        let message = texts(b"one\ntw").unwrap_err();
+        assert!(message.starts_with("some.file: line 2: the file ends in the middle"), "{message}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_located() {
+        let message = texts(b"one\nab\xe9c\n").unwrap_err();
+        assert!(message.starts_with("some.file: line 2: byte 3 of the line is not valid UTF-8"), "{message}");
+    }
+}

@@ -1,0 +1,84 @@
+//! A reader in which CR and CRLF read as LF, so that line numbers count in old Mac files too. Knows no columns.
+
+use std::io::{self, BufRead, Read};
+
+/// Turns every line end of `inner` into LF, and counts what a check for cut files needs.
+#[derive(Debug)]
+pub(super) struct Newlines<R> {
+    inner: R,
+    after_return: bool,
+    bytes: u64,
+    quotes: u64,
+    ends_in_line: bool,
+    lines: u64,
+    ended: bool,
+}
+
+impl<R> Newlines<R> {
+    pub(super) fn new(inner: R) -> Self {
+        Self { inner, after_return: false, bytes: 0, quotes: 0, ends_in_line: false, lines: 0, ended: false }
+    }
+
+    /// Bytes of `inner` read so far.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Lines begun so far.
+    pub(super) fn lines_read(&self) -> u64 {
+        self.lines + u64::from(self.ends_in_line)
+    }
+
+    /// Whether the end has come inside a quoted field: in CSV, quotes come in pairs.
+    pub(super) fn is_cut(&self) -> bool {
+        self.ended && self.quotes % 2 == 1
+    }
+}
+
+impl<R: BufRead> Read for Newlines<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written == 0 && !out.is_empty() {
+            let bytes = self.inner.fill_buf()?;
+            if bytes.is_empty() {
+                self.ended = true;
+                break;
+            }
+            let taken = bytes.len().min(out.len());
+            for &byte in &bytes[..taken] {
+                let rest_of_crlf = self.after_return && byte == b'\n';
+                self.after_return = byte == b'\r';
+                if rest_of_crlf {
+                    continue;
+                }
+                let byte = if byte == b'\r' { b'\n' } else { byte };
+                self.quotes += u64::from(byte == b'"');
+                self.lines += u64::from(byte == b'\n');
+                self.ends_in_line = byte != b'\n';
+                out[written] = byte;
+                written += 1;
+            }
+            self.inner.consume(taken);
+            self.bytes += taken as u64;
+        }
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_line_ends_become_line_feeds_whatever_the_buffer() {
+        for size in 1..9 {
+            let input = b"a\rb\r\nc\n\r\r\n\"d";
+            let mut newlines = Newlines::new(io::BufReader::with_capacity(size, &input[..]));
+            let mut text = String::new();
+            newlines.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "a\nb\nc\n\n\n\"d", "buffer of {size}");
+            assert_eq!((newlines.bytes_read(), newlines.lines_read()), (12, 6));
+            assert!(newlines.is_cut());
+        }
+    }
+}

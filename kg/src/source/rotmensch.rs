@@ -1,0 +1,327 @@
+//! The health knowledge graph learned from emergency records (Rotmensch et al., Sci. Rep. 7:5994, 2017). Knows no other source.
+//!
+//! CSV of two columns, `Diseases,Symptoms`, whose lines end with a bare CR as published (LF and CRLF are read as well). The second
+//! column lists all symptoms of the disease with their probability: `name (0.318), name (0.119)`. Names may hold commas and
+//! parentheses, so an entry ends where a parenthesised number is followed by a comma and a space or by the end.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::Path;
+
+use csv::ByteRecord;
+use serde::{Deserialize, Serialize};
+
+use super::funnel::{Ends, Funnel, Tally};
+use super::line::{self, Place};
+use super::newline::Newlines;
+use super::roster::{Roster, unused};
+use crate::table::{Builder, Origin};
+
+/// Name of the source in the table's origins.
+pub const SOURCE: &str = "rotmensch";
+
+/// Key of the one relation.
+pub const RELATION: &str = "has_symptom";
+
+const HEADER: [&str; 2] = ["Diseases", "Symptoms"];
+
+/// What to take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// Entries with a lower probability are dropped; none keeps all.
+    pub min_probability: Option<f64>,
+}
+
+/// Why the table cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes cannot be had, are no text, or stop too early.
+    #[error(transparent)]
+    Line(#[from] line::Error),
+    /// The file does not begin as published.
+    #[error(
+        "{place}: found {found:?}, expected the header \"Diseases,Symptoms\"; give the original table (DerivedKnowledgeGraph_final.csv)"
+    )]
+    Header {
+        /// The first line.
+        place: Place,
+        /// What stands there.
+        found: String,
+    },
+    /// A row has too few or too many columns.
+    #[error(
+        "{place}: {found} columns, expected 2 (the second in double quotes); the line is damaged, fetch the file again"
+    )]
+    Columns {
+        /// The row's first line.
+        place: Place,
+        /// Columns found.
+        found: usize,
+    },
+    /// A field is not what its column holds.
+    #[error("{place}: found {found:?}, expected {expected}; the line is damaged, fetch the file again")]
+    Field {
+        /// Line and column.
+        place: Place,
+        /// What stands there, its beginning at least.
+        found: String,
+        /// What should.
+        expected: &'static str,
+    },
+}
+
+/// Reads the table into `builder`. `label` names the file in messages. What the funnel counts as rows are (symptom, probability)
+/// entries.
+///
+/// # Errors
+/// When the file is damaged or of another kind; `builder` then holds a part of it.
+pub fn read<R: BufRead>(
+    reader: R,
+    label: &Path,
+    options: &Options,
+    builder: &mut Builder,
+) -> Result<Funnel, Error> {
+    let mut rows = Rows::new(reader, label)?;
+    let mut tally = Tally::new(label, &["below_min_probability"]);
+    let (mut diseases, mut symptoms) = (Roster::new(SOURCE, "disease"), Roster::new(SOURCE, "symptom"));
+    let mark = builder.mark();
+    while let Some(row) = rows.next_row()? {
+        let disease = diseases.place(row.disease);
+        for entry in entries(row.symptoms) {
+            let entry = entry.map_err(|(found, expected)| row.wrong(2, found, expected))?;
+            let symptom = symptoms.place(entry.name);
+            if options.min_probability.is_some_and(|least| entry.probability < least) {
+                tally.drop("below_min_probability");
+            } else {
+                tally.keep();
+                let subject = diseases.entity(disease, builder);
+                let relation = builder.relation(SOURCE, RELATION, "has symptom");
+                let object = symptoms.entity(symptom, builder);
+                let origin = builder.origin(entry.origin());
+                builder.triple(subject, relation, object, origin);
+            }
+        }
+    }
+    (tally.lines, tally.bytes) = (rows.csv.get_ref().lines_read(), rows.csv.get_ref().bytes_read());
+    let distinct = builder.settle(mark);
+    Ok(Funnel {
+        source: SOURCE,
+        merged: tally.kept - distinct.triples,
+        distinct: distinct.triples,
+        subjects: Ends { read: diseases.read(), kept: distinct.subjects },
+        objects: Ends { read: symptoms.read(), kept: distinct.objects },
+        unused_entities: unused(&diseases, &symptoms),
+        relations: BTreeMap::from([(RELATION.to_owned(), tally.kept)]),
+        triples: tally,
+        supporting: Vec::new(),
+    })
+}
+
+struct Rows<'f, R> {
+    csv: csv::Reader<Newlines<R>>,
+    file: &'f Path,
+    record: ByteRecord,
+}
+
+struct Row<'a> {
+    disease: &'a str,
+    symptoms: &'a str,
+    line: u64,
+    file: &'a Path,
+}
+
+impl Row<'_> {
+    fn wrong(&self, column: usize, found: &str, expected: &'static str) -> Error {
+        let column = Some((column, HEADER[column - 1]));
+        let place = Place { file: self.file.to_owned(), line: self.line, column };
+        Error::Field { place, found: found.chars().take(60).collect(), expected }
+    }
+}
+
+impl<'f, R: BufRead> Rows<'f, R> {
+    /// Starts after the header.
+    fn new(reader: R, file: &'f Path) -> Result<Self, Error> {
+        let csv =
+            csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(Newlines::new(reader));
+        let mut rows = Self { csv, file, record: ByteRecord::new() };
+        rows.advance()?;
+        if rows.record.iter().eq(HEADER.map(str::as_bytes)) {
+            return Ok(rows);
+        }
+        let found = String::from_utf8_lossy(rows.record.as_slice()).chars().take(60).collect();
+        Err(Error::Header { place: Place { file: file.to_owned(), line: 1, column: None }, found })
+    }
+
+    /// Reads the next record, if there is one, and returns its first line.
+    fn advance(&mut self) -> Result<Option<u64>, Error> {
+        let line = self.csv.position().line();
+        let place = |line| Place { file: self.file.to_owned(), line, column: None };
+        let more = self.csv.read_byte_record(&mut self.record).map_err(|e| {
+            let source = std::io::Error::other(e);
+            line::Error::Read { place: place(line), source }
+        })?;
+        let line = self.record.position().map_or(line, csv::Position::line);
+        if more && self.csv.get_ref().is_cut() {
+            return Err(line::Error::Cut { place: place(line) }.into());
+        }
+        Ok(more.then_some(line))
+    }
+
+    fn next_row(&mut self) -> Result<Option<Row<'_>>, Error> {
+        let Some(line) = self.advance()? else { return Ok(None) };
+        let place = |column| Place { file: self.file.to_owned(), line, column };
+        let text = |column: usize| {
+            std::str::from_utf8(&self.record[column]).map_err(|e| line::Error::Utf8 {
+                place: place(Some((column + 1, HEADER[column]))),
+                byte: e.valid_up_to() + 1,
+            })
+        };
+        if self.record.len() != HEADER.len() {
+            return Err(Error::Columns { place: place(None), found: self.record.len() });
+        }
+        let row = Row { disease: text(0)?, symptoms: text(1)?, line, file: self.file };
+        if row.disease.trim().is_empty() {
+            return Err(row.wrong(1, row.disease, "a name"));
+        }
+        Ok(Some(row))
+    }
+}
+
+struct Entry<'a> {
+    name: &'a str,
+    probability: f64,
+}
+
+impl Entry<'_> {
+    fn origin(&self) -> Origin {
+        Origin { source: SOURCE.to_owned(), vocabulary: None, weight: Some(self.probability), count: None }
+    }
+}
+
+/// What was found and what was expected instead.
+type Mismatch<'a> = (&'a str, &'static str);
+
+/// The entries of a `Symptoms` field: `name (number)` joined by `, `. Ends after the first mismatch.
+fn entries(field: &str) -> impl Iterator<Item = Result<Entry<'_>, Mismatch<'_>>> {
+    let mut rest = Some(field);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        Some(entry(text).map(|(entry, after)| {
+            rest = after;
+            entry
+        }))
+    })
+}
+
+/// The first entry of `text`, and what follows its comma if there is one.
+fn entry(text: &str) -> Result<(Entry<'_>, Option<&str>), Mismatch<'_>> {
+    let shape = (text, "`name (probability)`, joined by a comma and a space");
+    for (end, _) in text.match_indices(" (") {
+        let inner = &text[end + 2..];
+        let digits = inner.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(inner.len());
+        let (number, after) = inner.split_at(digits);
+        let rest = match after.strip_prefix(')') {
+            Some("") => None,
+            Some(after) if after.starts_with(", ") => Some(&after[2..]),
+            _ => continue,
+        };
+        let name = &text[..end];
+        if number.is_empty() || name.trim().is_empty() {
+            break;
+        }
+        let probability = number.parse().ok().filter(|p| (0.0..=1.0).contains(p));
+        let probability = probability.ok_or((number, "a probability between 0 and 1"))?;
+        return Ok((Entry { name, probability }, rest));
+    }
+    Err(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Graph;
+
+    const ALL: Options = Options { min_probability: None };
+    const TABLE: &str = "Diseases,Symptoms\rabscess,\"pain (0.318), fever (0.119)\"\r\
+        acid reflux,\"pain, burning (left) (0.225), nausea (1), fever (0.002)\"";
+
+    fn parse(text: impl AsRef<[u8]>, options: &Options) -> Result<(Funnel, Graph), String> {
+        let mut builder = Builder::new();
+        let funnel = read(text.as_ref(), Path::new("data/graph.csv"), options, &mut builder);
+        Ok((funnel.map_err(|e| e.to_string())?, builder.finish()))
+    }
+
+    fn triples(graph: &Graph) -> Vec<(&str, &str, f64)> {
+        let text = |id: crate::table::EntityId| graph.entities()[id.index()].text.as_str();
+        let weight = |row| graph.origins(row).next().unwrap().weight.unwrap();
+        graph
+            .triples()
+            .iter()
+            .enumerate()
+            .map(|(row, t)| (text(t.subject), text(t.object), weight(row)))
+            .collect()
+    }
+
+    #[test]
+    fn all_line_ends_give_the_same_entries() {
+        for ending in ["\r", "\n", "\r\n"] {
+            for last in ["", ending] {
+                let text = TABLE.replace('\r', ending) + last;
+                let (funnel, graph) = parse(&text, &ALL).unwrap();
+                assert_eq!((funnel.triples.read, funnel.triples.lines), (5, 3), "{text:?}");
+                assert_eq!((funnel.subjects.read, funnel.objects.read), (2, 4));
+                assert_eq!(funnel.triples.bytes, text.len() as u64);
+                let found = triples(&graph);
+                assert!(found.contains(&("acid reflux", "pain, burning (left)", 0.225)), "{found:?}");
+                assert!(found.contains(&("abscess", "fever", 0.119)) && found.len() == 5);
+                assert_eq!(graph.relations()[0].key, "has_symptom");
+            }
+        }
+    }
+
+    #[test]
+    fn rare_symptoms_and_repetitions_are_counted() {
+        let text = format!("{TABLE}\rABSCESS,\"Pain (0.5)\"\r");
+        let (funnel, graph) = parse(text, &Options { min_probability: Some(0.1) }).unwrap();
+        assert_eq!(funnel.triples.dropped["below_min_probability"], 1);
+        assert_eq!((funnel.triples.read, funnel.triples.kept, funnel.merged, funnel.distinct), (6, 5, 1, 4));
+        assert!(triples(&graph).contains(&("abscess", "pain", 0.5)));
+    }
+
+    #[test]
+    fn names_are_shared_with_other_sources() {
+        let mut builder = Builder::new();
+        read(TABLE.as_bytes(), Path::new("x"), &ALL, &mut builder).unwrap();
+        let fever = builder.entity("other", "name:fever", "Fever!");
+        assert_eq!(builder.entity(SOURCE, "name:fever", ""), fever);
+        let graph = builder.finish();
+        assert_eq!(graph.entities().iter().find(|e| e.key == "name:fever").unwrap().text, "fever");
+    }
+
+    #[test]
+    fn bad_files_are_refused_with_line_column_and_remedy() {
+        let with = |row: &str| format!("Diseases,Symptoms\rflu,\"pain (0.5)\"\r{row}").into_bytes();
+        let mut latin = with("M");
+        latin.extend(b"\xe9ni\xe8re,\"pain (0.5)\"\r");
+        let cases: [(Vec<u8>, &str); 12] = [
+            (Vec::new(), "data/graph.csv: line 1: found \"\", expected the header"),
+            (b"Disease;Symptom\r".to_vec(), "line 1: found \"Disease;Symptom\", expected the header"),
+            (with("cold"), "line 3: 1 columns, expected 2"),
+            (with("cold,pain (0.5), fever (0.1)\r"), "line 3: 3 columns, expected 2"),
+            (with("cold,"), "line 3, column 2 (Symptoms): found \"\", expected `name (probability)`"),
+            (with(",\"pain (0.5)\"\r"), "line 3, column 1 (Diseases): found \"\", expected a name"),
+            (with("cold,\"pain (0.5), fever\"\r"), "found \"fever\", expected `name (probability)`"),
+            (with("cold,\"pain (0.5), \"\r"), "found \"\", expected `name (probability)`"),
+            (with("cold,\"pain (0.5.1)\"\r"), "found \"0.5.1\", expected a probability"),
+            (with("cold,\"pain (7)\"\r"), "line 3, column 2 (Symptoms): found \"7\", expected a probability"),
+            (with("cold,\"pain (0.5)"), "line 3: the file ends in the middle"),
+            (latin, "line 3, column 1 (Diseases): byte 2 of the line is not valid UTF-8"),
+        ];
+        for (text, expected) in cases {
+            let shown = String::from_utf8_lossy(&text).into_owned();
+            let message = parse(text, &ALL).unwrap_err();
+            assert!(message.contains(expected), "{shown:?}: {message}\nlacks {expected}");
+        }
+    }
+}

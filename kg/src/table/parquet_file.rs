@@ -1,0 +1,217 @@
+//! Files that appear whole or not at all, Parquet files above all. Knows bytes and batches, not what the columns mean.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use super::page_crc;
+
+/// Why a Parquet file could not be written. What stood under its name before is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The rows do not fit the schema or cannot be encoded.
+    #[error("{}: cannot encode its rows: {source}", file.display())]
+    Encode {
+        /// The file, by its final name.
+        file: PathBuf,
+        /// The encoder's word.
+        source: ParquetError,
+    },
+    /// The operating system refused.
+    #[error("{}: cannot write it: {source}; {}", file.display(), remedy(source))]
+    Io {
+        /// The file, by its final name.
+        file: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space and run again",
+        io::ErrorKind::NotFound => "make its folder first",
+        _ => "make sure that its folder is writable and run again",
+    }
+}
+
+/// A Parquet file in the making: zstd, a CRC in every page, equal bytes for equal rows.
+///
+/// The encoded file is held in memory, and reaches the disk only in [`Writer::finish`].
+#[derive(Debug)]
+pub struct Writer {
+    file: PathBuf,
+    group_rows: usize,
+    encoder: ArrowWriter<Vec<u8>>,
+}
+
+impl Writer {
+    /// Starts a file of the columns `schema`, in row groups of `group_rows` rows (the last may have fewer), with `metadata` as
+    /// key and value pairs in its footer.
+    ///
+    /// # Errors
+    /// When the schema has no Parquet form.
+    pub fn create(
+        file: &Path,
+        schema: SchemaRef,
+        group_rows: usize,
+        metadata: &[(&str, String)],
+    ) -> Result<Self, Error> {
+        let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_row_count(Some(group_rows))
+            .set_key_value_metadata(Some(pairs.collect()))
+            .build();
+        let encoder = ArrowWriter::try_new(Vec::new(), schema, Some(properties))
+            .map_err(|source| Error::Encode { file: file.to_owned(), source })?;
+        Ok(Self { file: file.to_owned(), group_rows, encoder })
+    }
+
+    /// Rows in a row group.
+    #[must_use]
+    pub fn group_rows(&self) -> usize {
+        self.group_rows
+    }
+
+    /// Appends rows.
+    ///
+    /// # Errors
+    /// When they do not have the schema of the file.
+    pub fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
+        self.encoder.write(rows).map_err(|source| Error::Encode { file: self.file.clone(), source })
+    }
+
+    /// Puts the file on the disk under its name and returns its bytes, for a digest.
+    ///
+    /// # Errors
+    /// When the disk refuses; what stood under the name before is then untouched.
+    pub fn finish(self) -> Result<Bytes, Error> {
+        let file = self.file;
+        let sealed =
+            self.encoder.into_inner().and_then(|plain| page_crc::copy(&Bytes::from(plain), Vec::new()));
+        let bytes = match sealed {
+            Ok(bytes) => Bytes::from(bytes),
+            Err(source) => return Err(Error::Encode { file, source }),
+        };
+        match write_whole(&file, &bytes) {
+            Ok(()) => Ok(bytes),
+            Err(source) => Err(Error::Io { file, source }),
+        }
+    }
+}
+
+/// Writes `contents` to `file` under a temporary name in the same folder, then fsync, rename, fsync of the folder.
+///
+/// # Errors
+/// When the operating system refuses; `file` is then as it was, and nothing is left under the temporary name.
+pub fn write_whole(file: &Path, contents: &[u8]) -> io::Result<()> {
+    let folder = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut temporary = temporary(folder)?;
+    temporary.write_all(contents)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(file)?;
+    File::open(folder)?.sync_all()
+}
+
+/// A named temporary file with the permissions of an ordinary new file, not those of a secret.
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".writing-");
+    #[cfg(unix)]
+    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, StringArray, UInt32Array};
+    use parquet::file::metadata::ParquetMetaDataReader;
+
+    use super::*;
+
+    fn batch(first: u32) -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(first..first + 1000));
+        RecordBatch::try_from_iter([("number", numbers)]).unwrap()
+    }
+
+    fn writer(file: &Path) -> Writer {
+        Writer::create(file, batch(0).schema(), 700, &[("kind", "numbers".to_owned())]).unwrap()
+    }
+
+    fn write(file: &Path) -> Bytes {
+        let mut writer = writer(file);
+        writer.write(&batch(0)).unwrap();
+        writer.write(&batch(1000)).unwrap();
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn equal_rows_give_equal_bytes_and_no_temporary_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (folder.path().join("one.parquet"), folder.path().join("two.parquet"));
+        let bytes = write(&one);
+        assert_eq!(bytes, write(&two));
+        assert_eq!(bytes, fs::read(&one).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn row_groups_and_footer_are_as_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let metadata =
+            ParquetMetaDataReader::new().parse_and_finish(&write(&folder.path().join("x"))).unwrap();
+        let rows: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(rows, [700, 700, 600]);
+        let pairs = metadata.file_metadata().key_value_metadata().unwrap();
+        assert!(pairs.contains(&KeyValue::new("kind".to_owned(), "numbers".to_owned())));
+    }
+
+    #[test]
+    fn a_failure_leaves_the_earlier_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("one.parquet");
+        let before = write(&file);
+        let mut writer = writer(&file);
+        writer.write(&batch(5)).unwrap();
+        let strange: ArrayRef = Arc::new(StringArray::from(vec!["not a number"]));
+        let strange = RecordBatch::try_from_iter([("number", strange)]).unwrap();
+        let error = writer.write(&strange).unwrap_err().to_string();
+        assert!(error.contains("one.parquet"), "{error}");
+        drop(writer);
+        assert_eq!(fs::read(&file).unwrap(), before);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_folder_is_named_with_a_remedy() {
+        let error = writer(Path::new("/nowhere/at/all/x.parquet")).finish().unwrap_err().to_string();
+        assert!(error.contains("/nowhere/at/all/x.parquet") && error.contains("make its folder"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn others_may_read_what_was_written() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, ordinary) = (folder.path().join("ours"), folder.path().join("ordinary"));
+        write_whole(&ours, b"x").unwrap();
+        File::create(&ordinary).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&ours), mode(&ordinary));
+    }
+}

@@ -1,0 +1,361 @@
+//! Reads a graph back and checks that it is one. Knows the columns, no source.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use super::graph::{Graph, Parts};
+use super::id::{EntityId, RelationId, dense};
+use super::row::{Entity, Origin, Relation, SemanticType, Triple};
+use super::schema::{FORMAT, Table, VERSION};
+
+/// Why a folder holds no readable graph.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be opened.
+    #[error("{}: cannot open it: {source}; build the triple table first", file.display())]
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+    /// A file is of another format, version or table, or has other columns.
+    #[error("{}: expected {expected}, found {found}; build the triple table again with this version", file.display())]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// What this reader reads.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// A file is no Parquet, cut short, or fails a page's CRC.
+    #[error("{}: row {row}: {problem}; the file is damaged, build the triple table again", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Rows read before, so the row of the damage at the earliest; from 0.
+        row: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Graph {
+    /// Reads the graph that [`Graph::write`] put into `folder`.
+    ///
+    /// # Errors
+    /// When a file is missing, has another format version, is damaged, or breaks the order and the ids that the format promises.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        let mut parts = Parts {
+            entities: Vec::new(),
+            relations: Vec::new(),
+            triples: Vec::new(),
+            origins: Vec::new(),
+            starts: vec![0],
+            origin_of: Vec::new(),
+        };
+        let mut plain = HashMap::new();
+        read(folder, Table::Entities, |batch| entities(batch, &mut parts.entities))?;
+        read(folder, Table::Relations, |batch| relations(batch, &mut parts.relations))?;
+        read(folder, Table::Triples, |batch| triples(batch, &mut parts, &mut plain))?;
+        Ok(Graph::new(parts))
+    }
+}
+
+fn read(
+    folder: &Path,
+    table: Table,
+    mut take: impl FnMut(&RecordBatch) -> Result<(), String>,
+) -> Result<(), Error> {
+    let file = folder.join(table.file());
+    let damaged = |row, problem: String| Error::Damaged { file: file.clone(), row, problem };
+    let mut row = 0;
+    for batch in open(&file, table)? {
+        let batch = batch.map_err(|e| damaged(row, e.to_string()))?;
+        take(&batch).map_err(|problem| damaged(row, problem))?;
+        row += batch.num_rows();
+    }
+    Ok(())
+}
+
+fn open(file: &Path, table: Table) -> Result<ParquetRecordBatchReader, Error> {
+    let opened = File::open(file).map_err(|source| Error::Open { file: file.to_owned(), source })?;
+    let damaged = |e: parquet::errors::ParquetError| Error::Damaged {
+        file: file.to_owned(),
+        row: 0,
+        problem: e.to_string(),
+    };
+    let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(damaged)?;
+    let other = |expected: String, found: String| Error::Format { file: file.to_owned(), expected, found };
+    let pairs = builder.metadata().file_metadata().key_value_metadata();
+    let value = |key: &str| {
+        let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
+        pair.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned())
+    };
+    for (key, expected) in table.footer() {
+        if value(key) != expected {
+            let expected = format!("{FORMAT} version {VERSION}, table {}", table.name());
+            let (format, version, table) =
+                (value("engraft.format"), value("engraft.version"), value("engraft.table"));
+            return Err(other(expected, format!("{format} version {version}, table {table}")));
+        }
+    }
+    if builder.schema().fields() != table.columns().fields() {
+        return Err(other(
+            format!("the columns {}", table.columns().fields().len()),
+            format!("{:?}", builder.schema().fields()),
+        ));
+    }
+    builder.build().map_err(damaged)
+}
+
+fn entities(batch: &RecordBatch, entities: &mut Vec<Entity>) -> Result<(), String> {
+    check_ids(batch.column(0), entities.len())?;
+    for row in 0..batch.num_rows() {
+        let types = batch.column(3).as_list::<i32>().value(row);
+        let (codes, names) = (types.as_struct().column(0), types.as_struct().column(1));
+        let types = (0..types.len())
+            .map(|i| SemanticType { code: optional_text(codes, i), name: text(names, i) })
+            .collect();
+        let entity = Entity {
+            key: text(batch.column(1), row),
+            text: text(batch.column(2), row),
+            types,
+            origins: texts(batch.column(4), row),
+        };
+        check_order(entities.last().map(|last| &last.key), &entity.key)?;
+        entities.push(entity);
+    }
+    Ok(())
+}
+
+fn relations(batch: &RecordBatch, relations: &mut Vec<Relation>) -> Result<(), String> {
+    check_ids(batch.column(0), relations.len())?;
+    for row in 0..batch.num_rows() {
+        let relation = Relation {
+            key: text(batch.column(1), row),
+            text: text(batch.column(2), row),
+            origins: texts(batch.column(3), row),
+        };
+        check_order(relations.last().map(|last| &last.key), &relation.key)?;
+        relations.push(relation);
+    }
+    Ok(())
+}
+
+/// Origins without weight and count, which many triples share.
+type Plain = HashMap<(String, Option<String>), u32>;
+
+fn triples(batch: &RecordBatch, parts: &mut Parts, plain: &mut Plain) -> Result<(), String> {
+    let column = |place: usize| batch.column(place).as_primitive::<UInt32Type>();
+    let (subjects, relations, objects) = (column(0), column(1), column(2));
+    for row in 0..batch.num_rows() {
+        let triple = Triple {
+            subject: EntityId(subjects.value(row)),
+            relation: RelationId(relations.value(row)),
+            object: EntityId(objects.value(row)),
+        };
+        let known = triple.subject.index().max(triple.object.index()) < parts.entities.len()
+            && triple.relation.index() < parts.relations.len();
+        if !known {
+            return Err(format!("{triple:?} names an entity or relation that the other files lack"));
+        }
+        check_order(parts.triples.last(), &triple)?;
+        let origins = batch.column(3).as_list::<i32>().value(row);
+        let before = parts.origin_of.len();
+        for place in 0..origins.len() {
+            let origin = origin(origins.as_struct().columns(), place);
+            parts.origin_of.push(place_of(origin, &mut parts.origins, plain));
+        }
+        if parts.origin_of.len() == before {
+            return Err(format!("{triple:?} has no origin"));
+        }
+        parts.triples.push(triple);
+        parts.starts.push(parts.origin_of.len());
+    }
+    Ok(())
+}
+
+fn origin(columns: &[ArrayRef], row: usize) -> Origin {
+    let (weights, counts) =
+        (columns[2].as_primitive::<Float64Type>(), columns[3].as_primitive::<UInt32Type>());
+    Origin {
+        source: text(&columns[0], row),
+        vocabulary: optional_text(&columns[1], row),
+        weight: weights.is_valid(row).then(|| weights.value(row)),
+        count: counts.is_valid(row).then(|| counts.value(row)),
+    }
+}
+
+fn place_of(origin: Origin, origins: &mut Vec<Origin>, plain: &mut Plain) -> u32 {
+    let next = dense(origins.len());
+    if origin.weight.is_some() || origin.count.is_some() {
+        origins.push(origin);
+        return next;
+    }
+    *plain.entry((origin.source, origin.vocabulary)).or_insert_with_key(|(source, vocabulary)| {
+        let (source, vocabulary) = (source.clone(), vocabulary.clone());
+        origins.push(Origin { source, vocabulary, weight: None, count: None });
+        next
+    })
+}
+
+fn check_ids(ids: &ArrayRef, first: usize) -> Result<(), String> {
+    match ids.as_primitive::<UInt32Type>().values().iter().zip(first..).find(|&(&id, row)| id != dense(row)) {
+        Some((id, row)) => Err(format!("id {id} stands in row {row}")),
+        None => Ok(()),
+    }
+}
+
+fn check_order<T: Ord + std::fmt::Debug>(last: Option<&T>, next: &T) -> Result<(), String> {
+    match last {
+        Some(last) if last >= next => Err(format!("{next:?} follows {last:?}, out of order")),
+        _ => Ok(()),
+    }
+}
+
+fn text(column: &ArrayRef, row: usize) -> String {
+    column.as_string::<i32>().value(row).to_owned()
+}
+
+fn optional_text(column: &ArrayRef, row: usize) -> Option<String> {
+    column.is_valid(row).then(|| text(column, row))
+}
+
+fn texts(lists: &ArrayRef, row: usize) -> Vec<String> {
+    let list = lists.as_list::<i32>().value(row);
+    (0..list.len()).map(|i| text(&list, i)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::table::Builder;
+    use crate::table::parquet_file::{Writer, write_whole};
+
+    fn sample() -> Graph {
+        let mut builder = Builder::new();
+        let names = ["fever", "Ménière's disease", "flu", "cough, dry"];
+        let entities: Vec<_> =
+            names.iter().map(|name| builder.entity("s", &format!("name:{name}"), name)).collect();
+        for (code, name) in [(Some("T047"), "Disease or Syndrome"), (None, "disease")] {
+            let code = code.map(str::to_owned);
+            builder.add_type(entities[1], SemanticType { code, name: name.to_owned() });
+        }
+        let (has, treats) =
+            (builder.relation("s", "has_symptom", "has symptom"), builder.relation("t", "treats", "treats"));
+        for (i, subject) in entities.iter().enumerate() {
+            let weight = (i > 1).then_some(0.1 * i as f64);
+            let vocabulary = (i % 2 == 0).then(|| "MSH".to_owned());
+            let (s, t) = ("s".to_owned(), "t".to_owned());
+            let plain = builder.origin(Origin {
+                source: s,
+                vocabulary: vocabulary.clone(),
+                weight: None,
+                count: None,
+            });
+            let strong = builder.origin(Origin { source: t, vocabulary, weight, count: Some(7) });
+            for object in &entities {
+                builder.triple(*subject, has, *object, plain);
+                builder.triple(*subject, treats, *object, plain);
+                builder.triple(*subject, treats, *object, strong);
+            }
+        }
+        builder.finish()
+    }
+
+    type Everything = (Vec<Entity>, Vec<Relation>, Vec<(Triple, Vec<Origin>)>);
+
+    fn everything(graph: &Graph) -> Everything {
+        let triples = graph.triples().iter().enumerate();
+        let triples = triples.map(|(row, triple)| (*triple, graph.origins(row).cloned().collect())).collect();
+        (graph.entities().to_vec(), graph.relations().to_vec(), triples)
+    }
+
+    fn files(folder: &Path) -> Vec<Vec<u8>> {
+        let tables = [Table::Entities, Table::Relations, Table::Triples];
+        tables.iter().map(|table| fs::read(folder.join(table.file())).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_written_again_the_same() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let graph = sample();
+        graph.write(one.path()).unwrap();
+        let again = Graph::read(one.path()).unwrap();
+        assert_eq!(everything(&graph), everything(&again));
+        assert_eq!(again.triples().len(), 32);
+        again.write(two.path()).unwrap();
+        assert_eq!(files(one.path()), files(two.path()));
+    }
+
+    #[test]
+    fn an_empty_graph_is_a_graph() {
+        let folder = tempfile::tempdir().unwrap();
+        Builder::new().finish().write(folder.path()).unwrap();
+        assert_eq!(Graph::read(folder.path()).unwrap().triples().len(), 0);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Graph::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("entities.parquet") && error.contains("build the triple table"), "{error}");
+    }
+
+    #[test]
+    fn damage_is_found_wherever_a_page_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        sample().write(folder.path()).unwrap();
+        let file = folder.path().join("triples.parquet");
+        let whole = fs::read(&file).unwrap();
+        for (name, bytes) in [
+            ("cut", whole[..whole.len() / 2].to_vec()),
+            ("empty", Vec::new()),
+            ("bit", {
+                let mut bytes = whole.clone();
+                bytes[60] ^= 1;
+                bytes
+            }),
+        ] {
+            write_whole(&file, &bytes).unwrap();
+            let error = Graph::read(folder.path()).unwrap_err().to_string();
+            assert!(error.contains("triples.parquet") && error.contains("damaged"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn another_version_or_table_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        sample().write(folder.path()).unwrap();
+        let file = folder.path().join("relations.parquet");
+        let mut footer = Table::Relations.footer();
+        footer[1].1 = "999".to_owned();
+        Writer::create(&file, Table::Relations.columns(), 10, &footer).unwrap().finish().unwrap();
+        let error = Graph::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("version 999") && error.contains("again with this version"), "{error}");
+        fs::copy(folder.path().join("entities.parquet"), &file).unwrap();
+        let error = Graph::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("found engraft-triples version 1, table entities"), "{error}");
+    }
+
+    #[test]
+    fn triples_of_another_graph_do_not_fit() {
+        let (big, small) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        sample().write(big.path()).unwrap();
+        Builder::new().finish().write(small.path()).unwrap();
+        fs::copy(big.path().join("triples.parquet"), small.path().join("triples.parquet")).unwrap();
+        let error = Graph::read(small.path()).unwrap_err().to_string();
+        assert!(error.contains("that the other files lack"), "{error}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Files that appear whole or not at all, and tensors in them. Knows no configuration.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use candle_core::{Device, Tensor};
+
+use super::Error;
+
+/// Writes under a temporary name in the same folder, which is made if missing, syncs and renames.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let attempt = || -> std::io::Result<()> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        File::open(dir)?.sync_all()
+    };
+    attempt().map_err(|source| Error::File { path: path.to_path_buf(), source })
+}
+
+/// Writes named tensors as one safetensors file.
+pub(crate) fn write_tensors<'a>(
+    path: &Path,
+    tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
+) -> Result<(), Error> {
+    let wrong = |source: candle_core::Error| Error::Weights { path: path.to_path_buf(), source };
+    // The library's own view of a tensor panics where a copy to main memory fails, so the copy is made here.
+    let on_cpu: Vec<(&str, Tensor)> = tensors
+        .map(|(name, tensor)| Ok((name, tensor.to_device(&Device::Cpu)?.contiguous()?)))
+        .collect::<candle_core::Result<_>>()
+        .map_err(wrong)?;
+    // `transformers` refuses files that do not say so.
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let views = on_cpu.iter().map(|(name, tensor)| (*name, tensor));
+    let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| wrong(e.into()))?;
+    write(path, &bytes)
+}
+
+/// Reads all tensors of a safetensors file in name order.
+pub(crate) fn read_tensors(path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
+    let bytes = read(path)?;
+    let tensors = candle_core::safetensors::load_buffer(&bytes, device)
+        .map_err(|source| Error::Weights { path: path.to_path_buf(), source })?;
+    Ok(tensors.into_iter().collect())
+}
+
+/// Reads a whole file.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::File { path: path.to_path_buf(), source })
+}

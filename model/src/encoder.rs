@@ -1,0 +1,121 @@
+//! BERT (Devlin et al. 2019), post-norm, written on tensors. Knows no task and no file.
+
+pub mod config;
+pub mod embedding;
+pub mod feed_forward;
+pub mod layer;
+pub mod pool;
+pub mod tokens;
+
+use candle_core::{Result, Tensor};
+
+use crate::chance::Chance;
+use crate::nn::dropout::Dropout;
+use crate::params::{Params, Spec};
+use config::Config;
+use embedding::Embedding;
+use layer::Layer;
+use tokens::Tokens;
+
+/// The embedding layer and the stack of encoder layers.
+#[derive(Debug, Clone)]
+pub struct Encoder {
+    embedding: Embedding,
+    layers: Vec<Layer>,
+}
+
+/// What can differ from one pass through the encoder to the next.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass<'a> {
+    /// Factors `[l, h]` of the heads' contexts, `None` for all 1: the gates xi of KIMERA, equation 1 (1 = keep, 0 = vacant).
+    pub gates_lh: Option<&'a Tensor>,
+    /// Key of this step's dropout masks, `None` outside training.
+    pub dropout: Option<Chance>,
+}
+
+impl Pass<'_> {
+    /// All heads on and no dropout.
+    pub const PLAIN: Pass<'static> = Pass { gates_lh: None, dropout: None };
+}
+
+/// The places in a layer at which numbers are dropped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    Embedding,
+    Attention,
+    AttentionOutput,
+    FeedForward,
+}
+
+/// The dropout of one layer in one step: independent of how often or in which order it is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LayerDropout {
+    key: Option<Chance>,
+    attention: f64,
+    hidden: f64,
+}
+
+impl LayerDropout {
+    fn new(pass: &Pass<'_>, config: &Config, layer: u64) -> Self {
+        let (attention, hidden) = (config.attention_probs_dropout_prob, config.hidden_dropout_prob);
+        LayerDropout { key: pass.dropout.map(|key| key.branch(layer)), attention, hidden }
+    }
+
+    pub(crate) fn at(&self, place: Place) -> Option<Dropout> {
+        let rate = if matches!(place, Place::Attention) { self.attention } else { self.hidden };
+        self.key.map(|key| Dropout::new(key.branch(place as u64), rate)).filter(|dropout| dropout.is_active())
+    }
+
+    pub(crate) fn apply(&self, place: Place, x: &Tensor) -> Result<Tensor> {
+        self.at(place).map_or(Ok(x.clone()), |dropout| dropout.apply(x))
+    }
+}
+
+impl Encoder {
+    /// All parameters of an encoder with this configuration, under the names of Hugging Face's `BertModel`.
+    #[must_use]
+    pub fn specs(config: &Config) -> Vec<Spec> {
+        let mut specs = Embedding::specs(config);
+        specs.extend((0..config.num_hidden_layers).flat_map(|l| Layer::specs(config, l)));
+        specs.extend(pool::pooler_specs(config));
+        specs
+    }
+
+    /// An encoder over `params`, which it shares.
+    ///
+    /// # Errors
+    /// When a parameter is missing.
+    pub fn new(config: &Config, params: &Params) -> Result<Self> {
+        let layers =
+            (0..config.num_hidden_layers).map(|l| Layer::new(config, params, l)).collect::<Result<_>>()?;
+        Ok(Encoder { embedding: Embedding::new(config, params)?, layers })
+    }
+
+    /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's.
+    ///
+    /// # Errors
+    /// When the tokens do not fit the encoder's sizes.
+    pub fn forward(&self, config: &Config, tokens: &Tokens, pass: &Pass<'_>) -> Result<Vec<Tensor>> {
+        let dropout = LayerDropout::new(pass, config, u64::MAX);
+        let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
+        let mut hidden = vec![x_nd];
+        for (l, layer) in self.layers.iter().enumerate() {
+            let gates_h = pass.gates_lh.map(|gates_lh| gates_lh.get(l)).transpose()?;
+            let dropout = LayerDropout::new(pass, config, l as u64);
+            hidden.push(layer.forward(&hidden[l], tokens, gates_h.as_ref(), &dropout)?);
+        }
+        Ok(hidden)
+    }
+
+    /// The attention probabilities `[b, h, t, t]` of layer `l`, given its input `x_nd`. Rows are moved together: `t`
+    /// counts real tokens only, as far as the longest row. For inspection; the forward pass does not keep them.
+    ///
+    /// # Errors
+    /// When there is no such layer or the shapes do not fit.
+    pub fn attention_probabilities(&self, l: usize, x_nd: &Tensor, tokens: &Tokens) -> Result<Tensor> {
+        match self.layers.get(l) {
+            Some(layer) => layer.attention_probabilities(x_nd, tokens),
+            None => candle_core::bail!("the encoder has {} layers, there is no layer {l}", self.layers.len()),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The sizes of an encoder, as Hugging Face's `config.json` of a BERT model states them. Knows no file.
+
+use serde::{Deserialize, Serialize};
+
+/// Sizes and rates of a BERT encoder; field names are those of `transformers.BertConfig`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Number of token ids (v).
+    pub vocab_size: usize,
+    /// Hidden width (d).
+    pub hidden_size: usize,
+    /// Encoder layers (l).
+    pub num_hidden_layers: usize,
+    /// Attention heads per layer (h).
+    pub num_attention_heads: usize,
+    /// Width of the feed-forward layer (i).
+    pub intermediate_size: usize,
+    /// Positions that have an embedding: the longest row.
+    pub max_position_embeddings: usize,
+    /// Segments that have an embedding.
+    pub type_vocab_size: usize,
+    /// Dropout rate of embeddings and layer outputs.
+    pub hidden_dropout_prob: f64,
+    /// Dropout rate of attention probabilities.
+    pub attention_probs_dropout_prob: f64,
+    /// Standard deviation of fresh weights.
+    pub initializer_range: f64,
+    /// Added to variances before the square root.
+    pub layer_norm_eps: f64,
+    /// Id of the padding token, recorded for other readers of the checkpoint; engraft computes no padding.
+    pub pad_token_id: u32,
+}
+
+/// Sizes that cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A size of 0.
+    #[error("{field} is 0; it must be at least 1")]
+    Zero {
+        /// The configuration field.
+        field: &'static str,
+    },
+    /// Heads that do not divide the width.
+    #[error("hidden_size {hidden} is not a multiple of num_attention_heads {heads}; change one of them")]
+    Heads {
+        /// Hidden width.
+        hidden: usize,
+        /// Number of heads.
+        heads: usize,
+    },
+    /// A dropout rate outside [0, 1).
+    #[error("{field} must be at least 0 and below 1")]
+    Rate {
+        /// The configuration field.
+        field: &'static str,
+    },
+}
+
+impl Config {
+    /// Whether an encoder of these sizes can exist.
+    ///
+    /// # Errors
+    /// Names the first field that is wrong and what it must be.
+    pub fn check(&self) -> Result<(), Error> {
+        let sizes = [
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("num_hidden_layers", self.num_hidden_layers),
+            ("num_attention_heads", self.num_attention_heads),
+            ("intermediate_size", self.intermediate_size),
+            ("max_position_embeddings", self.max_position_embeddings),
+            ("type_vocab_size", self.type_vocab_size),
+        ];
+        if let Some((field, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+            return Err(Error::Zero { field });
+        }
+        if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
+            return Err(Error::Heads { hidden: self.hidden_size, heads: self.num_attention_heads });
+        }
+        let rates = [
+            ("hidden_dropout_prob", self.hidden_dropout_prob),
+            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
+        ];
+        match rates.into_iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
+            Some((field, _)) => Err(Error::Rate { field }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A small encoder for the tests of this crate.
+    pub(crate) fn tiny() -> Config {
+        Config {
+            vocab_size: 50,
+            hidden_size: 16,
+            num_hidden_layers: 2,
+            num_attention_heads: 4,
+            intermediate_size: 24,
+            max_position_embeddings: 12,
+            type_vocab_size: 2,
+            hidden_dropout_prob: 0.0,
+            attention_probs_dropout_prob: 0.0,
+            initializer_range: 0.2,
+            layer_norm_eps: 1e-12,
+            pad_token_id: 0,
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert_eq!(tiny().check(), Ok(()));
+        let heads = Config { num_attention_heads: 3, ..tiny() };
+        assert_eq!(heads.check(), Err(Error::Heads { hidden: 16, heads: 3 }));
+        assert_eq!(Config { vocab_size: 0, ..tiny() }.check(), Err(Error::Zero { field: "vocab_size" }));
+        let rate = Config { hidden_dropout_prob: 1.0, ..tiny() };
+        assert_eq!(rate.check(), Err(Error::Rate { field: "hidden_dropout_prob" }));
+    }
+}

@@ -1,0 +1,313 @@
+//! The real tokens of some batches, one row after the other, without padding. Knows no layer and no target.
+
+use candle_core::{Device, Tensor};
+use tasks::stream::batch::Batch;
+
+use super::config::Config;
+
+/// Where one row of a batch lies among the real tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Index of its first token.
+    pub start: usize,
+    /// Number of its tokens, at least 1.
+    pub len: usize,
+}
+
+/// Real tokens of one or more batches on a device. A token keeps the position it has in its padded row, so rows may
+/// have gaps.
+#[derive(Debug, Clone)]
+pub struct Tokens {
+    /// Token ids `[n]`.
+    pub ids_n: Tensor,
+    /// Position of each token in its row `[n]`.
+    pub positions_n: Tensor,
+    /// Segment of each token `[n]`.
+    pub types_n: Tensor,
+    /// The rows of all batches in order.
+    pub spans: Vec<Span>,
+    /// For each batch, for each of its `rows * width` cells: the index among the real tokens, `None` for padding.
+    cells: Vec<Vec<Option<u32>>>,
+    /// For each batch, the index of its first row in `spans`.
+    first_rows: Vec<usize>,
+}
+
+/// A batch that the encoder cannot read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A matrix whose length is not rows * width.
+    #[error(
+        "batch of {task}: {field} has {found} numbers, expected rows * width = {expected}; the batch was put together wrongly"
+    )]
+    Length {
+        /// Task of the batch.
+        task: &'static str,
+        /// The matrix.
+        field: &'static str,
+        /// Numbers found.
+        found: usize,
+        /// Numbers expected.
+        expected: usize,
+    },
+    /// A number outside its range.
+    #[error(
+        "batch of {task}, row {row}, position {position}: {field} is {found}, it must be below {limit}; {remedy}"
+    )]
+    Range {
+        /// Task of the batch.
+        task: &'static str,
+        /// Row in the batch.
+        row: usize,
+        /// Position in the row.
+        position: usize,
+        /// What is out of range.
+        field: &'static str,
+        /// Its value.
+        found: usize,
+        /// The first value that is too large.
+        limit: usize,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// A row of nothing but padding.
+    #[error("batch of {task}, row {row}: every position is padding; a row needs at least one token")]
+    Empty {
+        /// Task of the batch.
+        task: &'static str,
+        /// Row in the batch.
+        row: usize,
+    },
+    /// The tensor library failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}
+
+/// The columns of a [`Tokens`] while it is filled.
+struct Columns {
+    ids: Vec<u32>,
+    positions: Vec<u32>,
+    types: Vec<u32>,
+    spans: Vec<Span>,
+}
+
+impl Tokens {
+    /// Gathers the positions whose attention mask is 1.
+    ///
+    /// # Errors
+    /// Names batch, row and position of the first number that does not fit `config`.
+    pub fn new(batches: &[&Batch], config: &Config, device: &Device) -> Result<Self, Error> {
+        let (mut columns, mut cells, mut first_rows) =
+            (Columns { ids: vec![], positions: vec![], types: vec![], spans: vec![] }, vec![], vec![]);
+        for batch in batches {
+            check_lengths(batch)?;
+            first_rows.push(columns.spans.len());
+            let mut cells_of_batch = vec![None; batch.rows * batch.width];
+            for row in 0..batch.rows {
+                columns.push_row(batch, row, config, &mut cells_of_batch[row * batch.width..])?;
+            }
+            cells.push(cells_of_batch);
+        }
+        let count = columns.ids.len();
+        Ok(Tokens {
+            ids_n: Tensor::from_vec(columns.ids, count, device)?,
+            positions_n: Tensor::from_vec(columns.positions, count, device)?,
+            types_n: Tensor::from_vec(columns.types, count, device)?,
+            spans: columns.spans,
+            cells,
+            first_rows,
+        })
+    }
+
+    /// How many real tokens there are (n).
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.spans.last().map_or(0, |span| span.start + span.len)
+    }
+
+    /// The rows of one batch.
+    #[must_use]
+    pub fn rows(&self, batch: usize) -> &[Span] {
+        let end = self.first_rows.get(batch + 1).copied().unwrap_or(self.spans.len());
+        self.first_rows.get(batch).map_or(&[], |&start| &self.spans[start..end])
+    }
+
+    /// The index among the real tokens of cell `row * width + position` of a batch, `None` for padding.
+    #[must_use]
+    pub fn index(&self, batch: usize, cell: usize) -> Option<u32> {
+        self.cells.get(batch)?.get(cell).copied().flatten()
+    }
+}
+
+fn check_lengths(batch: &Batch) -> Result<(), Error> {
+    let (task, expected) = (batch.task.name(), batch.rows * batch.width);
+    let fields = [
+        ("input_ids", &batch.input_ids),
+        ("attention_mask", &batch.attention_mask),
+        ("token_type_ids", &batch.token_type_ids),
+    ];
+    match fields.into_iter().find(|(_, values)| values.len() != expected) {
+        Some((field, values)) => Err(Error::Length { task, field, found: values.len(), expected }),
+        None => Ok(()),
+    }
+}
+
+impl Columns {
+    fn push_row(
+        &mut self,
+        batch: &Batch,
+        row: usize,
+        config: &Config,
+        cells: &mut [Option<u32>],
+    ) -> Result<(), Error> {
+        let (task, start) = (batch.task.name(), self.ids.len());
+        for (position, index) in (row * batch.width..(row + 1) * batch.width).enumerate() {
+            let (id, kind, mask) =
+                (batch.input_ids[index], batch.token_type_ids[index], batch.attention_mask[index]);
+            let limits = [
+                ("attention_mask", mask as usize, 2, "use 1 for a token and 0 for padding"),
+                ("token id", id as usize, config.vocab_size, "the vocabulary is not the model's"),
+                ("segment", kind as usize, config.type_vocab_size, "raise type_vocab_size"),
+                (
+                    "position",
+                    position,
+                    config.max_position_embeddings,
+                    "shorten rows or raise max_position_embeddings",
+                ),
+            ];
+            for (field, found, limit, remedy) in limits {
+                if found >= limit && (mask != 0 || field == "attention_mask") {
+                    return Err(Error::Range { task, row, position, field, found, limit, remedy });
+                }
+            }
+            if mask == 0 {
+                continue;
+            }
+            cells[position] = u32::try_from(self.ids.len()).ok();
+            self.ids.push(id);
+            self.types.push(kind);
+            self.positions.push(u32::try_from(position).unwrap_or(u32::MAX));
+        }
+        match self.ids.len() - start {
+            0 => Err(Error::Empty { task, row }),
+            len => {
+                self.spans.push(Span { start, len });
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Rows moved together into a padded rectangle: `b` rows of `t` cells, `t` the longest span.
+#[derive(Debug, Clone)]
+pub(crate) struct Grid {
+    /// Rows.
+    pub(crate) b: usize,
+    /// Cells per row.
+    pub(crate) t: usize,
+    /// Token behind each cell `[b * t]`; a padding cell repeats its row's first token and must be given no weight.
+    token_bt: Tensor,
+    /// Cell of each token of the spans, in order.
+    cell_n: Tensor,
+    /// 0 for a token, `-inf` for padding `[b, t]`.
+    pub(crate) padding_bt: Tensor,
+}
+
+impl Grid {
+    pub(crate) fn new(spans: &[Span], like: &Tensor) -> candle_core::Result<Self> {
+        let (b, t) = (spans.len(), spans.iter().map(|span| span.len).max().unwrap_or(0));
+        let token = |span: &Span, j: usize| span.start + if j < span.len { j } else { 0 };
+        let tokens: Vec<i64> = spans.iter().flat_map(|s| (0..t).map(move |j| token(s, j) as i64)).collect();
+        let cells: Vec<i64> =
+            spans.iter().enumerate().flat_map(|(i, s)| (i * t..i * t + s.len).map(|c| c as i64)).collect();
+        let padding: Vec<f32> = spans
+            .iter()
+            .flat_map(|s| (0..t).map(move |j| if j < s.len { 0.0 } else { f32::NEG_INFINITY }))
+            .collect();
+        Ok(Grid {
+            b,
+            t,
+            token_bt: Tensor::from_vec(tokens, b * t, like.device())?,
+            cell_n: Tensor::new(cells.as_slice(), like.device())?,
+            padding_bt: Tensor::from_vec(padding, (b, t), like.device())?.to_dtype(like.dtype())?,
+        })
+    }
+
+    /// `[n, d]` to `[b, t, d]`.
+    pub(crate) fn spread(&self, x_nd: &Tensor) -> candle_core::Result<Tensor> {
+        x_nd.index_select(&self.token_bt, 0)?.reshape((self.b, self.t, ()))
+    }
+
+    /// `[b, t, d]` to `[n, d]`.
+    pub(crate) fn gather(&self, x_btd: &Tensor) -> candle_core::Result<Tensor> {
+        x_btd.reshape((self.b * self.t, ()))?.index_select(&self.cell_n, 0)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tasks::stream::batch::Targets;
+    use tasks::task::Task;
+
+    use super::super::config::tests::tiny;
+    use super::*;
+
+    /// A batch with the given rows of ids, padded with 0.
+    pub(crate) fn batch(task: Task, rows: &[&[u32]], targets: Targets) -> Batch {
+        let width = rows.iter().map(|r| r.len()).max().unwrap();
+        let cells = |f: &dyn Fn(Option<u32>) -> u32| -> Vec<u32> {
+            rows.iter().flat_map(|r| (0..width).map(|t| f(r.get(t).copied()))).collect()
+        };
+        Batch {
+            task,
+            rows: rows.len(),
+            width,
+            input_ids: cells(&|id| id.unwrap_or(0)),
+            attention_mask: cells(&|id| u32::from(id.is_some())),
+            token_type_ids: cells(&|_| 0),
+            targets,
+        }
+    }
+
+    fn relation(rows: &[&[u32]]) -> Batch {
+        batch(Task::Relation, rows, Targets::Classes(vec![0; rows.len()]))
+    }
+
+    #[test]
+    fn padding_vanishes_and_gaps_keep_positions() {
+        let mut gap = relation(&[&[2, 0, 7, 3]]);
+        gap.attention_mask[1] = 0;
+        let tokens = Tokens::new(&[&relation(&[&[2, 3], &[2, 9, 3]]), &gap], &tiny(), &Device::Cpu).unwrap();
+        assert_eq!(tokens.ids_n.to_vec1::<u32>().unwrap(), [2, 3, 2, 9, 3, 2, 7, 3]);
+        assert_eq!(tokens.positions_n.to_vec1::<u32>().unwrap(), [0, 1, 0, 1, 2, 0, 2, 3]);
+        assert_eq!(tokens.rows(0), [Span { start: 0, len: 2 }, Span { start: 2, len: 3 }]);
+        assert_eq!(tokens.rows(1), [Span { start: 5, len: 3 }]);
+        assert_eq!(
+            [tokens.index(0, 2), tokens.index(0, 3), tokens.index(1, 1), tokens.index(1, 2)],
+            [None, Some(2), None, Some(6)]
+        );
+        assert_eq!(tokens.count(), 8);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let text = |b: Batch| Tokens::new(&[&b], &tiny(), &Device::Cpu).unwrap_err().to_string();
+        let found = text(relation(&[&[2, 3], &[2, 50]]));
+        assert!(found.contains("row 1, position 1: token id is 50, it must be below 50"), "{found}");
+        assert!(text(relation(&[&[1; 13]])).contains("position 12: position is 12, it must be below 12"));
+        assert!(text(relation(&[&[1], &[]])).contains("row 1: every position is padding"));
+        let mut short = relation(&[&[1, 2]]);
+        short.token_type_ids.pop();
+        assert!(text(short).contains("token_type_ids has 1 numbers, expected rows * width = 2"));
+    }
+
+    #[test]
+    fn a_grid_spreads_and_gathers() {
+        let tokens = Tokens::new(&[&relation(&[&[2, 3], &[2, 9, 3]])], &tiny(), &Device::Cpu).unwrap();
+        let x_nd = crate::nn::check::randn(1, &[5, 4]);
+        let grid = Grid::new(&tokens.spans, &x_nd).unwrap();
+        let x_btd = grid.spread(&x_nd).unwrap();
+        assert_eq!(x_btd.dims(), [2, 3, 4]);
+        assert_eq!(crate::nn::check::distance(&grid.gather(&x_btd).unwrap(), &x_nd), 0.0);
+        assert_eq!(grid.padding_bt.to_vec2::<f32>().unwrap()[0], [0.0, 0.0, f32::NEG_INFINITY]);
+    }
+}

@@ -1,0 +1,27 @@
+//! Batches in, transformer weights and numbers out. Knows no concept identifier, no text and no stage.
+//!
+//! # Letters behind tensor names
+//! A tensor's name ends in its axes, so that `q_bhtk` is `[batch, heads, positions, head width]`:
+//!
+//! | letter | axis | | letter | axis |
+//! |---|---|---|---|---|
+//! | `b` | rows of a batch | | `h` | attention heads |
+//! | `t` | positions in a row, padding included | | `k` | width of one head, `d / h` |
+//! | `n` | real tokens of all rows, one row after the other | | `i` | width of the feed-forward layer |
+//! | `d` | hidden width | | `l` | encoder layers |
+//! | `m` | positions or rows that are asked about | | `v`, `c` | vocabulary, classes |
+//!
+//! Activations are stored without padding (`x_nd`): a row of a batch is a [`encoder::tokens::Span`] of it.
+
+pub mod attention;
+pub mod chance;
+pub mod checkpoint;
+pub mod encoder;
+pub mod nn;
+pub mod optim;
+pub mod output;
+pub mod params;
+pub mod train;
+
+/// Where tensors live.
+pub use candle_core::Device;

@@ -1,0 +1,21 @@
+//! The differentiable layers that candle lacks or leaves without a gradient. Knows no model and no task.
+//!
+//! On the CPU in f32 each is one pass over the memory with a backward written by hand, in parallel over rows; elsewhere
+//! it is composed of candle's own differentiable operations. Both are tested against numerical gradients. Every sum
+//! runs in an order that the number of threads does not change, so results are the same bits for any of them.
+
+pub mod bias;
+pub mod cross_entropy;
+pub mod dropout;
+pub mod gelu;
+mod host;
+pub mod layer_norm;
+pub mod linear;
+mod math;
+pub mod softmax;
+
+pub(crate) use host::{Host, fused, read, wide};
+pub(crate) use math::single;
+
+#[cfg(test)]
+pub(crate) mod check;

@@ -1,0 +1,79 @@
+//! Views of CPU tensors as plain slices, and the widest instructions of the machine. Knows no operation.
+
+use std::ops::Range;
+
+use candle_core::{CpuStorage, DType, Layout, Result, Storage, StorageRef, Tensor};
+use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};
+
+/// Rows that one thread works on at a time. Sums over rows add up blocks of this many in order, whatever the number
+/// of threads.
+pub(crate) const BLOCK: usize = 64;
+
+/// Whether the hand-written operations apply to this tensor.
+pub(crate) fn fused(tensor: &Tensor) -> bool {
+    tensor.device().is_cpu() && tensor.dtype() == DType::F32
+}
+
+/// The numbers behind a contiguous CPU tensor in f32, without a copy.
+pub(crate) struct Host<'a> {
+    storage: StorageRef<'a>,
+    range: Range<usize>,
+}
+
+impl<'a> Host<'a> {
+    pub(crate) fn of(tensor: &'a Tensor) -> Result<Self> {
+        let (storage, layout) = tensor.storage_and_layout();
+        Ok(Host { range: contiguous(layout)?, storage })
+    }
+
+    pub(crate) fn get(&self) -> Result<&[f32]> {
+        match &*self.storage {
+            Storage::Cpu(CpuStorage::F32(values)) => Ok(&values[self.range.clone()]),
+            _ => candle_core::bail!("expected f32 numbers in main memory"),
+        }
+    }
+}
+
+/// The numbers behind one argument of a custom operation.
+pub(crate) fn read<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+    match storage {
+        CpuStorage::F32(values) => Ok(&values[contiguous(layout)?]),
+        _ => candle_core::bail!("expected f32 numbers"),
+    }
+}
+
+pub(crate) fn contiguous(layout: &Layout) -> Result<Range<usize>> {
+    match layout.contiguous_offsets() {
+        Some((start, end)) => Ok(start..end),
+        None => candle_core::bail!("expected contiguous numbers, got {layout:?}"),
+    }
+}
+
+/// Runs plain loops compiled for the widest instructions of this machine. Only code inlined into the closure profits.
+#[inline(always)]
+pub(crate) fn wide<R>(op: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(op)
+}
+
+/// Fills `out` row block by row block; `fill(first_row, block)` sees at most [`BLOCK`] rows of `width` numbers.
+pub(crate) fn fill_rows(out: &mut [f32], width: usize, fill: impl Fn(usize, &mut [f32]) + Sync) {
+    out.par_chunks_mut(width * BLOCK).enumerate().for_each(|(i, block)| wide(|| fill(i * BLOCK, block)));
+}
+
+/// Sums a vector of `width` numbers over `rows` rows: blocks in parallel, then one after the other.
+/// `add(row, sum)` adds the contribution of one row.
+pub(crate) fn sum_rows(rows: usize, width: usize, add: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
+    let blocks: Vec<Vec<f32>> = (0..rows.div_ceil(BLOCK))
+        .into_par_iter()
+        .map(|i| {
+            let mut sum = vec![0.0; width];
+            wide(|| (i * BLOCK..rows.min((i + 1) * BLOCK)).for_each(|row| add(row, &mut sum)));
+            sum
+        })
+        .collect();
+    let mut total = vec![0.0; width];
+    for block in &blocks {
+        total.iter_mut().zip(block).for_each(|(t, b)| *t += b);
+    }
+    total
+}

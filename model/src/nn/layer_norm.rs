@@ -1,0 +1,199 @@
+//! Layer normalisation (Ba et al. 2016) with its gradient. Knows no encoder.
+
+use candle_core::{CpuStorage, CustomOp3, D, Device, Layout, Result, Shape, Tensor};
+use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};
+
+use super::host::{BLOCK, Host, fill_rows, fused, read, wide};
+use super::math::{single, sum, sum2};
+use crate::params::Params;
+
+/// The gain, bias and epsilon of one normalisation over the last axis.
+#[derive(Debug, Clone)]
+pub struct LayerNorm {
+    gain_d: Tensor,
+    bias_d: Tensor,
+    epsilon: f64,
+}
+
+impl LayerNorm {
+    /// The layer whose parameters are `name.weight` (gain) and `name.bias`.
+    ///
+    /// # Errors
+    /// When a parameter is missing.
+    pub fn new(params: &Params, name: &str, epsilon: f64) -> Result<Self> {
+        let (gain_d, bias_d) = (params.get(&format!("{name}.weight"))?, params.get(&format!("{name}.bias"))?);
+        Ok(LayerNorm { gain_d, bias_d, epsilon })
+    }
+
+    /// `(x - mean) / sqrt(variance + epsilon) * gain + bias` of every row of `x_nd`.
+    ///
+    /// # Errors
+    /// When the shapes do not fit.
+    pub fn forward(&self, x_nd: &Tensor) -> Result<Tensor> {
+        layer_norm(x_nd, [&self.gain_d, &self.bias_d], self.epsilon)
+    }
+}
+
+/// Normalises the rows of `x_nd`; `[gain_d, bias_d]` scale and shift them. Differentiable in all three.
+///
+/// # Errors
+/// When the shapes do not fit.
+pub fn layer_norm(x_nd: &Tensor, [gain_d, bias_d]: [&Tensor; 2], epsilon: f64) -> Result<Tensor> {
+    if fused(x_nd) {
+        return x_nd.contiguous()?.apply_op3(gain_d, bias_d, Norm { epsilon: single(epsilon) });
+    }
+    let centred_nd = x_nd.broadcast_sub(&x_nd.mean_keepdim(D::Minus1)?)?;
+    let variance_n1 = centred_nd.sqr()?.mean_keepdim(D::Minus1)?;
+    let x_hat_nd = centred_nd.broadcast_div(&(variance_n1 + epsilon)?.sqrt()?)?;
+    x_hat_nd.broadcast_mul(gain_d)?.broadcast_add(bias_d)
+}
+
+struct Norm {
+    epsilon: f32,
+}
+
+impl Norm {
+    /// Mean and 1 / sqrt(variance + epsilon) of one row.
+    #[inline(always)]
+    fn moments(&self, x: &[f32]) -> (f32, f32) {
+        let scale = 1.0 / x.len() as f32;
+        let mean = sum(x, |x| x) * scale;
+        let variance = sum(x, |x| (x - mean) * (x - mean)) * scale;
+        (mean, 1.0 / (variance + self.epsilon).sqrt())
+    }
+
+    /// Gradients of one block of rows: `dx` is filled, `sums` (gain, then bias) is added to.
+    ///
+    /// With x^ the normalised row, g the incoming gradient and w = g * gain:
+    /// dx = (w - mean(w) - x^ mean(w x^)) / deviation, dgain = sum g x^, dbias = sum g.
+    #[inline(always)]
+    fn backward_block(&self, [x, g, gain]: [&[f32]; 3], dx: &mut [f32], sums: &mut [f32]) {
+        let d = gain.len();
+        let (d_gain, d_bias) = sums.split_at_mut(d);
+        let mut x_hat = vec![0.0; d];
+        let mut w = vec![0.0; d];
+        for ((x, g), dx) in x.chunks_exact(d).zip(g.chunks_exact(d)).zip(dx.chunks_exact_mut(d)) {
+            let (mean, inverse) = self.moments(x);
+            x_hat.iter_mut().zip(x).for_each(|(h, x)| *h = (x - mean) * inverse);
+            w.iter_mut().zip(g.iter().zip(gain)).for_each(|(w, (g, gain))| *w = g * gain);
+            let mean_w = sum(&w, |w| w) / d as f32;
+            let mean_wx = sum2(&w, &x_hat, |w, h| w * h) / d as f32;
+            for (dx, (w, h)) in dx.iter_mut().zip(w.iter().zip(&x_hat)) {
+                *dx = (w - mean_w - h * mean_wx) * inverse;
+            }
+            d_gain.iter_mut().zip(g.iter().zip(&x_hat)).for_each(|(s, (g, h))| *s += g * h);
+            d_bias.iter_mut().zip(g).for_each(|(s, g)| *s += g);
+        }
+    }
+}
+
+impl CustomOp3 for Norm {
+    fn name(&self) -> &'static str {
+        "layer-norm"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        lx: &Layout,
+        gain: &CpuStorage,
+        lg: &Layout,
+        bias: &CpuStorage,
+        lb: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (x, gain, bias) = (read(x, lx)?, read(gain, lg)?, read(bias, lb)?);
+        let d = gain.len();
+        if lx.dims().last() != Some(&d) || bias.len() != d {
+            candle_core::bail!("layer norm of {d} numbers on rows of shape {:?}", lx.dims());
+        }
+        let mut y = vec![0.0; x.len()];
+        fill_rows(&mut y, d, |first, block| {
+            for (y, x) in block.chunks_exact_mut(d).zip(x[first * d..].chunks_exact(d)) {
+                let (mean, inverse) = self.moments(x);
+                for (y, (x, (gain, bias))) in y.iter_mut().zip(x.iter().zip(gain.iter().zip(bias))) {
+                    *y = (x - mean) * inverse * gain + bias;
+                }
+            }
+        });
+        Ok((CpuStorage::F32(y), lx.shape().clone()))
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        gain: &Tensor,
+        bias: &Tensor,
+        _: &Tensor,
+        grad: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let grad = grad.contiguous()?;
+        let (x_host, g_host, gain_host) = (Host::of(x)?, Host::of(&grad)?, Host::of(gain)?);
+        let (x_values, g, gain_values) = (x_host.get()?, g_host.get()?, gain_host.get()?);
+        let d = gain_values.len();
+        let mut dx = vec![0.0; x_values.len()];
+        let sums: Vec<Vec<f32>> = dx
+            .par_chunks_mut(d * BLOCK)
+            .zip((0..x_values.len().div_ceil(d * BLOCK)).into_par_iter())
+            .map(|(dx, i)| {
+                let rows = i * d * BLOCK..i * d * BLOCK + dx.len();
+                let mut sums = vec![0.0; 2 * d];
+                let args = [&x_values[rows.clone()], &g[rows], gain_values];
+                wide(|| self.backward_block(args, dx, &mut sums));
+                sums
+            })
+            .collect();
+        let mut d_gain = vec![0.0; 2 * d];
+        for block in &sums {
+            d_gain.iter_mut().zip(block).for_each(|(t, s)| *t += s);
+        }
+        let d_bias = d_gain.split_off(d);
+        Ok((
+            Some(Tensor::from_vec(dx, x.shape(), &Device::Cpu)?),
+            Some(Tensor::from_vec(d_gain, gain.shape(), &Device::Cpu)?),
+            Some(Tensor::from_vec(d_bias, bias.shape(), &Device::Cpu)?),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::DType;
+
+    use super::super::check::{distance, gradients, randn};
+    use super::*;
+
+    fn arguments(rows: usize, d: usize) -> [Tensor; 3] {
+        [randn(1, &[rows, d]), (randn(2, &[d]) + 1.0).unwrap(), randn(3, &[d])]
+    }
+
+    #[test]
+    fn gradients_are_the_numerical_ones() {
+        gradients(|a| layer_norm(&a[0], [&a[1], &a[2]], 1e-12), &arguments(3, 19), (1e-2, 1e-2));
+    }
+
+    #[test]
+    fn composed_form_has_numerical_gradients_and_the_same_values() {
+        let at = arguments(150, 19);
+        let exact: Vec<Tensor> = at.iter().map(|t| t.to_dtype(DType::F64).unwrap()).collect();
+        let y = layer_norm(&at[0], [&at[1], &at[2]], 1e-12).unwrap();
+        let y64 = layer_norm(&exact[0], [&exact[1], &exact[2]], 1e-12).unwrap();
+        assert!(distance(&y, &y64) < 2e-5);
+        let small = arguments(2, 5).map(|t| t.to_dtype(DType::F64).unwrap());
+        gradients(|a| layer_norm(&a[0], [&a[1], &a[2]], 1e-12), &small, (1e-5, 1e-7));
+    }
+
+    #[test]
+    fn both_forms_have_the_same_gradients() {
+        let at = arguments(150, 19);
+        let grads = |dtype| {
+            let vars =
+                at.clone().map(|t| candle_core::Var::from_tensor(&t.to_dtype(dtype).unwrap()).unwrap());
+            let y = layer_norm(&vars[0], [&vars[1], &vars[2]], 1e-12).unwrap();
+            let g = y.sin().unwrap().sum_all().unwrap().backward().unwrap();
+            vars.map(|v| g.get(&v).unwrap().clone())
+        };
+        for (a, b) in grads(DType::F32).iter().zip(&grads(DType::F64)) {
+            assert!(distance(a, b) < 1e-4, "{}", distance(a, b));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Softmax over the last axis with its gradient. Knows no attention and no pooling.
+
+use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
+
+use super::host::{Host, fill_rows, fused, read};
+use super::math::{exp, sum, sum2};
+
+/// `exp(x) / sum exp(x)` along the last axis.
+///
+/// # Errors
+/// When the tensor has no axis.
+pub fn softmax(x: &Tensor) -> Result<Tensor> {
+    if fused(x) {
+        return x.contiguous()?.apply_op1(Softmax);
+    }
+    let e = x.broadcast_sub(&x.max_keepdim(D::Minus1)?.detach())?.exp()?;
+    e.broadcast_div(&e.sum_keepdim(D::Minus1)?)
+}
+
+struct Softmax;
+
+/// Turns one row of scores into probabilities.
+#[inline(always)]
+pub(crate) fn softmax_row(row: &mut [f32]) {
+    let top = row.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+    row.iter_mut().for_each(|x| *x = exp(*x - top));
+    let inverse = 1.0 / sum(row, |x| x);
+    row.iter_mut().for_each(|x| *x *= inverse);
+}
+
+impl CustomOp1 for Softmax {
+    fn name(&self) -> &'static str {
+        "softmax"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let mut y = read(x, layout)?.to_vec();
+        let Some(&width) = layout.dims().last() else { candle_core::bail!("softmax of a single number") };
+        fill_rows(&mut y, width, |_, block| block.chunks_exact_mut(width).for_each(softmax_row));
+        Ok((CpuStorage::F32(y), layout.shape().clone()))
+    }
+
+    fn bwd(&self, arg: &Tensor, res: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
+        let grad = grad.contiguous()?;
+        let width = arg.dim(D::Minus1)?;
+        let (y, g) = (Host::of(res)?, Host::of(&grad)?);
+        let (y, g) = (y.get()?, g.get()?);
+        let mut dx = vec![0.0; y.len()];
+        fill_rows(&mut dx, width, |first, block| {
+            let start = first * width;
+            let rows = y[start..].chunks_exact(width).zip(g[start..].chunks_exact(width));
+            for (dx, (y, g)) in block.chunks_exact_mut(width).zip(rows) {
+                let inner = sum2(y, g, |y, g| y * g);
+                dx.iter_mut().zip(y.iter().zip(g)).for_each(|(dx, (y, g))| *dx = y * (g - inner));
+            }
+        });
+        Ok(Some(Tensor::from_vec(dx, arg.shape(), arg.device())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::DType;
+
+    use super::super::check::{distance, gradients, randn};
+    use super::*;
+
+    #[test]
+    fn gradients_are_the_numerical_ones() {
+        gradients(|a| softmax(&a[0]), &[randn(1, &[3, 2, 17])], (1e-2, 5e-3));
+        let exact = randn(1, &[3, 5]).to_dtype(DType::F64).unwrap();
+        gradients(|a| softmax(&a[0]), &[exact], (1e-5, 1e-7));
+    }
+
+    #[test]
+    fn values_are_right_for_large_and_masked_scores() {
+        let x = (randn(2, &[70, 33]) * 50.0).unwrap();
+        assert!(distance(&softmax(&x).unwrap(), &softmax(&x.to_dtype(DType::F64).unwrap()).unwrap()) < 1e-5);
+        let masked = Tensor::new(&[[1.0_f32, -1e9, 1.0, f32::NEG_INFINITY]], x.device()).unwrap();
+        assert_eq!(softmax(&masked).unwrap().to_vec2::<f32>().unwrap(), [[0.5, 0.0, 0.5, 0.0]]);
+    }
+}

@@ -1,0 +1,5 @@
+//! How gradients become updates. Knows no model and no loss.
+
+pub mod adamw;
+pub mod clip;
+pub mod schedule;

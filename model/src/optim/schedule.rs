@@ -1,0 +1,41 @@
+//! The learning rate of each step: linear warm-up, then linear decay. Knows no optimiser.
+
+use serde::{Deserialize, Serialize};
+
+/// A learning rate over the steps of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// The highest rate, reached at the end of the warm-up.
+    pub peak: f64,
+    /// Steps over which the rate rises from 0.
+    pub warmup_steps: u64,
+    /// Steps of the whole run; the rate would be 0 one step later.
+    pub total_steps: u64,
+}
+
+impl Schedule {
+    /// The rate of step `step`, counted from 1.
+    #[must_use]
+    pub fn rate(&self, step: u64) -> f64 {
+        if step <= self.warmup_steps {
+            return self.peak * step as f64 / self.warmup_steps as f64;
+        }
+        let left = (self.total_steps + 1).saturating_sub(step) as f64;
+        self.peak * left / (self.total_steps + 1).saturating_sub(self.warmup_steps).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_rises_then_falls_and_never_wastes_a_step() {
+        let schedule = Schedule { peak: 1.0, warmup_steps: 4, total_steps: 8 };
+        let rates: Vec<f64> = (1..=10).map(|step| schedule.rate(step)).collect();
+        assert_eq!(rates, [0.25, 0.5, 0.75, 1.0, 0.8, 0.6, 0.4, 0.2, 0.0, 0.0]);
+        let none = Schedule { peak: 2.0, warmup_steps: 0, total_steps: 2 };
+        assert!((none.rate(1) - 4.0 / 3.0).abs() < 1e-12 && (none.rate(2) - 2.0 / 3.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,246 @@
+//! The four KIMERA tasks' last layers and their losses over an encoder's hidden states. Knows no optimiser and no file.
+
+pub mod classify;
+pub mod masked_lm;
+pub mod tag;
+
+use candle_core::{D, Result, Tensor};
+use serde::{Deserialize, Serialize};
+use tasks::stream::batch::{Batch, IGNORED, Targets};
+use tasks::task::Task;
+
+use crate::encoder::config::Config;
+use crate::encoder::pool::{self, Pool, Pooling};
+use crate::encoder::tokens::Tokens;
+use crate::nn::cross_entropy::cross_entropy;
+use crate::nn::dropout::Dropout;
+use crate::nn::linear::Linear;
+use crate::params::{Params, Spec};
+use masked_lm::MaskedLm;
+
+/// How many classes the outputs tell apart; the vocabulary is the encoder's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sizes {
+    /// Relations (r) of the relation task.
+    pub relations: usize,
+}
+
+/// The layer that predicts the tokens of subjects and objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntityOutput {
+    /// One linear layer `d -> v` per task.
+    Linear,
+    /// One transform for both tasks with the token embeddings as decoder, as in BERT's pre-training.
+    MaskedLm,
+}
+
+/// The choices about outputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputConfig {
+    /// How relation and triplet classification pool a row.
+    pub pooling: Pooling,
+    /// How entity tokens are predicted.
+    pub entity: EntityOutput,
+    /// Dropout rate of what enters an output (paper: 0.1, 0.25 or 0.8).
+    pub dropout: f64,
+}
+
+/// Prefix of all parameters of this room, so that they never clash with the encoder's.
+pub(crate) const PREFIX: &str = "outputs.";
+
+fn named(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+/// The classes of the triplet task: corrupted (0) and stated (1).
+const TRIPLET_CLASSES: usize = 2;
+
+/// Outputs of all tasks.
+#[derive(Debug, Clone)]
+pub struct Outputs {
+    subject: Entity,
+    object: Entity,
+    relation: Linear,
+    triplet: Linear,
+    pool: Pool,
+    rate: f64,
+}
+
+#[derive(Debug, Clone)]
+enum Entity {
+    Linear(Linear),
+    MaskedLm(MaskedLm),
+}
+
+/// The loss of one batch with what it was computed from.
+#[derive(Debug)]
+pub struct Loss {
+    /// Mean cross entropy over the targets, no axes.
+    pub loss: Tensor,
+    /// Logits of the targets `[m, c]` in the batch's order: rows, or positions that are asked for.
+    pub logits_mc: Tensor,
+    /// The class of each row of the logits.
+    pub classes: Vec<u32>,
+}
+
+impl Loss {
+    /// How many targets have their largest logit at their class.
+    ///
+    /// # Errors
+    /// When the tensor library fails.
+    pub fn hits(&self) -> Result<usize> {
+        let best = self.logits_mc.detach().argmax(D::Minus1)?.to_vec1::<u32>()?;
+        Ok(best.iter().zip(&self.classes).filter(|(a, b)| a == b).count())
+    }
+}
+
+/// Targets that do not fit their batch.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A task with the other kind of targets, or the wrong number of them.
+    #[error(
+        "batch of {task}: expected {expected}, found {found} targets of kind {kind}; the batch was put together wrongly"
+    )]
+    Kind {
+        /// Task of the batch.
+        task: &'static str,
+        /// What the task needs.
+        expected: String,
+        /// How many targets there are.
+        found: usize,
+        /// `tokens` or `classes`.
+        kind: &'static str,
+    },
+    /// A class that the output does not have.
+    #[error(
+        "batch of {task}, target {index}: class {class} is not below {classes}; samples and model were made from different {what}"
+    )]
+    Class {
+        /// Task of the batch.
+        task: &'static str,
+        /// Index of the row or cell.
+        index: usize,
+        /// The class.
+        class: i64,
+        /// Classes of the output.
+        classes: usize,
+        /// `vocabularies` or `relation tables`.
+        what: &'static str,
+    },
+    /// A target at a padded position.
+    #[error("batch of {task}, cell {cell}: a target at a padded position; set it to {IGNORED}")]
+    Padded {
+        /// Task of the batch.
+        task: &'static str,
+        /// Cell, `row * width + position`.
+        cell: usize,
+    },
+    /// No target at all.
+    #[error("batch of {task}: nothing is asked for; leave such a batch out")]
+    Nothing {
+        /// Task of the batch.
+        task: &'static str,
+    },
+    /// The tensor library failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}
+
+impl Outputs {
+    /// The parameters of the outputs, as their configuration needs them.
+    #[must_use]
+    pub fn specs(config: &OutputConfig, encoder: &Config, sizes: Sizes) -> Vec<Spec> {
+        let (d, v, std) = (encoder.hidden_size, encoder.vocab_size, encoder.initializer_range);
+        let mut specs = [
+            Spec::linear(&named("relation"), [sizes.relations, d], std),
+            Spec::linear(&named("triplet"), [TRIPLET_CLASSES, d], std),
+        ]
+        .concat();
+        match config.entity {
+            EntityOutput::Linear => {
+                specs.extend(
+                    ["subject", "object"].iter().flat_map(|task| Spec::linear(&named(task), [v, d], std)),
+                );
+            }
+            EntityOutput::MaskedLm => specs.extend(MaskedLm::specs(&named("masked_lm"), encoder)),
+        }
+        if config.pooling == Pooling::LearnedAttn {
+            specs.extend(pool::attention_specs(&named("pool_attn"), encoder));
+        }
+        specs
+    }
+
+    /// Outputs over `params`, which they share.
+    ///
+    /// # Errors
+    /// When a parameter is missing.
+    pub fn new(config: &OutputConfig, encoder: &Config, params: &Params) -> Result<Self> {
+        let entity = |task: &str| match config.entity {
+            EntityOutput::Linear => Linear::new(params, &named(task)).map(Entity::Linear),
+            EntityOutput::MaskedLm => {
+                MaskedLm::new(params, &named("masked_lm"), encoder).map(Entity::MaskedLm)
+            }
+        };
+        Ok(Outputs {
+            subject: entity("subject")?,
+            object: entity("object")?,
+            relation: Linear::new(params, &named("relation"))?,
+            triplet: Linear::new(params, &named("triplet"))?,
+            pool: Pool::new(config.pooling, params, &named("pool_attn"))?,
+            rate: config.dropout,
+        })
+    }
+
+    /// The loss of batch number `index` of `tokens`, given the encoder's last hidden states.
+    ///
+    /// # Errors
+    /// Names task and place of the first target that does not fit.
+    pub fn loss(
+        &self,
+        x_nd: &Tensor,
+        tokens: &Tokens,
+        (index, batch): (usize, &Batch),
+        dropout: Option<crate::chance::Chance>,
+    ) -> std::result::Result<Loss, Error> {
+        let drop = dropout.map(|key| Dropout::new(key.named(batch.task.name()), self.rate));
+        let thin = |x: Tensor| drop.map_or(Ok(x.clone()), |drop| drop.apply(&x));
+        let (logits_mc, classes) = match batch.task {
+            Task::Subject | Task::Object => {
+                let entity = if batch.task == Task::Subject { &self.subject } else { &self.object };
+                let (places, classes) = tag::targets(batch, tokens, index)?;
+                let x_md = thin(tag::gather(x_nd, &places)?)?;
+                let logits_mv = match entity {
+                    Entity::Linear(linear) => linear.forward(&x_md)?,
+                    Entity::MaskedLm(masked_lm) => masked_lm.forward(&x_md)?,
+                };
+                (logits_mv, classes)
+            }
+            Task::Relation | Task::Triplet => {
+                let linear = if batch.task == Task::Relation { &self.relation } else { &self.triplet };
+                let pooled_bd = self.pool.forward(x_nd, tokens.rows(index))?;
+                (linear.forward(&thin(pooled_bd)?)?, classify::targets(batch)?)
+            }
+        };
+        check_classes(batch, &classes, logits_mc.dim(1)?)?;
+        let wanted: Vec<Option<u32>> = classes.iter().copied().map(Some).collect();
+        Ok(Loss { loss: cross_entropy(&logits_mc, &wanted)?, logits_mc, classes })
+    }
+}
+
+fn check_classes(batch: &Batch, classes: &[u32], width: usize) -> std::result::Result<(), Error> {
+    let task = batch.task.name();
+    if classes.is_empty() {
+        return Err(Error::Nothing { task });
+    }
+    let what = match batch.targets {
+        Targets::Tokens(_) => "vocabularies",
+        Targets::Classes(_) => "relation tables",
+    };
+    match classes.iter().enumerate().find(|(_, class)| **class as usize >= width) {
+        Some((index, &class)) => Err(Error::Class { task, index, class: class.into(), classes: width, what }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,210 @@
+//! Named variables in name order: what a model learns. Knows no layer, file or optimiser.
+
+use std::collections::BTreeMap;
+
+use candle_core::{DType, Device, Tensor, Var};
+
+use crate::chance::Chance;
+use crate::nn::single;
+
+/// How a fresh parameter is filled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Init {
+    /// Normal with mean 0 and this standard deviation.
+    Normal(f64),
+    /// All 0: biases.
+    Zeros,
+    /// All 1: gains of layer norms.
+    Ones,
+}
+
+/// Name, shape and first values of one parameter. The specs of a model are the one list of its names: fresh weights,
+/// loading and saving all follow it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// Full dotted name.
+    pub name: String,
+    /// Sizes of its axes.
+    pub shape: Vec<usize>,
+    /// First values.
+    pub init: Init,
+}
+
+impl Spec {
+    /// A spec from its parts.
+    #[must_use]
+    pub fn new(name: impl Into<String>, shape: &[usize], init: Init) -> Self {
+        Spec { name: name.into(), shape: shape.to_vec(), init }
+    }
+
+    /// The two specs of a linear layer, `name.weight` `[o, i]` and `name.bias` `[o]`.
+    #[must_use]
+    pub fn linear(name: &str, [o, i]: [usize; 2], std: f64) -> [Self; 2] {
+        [
+            Spec::new(format!("{name}.weight"), &[o, i], Init::Normal(std)),
+            Spec::new(format!("{name}.bias"), &[o], Init::Zeros),
+        ]
+    }
+
+    /// The two specs of a layer norm, `name.weight` (the gain) and `name.bias`, both `[d]`.
+    #[must_use]
+    pub fn layer_norm(name: &str, d: usize) -> [Self; 2] {
+        [
+            Spec::new(format!("{name}.weight"), &[d], Init::Ones),
+            Spec::new(format!("{name}.bias"), &[d], Init::Zeros),
+        ]
+    }
+}
+
+/// What does not fit between the specs of a model and the tensors given for them.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Names that the model has and the tensors lack, or the other way round.
+    #[error(
+        "parameter names do not match the model: missing [{}], unexpected [{}]; check that the configuration belongs to these weights",
+        .missing.join(", "), .unexpected.join(", ")
+    )]
+    Names {
+        /// Names that the model needs.
+        missing: Vec<String>,
+        /// Names that the model does not know.
+        unexpected: Vec<String>,
+    },
+    /// A tensor of another shape.
+    #[error(
+        "parameter {name} has shape {found:?}, the model needs {expected:?}; check the configuration's sizes"
+    )]
+    Shape {
+        /// Name of the parameter.
+        name: String,
+        /// Shape that the model needs.
+        expected: Vec<usize>,
+        /// Shape that was given.
+        found: Vec<usize>,
+    },
+    /// The tensor library failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}
+
+/// Variables by name, always walked in name order.
+#[derive(Debug, Clone)]
+pub struct Params {
+    vars: BTreeMap<String, Var>,
+}
+
+impl Params {
+    /// Fresh parameters (f32). Each is filled from (`seed`, its name) alone, so that adding a layer changes no other.
+    ///
+    /// # Errors
+    /// When the device refuses the memory.
+    pub fn fresh(specs: &[Spec], seed: u64, device: &Device) -> Result<Self, Error> {
+        let mut vars = BTreeMap::new();
+        for spec in specs {
+            let tensor = match spec.init {
+                Init::Zeros => Tensor::zeros(spec.shape.as_slice(), DType::F32, device)?,
+                Init::Ones => Tensor::ones(spec.shape.as_slice(), DType::F32, device)?,
+                Init::Normal(std) => {
+                    let key = Chance::new(seed).named(&spec.name);
+                    let count = spec.shape.iter().product::<usize>() as u64;
+                    let values: Vec<f32> = (0..count).map(|i| single(key.normal(i) * std)).collect();
+                    Tensor::from_vec(values, spec.shape.as_slice(), device)?
+                }
+            };
+            vars.insert(spec.name.clone(), Var::from_tensor(&tensor)?);
+        }
+        Ok(Params { vars })
+    }
+
+    /// Parameters with given values; names and shapes must be exactly those of `specs`.
+    ///
+    /// # Errors
+    /// Lists all missing and unexpected names, or the first shape that differs.
+    pub fn from_tensors(specs: &[Spec], mut tensors: BTreeMap<String, Tensor>) -> Result<Self, Error> {
+        let missing: Vec<String> =
+            specs.iter().filter(|s| !tensors.contains_key(&s.name)).map(|s| s.name.clone()).collect();
+        let mut vars = BTreeMap::new();
+        for spec in specs {
+            let Some(tensor) = tensors.remove(&spec.name) else { continue };
+            if tensor.dims() != spec.shape {
+                let (name, expected, found) = (spec.name.clone(), spec.shape.clone(), tensor.dims().to_vec());
+                return Err(Error::Shape { name, expected, found });
+            }
+            vars.insert(spec.name.clone(), Var::from_tensor(&tensor.to_dtype(DType::F32)?.contiguous()?)?);
+        }
+        if !missing.is_empty() || !tensors.is_empty() {
+            return Err(Error::Names { missing, unexpected: tensors.into_keys().collect() });
+        }
+        Ok(Params { vars })
+    }
+
+    /// Takes in the parameters of another part of the model.
+    #[must_use]
+    pub fn with(mut self, other: Params) -> Self {
+        self.vars.extend(other.vars);
+        self
+    }
+
+    /// The tensor of a parameter; it shares the variable's memory and follows its updates.
+    ///
+    /// # Errors
+    /// When no parameter has this name.
+    pub fn get(&self, name: &str) -> candle_core::Result<Tensor> {
+        match self.vars.get(name) {
+            Some(var) => Ok(var.as_tensor().clone()),
+            None => candle_core::bail!("the model has no parameter named {name}"),
+        }
+    }
+
+    /// All parameters in name order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.vars.iter().map(|(name, var)| (name.as_str(), var.as_tensor()))
+    }
+
+    /// How many numbers there are in all.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.vars.values().map(|var| var.elem_count()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specs() -> Vec<Spec> {
+        [Spec::linear("b", [3, 2], 0.5), Spec::layer_norm("a", 4)].concat()
+    }
+
+    #[test]
+    fn fresh_parameters_follow_seed_and_name_alone() {
+        let values = |specs: &[Spec], seed| {
+            let params = Params::fresh(specs, seed, &Device::Cpu).unwrap();
+            params.get("b.weight").unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()
+        };
+        assert_eq!(values(&specs(), 1), values(&specs()[..2], 1));
+        assert_ne!(values(&specs(), 1), values(&specs(), 2));
+        let params = Params::fresh(&specs(), 1, &Device::Cpu).unwrap();
+        assert_eq!(
+            params.iter().map(|(n, _)| n).collect::<Vec<_>>(),
+            ["a.bias", "a.weight", "b.bias", "b.weight"]
+        );
+        assert_eq!(params.count(), 8 + 6 + 3);
+        assert_eq!(params.get("a.weight").unwrap().to_vec1::<f32>().unwrap(), [1.0; 4]);
+        assert_eq!(params.get("b.bias").unwrap().to_vec1::<f32>().unwrap(), [0.0; 3]);
+    }
+
+    #[test]
+    fn names_and_shapes_are_checked() {
+        let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &Device::Cpu).unwrap();
+        let given = |names: &[(&str, &[usize])]| {
+            names.iter().map(|(n, s)| ((*n).to_owned(), zeros(s))).collect::<BTreeMap<_, _>>()
+        };
+        let some = given(&[("a.weight", &[4]), ("b.bias", &[3]), ("c", &[1])]);
+        let text = Params::from_tensors(&specs(), some).unwrap_err().to_string();
+        assert!(text.contains("missing [b.weight, a.bias], unexpected [c]"), "{text}");
+        let all = given(&[("a.weight", &[4]), ("a.bias", &[4]), ("b.bias", &[3]), ("b.weight", &[2, 3])]);
+        let text = Params::from_tensors(&specs(), all).unwrap_err().to_string();
+        assert!(text.contains("b.weight has shape [2, 3], the model needs [3, 2]"), "{text}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The settings of a training run. Knows no tensor.
+
+use serde::{Deserialize, Serialize};
+use tasks::task::Task;
+
+use crate::encoder::config as encoder;
+use crate::optim::adamw::AdamWConfig;
+use crate::optim::schedule::Schedule;
+use crate::output::{OutputConfig, Sizes};
+
+/// Weights of the tasks' losses in their sum; 0 leaves a task out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alphas {
+    /// Weight of subject prediction.
+    pub subject: f64,
+    /// Weight of object prediction.
+    pub object: f64,
+    /// Weight of relation classification.
+    pub relation: f64,
+    /// Weight of triplet classification.
+    pub triplet: f64,
+}
+
+impl Alphas {
+    /// The weight of a task.
+    #[must_use]
+    pub fn of(&self, task: Task) -> f64 {
+        match task {
+            Task::Subject => self.subject,
+            Task::Object => self.object,
+            Task::Relation => self.relation,
+            Task::Triplet => self.triplet,
+        }
+    }
+}
+
+/// How weights are trained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Seed of fresh weights and dropout.
+    pub seed: u64,
+    /// Learning rate over the steps.
+    pub schedule: Schedule,
+    /// Constants of the optimiser.
+    pub adamw: AdamWConfig,
+    /// Largest norm of all gradients together.
+    pub clip_norm: f64,
+    /// Weights of the losses.
+    pub alphas: Alphas,
+    /// Beginnings of the names of parameters that must not move.
+    pub frozen: Vec<String>,
+}
+
+/// Everything that a trainer is made from. Two runs with one setup, one stream and one machine give the same bits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// Sizes of the encoder.
+    pub encoder: encoder::Config,
+    /// Choices about outputs.
+    pub outputs: OutputConfig,
+    /// Classes of the outputs.
+    pub sizes: Sizes,
+    /// How it is trained.
+    pub train: Config,
+}
+
+/// Settings that contradict each other.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The encoder cannot be built.
+    #[error(transparent)]
+    Encoder(#[from] encoder::Error),
+    /// A number outside its range.
+    #[error("{field} is {found}, expected {expected}")]
+    Range {
+        /// The setting.
+        field: &'static str,
+        /// Its value.
+        found: f64,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A prefix that no parameter has.
+    #[error(
+        "frozen: no parameter begins with `{prefix}`; the encoder's begin with embeddings., encoder.layer. or pooler., the outputs' with outputs."
+    )]
+    Frozen {
+        /// The prefix.
+        prefix: String,
+    },
+}
+
+impl Setup {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> Result<(), Error> {
+        self.encoder.check()?;
+        let Config { schedule, adamw, clip_norm, alphas, .. } = &self.train;
+        let share = |x: f64| (0.0..1.0).contains(&x);
+        let positive = |x: f64| x > 0.0 && x.is_finite();
+        let weight = |x: f64| x >= 0.0 && x.is_finite();
+        let (below_one, above, not_below) = ("at least 0 and below 1", "above 0", "0 or above");
+        let weights = Task::ALL.map(|task| alphas.of(task));
+        let rules = [
+            ("sizes.relations", self.sizes.relations as f64, self.sizes.relations > 0, "at least 1"),
+            ("outputs.dropout", self.outputs.dropout, share(self.outputs.dropout), below_one),
+            ("train.schedule.peak", schedule.peak, positive(schedule.peak), above),
+            (
+                "train.schedule.total_steps",
+                schedule.total_steps as f64,
+                schedule.total_steps > 0,
+                "at least 1",
+            ),
+            ("train.adamw.beta1", adamw.beta1, share(adamw.beta1), below_one),
+            ("train.adamw.beta2", adamw.beta2, share(adamw.beta2), below_one),
+            ("train.adamw.epsilon", adamw.epsilon, positive(adamw.epsilon), above),
+            ("train.adamw.weight_decay", adamw.weight_decay, weight(adamw.weight_decay), not_below),
+            ("train.clip_norm", *clip_norm, positive(*clip_norm), above),
+            ("train.alphas.subject", alphas.subject, weight(alphas.subject), not_below),
+            ("train.alphas.object", alphas.object, weight(alphas.object), not_below),
+            ("train.alphas.relation", alphas.relation, weight(alphas.relation), not_below),
+            ("train.alphas.triplet", alphas.triplet, weight(alphas.triplet), not_below),
+            ("train.alphas", 0.0, weights.iter().any(|x| *x > 0.0), "one task's weight above 0"),
+        ];
+        match rules.into_iter().find(|(_, _, holds, _)| !holds) {
+            Some((field, found, _, expected)) => Err(Error::Range { field, found, expected }),
+            None => Ok(()),
+        }
+    }
+}

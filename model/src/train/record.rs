@@ -1,0 +1,49 @@
+//! What one step says about itself. Knows no clock and no file.
+
+use std::collections::BTreeMap;
+
+use candle_core::Result;
+use serde::Serialize;
+use tasks::task::Task;
+
+use crate::output::Loss;
+
+/// One task in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TaskRecord {
+    /// Mean cross entropy over the targets, before alpha.
+    pub loss: f64,
+    /// Share of targets whose class has the largest logit.
+    pub accuracy: f64,
+    /// Targets: rows, or tokens to predict.
+    pub targets: usize,
+}
+
+impl TaskRecord {
+    pub(crate) fn new(loss: &Loss) -> Result<Self> {
+        let targets = loss.classes.len();
+        let accuracy = loss.hits()? as f64 / targets.max(1) as f64;
+        Ok(TaskRecord { loss: f64::from(loss.loss.to_scalar::<f32>()?), accuracy, targets })
+    }
+}
+
+/// One step. The caller adds the time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepRecord {
+    /// Number of the step, from 1.
+    pub step: u64,
+    /// Epoch that its batches belong to, as the caller counts.
+    pub epoch: u64,
+    /// Sum of the tasks' losses, each times its alpha.
+    pub loss: f64,
+    /// The tasks that took part.
+    pub tasks: BTreeMap<Task, TaskRecord>,
+    /// Learning rate of this step.
+    pub learning_rate: f64,
+    /// Norm of all gradients before clipping.
+    pub grad_norm: f64,
+    /// Tokens that were not padding.
+    pub tokens: usize,
+    /// Rows of all batches: samples, a corrupted triple counting as one.
+    pub rows: usize,
+}

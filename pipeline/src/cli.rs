@@ -1,0 +1,183 @@
+//! The command line: reads arguments and the environment, calls the engine, prints what it says. Holds no logic of its own.
+
+mod args;
+pub mod exit;
+mod explain;
+mod inspect;
+mod measure;
+mod print;
+mod report;
+mod signals;
+mod table;
+mod watch;
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use clap::Parser;
+use serde_json::json;
+
+use crate::engine::cancel::Cancel;
+use crate::engine::clean::Mode;
+use crate::engine::fault::Faults;
+use crate::engine::ledger::Ledger;
+use crate::engine::run::Outcome;
+use crate::engine::survey::State;
+use crate::engine::{Engine, Settings};
+use args::{Command, Common, Verb};
+use exit::Exit;
+use print::Format;
+use watch::Detail;
+
+/// Runs the command that the arguments of the process name.
+pub fn main() -> ExitCode {
+    let command = match Command::try_parse() {
+        Ok(command) => command,
+        Err(error) => {
+            // Help goes to standard output, complaints to standard error; if that fails there is nobody left to tell.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Refused.into() } else { Exit::Ok.into() };
+        }
+    };
+    match obey(&command) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            print::note(&format!("error: {error:#}"));
+            Exit::Refused.into()
+        }
+    }
+}
+
+fn obey(command: &Command) -> anyhow::Result<Exit> {
+    let format = if command.common.json { Format::Json } else { Format::Text };
+    let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
+    // Only a run has anything to bring to an orderly end.
+    let cancel = match command.verb {
+        Verb::Run { .. } => signals::cancel_on_signal().context("signals cannot be listened to")?,
+        _ => Cancel::unset(),
+    };
+    let engine = engine(&command.common, cancel)?;
+    match &command.verb {
+        Verb::Run { stages } => run(&engine, stages, format, detail),
+        Verb::Plan { stages, check } => {
+            let found = plan(&engine, stages, format, detail)?;
+            Ok(if *check { found } else { Exit::Ok })
+        }
+        Verb::Why { stage } => why(&engine, stage, format),
+        Verb::Status => status(&engine, format),
+        Verb::Inspect { artifact } => inspect(&engine, artifact, format),
+        Verb::Verify { stages } => verify(&engine, stages, format),
+        Verb::Clean { stages, dry_run } => {
+            clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
+        }
+    }
+}
+
+fn engine(common: &Common, cancel: Cancel) -> anyhow::Result<Engine> {
+    let config = crate::config::load(common.config.as_deref(), &common.set)?;
+    let stages = crate::stage::all(&config, common.data.as_deref())?;
+    // One is always right where the system does not say how many cores there are: results do not depend on it.
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let settings = Settings {
+        out: common.out.clone(),
+        jobs: common.jobs.unwrap_or_else(cores),
+        cancel,
+        faults: faults()?,
+        clock: Box::new(now),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    Ok(Engine::new(stages, settings)?)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one clock: for durations and dates in the ledger, never in artifacts"
+)]
+fn now() -> Duration {
+    // A clock before 1970 is wrong, and only a date in the ledger depends on it.
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(now().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn faults() -> anyhow::Result<Faults> {
+    match std::env::var("ENGRAFT_KILL_AT") {
+        Ok(given) if !given.is_empty() => given.parse().context("ENGRAFT_KILL_AT"),
+        _ => Ok(Faults::none()),
+    }
+}
+
+fn run(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> anyhow::Result<Exit> {
+    let started = now();
+    let summary = engine.run(stages, watch::choose(format, detail).as_ref())?;
+    let seconds = now().saturating_sub(started).as_secs_f64();
+    print::result(
+        format,
+        || vec![report::summary(&summary, seconds)],
+        || vec![report::summary_json(&summary, seconds)],
+    )?;
+    let interrupted = summary.count(|outcome| *outcome == Outcome::Interrupted);
+    let failed = summary.count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    Ok(match (interrupted, failed) {
+        (0, 0) => Exit::Ok,
+        (0, _) => Exit::Failed,
+        _ => Exit::Interrupted,
+    })
+}
+
+/// Shows the plan; [`Exit::Found`] if anything would run.
+fn plan(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> anyhow::Result<Exit> {
+    let found = engine.survey(stages)?;
+    print::result(
+        format,
+        || explain::plan(&found, detail),
+        || found.iter().map(explain::finding_json).collect(),
+    )?;
+    let fresh = found.iter().all(|finding| finding.state == State::Fresh);
+    Ok(if fresh { Exit::Ok } else { Exit::Found })
+}
+
+fn why(engine: &Engine, stage: &str, format: Format) -> anyhow::Result<Exit> {
+    let why = engine.why(stage)?;
+    print::result(format, || explain::why(&why), || vec![json!(why)])?;
+    Ok(Exit::Ok)
+}
+
+fn status(engine: &Engine, format: Format) -> anyhow::Result<Exit> {
+    let found = engine.survey(&[])?;
+    print::result(
+        format,
+        || explain::status(&found, now_ms()),
+        || found.iter().map(explain::status_json).collect(),
+    )?;
+    Ok(Exit::Ok)
+}
+
+fn inspect(engine: &Engine, artifact: &str, format: Format) -> anyhow::Result<Exit> {
+    let stage = engine.graph().stage(engine.graph().find(artifact)?);
+    let ledger = Ledger::read(&engine.layout().ledger())?;
+    let line = ledger.last(artifact);
+    let line = line
+        .with_context(|| format!("{artifact} was never made here: make it with `engraft run {artifact}`"))?;
+    print::result(format, || inspect::inspect(engine, stage, line, now_ms()), || vec![json!(line)])?;
+    Ok(Exit::Ok)
+}
+
+fn verify(engine: &Engine, stages: &[String], format: Format) -> anyhow::Result<Exit> {
+    let verified = engine.verify(stages)?;
+    let text = || verified.iter().flat_map(report::verified).collect();
+    print::result(format, text, || verified.iter().map(|artifact| json!(artifact)).collect())?;
+    let sound = verified.iter().all(|artifact| artifact.damages.is_empty());
+    Ok(if sound { Exit::Ok } else { Exit::Found })
+}
+
+fn clean(engine: &Engine, stages: &[String], mode: Mode, format: Format) -> anyhow::Result<Exit> {
+    let cleaned = engine.clean(stages, mode)?;
+    print::result(format, || report::cleaned(&cleaned, mode), || vec![report::cleaned_json(&cleaned, mode)])?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,160 @@
+//! The command line's grammar and help texts. Does nothing.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use super::exit;
+
+/// Grafts medical knowledge graphs onto pretrained transformers.
+#[derive(Debug, Parser)]
+#[command(name = "engraft", version, max_term_width = 100, after_help = AFTER_HELP.to_owned() + exit::HELP)]
+pub(super) struct Command {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  engraft run                                      everything, on the embedded invented world
+  engraft run shards --config configs/open.toml --data data
+  engraft plan --set world.scale=2                 what a changed setting would make run
+  engraft why train                                why it will run, or why it last ran
+
+Environment:
+  NO_COLOR         no colours, if set and not empty
+  ENGRAFT_KILL_AT  a testing aid: STAGE:POINT (as in world:synced) or STAGE:working:N ends the
+                   process by SIGKILL there
+
+";
+
+/// What every verb takes.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// The configuration; without it, the embedded one: a small invented world
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(super) config: Option<PathBuf>,
+    /// The folder with the outside files that the configuration names
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    pub(super) data: Option<PathBuf>,
+    /// The folder for artifacts and the ledger
+    #[arg(long, global = true, value_name = "DIR", default_value = "out", help_heading = "Global options")]
+    pub(super) out: PathBuf,
+    /// Changes one setting of the configuration; may be given again
+    #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Global options")]
+    pub(super) set: Vec<String>,
+    /// How many threads and stages at once; without it, one per core. Results do not depend on it
+    #[arg(long, short, global = true, value_name = "N", help_heading = "Global options")]
+    pub(super) jobs: Option<NonZeroUsize>,
+    /// Prints JSON lines on standard output
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(super) json: bool,
+    /// Says more: every reason, every note
+    #[arg(long, short, global = true, help_heading = "Global options")]
+    pub(super) verbose: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Brings stages up to date, with everything they need
+    #[command(after_help = "\
+Examples:
+  engraft run                     all stages
+  engraft run train --jobs 8      the stage `train` and what it needs
+  engraft run --json > run.jsonl  events as JSON lines
+
+A stage runs if its version, a setting, the contents of an input or its artifact has changed.
+Ctrl-C stops at the next safe point; a second Ctrl-C stops at once. Both leave everything consistent.")]
+    Run {
+        /// The stages to bring up to date; all if none is given
+        #[arg(value_name = "STAGE")]
+        stages: Vec<String>,
+    },
+    /// Shows what `run` would do, and why, in a line per stage
+    #[command(after_help = "\
+Examples:
+  engraft plan --set world.scale=2
+  engraft plan --check            exit code 3 if anything would run")]
+    Plan {
+        /// The stages to plan for; all if none is given
+        #[arg(value_name = "STAGE")]
+        stages: Vec<String>,
+        /// Ends with exit code 3 if anything would run
+        #[arg(long)]
+        check: bool,
+    },
+    /// Explains why a stage will run or last ran, down to the changed field and the root cause upstream
+    #[command(after_help = "\
+Example:
+  engraft why train --set world.scale=2
+    train will run if an input made first comes out changed:
+      input artifact shards is made first
+        because shards: input artifact world is made first
+          because world: world.scale: 1 -> 2
+      root cause: world: world.scale: 1 -> 2")]
+    Why {
+        /// The stage
+        stage: String,
+    },
+    /// Shows every stage: state, last run, files, bytes
+    #[command(after_help = "Example:\n  engraft status")]
+    Status,
+    /// Shows what is known of an artifact: facts (rows read, dropped, kept), files, digests
+    #[command(after_help = "\
+Examples:
+  engraft inspect triples
+  engraft inspect triples --json  the ledger's line")]
+    Inspect {
+        /// The stage that made it
+        artifact: String,
+    },
+    /// Reads every file of the artifacts again and compares it with the ledger
+    #[command(
+        after_help = "Examples:\n  engraft verify\n  engraft verify shards   exit code 3 if a byte is wrong"
+    )]
+    Verify {
+        /// The stages whose artifacts to read; all if none is given
+        #[arg(value_name = "STAGE")]
+        stages: Vec<String>,
+    },
+    /// Removes artifacts and work folders, asking nothing; leaves the ledger and every file it does not name
+    #[command(after_help = "Examples:\n  engraft clean --dry-run\n  engraft clean shards train")]
+    Clean {
+        /// The stages whose artifacts to remove; all if none is given
+        #[arg(value_name = "STAGE")]
+        stages: Vec<String>,
+        /// Only shows what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_sound_and_every_verb_has_an_example() {
+        Command::command().debug_assert();
+        for verb in Command::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("engraft ") && help.contains("Example"), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn global_options_may_stand_after_the_verb() {
+        let given =
+            ["engraft", "run", "shards", "--set", "a=1", "--set", "b=2", "--jobs", "3", "--json", "-v"];
+        let command = Command::try_parse_from(given).unwrap();
+        assert_eq!(command.common.set, ["a=1", "b=2"]);
+        assert_eq!(command.common.jobs.map(NonZeroUsize::get), Some(3));
+        assert!(matches!(command.verb, Verb::Run { stages } if stages == ["shards"]));
+        assert!(Command::try_parse_from(["engraft", "run", "--jobs", "0"]).is_err());
+    }
+}

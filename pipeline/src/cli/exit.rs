@@ -1,0 +1,46 @@
+//! How the command ends: the exit codes, which are part of the interface and stand in `--help`.
+
+use std::process::ExitCode;
+
+/// An exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything asked for is done.
+    Ok,
+    /// A stage failed; the others were finished.
+    Failed,
+    /// Nothing was done: wrong usage or configuration, or the output folder cannot be used.
+    Refused,
+    /// `verify` found damage, or `plan --check` found something to run.
+    Found,
+    /// Stopped by Ctrl-C or SIGTERM; everything is consistent.
+    Interrupted,
+}
+
+/// The exit codes as `--help` shows them.
+pub const HELP: &str = "\
+Exit codes:
+  0    everything asked for is done
+  1    a stage failed; what does not depend on it was finished
+  2    nothing was done: wrong usage or configuration, or the output folder cannot be used
+  3    verify found damage, or plan --check found something to run
+  130  stopped by Ctrl-C or SIGTERM; everything is consistent, run again to go on";
+
+impl Exit {
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Refused => 2,
+            Self::Found => 3,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}

@@ -1,0 +1,217 @@
+//! What the engine found out about stages, in words and in JSON: plan, why, status. Finds out nothing itself.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::measure;
+use super::table::table;
+use super::watch::Detail;
+use crate::engine::explain::{Cause, Note, Reason};
+use crate::engine::survey::{Finding, State, Why};
+
+/// The reasons in one line.
+pub(super) fn reasons(reasons: &[Reason], detail: Detail) -> String {
+    match (reasons, detail) {
+        ([], _) => String::new(),
+        ([first], _) => first.to_string(),
+        ([first, rest @ ..], Detail::Short) => format!("{first} (and {} more)", rest.len()),
+        (all, Detail::Full) => all.iter().map(Reason::to_string).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// The reasons in parts and words.
+pub(super) fn reasons_json(reasons: &[Reason]) -> Value {
+    let one = |reason: &Reason| {
+        let mut value = json!(reason);
+        value["text"] = json!(reason.to_string());
+        value
+    };
+    Value::Array(reasons.iter().map(one).collect())
+}
+
+/// A line per stage: what would become of it and why.
+pub(super) fn plan(findings: &[Finding], detail: Detail) -> Vec<String> {
+    let row = |finding: &Finding| {
+        vec![finding.stage.clone(), state(finding.state).to_owned(), why_short(finding, detail)]
+    };
+    let rows: Vec<_> = findings.iter().map(row).collect();
+    table(&["STAGE", "STATE", "WHY"], &rows)
+}
+
+fn why_short(finding: &Finding, detail: Detail) -> String {
+    match &finding.error {
+        Some(error) => error.clone(),
+        None if finding.reasons.is_empty() => notes(&finding.notes).join("; "),
+        None => reasons(&finding.reasons, detail),
+    }
+}
+
+/// A finding for machines.
+pub(super) fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "stage": finding.stage,
+        "state": finding.state,
+        "reasons": reasons_json(&finding.reasons),
+        "notes": finding.notes,
+        "error": finding.error,
+    })
+}
+
+/// The whole explanation of one stage.
+pub(super) fn why(why: &Why) -> Vec<String> {
+    let stage = &why.stage;
+    let mut lines = Vec::new();
+    match why.state {
+        State::Fresh => lines.push(format!("{stage} is up to date.")),
+        State::Stale => lines.push(format!("{stage} will run:")),
+        State::Pending => lines.push(format!("{stage} will run if an input made first comes out changed:")),
+        State::Blocked => lines.push(format!("{stage} cannot run:")),
+    }
+    lines.extend(why.error.iter().map(|error| format!("  {error}")));
+    lines.extend(causes(stage, &why.causes));
+    lines.extend(notes(&why.notes).into_iter().map(|note| format!("  {note}")));
+    if why.state == State::Fresh && !why.last.is_empty() {
+        lines.push("It last ran because:".to_owned());
+        lines.extend(causes(stage, &why.last));
+    }
+    lines
+}
+
+/// The causes as an indented tree, then the roots, if they are not the causes themselves.
+fn causes(stage: &str, causes: &[Cause]) -> Vec<String> {
+    let mut tree = Tree { lines: Vec::new(), roots: Vec::new(), told: BTreeSet::new() };
+    tree.walk(stage, causes, 0);
+    if causes.iter().any(|cause| !cause.because.is_empty()) {
+        tree.lines.extend(tree.roots.iter().map(|root| format!("  root cause: {root}")));
+    }
+    tree.lines
+}
+
+struct Tree {
+    lines: Vec<String>,
+    roots: Vec<String>,
+    /// Stages whose causes stand above already.
+    told: BTreeSet<String>,
+}
+
+impl Tree {
+    fn walk(&mut self, stage: &str, causes: &[Cause], depth: usize) {
+        let lead = if depth == 0 { String::new() } else { format!("because {stage}: ") };
+        for cause in causes {
+            self.lines.push(format!("{}{lead}{}", "  ".repeat(depth + 1), cause.reason));
+            match &cause.reason {
+                Reason::Artifact { name, .. } | Reason::Pending { name } if !cause.because.is_empty() => {
+                    if self.told.insert(name.clone()) {
+                        self.walk(name, &cause.because, depth + 1);
+                    }
+                }
+                root => self.roots.push(format!("{stage}: {root}")),
+            }
+        }
+    }
+}
+
+/// A line per stage: state, last run, size.
+pub(super) fn status(findings: &[Finding], now_ms: u64) -> Vec<String> {
+    let row = |finding: &Finding| {
+        let mut row = vec![finding.stage.clone(), state(finding.state).to_owned()];
+        row.extend(finding.last.as_ref().map_or_else(Vec::new, |line| {
+            vec![
+                ago(line.started_ms, now_ms),
+                measure::time(line.seconds),
+                measure::count(line.outputs.len() as u64),
+                measure::bytes(line.outputs.iter().map(|output| output.bytes).sum()),
+                line.artifact.short(),
+            ]
+        }));
+        row
+    };
+    let rows: Vec<_> = findings.iter().map(row).collect();
+    table(&["STAGE", "STATE", "LAST RUN", "TOOK", "FILES", "BYTES", "DIGEST"], &rows)
+}
+
+/// A stage's state for machines.
+pub(super) fn status_json(finding: &Finding) -> Value {
+    let line = finding.last.as_ref();
+    json!({
+        "stage": finding.stage,
+        "state": finding.state,
+        "started_ms": line.map(|line| line.started_ms),
+        "seconds": line.map(|line| line.seconds),
+        "files": line.map(|line| line.outputs.len()),
+        "bytes": line.map(|line| line.outputs.iter().map(|output| output.bytes).sum::<u64>()),
+        "artifact": line.map(|line| line.artifact),
+    })
+}
+
+/// `3 minutes ago`
+pub(super) fn ago(then_ms: u64, now_ms: u64) -> String {
+    let since = std::time::Duration::from_millis(now_ms.saturating_sub(then_ms));
+    format!("{} ago", indicatif::HumanDuration(since))
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::Fresh => "up to date",
+        State::Stale => "will run",
+        State::Pending => "may run",
+        State::Blocked => "cannot run",
+    }
+}
+
+fn notes(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(Note::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(path: &str) -> Cause {
+        let reason = Reason::Field { path: path.to_owned(), from: Some(json!(1)), to: Some(json!(2)) };
+        Cause { reason, because: Vec::new() }
+    }
+
+    fn pending(name: &str, because: Vec<Cause>) -> Cause {
+        Cause { reason: Reason::Pending { name: name.to_owned() }, because }
+    }
+
+    #[test]
+    fn why_is_a_tree_with_its_root_and_tells_each_stage_once() {
+        let world = || pending("world", vec![field("world.scale")]);
+        let causes = vec![pending(
+            "samples",
+            vec![pending("triples", vec![world()]), pending("vocab", vec![world()])],
+        )];
+        let stage = "shards".to_owned();
+        let state = State::Pending;
+        let told = why(&Why { stage, state, causes, notes: vec![], error: None, last: vec![] });
+        let expected = [
+            "shards will run if an input made first comes out changed:",
+            "  input artifact samples is made first",
+            "    because samples: input artifact triples is made first",
+            "      because triples: input artifact world is made first",
+            "        because world: world.scale: 1 -> 2",
+            "    because samples: input artifact vocab is made first",
+            "      because vocab: input artifact world is made first",
+            "  root cause: world: world.scale: 1 -> 2",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn why_of_a_fresh_stage_says_why_it_last_ran() {
+        let note = Note::Touched { label: "input file MRREL".to_owned() };
+        let (stage, state) = ("kg".to_owned(), State::Fresh);
+        let last = vec![field("kg.weight")];
+        let told = why(&Why { stage, state, causes: vec![], notes: vec![note], error: None, last });
+        let expected = [
+            "kg is up to date.",
+            "  input file MRREL was touched, its content is unchanged",
+            "It last ran because:",
+            "  kg.weight: 1 -> 2",
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -1,0 +1,40 @@
+//! What is known of one artifact, from the ledger and from the stage that can read its files.
+
+use super::{explain, measure, table};
+use crate::engine::Engine;
+use crate::engine::ledger::Line;
+use crate::engine::stage::Stage;
+
+/// The artifact for people.
+pub(super) fn inspect(engine: &Engine, stage: &dyn Stage, line: &Line, now_ms: u64) -> Vec<String> {
+    let took = measure::time(line.seconds);
+    let mut lines = vec![
+        format!(
+            "{}: made {} in {took}, by engraft {}",
+            line.stage,
+            explain::ago(line.started_ms, now_ms),
+            line.engraft
+        ),
+        format!("fingerprint {}", line.fingerprint),
+        format!("digest      {}", line.artifact),
+    ];
+    lines.extend(line.facts.iter().flat_map(|(key, value)| table::fact(key, value)));
+    lines.extend(files(engine, stage, line));
+    lines
+}
+
+fn files(engine: &Engine, stage: &dyn Stage, line: &Line) -> Vec<String> {
+    let row = |output: &crate::engine::folder::Output| {
+        vec![output.path.clone(), measure::count(output.bytes), output.blake3.to_string()]
+    };
+    let rows: Vec<_> = line.outputs.iter().map(row).collect();
+    let mut table = table::table(&["FILE", "BYTES", "BLAKE3"], &rows).into_iter();
+    let mut lines: Vec<String> = table.next().into_iter().collect();
+    for (output, row) in line.outputs.iter().zip(table) {
+        lines.push(row);
+        let path = engine.layout().artifact(&line.stage).join(&output.path);
+        let told = stage.inspect(&path).unwrap_or_else(|error| vec![format!("cannot be read: {error:#}")]);
+        lines.extend(told.into_iter().map(|text| format!("  {text}")));
+    }
+    lines
+}

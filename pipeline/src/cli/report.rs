@@ -1,0 +1,78 @@
+//! What a run, `verify` and `clean` did, in words and in JSON. Does nothing itself.
+
+use serde_json::{Value, json};
+
+use super::measure;
+use crate::engine::clean::{Cleaned, Mode};
+use crate::engine::run::{Outcome, Summary};
+use crate::engine::verify::{Damage, Verified};
+
+/// What was found in one artifact, a line each.
+pub(super) fn verified(verified: &Verified) -> Vec<String> {
+    let stage = &verified.stage;
+    let Some(files) = verified.files else { return vec![format!("{stage}: never made here")] };
+    let size = format!("{files} files, {}", measure::bytes(verified.bytes));
+    if verified.damages.is_empty() {
+        return vec![format!("{stage}: ok ({size})")];
+    }
+    let remedy =
+        format!("{stage}: DAMAGED ({size}): `engraft run {stage}` makes missing and changed files again");
+    std::iter::once(remedy).chain(verified.damages.iter().map(damage)).collect()
+}
+
+fn damage(damage: &Damage) -> String {
+    match damage {
+        Damage::Missing { path } => format!("  {path}: missing"),
+        Damage::Changed { path, expected, found } => {
+            format!(
+                "  {path}: contents changed ({} in the ledger, {} on disk)",
+                expected.short(),
+                found.short()
+            )
+        }
+        Damage::Unreadable { path, error } => format!("  {path}: cannot be read: {error}"),
+        Damage::Unexpected { path } => format!("  {path}: not in the ledger: engraft did not make it"),
+    }
+}
+
+/// What was removed and what was left.
+pub(super) fn cleaned(cleaned: &Cleaned, mode: Mode) -> Vec<String> {
+    let verb = if mode == Mode::DryRun { "would remove" } else { "removed" };
+    let removed = cleaned.removed.iter().map(|path| format!("{verb} {}", path.display()));
+    let left = cleaned.left.iter().map(|path| format!("left {}: not in the ledger", path.display()));
+    let sum =
+        format!("{verb} {} files and folders, {}", cleaned.removed.len(), measure::bytes(cleaned.bytes));
+    removed.chain(left).chain([sum]).collect()
+}
+
+/// What was removed and what was left, for machines.
+pub(super) fn cleaned_json(cleaned: &Cleaned, mode: Mode) -> Value {
+    json!({
+        "removed": cleaned.removed, "bytes": cleaned.bytes, "left": cleaned.left, "dry_run": mode == Mode::DryRun,
+    })
+}
+
+/// How a run ended, in a line.
+pub(super) fn summary(summary: &Summary, seconds: f64) -> String {
+    let told = tally(summary).into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}"));
+    format!("{} ({})", told.collect::<Vec<_>>().join(", "), measure::time(seconds))
+}
+
+/// How a run ended, for machines.
+pub(super) fn summary_json(summary: &Summary, seconds: f64) -> Value {
+    let mut value = json!({"event": "end", "seconds": seconds});
+    for (what, n) in tally(summary) {
+        value[what.replace(' ', "_")] = json!(n);
+    }
+    value
+}
+
+fn tally(summary: &Summary) -> [(&'static str, usize); 5] {
+    [
+        ("ran", summary.count(|outcome| matches!(outcome, Outcome::Done(_)))),
+        ("up to date", summary.count(|outcome| *outcome == Outcome::Fresh)),
+        ("failed", summary.count(|outcome| matches!(outcome, Outcome::Failed(_)))),
+        ("skipped", summary.count(|outcome| matches!(outcome, Outcome::Skipped(_)))),
+        ("interrupted", summary.count(|outcome| *outcome == Outcome::Interrupted)),
+    ]
+}

@@ -1,0 +1,65 @@
+//! A plain line for each event, on standard error.
+
+use super::Detail;
+use crate::cli::{explain, measure, print};
+use crate::engine::explain::Note;
+use crate::engine::observe::{Event, Made, Observe};
+
+/// Prints lines.
+pub(super) struct Plain {
+    pub(super) detail: Detail,
+}
+
+impl Observe for Plain {
+    fn event(&self, event: &Event<'_>) {
+        print::note(&line(event, self.detail));
+    }
+}
+
+/// The event in a line.
+pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
+    match event {
+        Event::Started { stage, reasons, .. } => {
+            format!("{stage}: started: {}", explain::reasons(reasons, detail))
+        }
+        Event::Fresh { stage, notes: [] } => format!("{stage}: up to date"),
+        Event::Fresh { stage, notes } => {
+            let notes: Vec<_> = notes.iter().map(Note::to_string).collect();
+            format!("{stage}: up to date: {}", notes.join("; "))
+        }
+        Event::Done { line, progress, result } => {
+            let same = if *result == Made::Same { ", the same result as before" } else { "" };
+            format!("{}: done: {}{same}", line.stage, measure::finished(progress, line.seconds))
+        }
+        Event::Failed { stage, error } => format!("{stage}: failed: {error}"),
+        Event::Skipped { stage, because } => format!("{stage}: skipped: {because} failed"),
+        Event::Interrupted { stage } => format!("{stage}: interrupted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::explain::Reason;
+    use crate::engine::observe::Event;
+    use serde_json::json;
+
+    #[test]
+    fn every_event_is_one_line_that_begins_with_the_stage() {
+        assert_eq!(line(&Event::Fresh { stage: "world", notes: &[] }, Detail::Short), "world: up to date");
+        let notes = [Note::SameAgain { name: "world".to_owned() }];
+        let fresh = Event::Fresh { stage: "triples", notes: &notes };
+        assert_eq!(line(&fresh, Detail::Short), "triples: up to date: world ran again with the same result");
+        let skipped = Event::Skipped { stage: "train", because: "world" };
+        assert_eq!(line(&skipped, Detail::Short), "train: skipped: world failed");
+    }
+
+    #[test]
+    fn detail_decides_how_many_reasons_are_said() {
+        let field =
+            |path: &str| Reason::Field { path: path.to_owned(), from: Some(json!(1)), to: Some(json!(2)) };
+        let reasons = [field("a"), field("b")];
+        assert_eq!(explain::reasons(&reasons, Detail::Short), "a: 1 -> 2 (and 1 more)");
+        assert_eq!(explain::reasons(&reasons, Detail::Full), "a: 1 -> 2; b: 1 -> 2");
+    }
+}

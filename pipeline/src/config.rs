@@ -1,0 +1,162 @@
+//! The config file: one TOML document, every key known, every value stated. Knows no stage's work.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{stage, world};
+
+/// The config that is used without `--config`: the embedded world.
+pub const DEFAULT: &str = include_str!("../../configs/default.toml");
+
+/// The version of the config format that this engraft reads.
+pub const VERSION: u32 = 1;
+
+/// A whole config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The format's version.
+    pub version: u32,
+    /// The invented world, if the run wants one.
+    pub world: Option<world::Config>,
+    /// Where triples come from.
+    pub sources: stage::triples::Config,
+    /// What turns text into token ids.
+    pub vocabulary: stage::vocabulary::Config,
+    /// How samples are built and stored.
+    pub shards: stage::shards::Config,
+    /// How the encoder is trained on them, if it is to be.
+    pub retrain: Option<stage::retrain::Config>,
+}
+
+/// Why a config cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("{}: cannot read the config: {source}", path.display())]
+    Read {
+        /// The config file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is no config.
+    #[error("{name}: {problem}")]
+    Parse {
+        /// The config file, or `the embedded default`.
+        name: String,
+        /// Line, column and what is wrong.
+        problem: String,
+    },
+    /// A `--set` is wrong.
+    #[error("--set {set}: {problem}")]
+    Set {
+        /// The argument.
+        set: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The config is of another version.
+    #[error(
+        "{name}: version {version}, but this engraft reads version {VERSION}; CHANGELOG.md says what to change"
+    )]
+    Version {
+        /// The config file, or `the embedded default`.
+        name: String,
+        /// The version it names.
+        version: u32,
+    },
+}
+
+/// Reads the config at `file`, or the embedded default, and applies `sets` (`key=value`, in order) to it.
+///
+/// # Errors
+/// When the file cannot be read, a key is unknown or missing, or a value does not fit.
+pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
+    let (name, text) = match file {
+        None => ("the embedded default".to_owned(), DEFAULT.to_owned()),
+        Some(path) => {
+            let read = std::fs::read_to_string(path);
+            (
+                path.display().to_string(),
+                read.map_err(|source| Error::Read { path: path.to_owned(), source })?,
+            )
+        }
+    };
+    let parse = |problem: String| Error::Parse { name: name.clone(), problem: problem.trim_end().to_owned() };
+    // Read as it stands first, because only then do errors carry line and column.
+    let mut config: Config = toml::from_str(&text).map_err(|e| parse(e.to_string()))?;
+    let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(e.to_string()))?;
+    for set in sets {
+        let wrong = |problem: String| Error::Set { set: set.clone(), problem };
+        let (key, value) = set.split_once('=').ok_or_else(|| wrong("expected KEY=VALUE".to_owned()))?;
+        put(&mut table, key.trim(), value.trim()).map_err(wrong)?;
+        config = table
+            .clone()
+            .try_into()
+            .map_err(|e: toml::de::Error| wrong(e.to_string().trim_end().to_owned()))?;
+    }
+    if config.version != VERSION {
+        return Err(Error::Version { name, version: config.version });
+    }
+    Ok(config)
+}
+
+/// Puts `value` (TOML, or else a plain text) under the dotted `key`.
+fn put(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
+    let parsed: Result<toml::Table, _> = format!("value = {value}").parse();
+    let value = match parsed {
+        Ok(mut parsed) => parsed.remove("value").ok_or("no value")?,
+        Err(_) => toml::Value::String(value.to_owned()),
+    };
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().filter(|part| !part.is_empty()).ok_or("the key is empty")?;
+    let mut at = table;
+    for part in parts {
+        let below = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = below.as_table_mut().ok_or_else(|| format!("`{part}` is no table"))?;
+    }
+    at.insert(last.to_owned(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sets(sets: &[&str]) -> Result<Config, Error> {
+        load(None, &sets.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn sets_change_values_of_every_kind() {
+        let config =
+            sets(&["shards.seed=77", "vocabulary.case=cased", "shards.tasks=[\"triplet\"]"]).unwrap();
+        assert_eq!(config.shards.seed, 77);
+        assert_eq!(config.vocabulary.case, tasks::token::encode::Case::Cased);
+        assert_eq!(config.shards.tasks, [tasks::task::Task::Triplet]);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_the_keys_there_are() {
+        let error = sets(&["shards.sede=7"]).unwrap_err().to_string();
+        assert!(error.contains("--set shards.sede=7") && error.contains("`seed`"), "{error}");
+        assert!(sets(&["shards.seed"]).unwrap_err().to_string().contains("expected KEY=VALUE"));
+        assert!(sets(&["shards.seed.x=1"]).unwrap_err().to_string().contains("no table"));
+    }
+
+    #[test]
+    fn a_bad_file_is_named_with_line_and_column() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.toml");
+        let broken = DEFAULT.replace("[shards]", "[shards]\nspeed = 3");
+        kg::table::parquet_file::write_whole(&path, broken.as_bytes()).unwrap();
+        let error = load(Some(&path), &[]).unwrap_err().to_string();
+        assert!(error.contains("x.toml") && error.contains("line") && error.contains("speed"), "{error}");
+        assert!(
+            load(Some(&folder.path().join("none.toml")), &[]).unwrap_err().to_string().contains("none.toml")
+        );
+        assert!(sets(&["version=9"]).unwrap_err().to_string().contains("version 9"));
+    }
+}

@@ -1,0 +1,93 @@
+//! What a running stage may see and touch: its work folder, its declared inputs, progress, and the facts it leaves. Nothing else.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::cancel::Cancelled;
+use super::progress::Progress;
+
+/// A stage asked for an input that it did not declare, so the fingerprint would not notice a change of it.
+#[derive(Debug, thiserror::Error)]
+#[error("stage {stage} reads {kind} `{name}`, which its inputs() does not declare: declare it there")]
+pub struct Undeclared {
+    stage: String,
+    kind: &'static str,
+    name: String,
+}
+
+/// Handed to [`super::stage::Stage::run`]; one for every run of a stage. All its methods take `&self`, so threads of the
+/// stage may share it.
+#[derive(Debug)]
+pub struct Context {
+    pub(super) stage: String,
+    pub(super) out: PathBuf,
+    pub(super) files: BTreeMap<String, PathBuf>,
+    pub(super) artifacts: BTreeMap<String, PathBuf>,
+    pub(super) jobs: NonZeroUsize,
+    pub(super) progress: Progress,
+    pub(super) facts: Mutex<Map<String, Value>>,
+}
+
+impl Context {
+    /// The private folder whose contents become the artifact. Empty at the start, unless the stage resumes.
+    pub fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// The folder of the input artifact made by the stage `name`.
+    ///
+    /// # Errors
+    /// [`Undeclared`] when `inputs()` does not name it.
+    pub fn artifact(&self, name: &str) -> Result<&Path, Undeclared> {
+        Self::find(&self.artifacts, name).ok_or_else(|| self.undeclared("the artifact", name))
+    }
+
+    /// The path of the outside file or folder declared under `label`.
+    ///
+    /// # Errors
+    /// [`Undeclared`] when `inputs()` does not name it.
+    pub fn file(&self, label: &str) -> Result<&Path, Undeclared> {
+        Self::find(&self.files, label).ok_or_else(|| self.undeclared("the outside file", label))
+    }
+
+    /// How many threads the stage may keep busy. The artifact must not depend on it.
+    pub fn jobs(&self) -> usize {
+        self.jobs.get()
+    }
+
+    /// Whether the run is asked to stop.
+    pub fn cancelled(&self) -> bool {
+        self.check().is_err()
+    }
+
+    /// Fails once the run is asked to stop. A stage calls it at least every few hundred milliseconds of work.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    pub fn check(&self) -> Result<(), Cancelled> {
+        self.progress.check()
+    }
+
+    /// The counters that a display shows.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Leaves a fact (a funnel, a count) for the ledger and `inspect`; a second value for a key replaces the first.
+    /// A list of flat tables is shown as a table.
+    pub fn record(&self, key: &str, value: impl Into<Value>) {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), value.into());
+    }
+
+    fn find<'a>(among: &'a BTreeMap<String, PathBuf>, name: &str) -> Option<&'a Path> {
+        among.get(name).map(PathBuf::as_path)
+    }
+
+    fn undeclared(&self, kind: &'static str, name: &str) -> Undeclared {
+        Undeclared { stage: self.stage.clone(), kind, name: name.to_owned() }
+    }
+}

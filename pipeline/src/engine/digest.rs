@@ -1,0 +1,121 @@
+//! Content digests: 32 bytes of BLAKE3, written as 64 hexadecimal digits. Knows no memo and no ledger.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::cancel::Cancel;
+
+/// How much of a file is read at once.
+const CHUNK: usize = 1 << 18;
+
+/// The digest of some contents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Digest(blake3::Hash);
+
+impl Digest {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes))
+    }
+
+    /// The digest of the file at `path`.
+    ///
+    /// # Errors
+    /// What reading gives; [`super::cancel::Cancelled`] inside when asked to stop.
+    pub fn of_file(path: &Path, cancel: &Cancel) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            cancel.check()?;
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(Self(hasher.finalize())),
+                Ok(read) => hasher.update(&buffer[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+        }
+    }
+
+    /// The first 16 hexadecimal digits, for folder names.
+    pub fn stem(&self) -> String {
+        self.0.to_hex()[..16].to_owned()
+    }
+
+    /// The first 8 hexadecimal digits, for people.
+    pub fn short(&self) -> String {
+        self.0.to_hex()[..8].to_owned()
+    }
+}
+
+impl From<blake3::Hash> for Digest {
+    fn from(hash: blake3::Hash) -> Self {
+        Self(hash)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let hex = String::deserialize(deserializer)?;
+        blake3::Hash::from_hex(&hex).map(Self).map_err(|_| {
+            serde::de::Error::invalid_value(serde::de::Unexpected::Str(&hex), &"64 hexadecimal digits")
+        })
+    }
+}
+
+/// Applies `work` to every item on up to `jobs` threads; the results stand in the items' order.
+pub(super) fn each<T: Sync, R: Send>(
+    items: &[T],
+    jobs: NonZeroUsize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let threads = jobs.get().min(items.len());
+    if threads <= 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((i, item)) = take(items, &next) {
+                    let result = work(item);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((i, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(i, _)| *i);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn take<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
+    let i = next.fetch_add(1, Ordering::Relaxed);
+    items.get(i).map(|item| (i, item))
+}

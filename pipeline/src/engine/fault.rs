@@ -1,0 +1,153 @@
+//! A testing aid: dies by SIGKILL at a named point of a named stage. Reads no environment.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A moment in the life of a stage's run, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The work folder is there and empty (or taken up again).
+    Start,
+    /// The stage is at work: at its n-th checkpoint or step of progress.
+    Working,
+    /// The stage has returned; nothing is synced.
+    Written,
+    /// Files and folders are synced, the artifact is still the old one.
+    Synced,
+    /// The new artifact is in place, the old one not yet removed.
+    Swapped,
+    /// The ledger does not know the new artifact yet.
+    BeforeLedger,
+    /// Half of the ledger's line is on disk.
+    TornLedger,
+    /// The ledger's line is on disk.
+    AfterLedger,
+}
+
+impl Point {
+    /// Every point, in the order in which a run passes them.
+    pub const ALL: [Self; 8] = [
+        Self::Start,
+        Self::Working,
+        Self::Written,
+        Self::Synced,
+        Self::Swapped,
+        Self::BeforeLedger,
+        Self::TornLedger,
+        Self::AfterLedger,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Working => "working",
+            Self::Written => "written",
+            Self::Synced => "synced",
+            Self::Swapped => "swapped",
+            Self::BeforeLedger => "before-ledger",
+            Self::TornLedger => "torn-ledger",
+            Self::AfterLedger => "after-ledger",
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A fault that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{given}` names no fault: write STAGE:POINT or STAGE:working:N with N from 1, where POINT is one of {}",
+    Point::ALL.map(Point::name).join(", ")
+)]
+pub struct FaultError {
+    given: String,
+}
+
+/// Where to die; usually nowhere.
+#[derive(Clone, Debug)]
+pub struct Faults(Option<Arc<Fault>>);
+
+#[derive(Debug)]
+struct Fault {
+    stage: String,
+    point: Point,
+    /// How often the point is still passed before the process dies there.
+    passes: AtomicU64,
+}
+
+impl Faults {
+    /// Die nowhere.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Dies if this is the place.
+    pub(super) fn pass(&self, stage: &str, point: Point) {
+        if self.is_at(stage, point) {
+            die();
+        }
+    }
+
+    /// Whether the process must die here; counts as a pass.
+    pub(super) fn is_at(&self, stage: &str, point: Point) -> bool {
+        let Some(fault) = &self.0 else { return false };
+        fault.point == point
+            && fault.stage == stage
+            && fault.passes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_err()
+    }
+}
+
+impl FromStr for Faults {
+    type Err = FaultError;
+
+    fn from_str(given: &str) -> Result<Self, FaultError> {
+        let error = || FaultError { given: given.to_owned() };
+        let mut parts = given.split(':');
+        let (Some(stage), Some(point)) = (parts.next(), parts.next()) else { return Err(error()) };
+        let point = Point::ALL.into_iter().find(|p| p.name() == point).ok_or_else(error)?;
+        let nth: u64 = parts.next().map_or(Ok(1), str::parse).map_err(|_| error())?;
+        let passes = nth.checked_sub(1).ok_or_else(error)?;
+        if stage.is_empty() || parts.next().is_some() || (passes > 0 && point != Point::Working) {
+            return Err(error());
+        }
+        Ok(Self(Some(Arc::new(Fault { stage: stage.to_owned(), point, passes: AtomicU64::new(passes) }))))
+    }
+}
+
+/// Ends the process as the kernel would end it: no destructor, no flush.
+pub(super) fn die() -> ! {
+    // Sending to oneself can fail only without a process to send to.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    loop {
+        std::thread::park();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nth_pass_of_the_named_point_is_the_one() {
+        let faults: Faults = "train:working:3".parse().unwrap();
+        let hits: Vec<_> = (0..3).map(|_| faults.is_at("train", Point::Working)).collect();
+        assert_eq!(hits, [false, false, true]);
+        assert!(!faults.is_at("world", Point::Working) && !faults.is_at("train", Point::Synced));
+    }
+
+    #[test]
+    fn what_names_no_point_is_refused_with_the_list() {
+        for wrong in
+            ["", "world", "world:never", ":start", "world:working:0", "world:synced:2", "world:working:1:1"]
+        {
+            let error = wrong.parse::<Faults>().unwrap_err().to_string();
+            assert!(error.contains("torn-ledger"), "{wrong}: {error}");
+        }
+    }
+}

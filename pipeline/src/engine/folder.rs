@@ -1,0 +1,239 @@
+//! Files and folders that appear whole: listing, sealing, and swapping a finished folder into place. Knows no stage.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::{Deserialize, Serialize};
+
+use super::cancel::Cancel;
+use super::digest::{Digest, each};
+use super::memo::{Known, Stamp};
+
+/// One file of an artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Where it lies within the artifact, with `/` between the parts.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The digest of its contents.
+    pub blake3: Digest,
+}
+
+/// A folder holds what no artifact may hold, or cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system refused.
+    #[error("{path}: {cause}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the file system said.
+        cause: io::Error,
+    },
+    /// Neither a file nor a folder.
+    #[error("{0} is neither a file nor a folder: an artifact holds nothing else")]
+    Special(PathBuf),
+    /// A name that the ledger cannot hold.
+    #[error("the name of {0} is not UTF-8: rename it")]
+    Name(PathBuf),
+}
+
+impl Error {
+    pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        |cause| Self::Io { path, cause }
+    }
+}
+
+/// The files below `folder`, as sorted relative paths with `/` between the parts. Folders that links point to are not
+/// entered; links are refused.
+///
+/// # Errors
+/// [`Error`].
+pub fn list(folder: &Path) -> Result<Vec<String>, Error> {
+    let mut files = Vec::new();
+    visit(folder, "", &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+fn visit(folder: &Path, prefix: &str, files: &mut Vec<String>) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::at(folder))? {
+        let entry = entry.map_err(Error::at(folder))?;
+        let path = entry.path();
+        let kind = entry.file_type().map_err(Error::at(&path))?;
+        let name = entry.file_name().into_string().map_err(|_| Error::Name(path.clone()))?;
+        if kind.is_dir() {
+            visit(&path, &format!("{prefix}{name}/"), files)?;
+        } else if kind.is_file() {
+            files.push(format!("{prefix}{name}"));
+        } else {
+            return Err(Error::Special(path));
+        }
+    }
+    Ok(())
+}
+
+/// Brings every file and folder below `folder` safely to disk and digests the files, in the order of [`list`].
+///
+/// # Errors
+/// [`Error`].
+pub fn seal(folder: &Path, jobs: NonZeroUsize, cancel: &Cancel) -> Result<Vec<(Output, Known)>, Error> {
+    let files = list(folder)?;
+    let sealed = each(&files, jobs, |file| seal_file(folder, file, cancel));
+    sync_tree(folder)?;
+    sealed.into_iter().collect()
+}
+
+fn seal_file(folder: &Path, file: &str, cancel: &Cancel) -> Result<(Output, Known), Error> {
+    let path = folder.join(file);
+    let sealed = || -> io::Result<(Output, Known)> {
+        File::open(&path)?.sync_all()?;
+        let stamp = Stamp::of(&path)?;
+        let digest = Digest::of_file(&path, cancel)?;
+        let bytes = fs::metadata(&path)?.len();
+        Ok((Output { path: file.to_owned(), bytes, blake3: digest }, Known { digest, stamp, touched: false }))
+    };
+    sealed().map_err(Error::at(&path))
+}
+
+fn sync_tree(folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::at(folder))? {
+        let entry = entry.map_err(Error::at(folder))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sync_tree(&entry.path())?;
+        }
+    }
+    sync(folder)
+}
+
+/// Brings the entries of `folder` itself safely to disk.
+///
+/// # Errors
+/// [`Error`].
+pub fn sync(folder: &Path) -> Result<(), Error> {
+    File::open(folder).and_then(|opened| opened.sync_all()).map_err(Error::at(folder))
+}
+
+/// The digest of a whole artifact: of its files' paths and contents.
+pub fn digest(outputs: &[Output]) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    for output in outputs {
+        hasher.update(&(output.path.len() as u64).to_le_bytes());
+        hasher.update(output.path.as_bytes());
+        hasher.update(output.blake3.to_string().as_bytes());
+    }
+    Digest::from(hasher.finalize())
+}
+
+/// Puts the finished folder `new` where `place` is or will be. What lay there lies at `new` afterwards.
+///
+/// The exchange is one step of the kernel. Where the file system lacks it, the old folder is moved away first; a kill
+/// between the two steps leaves no folder at `place`, which the next run notices.
+///
+/// # Errors
+/// [`Error`].
+pub fn swap(new: &Path, place: &Path) -> Result<(), Error> {
+    if !place.exists() {
+        return fs::rename(new, place).map_err(Error::at(place));
+    }
+    if renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    let mut aside = new.as_os_str().to_owned();
+    aside.push(".old");
+    let aside = PathBuf::from(aside);
+    remove(&aside)?;
+    fs::rename(place, &aside).map_err(Error::at(place))?;
+    fs::rename(new, place).map_err(Error::at(place))?;
+    fs::rename(&aside, new).map_err(Error::at(&aside))
+}
+
+/// Removes the folder and everything in it; one that is not there is no error.
+///
+/// # Errors
+/// [`Error`].
+pub fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what a kill left of files that were being written whole: `tempfile` names them `.tmp` and some letters.
+///
+/// # Errors
+/// [`Error`].
+pub fn drop_temporaries(folder: &Path) -> Result<(), Error> {
+    for file in list(folder)? {
+        if file.rsplit('/').next().is_some_and(|name| name.starts_with(".tmp")) {
+            let path = folder.join(file);
+            fs::remove_file(&path).map_err(Error::at(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that is there in full or not at all. Makes its folder.
+///
+/// # Errors
+/// What the file system says.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    // As any new file: what others may do with it is the umask's business, while a temporary file would be private.
+    let permissions = fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::tempdir;
+
+    #[test]
+    fn a_swap_exchanges_the_folders_whole() {
+        let dir = tempdir().unwrap();
+        let (new, place) = (dir.path().join("new"), dir.path().join("place"));
+        write_whole(&new.join("f"), b"1").unwrap();
+        swap(&new, &place).unwrap();
+        assert!(!new.exists());
+        write_whole(&new.join("g"), b"2").unwrap();
+        swap(&new, &place).unwrap();
+        assert_eq!(
+            (list(&place).unwrap(), list(&new).unwrap()),
+            (vec!["g".to_owned()], vec!["f".to_owned()])
+        );
+    }
+
+    #[test]
+    fn files_are_listed_sorted_with_their_folders() {
+        let dir = tempdir().unwrap();
+        for file in ["b", "a/z", "a/y", "c/d/e"] {
+            write_whole(&dir.path().join(file), b"").unwrap();
+        }
+        assert_eq!(list(dir.path()).unwrap(), ["a/y", "a/z", "b", "c/d/e"]);
+    }
+
+    #[test]
+    fn the_digest_of_an_artifact_depends_on_names_and_contents() {
+        let output = |path: &str, text: &str| Output {
+            path: path.to_owned(),
+            bytes: 0,
+            blake3: Digest::of(text.as_bytes()),
+        };
+        let base = digest(&[output("a", "1"), output("b", "2")]);
+        assert_eq!(base, digest(&[output("a", "1"), output("b", "2")]));
+        assert_ne!(base, digest(&[output("a", "2"), output("b", "1")]));
+        assert_ne!(base, digest(&[output("a", "1"), output("c", "2")]));
+    }
+}

@@ -1,0 +1,256 @@
+//! The stages as a graph: who reads whose artifact. Finds cycles and misspelt names; runs nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petgraph::algo::{tarjan_scc, toposort};
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+
+use super::stage::{Input, Stage};
+
+/// The stages do not fit together, or a stage is asked for that does not exist.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Two stages of one name.
+    #[error("two stages are named `{0}`: rename one")]
+    Twice(String),
+    /// A name that cannot be a folder's.
+    #[error("stage name `{0}`: expected lower-case letters, digits, `-` and `_`, beginning with a letter")]
+    Name(String),
+    /// Two inputs of one label.
+    #[error("stage {stage} has two inputs `{label}`: rename one")]
+    Label {
+        /// The stage.
+        stage: String,
+        /// The label or artifact.
+        label: String,
+    },
+    /// Stages that wait for each other.
+    #[error("stages wait for each other in a cycle: {}: take one of these inputs away", .0.join(" -> "))]
+    Cycle(Vec<String>),
+    /// A name that no stage has.
+    #[error("{asked_by} `{name}`, but there is no such stage{}; stages: {}", suggestion(.name, .known), .known.join(", "))]
+    Unknown {
+        /// Who asks: `asked for` or `stage X reads`.
+        asked_by: String,
+        /// The name.
+        name: String,
+        /// The names that exist.
+        known: Vec<String>,
+    },
+}
+
+fn suggestion(name: &str, known: &[String]) -> String {
+    let near = known.iter().map(|other| (strsim::jaro_winkler(name, other), other));
+    let best = near.filter(|(score, _)| *score > 0.75).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    best.map_or_else(String::new, |(_, other)| format!(" (did you mean `{other}`?)"))
+}
+
+/// The stages in an order in which each comes after those it reads from.
+pub struct Graph {
+    stages: Vec<Box<dyn Stage>>,
+    /// For each stage, the places of those whose artifacts it reads, in the order of its inputs.
+    upstream: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    /// Sorts the stages and checks that they fit together.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn new(stages: Vec<Box<dyn Stage>>) -> Result<Self, Error> {
+        let places = places(&stages)?;
+        let known = || stages.iter().map(|stage| stage.name().to_owned()).collect();
+        let mut graph = DiGraph::<(), ()>::with_capacity(stages.len(), stages.len());
+        let nodes: Vec<_> = stages.iter().map(|_| graph.add_node(())).collect();
+        for (&node, stage) in nodes.iter().zip(&stages) {
+            for name in artifacts(stage.as_ref())? {
+                let asked_by = || format!("stage {} reads", stage.name());
+                let place = places.get(&name).ok_or_else(|| Error::Unknown {
+                    asked_by: asked_by(),
+                    name,
+                    known: known(),
+                })?;
+                graph.add_edge(nodes[*place], node, ());
+            }
+        }
+        let mut order = toposort(&graph, None).map_err(|_| Error::Cycle(cycle(&graph, &stages)))?;
+        // People list stages as data flows; that order is kept wherever it is a valid one.
+        if graph.edge_references().all(|edge| edge.source() < edge.target()) {
+            order = nodes;
+        }
+        Self::sorted(stages, &order)
+    }
+
+    fn sorted(stages: Vec<Box<dyn Stage>>, order: &[NodeIndex]) -> Result<Self, Error> {
+        let mut unsorted: Vec<_> = stages.into_iter().map(Some).collect();
+        let stages: Vec<_> = order.iter().filter_map(|node| unsorted[node.index()].take()).collect();
+        let places = places(&stages)?;
+        let upstream = stages
+            .iter()
+            .map(|stage| Ok(artifacts(stage.as_ref())?.iter().map(|name| places[name]).collect()));
+        let upstream = upstream.collect::<Result<_, Error>>()?;
+        Ok(Self { stages, upstream })
+    }
+
+    /// The stage at `place`.
+    pub fn stage(&self, place: usize) -> &dyn Stage {
+        self.stages[place].as_ref()
+    }
+
+    /// The places of the stages whose artifacts the one at `place` reads.
+    pub fn upstream(&self, place: usize) -> &[usize] {
+        &self.upstream[place]
+    }
+
+    /// The names of all stages, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.stages.iter().map(|stage| stage.name().to_owned()).collect()
+    }
+
+    /// The place of the stage `name`.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub fn find(&self, name: &str) -> Result<usize, Error> {
+        self.stages.iter().position(|stage| stage.name() == name).ok_or_else(|| Error::Unknown {
+            asked_by: "asked for".to_owned(),
+            name: name.to_owned(),
+            known: self.names(),
+        })
+    }
+
+    /// The places of the named stages and of everything they need, in order; of all stages if none is named.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub fn needed(&self, goals: &[String]) -> Result<Vec<usize>, Error> {
+        let mut needed: BTreeSet<usize> = self.chosen(goals)?.into_iter().collect();
+        for place in (0..self.stages.len()).rev() {
+            if needed.contains(&place) {
+                needed.extend(self.upstream(place));
+            }
+        }
+        Ok(needed.into_iter().collect())
+    }
+
+    /// The places of the named stages, in order; of all stages if none is named.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub fn chosen(&self, names: &[String]) -> Result<Vec<usize>, Error> {
+        if names.is_empty() {
+            return Ok((0..self.stages.len()).collect());
+        }
+        let places: BTreeSet<usize> = names.iter().map(|name| self.find(name)).collect::<Result<_, _>>()?;
+        Ok(places.into_iter().collect())
+    }
+}
+
+fn places(stages: &[Box<dyn Stage>]) -> Result<BTreeMap<String, usize>, Error> {
+    let mut places = BTreeMap::new();
+    for (place, stage) in stages.iter().enumerate() {
+        let name = stage.name();
+        let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.bytes().all(fits) {
+            return Err(Error::Name(name.to_owned()));
+        }
+        if places.insert(name.to_owned(), place).is_some() {
+            return Err(Error::Twice(name.to_owned()));
+        }
+    }
+    Ok(places)
+}
+
+/// The artifacts that a stage reads; checks that no label comes twice.
+fn artifacts(stage: &dyn Stage) -> Result<Vec<String>, Error> {
+    let mut seen = BTreeSet::new();
+    let mut artifacts = Vec::new();
+    for input in stage.inputs() {
+        let key = match &input {
+            Input::File { label, .. } => ("file", label.clone()),
+            Input::Artifact(name) => ("artifact", name.clone()),
+        };
+        if !seen.insert(key.clone()) {
+            return Err(Error::Label { stage: stage.name().to_owned(), label: key.1 });
+        }
+        if let Input::Artifact(name) = input {
+            artifacts.push(name);
+        }
+    }
+    Ok(artifacts)
+}
+
+/// The names along one cycle; the first stands at the end again.
+fn cycle(graph: &DiGraph<(), ()>, stages: &[Box<dyn Stage>]) -> Vec<String> {
+    let loops = |ring: &Vec<NodeIndex>| ring.len() > 1 || graph.contains_edge(ring[0], ring[0]);
+    let ring: BTreeSet<_> =
+        tarjan_scc(graph).into_iter().find(loops).unwrap_or_default().into_iter().collect();
+    let mut path: Vec<NodeIndex> = ring.first().copied().into_iter().collect();
+    // Inside a strongly connected part every node has a successor in it, so the walk meets itself.
+    while let Some(next) =
+        path.last().and_then(|&last| graph.neighbors(last).filter(|n| ring.contains(n)).min())
+    {
+        let met = path.iter().position(|&node| node == next);
+        path.push(next);
+        if let Some(start) = met {
+            path.drain(..start);
+            break;
+        }
+    }
+    path.iter().map(|node| stages[node.index()].name().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{Fake, stage};
+
+    fn graph(stages: impl IntoIterator<Item = Fake>) -> Result<Graph, Error> {
+        Graph::new(stages.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>).collect())
+    }
+
+    #[test]
+    fn a_cycle_is_named_along_its_way() {
+        let stages =
+            [stage("in"), stage("a").reads("in").reads("c"), stage("b").reads("a"), stage("c").reads("b")];
+        let error = graph(stages).err().unwrap().to_string();
+        assert!(error.contains("a -> b -> c -> a"), "{error}");
+        let error = graph([stage("self").reads("self")]).err().unwrap().to_string();
+        assert!(error.contains("self -> self"), "{error}");
+    }
+
+    #[test]
+    fn a_misspelt_stage_gets_a_suggestion_and_the_list() {
+        let graph = graph([stage("triples"), stage("shards").reads("triples")]).unwrap();
+        let error = graph.find("tripels").unwrap_err().to_string();
+        assert!(error.contains("did you mean `triples`?") && error.contains("triples, shards"), "{error}");
+        assert!(!graph.find("xyz").unwrap_err().to_string().contains("did you mean"));
+    }
+
+    #[test]
+    fn an_input_that_nobody_makes_is_an_error_that_names_the_reader() {
+        let error = graph([stage("shards").reads("triples")]).err().unwrap().to_string();
+        assert!(error.starts_with("stage shards reads `triples`"), "{error}");
+    }
+
+    #[test]
+    fn stages_are_sorted_and_goals_bring_what_they_need() {
+        let graph = graph([stage("c").reads("b"), stage("b").reads("a"), stage("a"), stage("d")]).unwrap();
+        let names =
+            |places: Vec<usize>| places.iter().map(|&p| graph.stage(p).name().to_owned()).collect::<Vec<_>>();
+        let order = graph.names();
+        let at = |name| order.iter().position(|other| other == name).unwrap();
+        assert!(at("a") < at("b") && at("b") < at("c"), "{order:?}");
+        assert_eq!(names(graph.needed(&["b".to_owned()]).unwrap()), ["a", "b"]);
+        assert_eq!(graph.needed(&[]).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn names_must_be_new_and_fit_a_folder() {
+        assert!(matches!(graph([stage("a"), stage("a")]), Err(Error::Twice(_))));
+        assert!(matches!(graph([stage("../a")]), Err(Error::Name(_))));
+        assert!(matches!(graph([stage("")]), Err(Error::Name(_))));
+        assert!(matches!(graph([stage("a"), stage("b").reads("a").reads("a")]), Err(Error::Label { .. })));
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether a stage is up to date: looks at its inputs and outputs and compares with the ledger's last line. Runs nothing.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use super::cancel::Cancel;
+use super::describe::Description;
+use super::digest::Digest;
+use super::explain::{Note, Reason, differences};
+use super::folder;
+use super::layout::Layout;
+use super::ledger::Line;
+use super::memo::{Memo, Stamp};
+use super::stage::{Input, Stage};
+
+/// An input that cannot be used, or a stage that cannot be described.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An outside file that cannot be read.
+    #[error(
+        "stage {stage}: input file {label} cannot be read at {}: {cause}: put it there, or say with --data or the \
+         configuration where it is", .path.display()
+    )]
+    File {
+        /// The stage.
+        stage: String,
+        /// The file's label.
+        label: String,
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What the file system said.
+        cause: io::Error,
+    },
+    /// An outside folder that cannot be listed.
+    #[error("stage {stage}: input folder {label}: {cause}")]
+    Folder {
+        /// The stage.
+        stage: String,
+        /// The folder's label.
+        label: String,
+        /// What is wrong with it.
+        cause: folder::Error,
+    },
+    /// A field that cannot be hashed.
+    #[error("stage {stage}: the setting {field} cannot be described: {why}")]
+    Unfit {
+        /// The stage.
+        stage: String,
+        /// The field.
+        field: String,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// What a judgement needs beside the stage.
+pub struct Bench<'a> {
+    /// Where artifacts lie.
+    pub layout: &'a Layout,
+    /// Remembered digests.
+    pub memo: &'a Memo,
+    /// How many threads may read files.
+    pub jobs: NonZeroUsize,
+    /// Set when somebody asks to stop.
+    pub cancel: &'a Cancel,
+}
+
+/// An outside file as it was when it was digested.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Its label, with the path inside the folder if the input is one.
+    pub label: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its stamp then.
+    pub stamp: Stamp,
+}
+
+/// What was found out about a stage.
+#[derive(Debug)]
+pub struct Judgement {
+    /// What shapes its artifact now. Input artifacts that are still to be made are missing.
+    pub description: Description,
+    /// Its outside files.
+    pub seen: Vec<Seen>,
+    /// Why it has to run; nothing if it is up to date.
+    pub reasons: Vec<Reason>,
+    /// What is worth saying if it does not run.
+    pub notes: Vec<Note>,
+}
+
+impl Judgement {
+    /// Whether it is only an input still to be made that may make the stage run.
+    pub fn only_pending(&self) -> bool {
+        !self.reasons.is_empty() && self.reasons.iter().all(|reason| matches!(reason, Reason::Pending { .. }))
+    }
+}
+
+/// Judges `stage`. `artifacts` holds the digest of each input artifact, or none where it is still to be made.
+///
+/// # Errors
+/// [`Error`].
+pub fn judge(
+    stage: &dyn Stage,
+    last: Option<&Line>,
+    artifacts: &BTreeMap<String, Option<Digest>>,
+    bench: &Bench<'_>,
+) -> Result<Judgement, Error> {
+    let mut description = Description::new(stage.version());
+    stage.describe(&mut description);
+    if let Some((field, why)) = description.unfit.pop_first() {
+        return Err(Error::Unfit { stage: stage.name().to_owned(), field, why });
+    }
+    let mut notes = Vec::new();
+    let seen = look(stage, &mut description, &mut notes, bench)?;
+    for (name, digest) in artifacts {
+        description.artifacts.extend(digest.map(|digest| (name.clone(), digest)));
+    }
+    let reasons = match last {
+        None => vec![Reason::NeverRan],
+        Some(line) => {
+            let mut reasons = differences(&line.described, &description);
+            // Nothing is known yet about an artifact still to be made, so it is no difference but a question.
+            reasons.retain(
+                |r| !matches!(r, Reason::Artifact { name, .. } if artifacts.get(name) == Some(&None)),
+            );
+            let pending = artifacts.iter().filter(|(_, digest)| digest.is_none());
+            reasons.extend(pending.map(|(name, _)| Reason::Pending { name: name.clone() }));
+            reasons.extend(damage(line, bench));
+            reasons
+        }
+    };
+    Ok(Judgement { description, seen, reasons, notes })
+}
+
+/// Digests the outside files into the description.
+fn look(
+    stage: &dyn Stage,
+    description: &mut Description,
+    notes: &mut Vec<Note>,
+    bench: &Bench<'_>,
+) -> Result<Vec<Seen>, Error> {
+    let mut files = Vec::new();
+    for input in stage.inputs() {
+        if let Input::File { label, path } = input {
+            files.extend(expand(stage, label, path)?);
+        }
+    }
+    let (labels, paths): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    let known = bench.memo.look(&paths, bench.jobs, bench.cancel);
+    let mut seen = Vec::new();
+    for ((label, path), known) in labels.into_iter().zip(paths).zip(known) {
+        let known = known.map_err(|cause| unreadable(stage, &label, &path, cause))?;
+        description.files.insert(label.clone(), known.digest);
+        if known.touched {
+            notes.push(Note::Touched { label: format!("input file {label}") });
+        }
+        seen.push(Seen { label, path, stamp: known.stamp });
+    }
+    Ok(seen)
+}
+
+/// A folder stands for the files below it, each with a label of its own, so that an explanation can name the file.
+fn expand(stage: &dyn Stage, label: String, path: PathBuf) -> Result<Vec<(String, PathBuf)>, Error> {
+    let data = fs::metadata(&path).map_err(|cause| unreadable(stage, &label, &path, cause))?;
+    if !data.is_dir() {
+        return Ok(vec![(label, path)]);
+    }
+    let files = folder::list(&path);
+    let files = files.map_err(|cause| Error::Folder {
+        stage: stage.name().to_owned(),
+        label: label.clone(),
+        cause,
+    })?;
+    Ok(files.into_iter().map(|file| (format!("{label}/{file}"), path.join(&file))).collect())
+}
+
+fn unreadable(stage: &dyn Stage, label: &str, path: &Path, cause: io::Error) -> Error {
+    Error::File { stage: stage.name().to_owned(), label: label.to_owned(), path: path.to_owned(), cause }
+}
+
+/// What is wrong with the artifact that `line` speaks of.
+fn damage(line: &Line, bench: &Bench<'_>) -> Vec<Reason> {
+    let folder = bench.layout.artifact(&line.stage);
+    if !folder.is_dir() {
+        return vec![Reason::OutputMissing { path: format!("{}/", line.stage) }];
+    }
+    let paths: Vec<_> = line.outputs.iter().map(|output| folder.join(&output.path)).collect();
+    let known = bench.memo.look(&paths, bench.jobs, bench.cancel);
+    let pairs = line.outputs.iter().zip(known);
+    let verdict = |(output, known): (&folder::Output, io::Result<_>)| {
+        let path = format!("{}/{}", line.stage, output.path);
+        match known.map(|known: super::memo::Known| known.digest) {
+            Ok(digest) if digest == output.blake3 => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Reason::OutputMissing { path }),
+            _ => Some(Reason::OutputChanged { path }),
+        }
+    };
+    pairs.filter_map(verdict).collect()
+}

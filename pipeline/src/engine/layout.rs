@@ -1,0 +1,78 @@
+//! Where things lie in the output folder. The only place that knows these names.
+
+use std::path::{Path, PathBuf};
+
+use super::digest::Digest;
+
+/// The output folder of a run: `STAGE/` holds artifacts, `ledger.jsonl` what made them, dot names the rest.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    out: PathBuf,
+}
+
+impl Layout {
+    /// The layout of the folder `out`.
+    pub fn new(out: impl Into<PathBuf>) -> Self {
+        Self { out: out.into() }
+    }
+
+    /// The output folder.
+    pub fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// The folder of a stage's artifact.
+    pub fn artifact(&self, stage: &str) -> PathBuf {
+        self.out.join(stage)
+    }
+
+    /// The folder of all work folders.
+    pub fn works(&self) -> PathBuf {
+        self.out.join(".work")
+    }
+
+    /// The private folder in which a stage with this fingerprint works.
+    pub fn work(&self, stage: &str, fingerprint: &Digest) -> PathBuf {
+        self.works().join(format!("{stage}-{}", fingerprint.stem()))
+    }
+
+    /// The folder that a finished work folder passes through on its way to the artifact. It is never resumed, because
+    /// after the swap it holds the artifact of an older run.
+    pub fn done(&self, stage: &str, fingerprint: &Digest) -> PathBuf {
+        self.works().join(format!("{stage}-{}.done", fingerprint.stem()))
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> PathBuf {
+        self.out.join("ledger.jsonl")
+    }
+
+    /// The lock that a running engine holds.
+    pub fn lock(&self) -> PathBuf {
+        self.out.join(".lock")
+    }
+
+    /// The remembered digests.
+    pub fn memo(&self) -> PathBuf {
+        self.cache().join("digests.json")
+    }
+
+    /// The folder of the remembered digests.
+    pub fn cache(&self) -> PathBuf {
+        self.out.join(".cache")
+    }
+}
+
+/// The stage to which the entry `name` of the folder of work folders belongs, and whether the entry may be resumed.
+pub(super) fn owner(name: &str) -> Option<(&str, Resumable)> {
+    let (stage, rest) = name.rsplit_once('-')?;
+    let hex = rest.get(..16).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    Some((stage, if rest.len() == hex.len() { Resumable::Yes } else { Resumable::No }))
+}
+
+/// Whether a work folder may be taken up again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resumable {
+    Yes,
+    No,
+}

@@ -1,0 +1,69 @@
+//! What a run tells whoever watches it. Prints nothing.
+
+use super::explain::{Note, Reason};
+use super::ledger::Line;
+use super::progress::{Progress, Snapshot};
+
+/// Something that happened to a stage.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It started to work.
+    Started {
+        /// The stage.
+        stage: &'a str,
+        /// Why.
+        reasons: &'a [Reason],
+        /// Its counters, to be read while it works.
+        progress: &'a Progress,
+    },
+    /// It is up to date.
+    Fresh {
+        /// The stage.
+        stage: &'a str,
+        /// What is worth saying about that.
+        notes: &'a [Note],
+    },
+    /// It finished; its artifact is in place.
+    Done {
+        /// Its ledger line.
+        line: &'a Line,
+        /// Its counters at the end.
+        progress: Snapshot,
+        /// Whether the artifact is another than before.
+        result: Made,
+    },
+    /// It failed; nothing of it became visible.
+    Failed {
+        /// The stage.
+        stage: &'a str,
+        /// What went wrong, with causes.
+        error: &'a str,
+    },
+    /// It could not start because of another stage.
+    Skipped {
+        /// The stage.
+        stage: &'a str,
+        /// The stage that failed.
+        because: &'a str,
+    },
+    /// It was stopped, or not started any more, because somebody asked to stop.
+    Interrupted {
+        /// The stage.
+        stage: &'a str,
+    },
+}
+
+/// How an artifact compares with the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// There was none, or one with other contents.
+    New,
+    /// It has the same contents.
+    Same,
+}
+
+/// Watches a run. Called from the threads of the stages.
+pub trait Observe: Sync {
+    /// Is told of an event.
+    fn event(&self, event: &Event<'_>);
+}

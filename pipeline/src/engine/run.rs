@@ -1,0 +1,412 @@
+//! Runs what is not up to date: each stage as soon as its inputs are there, independent ones at once. Does no stage's work.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+
+use super::Engine;
+use super::execute::{Records, Task, message, sweep};
+use super::explain::Note;
+use super::graph;
+use super::judge::{Bench, judge};
+use super::ledger::{self, Ledger, Line};
+use super::lock::{self, Lock};
+use super::memo::Memo;
+use super::observe::{Event, Made, Observe};
+use super::progress::Progress;
+
+/// A run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A stage that does not exist.
+    #[error(transparent)]
+    Graph(#[from] graph::Error),
+    /// The run lock is held, or cannot be made.
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+}
+
+/// What became of a stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was up to date.
+    Fresh,
+    /// It ran.
+    Done(Made),
+    /// It failed, with this message.
+    Failed(String),
+    /// It could not start because this stage failed.
+    Skipped(String),
+    /// It was stopped or not started because somebody asked to stop.
+    Interrupted,
+}
+
+/// What became of every stage that was needed, in the graph's order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The stages with their outcomes.
+    pub outcomes: Vec<(String, Outcome)>,
+}
+
+impl Summary {
+    /// The outcome of one stage.
+    pub fn of(&self, stage: &str) -> Option<&Outcome> {
+        self.outcomes.iter().find(|(name, _)| name == stage).map(|(_, outcome)| outcome)
+    }
+
+    /// How many outcomes satisfy `which`.
+    pub fn count(&self, which: impl Fn(&Outcome) -> bool) -> usize {
+        self.outcomes.iter().filter(|(_, outcome)| which(outcome)).count()
+    }
+}
+
+/// A run in progress.
+struct Session<'a> {
+    engine: &'a Engine,
+    observer: &'a dyn Observe,
+    records: Records,
+}
+
+impl Engine {
+    /// Brings the artifacts of the named stages up to date, with everything they need; of all stages if none is named.
+    /// A stage that fails stops only the stages that need it.
+    ///
+    /// # Errors
+    /// When the run cannot begin. What happens to stages stands in the summary.
+    pub fn run(&self, goals: &[String], observer: &dyn Observe) -> Result<Summary, Error> {
+        let needed = self.graph.needed(goals)?;
+        let _lock = Lock::take(&self.layout.lock())?;
+        let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);
+        sweep(&self.graph, &self.layout);
+        let records = Records { ledger, memo: Memo::load(&self.layout.memo()) };
+        let session = Session { engine: self, observer, records };
+        let outcomes = session.schedule(&needed);
+        // A memo that cannot be saved costs the next run some reading, nothing else.
+        let _ = session.records.memo.save();
+        // Succeeds only if nothing is left in it to resume.
+        let _ = std::fs::remove_dir(self.layout.works());
+        let name = |place| self.graph.stage(place).name().to_owned();
+        Ok(Summary {
+            outcomes: outcomes.into_iter().map(|(place, outcome)| (name(place), outcome)).collect(),
+        })
+    }
+}
+
+type Outcomes = BTreeMap<usize, Outcome>;
+
+impl Session<'_> {
+    fn schedule(&self, needed: &[usize]) -> Outcomes {
+        let mut outcomes = Outcomes::new();
+        let mut waiting = needed.to_vec();
+        let mut running = 0;
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|scope| {
+            loop {
+                self.skip(&mut waiting, &mut outcomes);
+                while let Some(place) = self.next(running, &mut waiting, &outcomes) {
+                    running += 1;
+                    let (sender, same) = (sender.clone(), self.same_again(place, &outcomes));
+                    scope.spawn(move || sender.send((place, self.guarded(place, same))));
+                }
+                if running == 0 {
+                    break;
+                }
+                // This function holds a sender too, so there is always somebody to wait for.
+                let Ok((place, outcome)) = receiver.recv() else { break };
+                running -= 1;
+                outcomes.insert(place, outcome);
+            }
+        });
+        for place in waiting {
+            self.observer.event(&Event::Interrupted { stage: self.name(place) });
+            outcomes.insert(place, Outcome::Interrupted);
+        }
+        outcomes
+    }
+
+    /// Takes a stage whose inputs are all there out of the waiting ones, if another may start.
+    fn next(&self, running: usize, waiting: &mut Vec<usize>, outcomes: &Outcomes) -> Option<usize> {
+        let settings = &self.engine.settings;
+        if running >= settings.jobs.get() || settings.cancel.is_set() {
+            return None;
+        }
+        let there = |place: &usize| matches!(outcomes.get(place), Some(Outcome::Fresh | Outcome::Done(_)));
+        let at = waiting.iter().position(|&place| self.engine.graph.upstream(place).iter().all(there))?;
+        Some(waiting.remove(at))
+    }
+
+    /// Gives up the waiting stages that need a failed one. Stages wait in order, so one pass reaches all of them.
+    fn skip(&self, waiting: &mut Vec<usize>, outcomes: &mut Outcomes) {
+        waiting.retain(|&place| {
+            let failed = self.engine.graph.upstream(place).iter().find_map(|up| match outcomes.get(up) {
+                Some(Outcome::Failed(_)) => Some(self.name(*up).to_owned()),
+                Some(Outcome::Skipped(because)) => Some(because.clone()),
+                _ => None,
+            });
+            let Some(because) = failed else { return true };
+            self.observer.event(&Event::Skipped { stage: self.name(place), because: &because });
+            outcomes.insert(place, Outcome::Skipped(because));
+            false
+        });
+    }
+
+    fn same_again(&self, place: usize, outcomes: &Outcomes) -> Vec<Note> {
+        let upstream = self.engine.graph.upstream(place).iter();
+        let same = upstream.filter(|up| outcomes.get(up) == Some(&Outcome::Done(Made::Same)));
+        same.map(|&up| Note::SameAgain { name: self.name(up).to_owned() }).collect()
+    }
+
+    /// Does the job; a panic outside the stage's own code must not leave the scheduler waiting.
+    fn guarded(&self, place: usize, same: Vec<Note>) -> Outcome {
+        let done = catch_unwind(AssertUnwindSafe(|| self.job(place, same)));
+        let done = done
+            .unwrap_or_else(|panic| Err(anyhow::anyhow!("the runner panicked: {}", message(panic.as_ref()))));
+        let stage = self.name(place);
+        done.unwrap_or_else(|error| {
+            if self.engine.settings.cancel.is_set() {
+                self.observer.event(&Event::Interrupted { stage });
+                return Outcome::Interrupted;
+            }
+            let error = with_remedy(format!("{error:#}"));
+            self.observer.event(&Event::Failed { stage, error: &error });
+            Outcome::Failed(error)
+        })
+    }
+
+    fn job(&self, place: usize, same: Vec<Note>) -> anyhow::Result<Outcome> {
+        let settings = &self.engine.settings;
+        let stage = self.engine.graph.stage(place);
+        let last = self.ledger().last(stage.name()).cloned();
+        let upstream = self.engine.graph.upstream(place).iter().map(|&up| self.name(up));
+        let artifacts =
+            upstream.map(|name| (name.to_owned(), self.ledger().last(name).map(|line| line.artifact)));
+        let artifacts = artifacts.collect();
+        let (memo, jobs, cancel) = (&self.records.memo, settings.jobs, &settings.cancel);
+        let bench = Bench { layout: &self.engine.layout, memo, jobs, cancel };
+        let mut judgement = judge(stage, last.as_ref(), &artifacts, &bench)?;
+        cancel.check()?;
+        if judgement.reasons.is_empty() {
+            judgement.notes.extend(same);
+            self.observer.event(&Event::Fresh { stage: stage.name(), notes: &judgement.notes });
+            return Ok(Outcome::Fresh);
+        }
+        // Fails only if the pool exists already, as it does from the second stage on.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs.get()).build_global();
+        let progress = Progress::new(stage.name(), cancel.clone(), settings.faults.clone());
+        let reasons = &judgement.reasons;
+        self.observer.event(&Event::Started { stage: stage.name(), reasons, progress: &progress });
+        let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records };
+        let line = task.execute(&judgement, &progress)?;
+        let result = made(last.as_ref(), &line);
+        self.observer.event(&Event::Done { line: &line, progress: progress.snapshot(), result });
+        Ok(Outcome::Done(result))
+    }
+
+    fn name(&self, place: usize) -> &str {
+        self.engine.graph.stage(place).name()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.records.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn made(before: Option<&Line>, line: &Line) -> Made {
+    if before.is_some_and(|before| before.artifact == line.artifact) { Made::Same } else { Made::New }
+}
+
+/// Adds what to do to the commonest failure that is no stage's fault. By its text, because libraries wrap the error beyond
+/// recognition.
+fn with_remedy(error: String) -> String {
+    if error.contains("No space left on device") {
+        return format!(
+            "{error}: the disk is full; free some space or choose another folder with --out, then run again \
+                        (nothing made earlier was lost)"
+        );
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::sync_channel;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::testing::{run, say, scribble, settings, stage, try_run};
+    use tempfile::tempdir;
+
+    #[test]
+    fn a_second_run_does_nothing_and_a_touched_input_is_no_change() {
+        let dir = tempdir().unwrap();
+        let (out, input) = (dir.path().join("out"), dir.path().join("in.txt"));
+        scribble(&input, "a");
+        let stages = || [stage("one").file("IN", &input), stage("two").reads("one")];
+        assert_eq!(run(&out, stages()), ["one done", "two done"]);
+        assert_eq!(run(&out, stages()), ["one fresh", "two fresh"]);
+        scribble(&input, "a");
+        let touched = "one fresh: input file IN was touched, its content is unchanged";
+        assert_eq!(run(&out, stages()), [touched, "two fresh"]);
+        assert_eq!(run(&out, stages()), ["one fresh", "two fresh"]);
+        scribble(&input, "b");
+        assert_eq!(run(&out, stages()), ["one done", "two done"]);
+        assert_eq!(fs::read_to_string(out.join("two/out.txt")).unwrap(), "bonetwo");
+    }
+
+    #[test]
+    fn a_version_a_field_and_a_damaged_output_make_a_stage_run() {
+        let dir = tempdir().unwrap();
+        let out = dir.path();
+        assert_eq!(run(out, [stage("one")]), ["one done"]);
+        assert_eq!(run(out, [stage("one").version(2)]), ["one same"]);
+        assert_eq!(run(out, [stage("one").version(2).field("n", 1)]), ["one same"]);
+        assert_eq!(run(out, [stage("one").version(2).field("n", 1)]), ["one fresh"]);
+        scribble(&out.join("one/out.txt"), "eno");
+        assert_eq!(run(out, [stage("one").version(2).field("n", 1)]), ["one same"]);
+        fs::remove_dir_all(out.join("one")).unwrap();
+        assert_eq!(run(out, [stage("one").version(2).field("n", 1)]), ["one same"]);
+        assert_eq!(fs::read_to_string(out.join("one/out.txt")).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_rerun_with_the_same_result_runs_nothing_downstream() {
+        let dir = tempdir().unwrap();
+        let stages = |n: u32| [stage("a").field("n", n), stage("b").reads("a"), stage("c").reads("b")];
+        assert_eq!(run(dir.path(), stages(1)), ["a done", "b done", "c done"]);
+        let again = ["a same", "b fresh: a ran again with the same result", "c fresh"];
+        assert_eq!(run(dir.path(), stages(2)), again);
+    }
+
+    #[test]
+    fn only_what_a_goal_needs_runs() {
+        let dir = tempdir().unwrap();
+        let stages = [stage("a"), stage("b").reads("a"), stage("c")];
+        let engine = crate::engine::testing::engine(settings(dir.path()), stages);
+        let summary = engine.run(&["b".to_owned()], &crate::engine::testing::Watch::new()).unwrap();
+        assert_eq!(summary.outcomes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(!dir.path().join("c").exists());
+    }
+
+    #[test]
+    fn independent_stages_run_at_once() {
+        let dir = tempdir().unwrap();
+        let (to_b, from_a) = sync_channel::<()>(0);
+        let (to_a, from_b) = sync_channel::<()>(0);
+        let (from_a, from_b) = (Mutex::new(from_a), Mutex::new(from_b));
+        // Each sends and waits for the other; one after the other, the first would wait in vain.
+        let patience = Duration::from_secs(20);
+        let a = stage("a").works(move |_| {
+            to_b.send(())?;
+            Ok(from_b.lock().unwrap().recv_timeout(patience)?)
+        });
+        let b = stage("b").works(move |_| {
+            from_a.lock().unwrap().recv_timeout(patience)?;
+            Ok(to_a.send(())?)
+        });
+        assert_eq!(run(dir.path(), [a, b]), ["a done", "b done"]);
+    }
+
+    #[test]
+    fn one_job_means_one_stage_at_a_time() {
+        let dir = tempdir().unwrap();
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let work = |name: &str| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            stage(name).works(move |_| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            })
+        };
+        let one = crate::engine::Settings { jobs: NonZeroUsize::MIN, ..settings(dir.path()) };
+        try_run(one, ["a", "b", "c", "d"].map(work)).unwrap();
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_failure_and_a_panic_stop_only_what_needs_them() {
+        let dir = tempdir().unwrap();
+        let out = dir.path();
+        let broken = stage("broken").works(|context| {
+            say(context, "half", "h")?;
+            anyhow::bail!("line 3: expected 4 columns")
+        });
+        let wild = stage("wild").works(|_| panic!("index out of bounds"));
+        let stages = [broken, wild, stage("b").reads("broken"), stage("c").reads("b"), stage("fine")];
+        let expected = [
+            "b skipped: broken",
+            "broken failed: line 3: expected 4 columns",
+            "c skipped: broken",
+            "fine done",
+            "wild failed: the stage panicked: index out of bounds",
+        ];
+        assert_eq!(run(out, stages), expected);
+        assert!(!out.join("broken").exists() && !out.join(".work").exists());
+        assert_eq!(run(out, [stage("broken"), stage("fine")]), ["broken done", "fine fresh"]);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_earlier_artifact_alone() {
+        let dir = tempdir().unwrap();
+        run(dir.path(), [stage("a")]);
+        let failing = stage("a").version(2).works(|_| anyhow::bail!("no"));
+        assert_eq!(run(dir.path(), [failing]), ["a failed: no"]);
+        assert_eq!(run(dir.path(), [stage("a")]), ["a fresh"]);
+    }
+
+    #[test]
+    fn a_missing_input_file_is_said_with_its_path_and_a_remedy() {
+        let dir = tempdir().unwrap();
+        let events = run(&dir.path().join("out"), [stage("a").file("MRREL", &dir.path().join("MRREL.RRF"))]);
+        assert!(events[0].contains("input file MRREL") && events[0].contains("MRREL.RRF"), "{events:?}");
+        assert!(events[0].contains("--data"), "{events:?}");
+    }
+
+    #[test]
+    fn an_input_that_changes_under_a_running_stage_is_not_believed() {
+        let dir = tempdir().unwrap();
+        let input = dir.path().join("in.txt");
+        scribble(&input, "before");
+        let meddled = input.clone();
+        let stages = [stage("a").file("IN", &input).works(move |_| {
+            scribble(&meddled, "after");
+            Ok(())
+        })];
+        let events = run(&dir.path().join("out"), stages);
+        assert!(events[0].contains("changed while the stage read it"), "{events:?}");
+    }
+
+    #[test]
+    fn stopping_leaves_no_work_folder_and_no_ledger_line() {
+        let dir = tempdir().unwrap();
+        let settings = settings(dir.path());
+        let cancel = settings.cancel.clone();
+        let stops = stage("a").works(move |context| {
+            say(context, "half", "h")?;
+            cancel.set();
+            Ok(context.check()?)
+        });
+        let summary = try_run(settings, [stops, stage("b").reads("a")]).unwrap();
+        assert_eq!(summary.count(|outcome| *outcome == Outcome::Interrupted), 2);
+        assert!(!dir.path().join(".work").exists());
+        assert!(!dir.path().join("ledger.jsonl").exists());
+        assert_eq!(run(dir.path(), [stage("a"), stage("b").reads("a")]), ["a done", "b done"]);
+    }
+
+    #[test]
+    fn a_second_runner_is_turned_away() {
+        let dir = tempdir().unwrap();
+        let _held = Lock::take(&dir.path().join(".lock")).unwrap();
+        let error = try_run(settings(dir.path()), [stage("a")]).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+    }
+}

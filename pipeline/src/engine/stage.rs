@@ -1,0 +1,80 @@
+//! What a stage is: a name, a version, a description of its settings, its inputs and the work. Knows no concrete stage.
+
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::describe::Describe;
+
+/// One thing that a stage reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file, or a folder with everything below it, that no stage makes. Only the label and the contents enter the
+    /// fingerprint, so data may move to another place without a rerun.
+    File {
+        /// What the stage calls it, such as `MRCONSO`; unique within the stage.
+        label: String,
+        /// Where it lies.
+        path: PathBuf,
+    },
+    /// The artifact of another stage, by that stage's name.
+    Artifact(String),
+}
+
+impl Input {
+    /// The outside file or folder at `path`, called `label`.
+    pub fn file(label: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self::File { label: label.into(), path: path.into() }
+    }
+
+    /// The artifact of the stage `name`.
+    pub fn artifact(name: impl Into<String>) -> Self {
+        Self::Artifact(name.into())
+    }
+}
+
+/// Whether what a stage left in its work folder outlives an interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The work folder is wiped: the next run starts from nothing.
+    Never,
+    /// The work folder is kept under the run's fingerprint: a run with the same fingerprint gets it back as it was left
+    /// (files named `.tmp*`, which a kill may leave of one written whole, are removed), a run with another fingerprint
+    /// starts with an empty one. Empty folders and everything else in it become part of the artifact.
+    SameFingerprint,
+}
+
+/// A step of the pipeline: a pure function of its described fields and its inputs to the files in its artifact.
+pub trait Stage: Send + Sync {
+    /// The stage's name and the name of its artifact's folder: lower-case letters, digits, `-` and `_`.
+    fn name(&self) -> &str;
+
+    /// Raised when the code changes what comes out of the same inputs and fields.
+    fn version(&self) -> u32;
+
+    /// Walks over every field that shapes the artifact. What is not walked over is not noticed when it changes; the
+    /// number of jobs must not be walked over because it must not matter. See [`super::describe::config`].
+    fn describe(&self, to: &mut dyn Describe);
+
+    /// Everything the stage reads.
+    fn inputs(&self) -> Vec<Input>;
+
+    /// Whether an interrupted run can be taken up again.
+    fn resume(&self) -> Resume {
+        Resume::Never
+    }
+
+    /// Does the work: reads the declared inputs, writes the artifact's files into [`Context::out`].
+    ///
+    /// # Errors
+    /// Whatever keeps the stage from finishing. Nothing it has written becomes visible then.
+    fn run(&self, context: &mut Context) -> anyhow::Result<()>;
+
+    /// Lines that `engraft inspect` shows about one file of the artifact, such as its schema and number of rows.
+    ///
+    /// # Errors
+    /// When the file cannot be read as what it should be.
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        let _ = file;
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,217 @@
+//! What would run and why, without running it: the views behind `plan`, `status` and `why`. Writes nothing, takes no lock.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Engine;
+use super::explain::{Cause, Note, Reason, trace};
+use super::judge::{Bench, Judgement, judge};
+use super::ledger::{Ledger, Line};
+use super::memo::Memo;
+use super::run::Error;
+
+/// Whether a stage would run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is up to date.
+    Fresh,
+    /// It would run.
+    Stale,
+    /// It would run if an input that is made first comes out changed.
+    Pending,
+    /// It could not run: an input is missing.
+    Blocked,
+}
+
+/// What was found out about one stage.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The stage.
+    pub stage: String,
+    /// Whether it would run.
+    pub state: State,
+    /// Why it would run.
+    pub reasons: Vec<Reason>,
+    /// What is worth saying if it would not.
+    pub notes: Vec<Note>,
+    /// What is missing, if it is blocked.
+    pub error: Option<String>,
+    /// Its last finished run.
+    pub last: Option<Line>,
+}
+
+/// Why one stage will run or has run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Why {
+    /// The stage.
+    pub stage: String,
+    /// Whether it would run.
+    pub state: State,
+    /// Why it would run, down to the root causes.
+    pub causes: Vec<Cause>,
+    /// What is worth saying if it would not.
+    pub notes: Vec<Note>,
+    /// What is missing, if it is blocked.
+    pub error: Option<String>,
+    /// Why it last ran, down to the root causes; nothing if it never ran.
+    pub last: Vec<Cause>,
+}
+
+impl Engine {
+    /// Looks at the named stages and everything they need; at all stages if none is named.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn survey(&self, goals: &[String]) -> Result<Vec<Finding>, Error> {
+        self.survey_with(goals, &Ledger::read(&self.layout.ledger())?)
+    }
+
+    /// Explains one stage.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn why(&self, stage: &str) -> Result<Why, Error> {
+        let ledger = Ledger::read(&self.layout.ledger())?;
+        let findings = self.survey_with(&[stage.to_owned()], &ledger)?;
+        let find = |name: &str| findings.iter().find(|finding| finding.stage == name);
+        let pending = |name: &str| find(name).map_or_else(Vec::new, |finding| finding.reasons.clone());
+        let lines = ledger.lines();
+        let last = lines.iter().rposition(|line| line.stage == stage);
+        let last = last.map_or_else(Vec::new, |at| trace(&ledger, at, &lines[at].reasons, &pending));
+        // The stage asked for is itself among the findings, since the graph knows it.
+        let (state, reasons, notes, error) = find(stage)
+            .map_or((State::Fresh, vec![], vec![], None), |finding| {
+                (finding.state, finding.reasons.clone(), finding.notes.clone(), finding.error.clone())
+            });
+        let causes = trace(&ledger, lines.len(), &reasons, &pending);
+        Ok(Why { stage: stage.to_owned(), state, causes, notes, error, last })
+    }
+
+    fn survey_with(&self, goals: &[String], ledger: &Ledger) -> Result<Vec<Finding>, Error> {
+        let memo = Memo::load(&self.layout.memo());
+        let settings = &self.settings;
+        let bench =
+            Bench { layout: &self.layout, memo: &memo, jobs: settings.jobs, cancel: &settings.cancel };
+        let mut findings: BTreeMap<usize, Finding> = BTreeMap::new();
+        for place in self.graph.needed(goals)? {
+            let stage = self.graph.stage(place);
+            let last = ledger.last(stage.name());
+            let artifact = |up: &usize| {
+                let fresh = findings.get(up).filter(|finding| finding.state == State::Fresh);
+                let digest = fresh.and_then(|finding| finding.last.as_ref()).map(|line| line.artifact);
+                (self.graph.stage(*up).name().to_owned(), digest)
+            };
+            let artifacts = self.graph.upstream(place).iter().map(artifact).collect();
+            let judgement = judge(stage, last, &artifacts, &bench).map_err(|error| error.to_string());
+            findings.insert(place, Finding::new(stage.name(), last, judgement));
+        }
+        Ok(findings.into_values().collect())
+    }
+}
+
+impl Finding {
+    fn new(stage: &str, last: Option<&Line>, judgement: Result<Judgement, String>) -> Self {
+        let state = match &judgement {
+            Err(_) => State::Blocked,
+            Ok(judged) if judged.reasons.is_empty() => State::Fresh,
+            Ok(judged) if judged.only_pending() => State::Pending,
+            Ok(_) => State::Stale,
+        };
+        let (reasons, notes, error) = match judgement {
+            Ok(judged) => (judged.reasons, judged.notes, None),
+            Err(error) => (Vec::new(), Vec::new(), Some(error)),
+        };
+        Self { stage: stage.to_owned(), state, reasons, notes, error, last: last.cloned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{Fake, engine, run, scribble, settings, stage};
+    use serde_json::json;
+    use std::path::Path;
+    use tempfile::tempdir;
+
+    fn why(out: &Path, stages: impl IntoIterator<Item = Fake>, name: &str) -> Why {
+        engine(settings(out), stages).why(name).unwrap()
+    }
+
+    fn field(from: &str, to: &str) -> Reason {
+        Reason::Field { path: "a.say".to_owned(), from: Some(json!(from)), to: Some(json!(to)) }
+    }
+
+    fn chain(say: &str) -> [Fake; 3] {
+        [stage("a").field("say", say), stage("b").reads("a"), stage("c").reads("b")]
+    }
+
+    #[test]
+    fn why_names_the_changed_field_and_its_values_before_the_run() {
+        let dir = tempdir().unwrap();
+        run(dir.path(), chain("x"));
+        let why = why(dir.path(), chain("y"), "c");
+        assert_eq!(why.state, State::Pending);
+        let [b] = why.causes.as_slice() else { panic!("{:?}", why.causes) };
+        let [a] = b.because.as_slice() else { panic!("{b:?}") };
+        assert_eq!(a.reason, Reason::Pending { name: "a".to_owned() });
+        assert_eq!(a.because, [Cause { reason: field("x", "y"), because: Vec::new() }]);
+    }
+
+    #[test]
+    fn why_traces_a_past_run_to_its_root_even_if_the_culprit_ran_again_since() {
+        let dir = tempdir().unwrap();
+        run(dir.path(), chain("x"));
+        run(dir.path(), chain("y"));
+        // These make the same contents again, so they are not what made c run.
+        let [_, b, c] = chain("");
+        run(dir.path(), [stage("a").field("say", "y").version(2), b, c]);
+        let [_, b, c] = chain("");
+        let why = why(dir.path(), [stage("a").field("say", "y").version(2), b, c], "c");
+        assert_eq!((why.state, why.causes.len()), (State::Fresh, 0));
+        assert_eq!(why.last[0].because[0].because, [Cause { reason: field("x", "y"), because: Vec::new() }]);
+    }
+
+    #[test]
+    fn an_artifact_made_by_an_earlier_run_is_traced_to_that_run() {
+        let dir = tempdir().unwrap();
+        run(dir.path(), chain("x"));
+        run(dir.path(), [stage("a").field("say", "y")]);
+        let why = why(dir.path(), chain("y"), "b");
+        assert_eq!(why.state, State::Stale);
+        assert_eq!(why.causes[0].because, [Cause { reason: field("x", "y"), because: Vec::new() }]);
+    }
+
+    #[test]
+    fn what_is_missing_blocks_and_what_is_touched_does_not_count() {
+        let dir = tempdir().unwrap();
+        let (out, input) = (dir.path().join("out"), dir.path().join("in"));
+        let stages = || [stage("a").file("IN", &input)];
+        let blocked = why(&out, stages(), "a");
+        assert_eq!(blocked.state, State::Blocked);
+        assert!(blocked.error.unwrap().contains("IN"));
+        assert!(!out.exists(), "looking must not make folders");
+        scribble(&input, "a");
+        run(&out, stages());
+        scribble(&input, "a");
+        let touched = why(&out, stages(), "a");
+        assert_eq!((touched.state, touched.notes.len()), (State::Fresh, 1));
+    }
+
+    #[test]
+    fn a_folder_is_explained_by_the_file_that_changed_in_it() {
+        let dir = tempdir().unwrap();
+        let (out, corpus) = (dir.path().join("out"), dir.path().join("corpus"));
+        let stages = || [stage("a").file("corpus", &corpus).works(|_| Ok(()))];
+        scribble(&corpus.join("1.txt"), "a");
+        scribble(&corpus.join("sub/2.txt"), "b");
+        run(&out, stages());
+        scribble(&corpus.join("sub/2.txt"), "c");
+        let why = why(&out, stages(), "a");
+        let [Cause { reason: Reason::File { label, .. }, .. }] = why.causes.as_slice() else {
+            panic!("{why:?}")
+        };
+        assert_eq!(label, "corpus/sub/2.txt");
+    }
+}

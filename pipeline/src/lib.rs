@@ -1,0 +1,7 @@
+//! The runner, the stages and the command line: everything that touches a config, a terminal or the clock.
+
+pub mod cli;
+pub mod config;
+pub mod engine;
+pub mod stage;
+pub mod world;

@@ -1,0 +1,41 @@
+//! The stages in data-flow order, built from a config: thin adapters between the engine and the libraries. Knows no terminal.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::engine::stage::Stage;
+
+pub mod location;
+mod metrics;
+pub mod retrain;
+pub mod shards;
+pub mod triples;
+pub mod vocabulary;
+pub mod world;
+
+/// All stages that `config` describes, in data-flow order. Relative paths of outside data count from `data`.
+///
+/// # Errors
+/// When the config names a place that cannot be meant, such as outside data without `--data`.
+pub fn all(config: &Config, data: Option<&Path>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if let Some(world) = &config.world {
+        stages.push(Box::new(world::World { config: *world }));
+    }
+    let places = location::Places { data, world: config.world.is_some() };
+    stages.push(Box::new(triples::Triples::new(&config.sources, &places)?));
+    let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, &places)?;
+    let (vocabulary_source, case) = (vocabulary.source(), config.vocabulary.case);
+    if vocabulary.is_trained() {
+        stages.push(Box::new(vocabulary));
+    }
+    stages.push(Box::new(shards::Shards {
+        config: config.shards.clone(),
+        vocabulary: vocabulary_source,
+        case,
+    }));
+    if let Some(retrain) = &config.retrain {
+        stages.push(Box::new(retrain::Retrain::new(retrain, &places)?));
+    }
+    Ok(stages)
+}

@@ -1,0 +1,129 @@
+//! A consistent invented medical world in the publishers' own file formats; knows no stage, no engine and no reader.
+//!
+//! One latent model, drawn from a seed, stands behind every file, so that the files agree with one another. Diseases belong
+//! to families; a family decides body sites, typical symptoms, drug classes, organisms, procedures and the usual course,
+//! and a disease varies them. Names carry the family's cues (shared stems), so that a model can generalise.
+//! Everything is invented: names, numbers, people. Nothing in it is medical advice or stems from a licensed source.
+//!
+//! # Files
+//! `umls/META/{MRCONSO,MRREL,MRSTY,MRSAB,MRDOC}.RRF`, `mesh/desc.xml`, `hsdn/Combined-Input.tsv`,
+//! `rotmensch/DerivedKnowledgeGraph_final.csv`, `text/articles-*.txt`, `medquad/<n>_<Folder>_QA/*.xml`,
+//! `mimic/{NOTEEVENTS,ADMISSIONS,DIAGNOSES_ICD,PROCEDURES_ICD,PATIENTS}.csv`.
+//!
+//! # What text tells, and what only the graph knows
+//! No sentence of the text, the answers or the notes names both the subject and the object of a held-back fact. Held back
+//! are: may_be_treated_by, has_contraindicated_drug, may_be_prevented_by, may_be_diagnosed_by, has_causative_agent, due_to,
+//! clinically_associated_with, has_associated_morphology, has_clinical_course, interacts_with, and half of
+//! has_manifestation. The downstream answers follow from exactly these facts:
+//! - **ICD-9 category**: the note shows symptoms of the diagnosis, never its name before discharge; the category is the family.
+//! - **Mortality and length of stay**: gravity = the number of the diagnosis's clinical course (0 self-limited to
+//!   4 fulminant), plus 1 if a medication on admission is contraindicated with the diagnosis. Gravity 4 or more: the
+//!   patient dies in hospital. Below, gravity is the length-of-stay class (at most 3, 7, 14 days, or more).
+//! - **The right passage for a question**: the question names the disease, the passages on symptoms, causes, tests,
+//!   treatment and complications name its symptoms, organisms, procedures and drugs, but never the disease.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+mod chance;
+mod entity;
+mod fact;
+mod file;
+mod hsdn;
+mod kind;
+mod latent;
+mod medquad;
+mod mesh;
+mod mimic;
+mod name;
+mod rotmensch;
+mod text;
+mod umls;
+
+#[cfg(test)]
+mod tests;
+
+use kind::PLANS;
+
+/// The scales that the world can be made at: below, families vanish; above, names would repeat.
+const SCALES: std::ops::RangeInclusive<f64> = 0.01..=500.0;
+
+/// What decides every byte of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Another seed, another world of the same size.
+    pub seed: u64,
+    /// Size: 1 is about 300 diseases, 8,000 facts, 300 KB of text and 300 admissions; all grow in proportion.
+    pub scale: f64,
+}
+
+/// Why the world was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The scale is none that the world can be made at.
+    #[error("world.scale is {0}: expected a number from 0.01 to 500; set one in the configuration")]
+    Scale(f64),
+    /// A file could not be written; no part of it stands under its name.
+    #[error("cannot write {}: {source}; make room or choose another folder and run again", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The caller's tick asked to stop; files written before stay whole.
+    #[error("stopped while writing the world: {0}")]
+    Stopped(#[source] io::Error),
+}
+
+/// How much went into one file, or into one folder of small files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FileCount {
+    /// Number of files: 1, or those of the folder.
+    pub files: u64,
+    /// Rows, records, documents or question-answer pairs.
+    pub rows: u64,
+    /// Bytes in all.
+    pub bytes: u64,
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Counts by path below the world's folder.
+    pub files: BTreeMap<String, FileCount>,
+    /// Number of entities by kind.
+    pub entities: BTreeMap<String, u64>,
+    /// Number of distinct facts by UMLS relation, counted in one direction.
+    pub facts: BTreeMap<String, u64>,
+}
+
+/// Writes the world of `config` below `dir`. `tick` is told the bytes of each piece as it is written, and stops the writing
+/// by returning an error. Equal configurations give equal bytes, whatever the number of threads.
+///
+/// # Errors
+/// A scale outside 0.01 to 500, a file that cannot be written, or the tick's own error.
+pub fn write(
+    config: &Config,
+    dir: &Path,
+    tick: &mut dyn FnMut(u64) -> io::Result<()>,
+) -> Result<Summary, Error> {
+    if !SCALES.contains(&config.scale) {
+        return Err(Error::Scale(config.scale));
+    }
+    let world = entity::World::new(config.seed, config.scale);
+    let mut sink = file::Sink::new(dir, tick);
+    let facts = umls::write(&world, &mut sink)?;
+    mesh::write(&world, &mut sink)?;
+    hsdn::write(&world, &mut sink)?;
+    rotmensch::write(&world, &mut sink)?;
+    text::write(&world, &mut sink)?;
+    medquad::write(&world, &mut sink, config.scale)?;
+    mimic::write(&world, &mut sink, config.scale)?;
+    let entities =
+        PLANS.iter().map(|plan| (plan.label.to_owned(), world.latent.layout.count(plan.kind) as u64));
+    Ok(Summary { files: sink.into_counts(), entities: entities.collect(), facts })
+}

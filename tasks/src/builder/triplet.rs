@@ -1,0 +1,19 @@
+//! Triplet classification: is the triple stated or corrupted (paper 000, triplet classification)?
+
+use crate::builder::{Columns, Sample};
+use crate::token::encode::Special;
+
+/// Whether a triple is in the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Truth {
+    /// A triple of the graph: class 1.
+    Stated,
+    /// A negative: class 0.
+    Corrupted,
+}
+
+/// Builds the sample that asks whether the triple is stated.
+pub fn build(sample: &mut Sample, special: Special, columns: Columns<'_>, truth: Truth) {
+    sample.pack(special, columns);
+    sample.class = Some(u32::from(truth == Truth::Stated));
+}

@@ -1,0 +1,10 @@
+//! Graph and text in, shuffled multi-task batches out. Knows no tensor library and no stage.
+
+pub mod builder;
+pub mod negative;
+pub mod sample;
+pub mod seed;
+pub mod shard;
+pub mod stream;
+pub mod task;
+pub mod token;

@@ -1,0 +1,71 @@
+//! Where a stream stands, small enough to go into every checkpoint, and whether it fits the stream it is given to.
+
+use serde::{Deserialize, Serialize};
+
+use super::reader::Position;
+use crate::task::Task;
+
+/// The state's version.
+pub const VERSION: u32 = 1;
+
+/// What a stream's order depends on. Two streams with equal orders give equal batches at equal positions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fingerprint {
+    /// Digest of the shard index.
+    pub index: String,
+    /// Seed of the order.
+    pub seed: u64,
+    /// How tasks take turns.
+    pub schedule: String,
+    /// Triples of a step.
+    pub batch: usize,
+    /// Row groups shuffled together.
+    pub window: usize,
+}
+
+/// Where a stream stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The state's version.
+    pub version: u32,
+    /// The order that the positions belong to.
+    pub order: Fingerprint,
+    /// Position of each task, in the order of the index.
+    pub positions: Vec<(Task, Position)>,
+}
+
+/// Why a state is refused.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this stream state does not fit: {field} was {was} when it was saved and is {is} now; rows would be lost or repeated. \
+     Resume with the same shards and settings, or start anew"
+)]
+pub struct Mismatch {
+    field: &'static str,
+    was: String,
+    is: String,
+}
+
+impl State {
+    /// Checks that the state was saved by a stream with this order.
+    ///
+    /// # Errors
+    /// Names the first thing that differs.
+    pub fn check(&self, order: &Fingerprint) -> Result<(), Mismatch> {
+        let (was, is) = (&self.order, order);
+        let fields = [
+            ("version", self.version.to_string(), VERSION.to_string()),
+            ("shard index", was.index.clone(), is.index.clone()),
+            ("seed", was.seed.to_string(), is.seed.to_string()),
+            ("schedule", was.schedule.clone(), is.schedule.clone()),
+            ("batch", was.batch.to_string(), is.batch.to_string()),
+            ("window", was.window.to_string(), is.window.to_string()),
+        ];
+        match fields.into_iter().find(|(_, was, is)| was != is) {
+            Some((field, was, is)) => Err(Mismatch { field, was, is }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Text to token ids: the vocabulary, its training, truncation. Knows no task and no tensor.
+
+pub mod encode;
+pub mod train;

@@ -1,0 +1,306 @@
+//! A WordPiece vocabulary from `vocab.txt` or `tokenizer.json`, and texts to token ids. Knows no task.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use serde::{Deserialize, Serialize};
+use tokenizers::Tokenizer;
+use tokenizers::models::wordpiece::WordPiece;
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+
+/// The special tokens of BERT, in the order in which a trained vocabulary numbers them.
+pub const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+
+/// Whether upper and lower case are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Case {
+    /// As BERT cased: text is kept.
+    Cased,
+    /// As BERT uncased: lower case, accents stripped.
+    Uncased,
+}
+
+impl Case {
+    /// BERT's normaliser: control characters cleaned, CJK spaced, accents stripped where case is.
+    pub(crate) fn normalizer(self) -> BertNormalizer {
+        let lowercase = self == Case::Uncased;
+        BertNormalizer::new(true, true, Some(lowercase), lowercase)
+    }
+}
+
+/// The ids of the special tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Special {
+    /// `[PAD]`: fills a batch.
+    pub padding: u32,
+    /// `[UNK]`: a word the vocabulary cannot spell.
+    pub unknown: u32,
+    /// `[CLS]`: opens a sequence.
+    pub cls: u32,
+    /// `[SEP]`: closes a column.
+    pub sep: u32,
+    /// `[MASK]`: the blank.
+    pub blank: u32,
+}
+
+/// Why a vocabulary cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("{}: cannot read the vocabulary: {source}", path.display())]
+    Io {
+        /// The vocabulary file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is no vocabulary.
+    #[error("{}: line {line}: {problem}; expected one token per line, as in BERT's vocab.txt", path.display())]
+    Line {
+        /// The vocabulary file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The JSON is no tokenizer.
+    #[error("{}: not a tokenizer.json: {problem}", path.display())]
+    Json {
+        /// The tokenizer file.
+        path: PathBuf,
+        /// What the parser said.
+        problem: String,
+    },
+    /// A special token is missing.
+    #[error("{}: the vocabulary has no {token}; BERT's {SPECIAL:?} must all be entries of it", path.display())]
+    MissingSpecial {
+        /// The vocabulary file.
+        path: PathBuf,
+        /// The token that is missing.
+        token: &'static str,
+    },
+    /// A text could not be encoded.
+    #[error("cannot encode {text:?}: {problem}")]
+    Encode {
+        /// The text.
+        text: String,
+        /// What the tokenizer said.
+        problem: String,
+    },
+}
+
+/// A WordPiece vocabulary ready to encode.
+#[derive(Debug, Clone)]
+pub struct Vocabulary {
+    tokenizer: Tokenizer,
+    special: Special,
+    size: usize,
+}
+
+impl Vocabulary {
+    /// Reads `vocab.txt` (one token per line; `case` decides on lower-casing) or, if the name ends in `.json`, a
+    /// `tokenizer.json` (which brings its own normaliser; `case` is then not used).
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no vocabulary, or lacks a special token.
+    pub fn load(path: &Path, case: Case) -> Result<Self, Error> {
+        let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let tokenizer = if path.extension().is_some_and(|e| e == "json") {
+            from_json(path, &bytes)?
+        } else {
+            from_lines(path, &bytes, case)?
+        };
+        let id = |token: &'static str| {
+            let missing = || Error::MissingSpecial { path: path.to_owned(), token };
+            tokenizer.token_to_id(token).ok_or_else(missing)
+        };
+        let special = Special {
+            padding: id("[PAD]")?,
+            unknown: id("[UNK]")?,
+            cls: id("[CLS]")?,
+            sep: id("[SEP]")?,
+            blank: id("[MASK]")?,
+        };
+        let size = tokenizer.get_vocab_size(true);
+        Ok(Self { tokenizer, special, size })
+    }
+
+    /// Ids of the special tokens.
+    #[must_use]
+    pub fn special(&self) -> Special {
+        self.special
+    }
+
+    /// Number of entries (V).
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Ids of one text, without `[CLS]` and `[SEP]`.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the text.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        let encoding = self.tokenizer.encode_fast(text, false);
+        let encoding =
+            encoding.map_err(|e| Error::Encode { text: text.to_owned(), problem: e.to_string() })?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// Ids of many texts, each cut to `limit` tokens. The result does not depend on the number of threads.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses a text.
+    pub fn encode_all(&self, texts: &[&str], limit: usize) -> Result<EncodedTexts, Error> {
+        let ids: Result<Vec<Vec<u32>>, Error> = texts.par_iter().map(|text| self.encode(text)).collect();
+        Ok(EncodedTexts::new(&ids?, limit, self.special.unknown))
+    }
+}
+
+/// Many encoded texts in one buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedTexts {
+    starts: Vec<usize>,
+    ids: Vec<u32>,
+    /// What was cut and what could not be spelt.
+    pub counts: EncodeCounts,
+}
+
+/// What happened to texts on their way to token ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EncodeCounts {
+    /// Texts encoded.
+    pub texts: u64,
+    /// Texts longer than the limit, which were cut to it.
+    pub truncated: u64,
+    /// Texts that became no token at all; they stand as one `[UNK]`.
+    pub empty: u64,
+    /// Texts with at least one `[UNK]`.
+    pub with_unknown: u64,
+    /// How many texts have each length in tokens, before cutting.
+    pub lengths: BTreeMap<usize, u64>,
+}
+
+impl EncodedTexts {
+    fn new(texts: &[Vec<u32>], limit: usize, unknown: u32) -> Self {
+        let mut counts = EncodeCounts { texts: texts.len() as u64, ..EncodeCounts::default() };
+        let (mut starts, mut ids) = (vec![0], Vec::new());
+        for text in texts {
+            *counts.lengths.entry(text.len()).or_default() += 1;
+            counts.truncated += u64::from(text.len() > limit);
+            counts.empty += u64::from(text.is_empty());
+            counts.with_unknown += u64::from(text.contains(&unknown));
+            if text.is_empty() {
+                ids.push(unknown); // a column without a token could be neither shown nor asked for
+            }
+            ids.extend_from_slice(&text[..text.len().min(limit)]);
+            starts.push(ids.len());
+        }
+        Self { starts, ids, counts }
+    }
+
+    /// The ids of text `index`.
+    ///
+    /// # Panics
+    /// When there is no such text.
+    #[must_use]
+    pub fn get(&self, index: usize) -> &[u32] {
+        &self.ids[self.starts[index]..self.starts[index + 1]]
+    }
+}
+
+fn from_json(path: &Path, bytes: &[u8]) -> Result<Tokenizer, Error> {
+    let mut tokenizer = Tokenizer::from_bytes(bytes)
+        .map_err(|e| Error::Json { path: path.to_owned(), problem: e.to_string() })?;
+    // Cutting and padding are decided per column here; a limit baked into the file would cut silently.
+    tokenizer.with_padding(None);
+    let untruncated = tokenizer.with_truncation(None).map(|_| ());
+    untruncated.map_err(|e| Error::Json { path: path.to_owned(), problem: e.to_string() })?;
+    Ok(tokenizer)
+}
+
+fn from_lines(path: &Path, bytes: &[u8], case: Case) -> Result<Tokenizer, Error> {
+    let bad = |line: usize, problem: String| Error::Line { path: path.to_owned(), line: line + 1, problem };
+    let mut vocabulary = BTreeMap::new();
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    for (number, line) in body.split(|&b| b == b'\n').enumerate() {
+        let token = std::str::from_utf8(line).map_err(|e| bad(number, format!("invalid UTF-8: {e}")))?;
+        let token = token.strip_suffix('\r').unwrap_or(token);
+        if token.is_empty() {
+            return Err(bad(number, "an empty token".to_owned()));
+        }
+        let id = u32::try_from(number).map_err(|_| bad(number, "too many tokens".to_owned()))?;
+        if let Some(first) = vocabulary.insert(token.to_owned(), id) {
+            return Err(bad(number, format!("token {token:?} stands already on line {}", first + 1)));
+        }
+    }
+    let model = WordPiece::builder()
+        .vocab(vocabulary.into_iter().collect::<ahash::AHashMap<String, u32>>())
+        .unk_token("[UNK]".to_owned())
+        .continuing_subword_prefix("##".to_owned())
+        .build()
+        .map_err(|e| bad(0, e.to_string()))?;
+    let mut tokenizer = Tokenizer::new(model);
+    tokenizer.with_normalizer(Some(case.normalizer())).map_err(|e| bad(0, e.to_string()))?;
+    tokenizer.with_pre_tokenizer(Some(BertPreTokenizer));
+    Ok(tokenizer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(contents: &[u8], name: &str, case: Case) -> Result<Vocabulary, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        kg::table::parquet_file::write_whole(&path, contents).unwrap();
+        Vocabulary::load(&path, case)
+    }
+
+    const LINES: &[u8] = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\npain\n##ful\n,\nBack\n";
+
+    #[test]
+    fn words_become_pieces_as_in_bert() {
+        let vocabulary = load(LINES, "vocab.txt", Case::Uncased).unwrap();
+        assert_eq!(vocabulary.encode("Back, painful!").unwrap(), [5, 8, 6, 7, 1]);
+        assert_eq!(vocabulary.size(), 10);
+        assert_eq!(load(LINES, "vocab.txt", Case::Cased).unwrap().encode("Back back").unwrap(), [9, 5]);
+    }
+
+    #[test]
+    fn a_tokenizer_json_encodes_as_its_vocabulary_does_and_keeps_no_limit() {
+        let mut vocabulary = load(LINES, "vocab.txt", Case::Uncased).unwrap();
+        let limit = tokenizers::TruncationParams { max_length: 2, ..Default::default() };
+        vocabulary.tokenizer.with_truncation(Some(limit)).unwrap();
+        let json = vocabulary.tokenizer.to_string(false).unwrap();
+        let again = load(json.as_bytes(), "tokenizer.json", Case::Cased).unwrap();
+        assert_eq!(again.encode("Back, painful!").unwrap(), [5, 8, 6, 7, 1]);
+        assert_eq!(again.special(), vocabulary.special());
+    }
+
+    #[test]
+    fn texts_are_cut_and_counted() {
+        let vocabulary = load(LINES, "vocab.txt", Case::Uncased).unwrap();
+        let texts = vocabulary.encode_all(&["back pain", "", "back back back back", "zzz"], 3).unwrap();
+        assert_eq!(texts.get(2), [5, 5, 5]);
+        assert_eq!(texts.get(1), [1]);
+        let counts = &texts.counts;
+        assert_eq!((counts.texts, counts.truncated, counts.empty, counts.with_unknown), (4, 1, 1, 1));
+        assert_eq!(counts.lengths, BTreeMap::from([(0, 1), (1, 1), (2, 1), (4, 1)]));
+    }
+
+    #[test]
+    fn bad_vocabularies_are_refused_with_their_line() {
+        let refuse = |bytes: &[u8], name: &str| load(bytes, name, Case::Cased).unwrap_err().to_string();
+        assert!(refuse(b"[PAD]\n\nback\n", "vocab.txt").contains("line 2: an empty token"));
+        assert!(refuse(b"[PAD]\nback\nback\n", "vocab.txt").contains("line 3"));
+        assert!(refuse(b"[PAD]\n\xff\xfe\n", "vocab.txt").contains("line 2: invalid UTF-8"));
+        assert!(refuse(b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n", "vocab.txt").contains("no [MASK]"));
+        assert!(refuse(b"{}", "tokenizer.json").contains("not a tokenizer.json"));
+    }
+}

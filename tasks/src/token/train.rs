@@ -1,0 +1,161 @@
+//! Trains a WordPiece vocabulary that is the same for the same text, whatever the machine. Knows no task.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokenizers::models::wordpiece::{WordPiece, WordPieceTrainer};
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{
+    AddedToken, Model, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString,
+    PreTokenizer, Trainer,
+};
+
+use super::encode::{Case, SPECIAL};
+
+/// How to train a vocabulary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Entries wanted, special tokens included. Fewer come out when the text has fewer pieces.
+    pub size: usize,
+    /// A piece must occur this often to be merged.
+    pub min_frequency: u64,
+    /// Whether case is kept.
+    pub case: Case,
+}
+
+/// Why no vocabulary could be trained.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The trainer itself failed.
+    #[error("cannot train a vocabulary: {0}")]
+    Trainer(String),
+    /// The alphabet alone is larger than the vocabulary.
+    #[error(
+        "vocabulary size {size} is too small: special tokens and the text's {alphabet} characters alone \
+         take {needed} entries; raise vocab.size"
+    )]
+    TooSmall {
+        /// The size asked for.
+        size: usize,
+        /// Distinct characters in the text.
+        alphabet: usize,
+        /// Entries needed before the first merge.
+        needed: usize,
+    },
+}
+
+/// Words of a text corpus with their counts, split as BERT's basic tokenizer does.
+#[derive(Debug, Clone)]
+pub struct WordCounts {
+    normalizer: BertNormalizer,
+    counts: BTreeMap<String, u64>,
+}
+
+impl WordCounts {
+    /// No words yet.
+    #[must_use]
+    pub fn new(case: Case) -> Self {
+        Self { normalizer: case.normalizer(), counts: BTreeMap::new() }
+    }
+
+    /// Adds the words of one text.
+    ///
+    /// # Errors
+    /// When the text cannot be normalised.
+    pub fn add(&mut self, text: &str) -> Result<(), Error> {
+        let mut normalized = NormalizedString::from(text);
+        self.normalizer.normalize(&mut normalized).map_err(|e| trainer_error(&e))?;
+        let mut words = PreTokenizedString::from(normalized);
+        BertPreTokenizer.pre_tokenize(&mut words).map_err(|e| trainer_error(&e))?;
+        for (word, _, _) in words.get_splits(OffsetReferential::Normalized, OffsetType::None) {
+            match self.counts.get_mut(word) {
+                Some(count) => *count += 1,
+                None => {
+                    self.counts.insert(word.to_owned(), 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Distinct words so far.
+    #[must_use]
+    pub fn distinct(&self) -> usize {
+        self.counts.len()
+    }
+}
+
+/// The tokens of a new vocabulary, in id order: [`SPECIAL`], single characters, then merges.
+///
+/// # Errors
+/// When `config.size` has no room for the alphabet, or the trainer fails.
+pub fn train(config: &Config, words: &WordCounts) -> Result<Vec<String>, Error> {
+    let alphabet: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars()).collect();
+    let continuing: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars().skip(1)).collect();
+    let needed = SPECIAL.len() + alphabet.len() + continuing.len();
+    if config.size < needed {
+        return Err(Error::TooSmall { size: config.size, alphabet: alphabet.len(), needed });
+    }
+    // The trainer numbers `##x` pieces in hash-map order, which differs from run to run and decides ties between merges.
+    // Listing them up front, as if they were special, fixes their numbers.
+    let first: Vec<AddedToken> = SPECIAL
+        .iter()
+        .map(|token| AddedToken::from(*token, true))
+        .chain(continuing.iter().map(|c| AddedToken::from(format!("##{c}"), true)))
+        .collect();
+    let mut trainer: WordPieceTrainer = WordPieceTrainer::builder()
+        .vocab_size(config.size)
+        .min_frequency(config.min_frequency)
+        .show_progress(false)
+        .special_tokens(first)
+        .build();
+    let text =
+        words.counts.iter().flat_map(|(word, count)| std::iter::repeat_n(word.as_str(), clamp(*count)));
+    trainer.feed(text, |word| Ok(vec![word.to_owned()])).map_err(|e| trainer_error(&e))?;
+    let mut model = WordPiece::default();
+    trainer.train(&mut model).map_err(|e| trainer_error(&e))?;
+    let mut tokens: Vec<(u32, String)> =
+        Model::get_vocab(&model).into_iter().map(|(t, id)| (id, t)).collect();
+    tokens.sort_unstable();
+    Ok(tokens.into_iter().map(|(_, token)| token).collect())
+}
+
+fn clamp(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn trainer_error(error: &tokenizers::Error) -> Error {
+    Error::Trainer(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> WordCounts {
+        let mut words = WordCounts::new(Case::Uncased);
+        for i in 0..400 {
+            let (a, b) = (i % 17, i % 23);
+            words.add(&format!("Velorosis{a} of the bradal{b} node, treated with Mexalin-{a}.")).unwrap();
+        }
+        words
+    }
+
+    #[test]
+    fn the_same_text_gives_the_same_vocabulary() {
+        let config = Config { size: 200, min_frequency: 2, case: Case::Uncased };
+        let first = train(&config, &words()).unwrap();
+        // Every call draws new hash keys, so order that leaked from a hash map would differ within a few tries.
+        for _ in 0..8 {
+            assert_eq!(train(&config, &words()).unwrap(), first);
+        }
+        assert_eq!(first[..5], SPECIAL);
+        assert!(first.iter().any(|t| t == "velorosis" || t == "##osis" || t.len() > 4), "{first:?}");
+    }
+
+    #[test]
+    fn too_small_a_size_says_what_is_needed() {
+        let error = train(&Config { size: 10, min_frequency: 2, case: Case::Uncased }, &words()).unwrap_err();
+        assert!(error.to_string().contains("raise vocab.size"), "{error}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Runs the `engraft` binary as a user would, for the tests of the whole. Knows no crate's insides.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Settings that make the embedded world and the training on it small enough to run dozens of times.
+pub const SMALL: [&str; 10] = [
+    "world.scale=0.1",
+    "vocabulary.train.size=500",
+    "shards.triples_per_shard=700",
+    "shards.rows_per_group=64",
+    "retrain.epochs=1",
+    "retrain.batch=512",
+    "retrain.checkpoint_every=2",
+    "retrain.encoder.fresh.hidden_size=16",
+    "retrain.encoder.fresh.intermediate_size=32",
+    "retrain.encoder.fresh.num_hidden_layers=1",
+];
+
+/// The stages of the embedded pipeline in data-flow order.
+pub const STAGES: [&str; 5] = ["world", "triples", "vocabulary", "shards", "retrain"];
+
+/// The binary built together with these tests.
+///
+/// # Panics
+/// When it is not there: `cargo test --workspace` builds it, `cargo test -p engraft-tests` alone does not.
+#[must_use]
+pub fn binary() -> PathBuf {
+    let test = std::env::current_exe().ok();
+    let folder = test.as_deref().and_then(Path::parent).and_then(Path::parent);
+    let binary = folder.map(|folder| folder.join("engraft")).unwrap_or_default();
+    assert!(binary.exists(), "{} is not built: run `cargo test --release --workspace`", binary.display());
+    binary
+}
+
+/// A run of the binary in the making.
+#[derive(Debug)]
+pub struct Engraft(Command);
+
+impl Engraft {
+    /// `engraft VERB` with its output folder at `out`, without any setting.
+    #[must_use]
+    pub fn plain(verb: &[&str], out: &Path) -> Self {
+        let mut command = Command::new(binary());
+        command.args(verb).arg("--out").arg(out);
+        command.env_remove("ENGRAFT_KILL_AT").env("NO_COLOR", "1");
+        Self(command)
+    }
+
+    /// `engraft VERB` with [`SMALL`].
+    #[must_use]
+    pub fn small(verb: &[&str], out: &Path) -> Self {
+        SMALL.iter().fold(Self::plain(verb, out), |engraft, set| engraft.set(set))
+    }
+
+    /// With one more `--set`.
+    #[must_use]
+    pub fn set(self, set: &str) -> Self {
+        self.arg("--set").arg(set)
+    }
+
+    /// With one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.0.arg(arg);
+        self
+    }
+
+    /// Dying by SIGKILL at `point`, as `STAGE:POINT`.
+    #[must_use]
+    pub fn kill_at(mut self, point: &str) -> Self {
+        self.0.env("ENGRAFT_KILL_AT", point);
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn output(mut self) -> Ran {
+        match self.0.output() {
+            Ok(output) => Ran(output),
+            Err(error) => unreachable_start(&error),
+        }
+    }
+
+    /// Runs it and expects success; returns what it printed on standard output.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn ok(self) -> String {
+        let ran = self.output();
+        assert_eq!(ran.code(), Some(0), "{}", ran.text());
+        String::from_utf8_lossy(&ran.0.stdout).into_owned()
+    }
+}
+
+#[allow(clippy::panic, reason = "a test that cannot start the binary has failed")]
+fn unreachable_start(error: &std::io::Error) -> ! {
+    panic!("the binary does not start: {error}")
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Ran(Output);
+
+impl Ran {
+    /// The exit status; `None` when a signal ended it.
+    #[must_use]
+    pub fn code(&self) -> Option<i32> {
+        self.0.status.code()
+    }
+
+    /// Both streams.
+    #[must_use]
+    pub fn text(&self) -> String {
+        [&self.0.stdout, &self.0.stderr].map(|s| String::from_utf8_lossy(s).into_owned()).concat()
+    }
+}
+
+/// Every file below `folder` by relative path, without the runner's own (`.work`, `.cache`, the ledger).
+///
+/// # Panics
+/// When a file cannot be read.
+#[must_use]
+pub fn artifacts(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+            if name.starts_with('.') || name.starts_with("ledger") {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let read = fs::read(&path);
+                assert!(read.is_ok(), "{name} cannot be read");
+                found.insert(name, read.unwrap_or_default());
+            }
+        }
+    }
+    found
+}
+
+/// Fails unless both folders hold the same files with the same bytes; names the first that differs.
+///
+/// # Panics
+/// When they differ.
+pub fn assert_same(left: &BTreeMap<String, Vec<u8>>, right: &BTreeMap<String, Vec<u8>>, when: &str) {
+    let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(left), names(right), "{when}: the files differ");
+    for (name, bytes) in left {
+        assert!(right.get(name) == Some(bytes), "{when}: {name} differs");
+    }
+}
+
+/// Says that a test did not run because of what is not there.
+#[allow(clippy::print_stdout, reason = "a skipped test must say so")]
+pub fn skipped(why: &str) {
+    println!("skipped: {why}");
+}

@@ -1,0 +1,92 @@
+//! The kill matrix: SIGKILL at every stage boundary and in the middle of work, then a rerun, then the same bytes.
+#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use engraft_tests::{Engraft, STAGES, artifacts, assert_same};
+
+/// Every point of a stage's run, and moments in the middle of its work.
+const POINTS: [&str; 10] = [
+    "start",
+    "working:1",
+    "working:2",
+    "working:4",
+    "written",
+    "synced",
+    "swapped",
+    "before-ledger",
+    "torn-ledger",
+    "after-ledger",
+];
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn of(files: &Files, stage: &str) -> Files {
+    let below = format!("{stage}/");
+    files.iter().filter(|(name, _)| name.starts_with(&below)).map(|(n, b)| (n.clone(), b.clone())).collect()
+}
+
+/// What stands under a final name is whole: nothing at all, or one of the `allowed` artifacts to the last byte.
+fn assert_whole(out: &Path, allowed: &[&Files], when: &str) {
+    let found = artifacts(out);
+    for stage in STAGES {
+        let found = of(&found, stage);
+        let whole = found.is_empty() || allowed.iter().any(|files| of(files, stage) == found);
+        assert!(whole, "{when}: half of {stage} is visible: {:?}", found.keys().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn killed_anywhere_and_run_again_gives_the_bytes_of_an_undisturbed_run() {
+    let reference = tempfile::tempdir().unwrap();
+    Engraft::small(&["run"], reference.path()).ok();
+    let reference = artifacts(reference.path());
+    let mut hit = 0;
+    for stage in STAGES {
+        for point in POINTS {
+            let folder = tempfile::tempdir().unwrap();
+            let when = format!("{stage}:{point}");
+            let killed = Engraft::small(&["run"], folder.path()).kill_at(&when).output();
+            hit += usize::from(killed.code().is_none());
+            let beyond = killed.code() == Some(0) && point.starts_with("working");
+            assert!(killed.code().is_none() || beyond, "{when} was not hit: {}", killed.text());
+            assert_whole(folder.path(), &[&reference], &when);
+            Engraft::small(&["run"], folder.path()).ok();
+            assert_same(&reference, &artifacts(folder.path()), &when);
+            Engraft::small(&["verify"], folder.path()).ok();
+        }
+    }
+    assert!(hit >= STAGES.len() * (POINTS.len() - 2), "only {hit} kills hit");
+}
+
+#[test]
+fn a_killed_rerun_leaves_the_old_artifact_or_the_new_one() {
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    Engraft::small(&["run", "shards"], old.path()).ok();
+    Engraft::small(&["run", "shards"], new.path()).set("world.seed=2").ok();
+    let (old, new) = (artifacts(old.path()), artifacts(new.path()));
+    for point in POINTS {
+        let when = format!("triples:{point}");
+        let folder = tempfile::tempdir().unwrap();
+        Engraft::small(&["run", "shards"], folder.path()).ok();
+        let _ = Engraft::small(&["run", "shards"], folder.path()).set("world.seed=2").kill_at(&when).output();
+        assert_whole(folder.path(), &[&old, &new], &when);
+        Engraft::small(&["run", "shards"], folder.path()).set("world.seed=2").ok();
+        assert_same(&new, &artifacts(folder.path()), &when);
+    }
+}
+
+#[test]
+fn training_goes_on_where_it_was_killed() {
+    let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let long = |verb: &[&str], out: &Path| Engraft::small(verb, out).set("retrain.epochs=3");
+    long(&["run"], reference.path()).ok();
+    let killed = long(&["run"], folder.path()).kill_at("retrain:working:15").output();
+    assert_eq!(killed.code(), None, "{}", killed.text());
+    let work: Vec<_> = std::fs::read_dir(folder.path().join(".work")).unwrap().flatten().collect();
+    let kept = work.iter().any(|entry| entry.path().join("state/state.json").exists());
+    assert!(kept, "no state to go on from: {work:?}");
+    long(&["run"], folder.path()).ok();
+    assert_same(&artifacts(reference.path()), &artifacts(folder.path()), "resumed training");
+}

@@ -1,0 +1,273 @@
+//! The encoder and the task losses against golden numbers computed with PyTorch (parts a and e). Knows no number of any
+//! golden set: shapes, lists and tolerances come from the folder.
+//!
+//! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use candle_core::{DType, Device, Tensor};
+use model::checkpoint;
+use model::encoder::config::Config;
+use model::encoder::pool::{Pool, Pooling};
+use model::encoder::tokens::Tokens;
+use model::encoder::{Encoder, Pass};
+use model::output::{EntityOutput, Loss, OutputConfig, Outputs, Sizes};
+use model::params::Params;
+use tasks::stream::batch::{Batch, Targets};
+use tasks::task::Task;
+
+#[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
+fn folder() -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden");
+    std::env::var_os("ENGRAFT_GOLDENS").map_or(default, PathBuf::from)
+}
+
+/// One golden file with its tolerances, and which of its tensors have been compared.
+struct Golden {
+    file: String,
+    tensors: BTreeMap<String, Tensor>,
+    tolerances: serde_json::Value,
+    compared: BTreeSet<String>,
+}
+
+impl Golden {
+    fn open(file: &str) -> Result<Self> {
+        let path = folder().join(file);
+        let tensors = candle_core::safetensors::load(&path, &Device::Cpu)
+            .with_context(|| path.display().to_string())?;
+        let all: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(folder().join("tolerances.json"))?)?;
+        let tolerances =
+            all.get(file).with_context(|| format!("tolerances.json says nothing of {file}"))?.clone();
+        let tensors = tensors.into_iter().collect();
+        Ok(Golden { file: file.to_owned(), tensors, tolerances, compared: BTreeSet::new() })
+    }
+
+    fn get(&self, name: &str) -> Result<&Tensor> {
+        self.tensors.get(name).with_context(|| format!("{} has no {name}", self.file))
+    }
+
+    fn integers<T: TryFrom<i64>>(&self, name: &str) -> Result<Vec<T>> {
+        let values = self.get(name)?.flatten_all()?.to_vec1::<i64>()?;
+        values.into_iter().map(|v| T::try_from(v).ok().with_context(|| format!("{name}: {v}"))).collect()
+    }
+
+    /// Compares numbers with (a part of) the golden tensor `name`, at that tensor's tolerance.
+    fn compare(&mut self, name: &str, found: &Tensor, golden: &Tensor) -> Result<()> {
+        let tolerance = self.tolerances.pointer(&format!("/{name}/atol")).and_then(serde_json::Value::as_f64);
+        let tolerance = tolerance.with_context(|| format!("{}: no tolerance for {name}", self.file))?;
+        ensure!(found.dims() == golden.dims(), "{name}: {:?}, expected {:?}", found.dims(), golden.dims());
+        let numbers = |t: &Tensor| t.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>();
+        for (i, (a, b)) in numbers(found)?.iter().zip(numbers(golden)?).enumerate() {
+            // Written so that a NaN is too far as well.
+            ensure!((a - b).abs() <= tolerance, "{name}[{i}] is {a}, expected {b} within {tolerance}");
+        }
+        self.compared.insert(name.to_owned());
+        Ok(())
+    }
+
+    fn compare_all(&mut self, name: &str, found: &Tensor) -> Result<()> {
+        let golden = self.get(name)?.clone();
+        self.compare(name, found, &golden)
+    }
+
+    /// Asserts that every golden tensor that `wanted` accepts has been compared.
+    fn complete(&self, wanted: impl Fn(&str) -> bool) {
+        let left: Vec<&String> =
+            self.tensors.keys().filter(|name| wanted(name) && !self.compared.contains(*name)).collect();
+        assert!(left.is_empty(), "not compared: {left:?}");
+        assert!(!self.compared.is_empty(), "{} holds nothing to compare", self.file);
+    }
+
+    /// The batch stored under `prefix`.
+    fn batch(&self, prefix: &str, task: Task, targets: Targets) -> Result<Batch> {
+        let (rows, width) = self.get(&format!("{prefix}input_ids"))?.dims2()?;
+        let matrix = |field| self.integers::<u32>(&format!("{prefix}{field}"));
+        let (input_ids, attention_mask) = (matrix("input_ids")?, matrix("attention_mask")?);
+        let token_type_ids = matrix("token_type_ids")?;
+        Ok(Batch { task, rows, width, input_ids, attention_mask, token_type_ids, targets })
+    }
+}
+
+/// The rows of a `[b, t, ...]` tensor at the cells `real`, one after the other.
+fn real_rows(golden: &Tensor, real: &[u32]) -> Result<Tensor> {
+    Ok(golden.flatten(0, 1)?.index_select(&Tensor::new(real, golden.device())?, 0)?)
+}
+
+#[test]
+fn encoder_with_and_without_gates() -> Result<()> {
+    let mut golden = Golden::open("a_encoder.safetensors")?;
+    let checkpoint::Checkpoint { config, params, .. } =
+        checkpoint::load(&folder().join("model"), &Device::Cpu)?;
+    let encoder = Encoder::new(&config, &params)?;
+    let pooler = Pool::new(Pooling::LearnedPooler, &params, "")?;
+    let batch = golden.batch("", Task::Relation, Targets::Classes(vec![]))?;
+    let tokens = Tokens::new(&[&batch], &config, &Device::Cpu)?;
+    let real: Vec<u32> =
+        (0..).zip(&batch.attention_mask).filter_map(|(cell, mask)| (*mask == 1).then_some(cell)).collect();
+    for (variant, gates) in
+        [("plain", None), ("hardmask", Some("head_mask.hard")), ("softmask", Some("head_mask.soft"))]
+    {
+        let gates_lh = gates.map(|name| golden.get(name).cloned()).transpose()?;
+        let hidden =
+            encoder.forward(&config, &tokens, &Pass { gates_lh: gates_lh.as_ref(), dropout: None })?;
+        for (i, x_nd) in hidden.iter().enumerate() {
+            let name = format!("{variant}.hidden.{i}");
+            let expected = real_rows(golden.get(&name)?, &real)?;
+            golden.compare(&name, x_nd, &expected)?;
+        }
+        let last = hidden.last().context("an encoder has hidden states")?;
+        golden.compare_all(&format!("{variant}.pooled"), &pooler.forward(last, &tokens.spans)?)?;
+        if variant == "plain" {
+            for (l, x_nd) in hidden[..config.num_hidden_layers].iter().enumerate() {
+                let probs_bhtt = encoder.attention_probabilities(l, x_nd, &tokens)?;
+                compare_probabilities(
+                    &mut golden,
+                    &format!("plain.attention_probs.{l}"),
+                    &probs_bhtt,
+                    &batch,
+                )?;
+            }
+        }
+    }
+    golden.complete(|name| {
+        name.contains(".hidden.") || name.contains(".pooled") || name.contains("attention_probs")
+    });
+    Ok(())
+}
+
+/// Compares what real tokens pay to real tokens, and asserts that the golden pays nothing to padding.
+fn compare_probabilities(golden: &mut Golden, name: &str, probs_bhtt: &Tensor, batch: &Batch) -> Result<()> {
+    for row in 0..batch.rows {
+        let mask = &batch.attention_mask[row * batch.width..(row + 1) * batch.width];
+        let real: Vec<u32> = (0..).zip(mask).filter_map(|(t, m)| (*m == 1).then_some(t)).collect();
+        let index = Tensor::new(real.as_slice(), &Device::Cpu)?;
+        let expected_htt = golden.get(name)?.get(row)?.index_select(&index, 1)?;
+        let padding: f32 = expected_htt.sum_all()?.to_scalar::<f32>()?
+            - expected_htt.index_select(&index, 2)?.sum_all()?.to_scalar::<f32>()?;
+        ensure!(padding.abs() < 1e-3, "{name}: row {row} attends to padding");
+        let found_htt = probs_bhtt.get(row)?.narrow(1, 0, real.len())?.narrow(2, 0, real.len())?;
+        golden.compare(name, &found_htt, &expected_htt.index_select(&index, 2)?)?;
+    }
+    Ok(())
+}
+
+/// The model of part e with one way to pool and one to predict entities.
+struct Scene {
+    config: Config,
+    params: Params,
+    encoder: Encoder,
+    outputs: Outputs,
+}
+
+impl Scene {
+    fn new(golden: &Golden, pooling: Pooling, entity: EntityOutput) -> Result<Self> {
+        let checkpoint::Checkpoint { config, params, .. } =
+            checkpoint::load(&folder().join("model"), &Device::Cpu)?;
+        let choice = OutputConfig { pooling, entity, dropout: 0.0 };
+        let sizes = Sizes { relations: golden.get("head.relation.weight")?.dim(0)? };
+        let specs = Outputs::specs(&choice, &config, sizes);
+        let stored = |name: &str| {
+            golden.get(&name.replace("outputs.", "head.").replace("masked_lm.", "mlm.")).cloned()
+        };
+        let tensors = specs.iter().map(|s| Ok((s.name.clone(), stored(&s.name)?))).collect::<Result<_>>()?;
+        let params = params.with(Params::from_tensors(&specs, tensors)?);
+        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&choice, &config, &params)?);
+        Ok(Scene { config, params, encoder, outputs })
+    }
+
+    /// The losses of all four batches of a layout, in one pass.
+    fn losses(&self, golden: &Golden, layout: &str) -> Result<BTreeMap<Task, Loss>> {
+        let batch = |task: Task| {
+            let prefix = format!("{layout}.{}.", task.name());
+            let targets = match task {
+                Task::Subject | Task::Object => {
+                    Targets::Tokens(golden.integers(&format!("{prefix}mlm_labels"))?)
+                }
+                Task::Relation | Task::Triplet => {
+                    Targets::Classes(golden.integers(&format!("{prefix}labels"))?)
+                }
+            };
+            golden.batch(&prefix, task, targets)
+        };
+        let batches = Task::ALL.into_iter().map(batch).collect::<Result<Vec<_>>>()?;
+        let batches: Vec<&Batch> = batches.iter().collect();
+        let tokens = Tokens::new(&batches, &self.config, &Device::Cpu)?;
+        let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
+        let x_nd = hidden.last().context("an encoder has hidden states")?;
+        let each = batches.iter().enumerate();
+        each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, &tokens, (i, batch), None)?))).collect()
+    }
+}
+
+/// The layouts that the file holds.
+fn layouts(golden: &Golden) -> BTreeSet<String> {
+    golden.tensors.keys().filter_map(|name| Some(name.split_once(".loss.")?.0.to_owned())).collect()
+}
+
+#[test]
+fn losses_and_logits_for_every_layout_and_pooling() -> Result<()> {
+    let mut golden = Golden::open("e_kg_losses.safetensors")?;
+    for layout in layouts(&golden) {
+        for pooling in Pooling::ALL {
+            let losses = Scene::new(&golden, pooling, EntityOutput::Linear)?.losses(&golden, &layout)?;
+            for (task, loss) in losses {
+                let name = match task {
+                    Task::Subject | Task::Object => task.name().to_owned(),
+                    Task::Relation | Task::Triplet => format!("{}.{}", task.name(), pooling.name()),
+                };
+                golden.compare_all(&format!("{layout}.loss.{name}"), &loss.loss)?;
+                if matches!(task, Task::Relation | Task::Triplet) {
+                    golden.compare_all(&format!("{layout}.logits.{name}"), &loss.logits_mc)?;
+                }
+            }
+        }
+        let losses = Scene::new(&golden, Pooling::Cls, EntityOutput::MaskedLm)?.losses(&golden, &layout)?;
+        for task in [Task::Subject, Task::Object] {
+            golden.compare_all(&format!("{layout}.loss.{}_hf_mlm_head", task.name()), &losses[&task].loss)?;
+        }
+    }
+    golden.complete(|name| name.contains(".loss.") || name.contains(".logits."));
+    Ok(())
+}
+
+/// The sum of the losses whose digit in `alphas` (in the order of [`Task::ALL`]) is not 0.
+fn total(losses: &BTreeMap<Task, Loss>, alphas: &str) -> Result<Tensor> {
+    let mut total = Tensor::zeros((), DType::F32, &Device::Cpu)?;
+    ensure!(alphas.len() == Task::ALL.len(), "alphas {alphas}");
+    for (task, alpha) in Task::ALL.iter().zip(alphas.chars()) {
+        let alpha = f64::from(alpha.to_digit(10).with_context(|| format!("alphas {alphas}"))?);
+        total = (total + (&losses[task].loss * alpha)?)?;
+    }
+    Ok(total)
+}
+
+#[test]
+fn totals_and_their_gradients() -> Result<()> {
+    let mut golden = Golden::open("e_kg_losses.safetensors")?;
+    let names: Vec<String> = golden.tensors.keys().cloned().collect();
+    for layout in layouts(&golden) {
+        let scene = Scene::new(&golden, Pooling::Cls, EntityOutput::Linear)?;
+        let losses = scene.losses(&golden, &layout)?;
+        for name in &names {
+            if let Some(alphas) = name.strip_prefix(&format!("{layout}.total_cls.alpha")) {
+                golden.compare_all(name, &total(&losses, alphas)?)?;
+            }
+        }
+        // The stored gradients are those of all four losses with weight 1.
+        let grads = total(&losses, &"1".repeat(Task::ALL.len()))?.backward()?;
+        for name in &names {
+            let Some(parameter) = name.strip_prefix(&format!("{layout}.grad_total_cls.")) else { continue };
+            let ours = parameter.replace("head.", "outputs.");
+            let Some((_, param)) = scene.params.iter().find(|(n, _)| *n == ours) else {
+                bail!("the model has no parameter {ours}")
+            };
+            let grad = grads.get(param).cloned().map_or_else(|| param.zeros_like(), Ok)?;
+            golden.compare_all(name, &grad)?;
+        }
+    }
+    golden.complete(|name| name.contains("total_cls"));
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! The rules of the house that no compiler checks: headers, lengths, imports that point down, nothing committed that must not be.
+#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines before the tests, at most.
+const LINES: usize = 400;
+
+/// Crates and what each must not name. The order is the order of the rooms: pipeline -> model -> tasks -> kg.
+const UPWARD: [(&str, &[&str]); 4] = [
+    ("kg", &["tasks", "model", "engraft", "candle_core", "tokenizers"]),
+    ("tasks", &["model", "engraft", "candle_core"]),
+    ("model", &["kg", "engraft"]),
+    (
+        "pipeline/src/engine",
+        &["kg", "tasks", "model", "crate::config", "crate::stage", "crate::world", "crate::cli"],
+    ),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn sources() -> BTreeMap<String, String> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "target" && name != "out" && !name.starts_with('.') {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root(), &mut found);
+    let relative = |path: &PathBuf| path.strip_prefix(root()).unwrap().display().to_string();
+    let sources: BTreeMap<_, _> =
+        found.iter().map(|p| (relative(p), fs::read_to_string(p).unwrap())).collect();
+    assert!(sources.len() > 30, "the walk found only {} files", sources.len());
+    sources
+}
+
+/// The part of a file before its tests.
+fn before_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+fn report(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is_and_stays_small() {
+    let mut complaints = Vec::new();
+    for (path, text) in sources() {
+        if !text.starts_with("//! ") {
+            complaints.push(format!("{path}: the first line does not say what the file is (`//! ...`)"));
+        }
+        let lines = before_tests(&text).lines().count();
+        if lines > LINES && !path.starts_with("tests/") {
+            complaints
+                .push(format!("{path}: {lines} lines before its tests; split it ({LINES} is the ceiling)"));
+        }
+        if path.ends_with("/mod.rs") {
+            complaints.push(format!("{path}: name the module file after the module, beside its folder"));
+        }
+    }
+    report(&complaints);
+}
+
+#[test]
+fn imports_point_down() {
+    let mut complaints = Vec::new();
+    for (path, text) in sources() {
+        for (room, banned) in UPWARD {
+            let inside = path.strip_prefix(room).is_some_and(|rest| rest.starts_with('/') || rest == ".rs");
+            for name in banned.iter().filter(|_| inside) {
+                let names = |line: &str| {
+                    let code = line.split("//").next().unwrap_or(line);
+                    code.match_indices(&format!("{name}::")).any(|(at, _)| {
+                        !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+                    })
+                };
+                if let Some(number) = text.lines().position(names) {
+                    complaints.push(format!("{path}:{}: {room} must not name {name}", number + 1));
+                }
+            }
+        }
+    }
+    report(&complaints);
+}
+
+#[test]
+fn nothing_unfinished_and_no_bans_worked_around() {
+    // Spelt in two halves so that this file does not find itself.
+    let banned: Vec<String> = [
+        ("todo", "!("),
+        ("unimplemented", "!("),
+        ("dbg", "!("),
+        ("#[ig", "nore"),
+        ("FIX", "ME"),
+        ("XX", "X"),
+    ]
+    .map(|(a, b)| format!("{a}{b}"))
+    .into();
+    let mut complaints = Vec::new();
+    for (path, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            for word in banned.iter().filter(|word| line.contains(word.as_str())) {
+                complaints.push(format!("{path}:{}: `{word}`: finish it or leave it out", number + 1));
+            }
+        }
+        let code = before_tests(&text);
+        for (number, line) in code.lines().enumerate() {
+            let allows = line.contains("allow(clippy::") && !line.trim_start().starts_with("//");
+            if allows
+                && !line.contains("reason")
+                && !code.lines().nth(number + 1).is_some_and(|l| l.contains("reason"))
+            {
+                complaints.push(format!("{path}:{}: an allowed lint needs its reason", number + 1));
+            }
+        }
+    }
+    report(&complaints);
+}
+
+#[test]
+fn every_on_disk_format_has_its_table_in_the_docs() {
+    let formats = fs::read_to_string(root().join("docs/formats.md")).unwrap();
+    for column in ["triple", "input_ids", "token_type_ids", "labels", "label", "slot", "donor"] {
+        assert!(
+            formats.contains(&format!("`{column}`")),
+            "docs/formats.md lacks the shard column `{column}`"
+        );
+    }
+    for task in tasks::task::Task::ALL {
+        for field in tasks::shard::schema::columns(task).fields() {
+            let name = field.name();
+            assert!(
+                formats.contains(&format!("| `{name}` |")),
+                "docs/formats.md lacks the shard column `{name}`"
+            );
+        }
+    }
+    let version = tasks::shard::schema::VERSION;
+    assert!(
+        formats.contains(&format!("`engraft-shards`, version {version}")),
+        "docs/formats.md has another version"
+    );
+}
+
+#[test]
+fn no_large_file_and_no_data_is_in_the_repository() {
+    let listed = std::process::Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
+    let Ok(listed) = listed else {
+        engraft_tests::skipped("git is not installed");
+        return;
+    };
+    let mut complaints = Vec::new();
+    for path in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|p| !p.is_empty()) {
+        let bytes = fs::metadata(root().join(path)).map_or(0, |m| m.len());
+        if bytes > 2 << 20 {
+            complaints.push(format!("{path}: {bytes} bytes; large files do not belong into the repository"));
+        }
+        let data = [".RRF", ".parquet", ".tsv", ".csv", ".xml"];
+        if data.iter().any(|end| path.ends_with(end)) {
+            complaints.push(format!(
+                "{path}: data does not belong into the repository; the world makes what tests need"
+            ));
+        }
+    }
+    report(&complaints);
+}
