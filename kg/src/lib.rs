@@ -15,3 +15,4 @@
 pub mod canon;
 pub mod source;
 pub mod table;
+pub mod whole;

@@ -151,7 +151,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.toml");
         let broken = DEFAULT.replace("[shards]", "[shards]\nspeed = 3");
-        kg::table::parquet_file::write_whole(&path, broken.as_bytes()).unwrap();
+        kg::whole::write_whole(&path, broken.as_bytes()).unwrap();
         let error = load(Some(&path), &[]).unwrap_err().to_string();
         assert!(error.contains("x.toml") && error.contains("line") && error.contains("speed"), "{error}");
         assert!(

@@ -4,3 +4,6 @@ pub mod index;
 pub mod read;
 pub mod schema;
 pub mod write;
+
+/// How every file here is written; for crates above, which write files of their own beside shards.
+pub use kg::whole::write_whole;

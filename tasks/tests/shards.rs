@@ -31,7 +31,7 @@ impl World {
         lines.extend(["may", "treat", "finds", "causes"].map(str::to_owned));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::table::parquet_file::write_whole(&path, lines.join("\n").as_bytes()).unwrap();
+        kg::whole::write_whole(&path, lines.join("\n").as_bytes()).unwrap();
         Self { names, vocabulary: Vocabulary::load(&path, Case::Uncased).unwrap() }
     }
 
@@ -185,13 +185,13 @@ fn a_damaged_or_missing_shard_is_named() {
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(bytes.clone())).unwrap();
     let (start, length) = metadata.row_group(0).column(1).byte_range();
     bytes[usize::try_from(start + length).unwrap() - 2] ^= 1;
-    kg::table::parquet_file::write_whole(&path, &bytes).unwrap();
+    kg::whole::write_whole(&path, &bytes).unwrap();
     let mut stream = stream(folder.path(), 50);
     let error = (0..10).find_map(|_| stream.next_step().err()).unwrap().to_string();
     assert!(error.contains("object/train-00001-of-00003.parquet: row group"), "{error}");
     assert!(error.contains("engraft run shards"), "{error}");
 
-    kg::table::parquet_file::write_whole(&path, &bytes[..50]).unwrap();
+    kg::whole::write_whole(&path, &bytes[..50]).unwrap();
     let error = Index::read(folder.path()).unwrap_err().to_string();
     assert!(error.contains("50 bytes, but the index says"), "{error}");
     std::fs::remove_file(folder.path().join("index.json")).unwrap();

@@ -46,6 +46,9 @@ fn sources() -> BTreeMap<String, String> {
 
 /// The part of a file before its tests.
 fn before_tests(text: &str) -> &str {
+    if text.contains("#![cfg(test)]") {
+        return "";
+    }
     text.split("#[cfg(test)]").next().unwrap_or(text)
 }
 
@@ -131,12 +134,6 @@ fn nothing_unfinished_and_no_bans_worked_around() {
 #[test]
 fn every_on_disk_format_has_its_table_in_the_docs() {
     let formats = fs::read_to_string(root().join("docs/formats.md")).unwrap();
-    for column in ["triple", "input_ids", "token_type_ids", "labels", "label", "slot", "donor"] {
-        assert!(
-            formats.contains(&format!("`{column}`")),
-            "docs/formats.md lacks the shard column `{column}`"
-        );
-    }
     for task in tasks::task::Task::ALL {
         for field in tasks::shard::schema::columns(task).fields() {
             let name = field.name();

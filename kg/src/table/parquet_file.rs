@@ -1,7 +1,6 @@
-//! Files that appear whole or not at all, Parquet files above all. Knows bytes and batches, not what the columns mean.
+//! Parquet files that appear whole or not at all. Knows batches, not what the columns mean.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -14,6 +13,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::page_crc;
+use crate::whole::write_whole;
 
 /// Why a Parquet file could not be written. What stood under its name before is still there.
 #[derive(Debug, thiserror::Error)]
@@ -110,33 +110,9 @@ impl Writer {
     }
 }
 
-/// Writes `contents` to `file` under a temporary name in the same folder, then fsync, rename, fsync of the folder.
-///
-/// # Errors
-/// When the operating system refuses; `file` is then as it was, and nothing is left under the temporary name.
-pub fn write_whole(file: &Path, contents: &[u8]) -> io::Result<()> {
-    let folder = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut temporary = temporary(folder)?;
-    temporary.write_all(contents)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
-    File::open(folder)?.sync_all()
-}
-
-/// A named temporary file with the permissions of an ordinary new file, not those of a secret.
-fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".writing-");
-    #[cfg(unix)]
-    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    builder.tempfile_in(folder)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
     use std::sync::Arc;
 
     use arrow_array::{ArrayRef, StringArray, UInt32Array};

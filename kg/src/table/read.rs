@@ -241,7 +241,8 @@ mod tests {
 
     use super::*;
     use crate::table::Builder;
-    use crate::table::parquet_file::{Writer, write_whole};
+    use crate::table::parquet_file::Writer;
+    use crate::whole::write_whole;
 
     fn sample() -> Graph {
         let mut builder = Builder::new();

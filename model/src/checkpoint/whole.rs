@@ -1,25 +1,17 @@
 //! Files that appear whole or not at all, and tensors in them. Knows no configuration.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
+use tasks::shard::write_whole;
 
 use super::Error;
 
 /// Writes under a temporary name in the same folder, which is made if missing, syncs and renames.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let attempt = || -> std::io::Result<()> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(dir)?;
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        File::open(dir)?.sync_all()
-    };
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let attempt = || std::fs::create_dir_all(dir).and_then(|()| write_whole(path, bytes));
     attempt().map_err(|source| Error::File { path: path.to_path_buf(), source })
 }
 

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::table::parquet_file::write_whole;
+use kg::whole::write_whole;
 use model::train::record::StepRecord;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use kg::table::parquet_file::write_whole;
+use kg::whole::write_whole;
 use model::Device;
 use model::encoder::config as encoder;
 use model::optim::adamw::AdamWConfig;

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use kg::source::funnel::{Funnel, Report};
 use kg::source::{hsdn, rotmensch, umls};
 use kg::table::Builder;
-use kg::table::parquet_file::write_whole;
+use kg::whole::write_whole;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use kg::table::Graph;
-use kg::table::parquet_file::write_whole;
+use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use tasks::token::encode::Case;
 use tasks::token::train::{self, WordCounts};

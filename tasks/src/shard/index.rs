@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kg::table::parquet_file::write_whole;
+use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{FORMAT, VERSION};

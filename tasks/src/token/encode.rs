@@ -258,7 +258,7 @@ mod tests {
     fn load(contents: &[u8], name: &str, case: Case) -> Result<Vocabulary, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        kg::table::parquet_file::write_whole(&path, contents).unwrap();
+        kg::whole::write_whole(&path, contents).unwrap();
         Vocabulary::load(&path, case)
     }
 
