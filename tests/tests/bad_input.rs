@@ -129,7 +129,7 @@ fn outside_data_without_a_folder_says_how_to_give_one() {
 }
 
 #[test]
-fn a_damaged_shard_stops_training_with_its_name_and_is_found_and_mended() {
+fn a_damaged_shard_is_found_named_and_built_again_before_anybody_trains_on_it() {
     let folder = tempfile::tempdir().unwrap();
     Engraft::small(&["run", "shards"], folder.path()).ok();
     let good = artifacts(folder.path());
@@ -137,15 +137,12 @@ fn a_damaged_shard_stops_training_with_its_name_and_is_found_and_mended() {
     decay(&folder.path().join(&name), good[&name].len() / 3);
     let file = Path::new(&name).file_name().unwrap().to_str().unwrap();
 
-    let ran = Engraft::small(&["run"], folder.path()).output();
-    assert_eq!(ran.code(), Some(1), "{}", ran.text());
-    let text = ran.text();
-    assert!(text.contains(file) && text.contains("engraft verify") && !text.contains("panicked"), "{text}");
-
     let ran = Engraft::small(&["verify"], folder.path()).output();
     assert_eq!(ran.code(), Some(3), "{}", ran.text());
     assert!(ran.text().contains(file), "{}", ran.text());
 
+    let why = Engraft::small(&["why", "shards"], folder.path()).ok();
+    assert!(why.contains(file), "{why}");
     Engraft::small(&["run"], folder.path()).ok();
     Engraft::small(&["verify"], folder.path()).ok();
     assert_eq!(artifacts(folder.path())[&name], good[&name], "the shard is as it was");

@@ -1,6 +1,6 @@
 //! A checkpoint that engraft wrote, read by `transformers.AutoModel`. Knows no training.
 //!
-//! `ENGRAFT_PYTHON` names an interpreter that has torch, transformers and safetensors; without it the test is skipped.
+//! `ENGRAFT_TORCH` names a Python with tests/python/requirements-torch.txt; without it the test is skipped.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -83,8 +83,8 @@ fn case(path: &Path, params: &Params) -> Result<()> {
 #[test]
 fn auto_model_loads_a_checkpoint_and_computes_the_same() -> Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
-    let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
-        eprintln!("skipped: ENGRAFT_PYTHON names no interpreter with torch, transformers and safetensors");
+    let Some(python) = std::env::var_os("ENGRAFT_TORCH") else {
+        eprintln!("skipped: ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
         return Ok(());
     };
     let dir = tempfile::tempdir()?;

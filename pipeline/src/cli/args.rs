@@ -22,7 +22,7 @@ Examples:
   engraft run                                      everything, on the embedded invented world
   engraft run shards --config configs/open.toml --data data
   engraft plan --set world.scale=2                 what a changed setting would make run
-  engraft why train                                why it will run, or why it last ran
+  engraft why shards                               why it will run, or why it last ran
 
 Environment:
   NO_COLOR         no colours, if set and not empty
@@ -64,7 +64,7 @@ pub(super) enum Verb {
     #[command(after_help = "\
 Examples:
   engraft run                     all stages
-  engraft run train --jobs 8      the stage `train` and what it needs
+  engraft run shards --jobs 8     the stage `shards` and what it needs
   engraft run --json > run.jsonl  events as JSON lines
 
 A stage runs if its version, a setting, the contents of an input or its artifact has changed.
@@ -90,8 +90,8 @@ Examples:
     /// Explains why a stage will run or last ran, down to the changed field and the root cause upstream
     #[command(after_help = "\
 Example:
-  engraft why train --set world.scale=2
-    train will run if an input made first comes out changed:
+  engraft why retrain --set world.scale=2
+    retrain will run if an input made first comes out changed:
       input artifact shards is made first
         because shards: input artifact world is made first
           because world: world.scale: 1 -> 2
@@ -122,7 +122,7 @@ Examples:
         stages: Vec<String>,
     },
     /// Removes artifacts and work folders, asking nothing; leaves the ledger and every file it does not name
-    #[command(after_help = "Examples:\n  engraft clean --dry-run\n  engraft clean shards train")]
+    #[command(after_help = "Examples:\n  engraft clean --dry-run\n  engraft clean shards retrain")]
     Clean {
         /// The stages whose artifacts to remove; all if none is given
         #[arg(value_name = "STAGE")]
