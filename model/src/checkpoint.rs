@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use candle_core::{Device, Tensor};
 
 use crate::encoder::config::Config;
-use crate::encoder::{Encoder, config};
+use crate::encoder::{Encoder, config, pool};
 use crate::params::{self, Params};
 
 /// The file of sizes in a checkpoint folder.
@@ -27,6 +27,8 @@ pub struct Checkpoint {
     pub params: Params,
     /// Names in the file that belong to outputs of the publisher and were left out.
     pub left_out: Vec<String>,
+    /// Parameters of the encoder that the file lacks and that were drawn anew: the pooler's, or none.
+    pub fresh: Vec<String>,
 }
 
 /// What is wrong with a checkpoint folder.
@@ -115,8 +117,18 @@ pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
         }
         tensors.insert(known, tensor);
     }
+    // `transformers` saves models for token tasks without the pooler, which is then as new as a task's output.
+    let pooler = pool::pooler_specs(&config);
+    let mut fresh = vec![];
+    let drawn = |source| Error::Params { path: path.clone(), source };
+    if pooler.iter().all(|spec| !tensors.contains_key(&spec.name)) {
+        for (name, tensor) in Params::fresh(&pooler, 0, device).map_err(drawn)?.iter() {
+            fresh.push(name.to_owned());
+            tensors.insert(name.to_owned(), tensor.clone());
+        }
+    }
     match Params::from_tensors(&Encoder::specs(&config), tensors) {
-        Ok(params) => Ok(Checkpoint { config, params, left_out }),
+        Ok(params) => Ok(Checkpoint { config, params, left_out, fresh }),
         Err(source) => Err(Error::Params { path, source }),
     }
 }
@@ -132,7 +144,8 @@ pub fn save<'a>(
     tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
 ) -> Result<(), Error> {
     config_file::write(&dir.join(CONFIG_FILE), config)?;
-    whole::write_tensors(&dir.join(WEIGHTS_FILE), tensors)
+    whole::write_tensors(&dir.join(WEIGHTS_FILE), tensors)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -145,6 +158,20 @@ mod tests {
         let params = Params::fresh(&Encoder::specs(&tiny()), 3, &Device::Cpu).unwrap();
         save(dir, &tiny(), params.iter()).unwrap();
         params
+    }
+
+    #[test]
+    fn a_checkpoint_without_pooler_gets_a_fresh_one_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let params = saved(dir.path());
+        let rest = params.iter().filter(|(name, _)| !name.starts_with("pooler."));
+        whole::write_tensors(&dir.path().join(WEIGHTS_FILE), rest).unwrap();
+        let loaded = load(dir.path(), &Device::Cpu).unwrap();
+        assert_eq!(loaded.fresh, ["pooler.dense.bias", "pooler.dense.weight"]);
+        assert_eq!(loaded.params.iter().count(), params.iter().count());
+        let half = params.iter().filter(|(name, _)| *name != "pooler.dense.bias");
+        whole::write_tensors(&dir.path().join(WEIGHTS_FILE), half).unwrap();
+        assert!(load(dir.path(), &Device::Cpu).unwrap_err().to_string().contains("pooler.dense.bias"));
     }
 
     /// Writes the weights again with other names.
@@ -190,9 +217,8 @@ mod tests {
             "{text}"
         );
         rename(dir.path(), &params, |n| Some(n.replace("pooler.dense", "cls.predictions")));
-        assert!(
-            load(dir.path(), &Device::Cpu).unwrap_err().to_string().contains("missing [pooler.dense.weight")
-        );
+        let loaded = load(dir.path(), &Device::Cpu).unwrap();
+        assert_eq!(loaded.left_out, ["cls.predictions.bias", "cls.predictions.weight"]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use serde_json::json;
 
 use crate::engine::cancel::Cancel;
 use crate::engine::clean::Mode;
+use crate::engine::failure;
 use crate::engine::fault::Faults;
 use crate::engine::ledger::Ledger;
 use crate::engine::run::Outcome;
@@ -44,7 +45,7 @@ pub fn main() -> ExitCode {
     match obey(&command) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            print::note(&format!("error: {error:#}"));
+            print::note(&format!("error: {}", failure::text(&error)));
             Exit::Refused.into()
         }
     }
@@ -116,11 +117,16 @@ fn run(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> an
     let started = now();
     let summary = engine.run(stages, watch::choose(format, detail).as_ref())?;
     let seconds = now().saturating_sub(started).as_secs_f64();
-    print::result(
+    let printed = print::result(
         format,
         || vec![report::summary(&summary, seconds)],
         || vec![report::summary_json(&summary, seconds)],
-    )?;
+    );
+    if let Err(error) = printed {
+        // The work is done all the same, so this is no refusal.
+        print::note(&format!("error: the summary cannot be printed: {error}"));
+        return Ok(Exit::Failed);
+    }
     let interrupted = summary.count(|outcome| *outcome == Outcome::Interrupted);
     let failed = summary.count(|outcome| matches!(outcome, Outcome::Failed(_)));
     Ok(match (interrupted, failed) {

@@ -92,15 +92,35 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         let wrong = |problem: String| Error::Set { set: set.clone(), problem };
         let (key, value) = set.split_once('=').ok_or_else(|| wrong("expected KEY=VALUE".to_owned()))?;
         put(&mut table, key.trim(), value.trim()).map_err(wrong)?;
-        config = table
-            .clone()
-            .try_into()
-            .map_err(|e: toml::de::Error| wrong(e.to_string().trim_end().to_owned()))?;
+    }
+    if !sets.is_empty() {
+        // All together: one alone may leave a table half filled.
+        let set = sets.join(" --set ");
+        let wrong = |e: toml::de::Error| Error::Set { set, problem: e.to_string().trim_end().to_owned() };
+        config = table.clone().try_into().map_err(wrong)?;
+    }
+    if let Some(key) = not_finite(&toml::Value::Table(table)) {
+        return Err(parse(format!("{key} is infinite or not a number; leave it out to set no limit")));
     }
     if config.version != VERSION {
         return Err(Error::Version { name, version: config.version });
     }
     Ok(config)
+}
+
+/// The first key whose value is no finite number. Such a value has no JSON form, so no fingerprint could tell it from none.
+fn not_finite(value: &toml::Value) -> Option<String> {
+    let below = |key: String, value: &toml::Value| {
+        not_finite(value).map(|inner| if inner.is_empty() { key.clone() } else { format!("{key}.{inner}") })
+    };
+    match value {
+        toml::Value::Float(x) if !x.is_finite() => Some(String::new()),
+        toml::Value::Table(table) => table.iter().find_map(|(key, value)| below(key.clone(), value)),
+        toml::Value::Array(list) => {
+            list.iter().enumerate().find_map(|(i, value)| below(i.to_string(), value))
+        }
+        _ => None,
+    }
 }
 
 /// Puts `value` (TOML, or else a plain text) under the dotted `key`.
@@ -136,6 +156,17 @@ mod tests {
         assert_eq!(config.shards.seed, 77);
         assert_eq!(config.vocabulary.case, tasks::token::encode::Case::Cased);
         assert_eq!(config.shards.tasks, [tasks::task::Task::Triplet]);
+    }
+
+    #[test]
+    fn sets_are_applied_together_and_infinity_is_refused() {
+        let together =
+            ["retrain.encoder.fresh.hidden_size=64", "retrain.encoder.fresh.num_attention_heads=2"];
+        assert_eq!(sets(&together).unwrap().retrain.unwrap().encoder.fresh.unwrap().hidden_size, 64);
+        for value in ["inf", "nan", "-inf"] {
+            let error = sets(&[&format!("sources.hsdn.min_tfidf={value}")]).unwrap_err().to_string();
+            assert!(error.contains("sources.hsdn.min_tfidf is infinite"), "{error}");
+        }
     }
 
     #[test]

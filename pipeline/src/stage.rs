@@ -29,13 +29,11 @@ pub fn all(config: &Config, data: Option<&Path>) -> anyhow::Result<Vec<Box<dyn S
     if vocabulary.is_trained() {
         stages.push(Box::new(vocabulary));
     }
-    stages.push(Box::new(shards::Shards {
-        config: config.shards.clone(),
-        vocabulary: vocabulary_source,
-        case,
-    }));
+    let shards = shards::Shards { config: config.shards.clone(), vocabulary: vocabulary_source, case };
+    shards.check()?;
+    stages.push(Box::new(shards));
     if let Some(retrain) = &config.retrain {
-        stages.push(Box::new(retrain::Retrain::new(retrain, &places)?));
+        stages.push(Box::new(retrain::Retrain::new(retrain, &config.shards.tasks, &places)?));
     }
     Ok(stages)
 }

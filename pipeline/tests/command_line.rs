@@ -23,7 +23,13 @@ fn every_verb_has_help_with_an_example() {
 
 #[test]
 fn wrong_usage_is_2() {
-    for args in [&["fly"][..], &["why"], &["run", "--jobs", "0"], &["run", "--set", "no-equals-sign"]] {
+    for args in [
+        &["fly"][..],
+        &["why"],
+        &["run", "--jobs", "0"],
+        &["run", "--jobs", "5000000"],
+        &["run", "--set", "no-equals-sign"],
+    ] {
         let ran = engraft(args);
         assert_eq!(ran.status.code(), Some(2), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
     }

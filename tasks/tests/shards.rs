@@ -43,15 +43,19 @@ impl World {
         }
     }
 
-    fn write(&self, folder: &Path, threads: usize) -> Index {
-        let config = Config {
+    fn config() -> Config {
+        Config {
             tasks: Task::ALL.to_vec(),
             limits: Limits { node: 100, edge: 10 },
             negatives: uniform::Config { slots: Slot::ALL.to_vec(), max_draws: 100 },
             seed: 3,
             triples_per_shard: 40,
-            rows_per_group: 16,
-        };
+            triples_per_group: 8,
+        }
+    }
+
+    fn write(&self, folder: &Path, threads: usize) -> Index {
+        let config = Self::config();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let corpus = self.corpus();
         pool.install(|| write(folder, &corpus, (&self.vocabulary, "digest"), &config, &|_| Ok(()))).unwrap()
@@ -196,4 +200,48 @@ fn a_damaged_or_missing_shard_is_named() {
     assert!(error.contains("50 bytes, but the index says"), "{error}");
     std::fs::remove_file(folder.path().join("index.json")).unwrap();
     assert!(Index::read(folder.path()).unwrap_err().to_string().contains("not finished"));
+}
+
+#[test]
+fn every_step_shows_the_same_triples_in_every_task_and_each_negative_with_its_triple() {
+    let world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    world.write(folder.path(), 2);
+    let mut stream = stream(folder.path(), 5);
+    for _ in 0..50 {
+        let step = stream.next_step().unwrap();
+        assert_eq!(step.iter().map(|batch| batch.task).collect::<Vec<_>>(), Task::ALL);
+        let stated = |batch: &Batch| -> Vec<Vec<u32>> {
+            let of = |(ids, labels): (Vec<u32>, Vec<i64>)| match batch.task {
+                Task::Triplet => (labels == [1]).then_some(ids),
+                _ => Some(
+                    ids.iter()
+                        .zip(&labels)
+                        .map(|(&id, &l)| if l == IGNORED { id } else { u32::try_from(l).unwrap() })
+                        .collect(),
+                ),
+            };
+            rows(batch).into_iter().filter_map(of).collect()
+        };
+        assert_eq!(stated(&step[0]), stated(&step[1]), "subject and object ask about the same triples");
+        assert_eq!(stated(&step[0]), stated(&step[3]), "so does the triplet task");
+        assert_eq!(step[3].rows, 10, "each with its negative");
+    }
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let refuse = |change: fn(&mut Config)| {
+        let mut config = World::config();
+        change(&mut config);
+        config.check().unwrap_err().to_string()
+    };
+    assert!(refuse(|c| c.triples_per_shard = 0).contains("triples_per_shard is 0, expected at least 1"));
+    assert!(refuse(|c| c.triples_per_group = 0).contains("triples_per_group"));
+    assert!(refuse(|c| c.tasks = vec![Task::Subject, Task::Subject]).contains("none twice"));
+    assert!(refuse(|c| c.tasks.clear()).contains("tasks is []"));
+    assert!(refuse(|c| c.negatives.slots.clear()).contains("negatives.slots"));
+    assert!(refuse(|c| c.negatives.max_draws = 0).contains("max_draws"));
+    assert!(refuse(|c| c.limits.edge = 0).contains("edge_tokens"));
+    World::config().check().unwrap();
 }

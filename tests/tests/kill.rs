@@ -101,6 +101,19 @@ fn a_killed_rerun_leaves_the_old_artifact_or_the_new_one() {
 }
 
 #[test]
+fn a_finished_training_is_not_made_again_when_the_kill_came_before_the_ledger() {
+    for point in ["swapped", "before-ledger", "torn-ledger", "after-ledger"] {
+        let folder = tempfile::tempdir().unwrap();
+        let killed = Engraft::small(&["run"], folder.path()).kill_at(&format!("retrain:{point}")).output();
+        assert_eq!(killed.code(), None, "{}", killed.text());
+        let again = Engraft::small(&["run"], folder.path()).output();
+        assert_eq!(again.code(), Some(0), "{}", again.text());
+        assert!(again.text().contains("5 up to date"), "{point}: {}", again.text());
+        Engraft::small(&["verify"], folder.path()).ok();
+    }
+}
+
+#[test]
 fn training_goes_on_where_it_was_killed() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let long = |verb: &[&str], out: &Path| Engraft::small(verb, out).set("retrain.epochs=3");

@@ -181,6 +181,12 @@ impl<'f, R: BufRead> Rows<'f, R> {
             return Err(Error::Columns { place: place(None), found: self.record.len() });
         }
         let row = Row { disease: text(0)?, symptoms: text(1)?, line, file: self.file };
+        // A lost quote would otherwise join two rows into one that looks well-formed.
+        for (column, field) in [(1, row.disease), (2, row.symptoms)] {
+            if field.contains(['\n', '\r']) {
+                return Err(row.wrong(column, field, "no line break inside the quotes (a quote is missing)"));
+            }
+        }
         if row.disease.trim().is_empty() {
             return Err(row.wrong(1, row.disease, "a name"));
         }
@@ -261,6 +267,13 @@ mod tests {
             .enumerate()
             .map(|(row, t)| (text(t.subject), text(t.object), weight(row)))
             .collect()
+    }
+
+    #[test]
+    fn a_lost_quote_does_not_join_two_rows() {
+        let text = "Diseases,Symptoms\rflu,\"a (0.5), b (0.2)\rcold,c (0.3), d (0.1)\"\r";
+        let error = parse(text, &ALL).unwrap_err();
+        assert!(error.contains("line 2") && error.contains("a quote is missing"), "{error}");
     }
 
     #[test]

@@ -91,6 +91,14 @@ impl Writer {
         self.encoder.write(rows).map_err(|source| Error::Encode { file: self.file.clone(), source })
     }
 
+    /// Ends the row group that is being filled; the next rows begin a new one.
+    ///
+    /// # Errors
+    /// When its rows cannot be encoded.
+    pub fn end_group(&mut self) -> Result<(), Error> {
+        self.encoder.flush().map_err(|source| Error::Encode { file: self.file.clone(), source })
+    }
+
     /// Puts the file on the disk under its name and returns its bytes, for a digest.
     ///
     /// # Errors

@@ -15,11 +15,11 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     attempt().map_err(|source| Error::File { path: path.to_path_buf(), source })
 }
 
-/// Writes named tensors as one safetensors file.
+/// Writes named tensors as one safetensors file and returns its BLAKE3 digest.
 pub(crate) fn write_tensors<'a>(
     path: &Path,
     tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     let wrong = |source: candle_core::Error| Error::Weights { path: path.to_path_buf(), source };
     // The library's own view of a tensor panics where a copy to main memory fails, so the copy is made here.
     let on_cpu: Vec<(&str, Tensor)> = tensors
@@ -30,7 +30,8 @@ pub(crate) fn write_tensors<'a>(
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let views = on_cpu.iter().map(|(name, tensor)| (*name, tensor));
     let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| wrong(e.into()))?;
-    write(path, &bytes)
+    write(path, &bytes)?;
+    Ok(blake3::hash(&bytes).to_hex().to_string())
 }
 
 /// Reads all tensors of a safetensors file in name order.

@@ -49,7 +49,7 @@ pub enum Error {
         /// Number of heads.
         heads: usize,
     },
-    /// A dropout rate outside [0, 1).
+    /// A rate outside [0, 1).
     #[error("{field} must be at least 0 and below 1")]
     Rate {
         /// The configuration field.
@@ -81,6 +81,7 @@ impl Config {
         let rates = [
             ("hidden_dropout_prob", self.hidden_dropout_prob),
             ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
+            ("layer_norm_eps", self.layer_norm_eps),
         ];
         match rates.into_iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
             Some((field, _)) => Err(Error::Rate { field }),

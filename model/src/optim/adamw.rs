@@ -87,8 +87,8 @@ impl AdamW {
                 None => param.zeros_like()?,
             };
             let scale = single(update.scale);
-            blend(first, &grad, Blend { keep: single(beta1), scale, square: Square::No })?;
-            blend(second, &grad, Blend { keep: single(beta2), scale, square: Square::Yes })?;
+            blend(first, &grad, Blend::new(beta1, scale, Square::No))?;
+            blend(second, &grad, Blend::new(beta2, scale, Square::Yes))?;
             let shrink = if decays(name) { 1.0 - update.rate * weight_decay } else { 1.0 };
             let walk = Walk {
                 shrink: single(shrink),
@@ -115,8 +115,16 @@ enum Square {
 #[derive(Clone, Copy)]
 struct Blend {
     keep: f32,
+    /// `1 - keep`, taken before rounding: in single precision 1 - 0.999 would be wrong in the fifth digit.
+    take: f32,
     scale: f32,
     square: Square,
+}
+
+impl Blend {
+    fn new(keep: f64, scale: f32, square: Square) -> Self {
+        Self { keep: single(keep), take: single(1.0 - keep), scale, square }
+    }
 }
 
 fn blend(moment: &Tensor, grad: &Tensor, how: Blend) -> Result<()> {
@@ -126,7 +134,7 @@ fn blend(moment: &Tensor, grad: &Tensor, how: Blend) -> Result<()> {
     let g = (grad.detach() * f64::from(how.scale))?;
     let g = if how.square == Square::Yes { g.sqr()? } else { g };
     let kept = (moment * f64::from(how.keep))?;
-    overwrite(moment, &(kept + (g * (1.0 - f64::from(how.keep)))?)?)
+    overwrite(moment, &(kept + (g * f64::from(how.take))?)?)
 }
 
 impl InplaceOp2 for Blend {
@@ -135,16 +143,16 @@ impl InplaceOp2 for Blend {
     }
 
     fn cpu_fwd(&self, m: &mut CpuStorage, lm: &Layout, g: &CpuStorage, lg: &Layout) -> Result<()> {
-        let (g, Blend { keep, scale, square }) = (read(g, lg)?, *self);
+        let (g, Blend { keep, take, scale, square }) = (read(g, lg)?, *self);
         let m = write(m, lm)?;
         m.par_chunks_mut(CHUNK).zip(g.par_chunks(CHUNK)).for_each(|(m, g)| {
             wide(|| match square {
                 Square::No => {
-                    m.iter_mut().zip(g).for_each(|(m, g)| *m = keep * *m + (1.0 - keep) * (g * scale));
+                    m.iter_mut().zip(g).for_each(|(m, g)| *m = keep * *m + take * (g * scale));
                 }
                 Square::Yes => m.iter_mut().zip(g).for_each(|(m, g)| {
                     let g = g * scale;
-                    *m = keep * *m + (1.0 - keep) * (g * g);
+                    *m = keep * *m + take * (g * g);
                 }),
             });
         });
@@ -279,8 +287,8 @@ mod tests {
             let [p, m, v] = [1, 2, 3].map(|s| randn(s, &[50]).to_dtype(dtype).unwrap());
             let v = v.sqr().unwrap();
             let g = Tensor::ones(50, dtype, &Device::Cpu).unwrap();
-            blend(&m, &g, Blend { keep: 0.9, scale: 0.5, square: Square::No }).unwrap();
-            blend(&v, &g, Blend { keep: 0.9, scale: 0.5, square: Square::Yes }).unwrap();
+            blend(&m, &g, Blend::new(0.9, 0.5, Square::No)).unwrap();
+            blend(&v, &g, Blend::new(0.9, 0.5, Square::Yes)).unwrap();
             let walk = Walk { shrink: 0.9, pace: 0.1, inverse_root: 2.0, epsilon: 1e-6 };
             walk_to(&p, [&m, &v], walk).unwrap();
             numbers(&p)

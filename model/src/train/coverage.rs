@@ -10,8 +10,9 @@ use crate::encoder::pool::Pooling;
 use crate::optim::clip;
 use crate::params::Params;
 
-/// A key's bias shifts all scores of a softmax alike, so its true gradient is 0: rounding noise is all it ever gets.
-const TRUE_ZERO: &str = ".attention.self.key.bias";
+/// A key's bias, and that of learned attention pooling, shift all scores of a softmax alike, so their true gradient is 0:
+/// rounding noise is all they ever get.
+const TRUE_ZERO: [&str; 2] = [".attention.self.key.bias", "outputs.pool_attn.bias"];
 
 /// Parameters that must not or cannot move, with the reason.
 pub(super) fn frozen(setup: &Setup, params: &Params) -> Result<BTreeMap<String, &'static str>, Error> {
@@ -60,7 +61,7 @@ fn idle(setup: &Setup) -> Vec<(&'static str, &'static str)> {
 /// Refuses parameters without a gradient (`missing`) and those whose gradient is 0 everywhere.
 pub(super) fn check(grads: &BTreeMap<String, Tensor>, missing: Vec<String>) -> Result<(), Error> {
     let mut names = missing;
-    for (name, grad) in grads.iter().filter(|(name, _)| !name.ends_with(TRUE_ZERO)) {
+    for (name, grad) in grads.iter().filter(|(name, _)| !TRUE_ZERO.iter().any(|zero| name.ends_with(zero))) {
         let alone = BTreeMap::from([(name.clone(), grad.clone())]);
         if clip::global_norm(&alone)? == 0.0 {
             names.push(name.clone());

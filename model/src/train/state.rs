@@ -27,25 +27,46 @@ struct Index {
     version: u32,
     step: u64,
     setup: Value,
-    parameters: String,
-    moments: String,
+    parameters: Stored,
+    moments: Stored,
     stream: Value,
+}
+
+/// A file of tensors, and what it must contain: the promise of equal bits would be worth nothing with a flipped one.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    file: String,
+    blake3: String,
+}
+
+impl Stored {
+    fn check(&self, dir: &Path) -> Result<(), Error> {
+        let path = dir.join(&self.file);
+        if blake3::hash(&whole::read(&path)?).to_hex().as_str() == self.blake3 {
+            return Ok(());
+        }
+        let problem = "its contents are not what was written".to_owned();
+        Err(Error::State { path, problem })
+    }
 }
 
 pub(super) fn save(trainer: &Trainer, dir: &Path, stream: &Value) -> Result<(), Error> {
     let step = trainer.steps();
     let [parameters, moments] = ["parameters", "moments"].map(|kind| format!("{kind}-{step:08}{TENSORS}"));
-    whole::write_tensors(&dir.join(&parameters), trainer.params.iter())?;
+    let blake3 = whole::write_tensors(&dir.join(&parameters), trainer.params.iter())?;
+    let parameters = Stored { file: parameters, blake3 };
     let mut tensors = BTreeMap::new();
     for (name, both) in &trainer.optimiser.moments {
         tensors.insert(format!("{FIRST}{name}"), &both.first);
         tensors.insert(format!("{SECOND}{name}"), &both.second);
     }
-    whole::write_tensors(&dir.join(&moments), tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
+    let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
+    let blake3 = whole::write_tensors(&dir.join(&moments), tensors)?;
+    let moments = Stored { file: moments, blake3 };
     let (setup, stream) = (to_json(dir, &trainer.setup)?, stream.clone());
     let index = Index { version: VERSION, step, setup, parameters, moments, stream };
     write_json(&dir.join(INDEX), &to_json(dir, &index)?)?;
-    remove_others(dir, &[&index.parameters, &index.moments])
+    remove_others(dir, &[&index.parameters.file, &index.moments.file])
 }
 
 /// Removes tensors of earlier states.
@@ -73,16 +94,18 @@ pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer
     if let Some((field, found, expected)) = difference("", &index.setup, &to_json(dir, &setup)?) {
         return Err(Error::OtherSettings { path, field, found, expected });
     }
-    let file = dir.join(&index.parameters);
+    index.parameters.check(dir)?;
+    index.moments.check(dir)?;
+    let file = dir.join(&index.parameters.file);
     let params = Params::from_tensors(&specs(&setup), whole::read_tensors(&file, device)?)
         .map_err(|source| checkpoint::Error::Params { path: file, source })?;
     let mut trainer = Trainer::over(setup, params, device)?;
-    let mut tensors = whole::read_tensors(&dir.join(&index.moments), device)?;
+    let mut tensors = whole::read_tensors(&dir.join(&index.moments.file), device)?;
     for (name, both) in &mut trainer.optimiser.moments {
         let mut take = |kind: &str, like: &Tensor| {
             let found =
                 tensors.remove(&format!("{kind}{name}")).filter(|tensor| tensor.dims() == like.dims());
-            found.ok_or_else(|| state(format!("{} lacks {kind}{name} in its shape", index.moments)))
+            found.ok_or_else(|| state(format!("{} lacks {kind}{name} in its shape", index.moments.file)))
         };
         (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
     }

@@ -7,6 +7,14 @@ use clap::{Args, Parser, Subcommand};
 
 use super::exit;
 
+/// More threads than any machine has cores would only fight each other, and a mistyped number would take the machine down.
+const MOST_JOBS: usize = 1024;
+
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    let jobs: Option<NonZeroUsize> = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= MOST_JOBS);
+    jobs.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
+}
+
 /// Grafts medical knowledge graphs onto pretrained transformers.
 #[derive(Debug, Parser)]
 #[command(name = "engraft", version, max_term_width = 100, after_help = AFTER_HELP.to_owned() + exit::HELP)]
@@ -47,7 +55,7 @@ pub(super) struct Common {
     #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Global options")]
     pub(super) set: Vec<String>,
     /// How many threads and stages at once; without it, one per core. Results do not depend on it
-    #[arg(long, short, global = true, value_name = "N", help_heading = "Global options")]
+    #[arg(long, short, global = true, value_name = "N", value_parser = jobs, help_heading = "Global options")]
     pub(super) jobs: Option<NonZeroUsize>,
     /// Prints JSON lines on standard output
     #[arg(long, global = true, help_heading = "Global options")]

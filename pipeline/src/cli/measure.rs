@@ -35,7 +35,7 @@ pub(super) fn running(now: &Snapshot, elapsed: Duration) -> String {
         share.map(bar),
         amount(now.bytes, now.total_bytes, bytes),
         rate(now.bytes, seconds, bytes),
-        amount(now.rows, now.total_rows, count).map(|text| format!("{text} rows")),
+        amount(now.rows, now.total_rows, count).map(|text| format!("{text} {}", now.unit)),
         rate(now.rows, seconds, count),
         share
             .filter(|&done| done > 0.0 && seconds > 0.0)
@@ -46,7 +46,7 @@ pub(super) fn running(now: &Snapshot, elapsed: Duration) -> String {
 
 /// A finished stage: what it read and did, with the mean rates.
 pub(super) fn finished(end: &Snapshot, seconds: f64) -> String {
-    let rows = amount(end.rows, 0, count).map(|text| format!("{text} rows"));
+    let rows = amount(end.rows, 0, count).map(|text| format!("{text} {}", end.unit));
     let rows = rows
         .map(|text| text + &rate(end.rows, seconds, count).map_or_else(String::new, |r| format!(" ({r})")));
     let read = amount(end.bytes, 0, bytes);
@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_known_end_gives_a_bar_and_the_time_left() {
-        let now = Snapshot { bytes: 5_000_000, total_bytes: 20_000_000, rows: 1_200, total_rows: 0 };
+        let now =
+            Snapshot { bytes: 5_000_000, total_bytes: 20_000_000, rows: 1_200, total_rows: 0, unit: "rows" };
         assert_eq!(
             running(&now, Duration::from_secs(2)),
             "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25%  5.00 MB of 20.00 MB  2.50 MB/s  1,200 rows  600/s  6.00 s left"
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn an_unknown_end_gives_neither() {
-        let now = Snapshot { bytes: 0, total_bytes: 0, rows: 10, total_rows: 0 };
+        let now = Snapshot { bytes: 0, total_bytes: 0, rows: 10, total_rows: 0, unit: "rows" };
         assert_eq!(running(&now, Duration::from_secs(1)), "10 rows  10/s");
         assert_eq!(running(&Snapshot { rows: 0, ..now }, Duration::from_secs(1)), "");
         assert_eq!(finished(&now, 2.0), "10 rows (5/s), 2.00 s");

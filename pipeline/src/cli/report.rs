@@ -1,5 +1,7 @@
 //! What a run, `verify` and `clean` did, in words and in JSON. Does nothing itself.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::measure;
@@ -47,8 +49,11 @@ pub(super) fn cleaned(cleaned: &Cleaned, mode: Mode) -> Vec<String> {
 
 /// What was removed and what was left, for machines.
 pub(super) fn cleaned_json(cleaned: &Cleaned, mode: Mode) -> Value {
+    // Names that are not UTF-8 have no JSON form.
+    let names = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     json!({
-        "removed": cleaned.removed, "bytes": cleaned.bytes, "left": cleaned.left, "dry_run": mode == Mode::DryRun,
+        "removed": names(&cleaned.removed), "bytes": cleaned.bytes, "left": names(&cleaned.left),
+        "dry_run": mode == Mode::DryRun,
     })
 }
 

@@ -174,6 +174,9 @@ mod tests {
         assert_eq!(rest.left, [dir.path().join("a/mine.txt")]);
         assert!(dir.path().join("a/mine.txt").exists() && dir.path().join("notes.txt").exists());
         assert!(!dir.path().join(".cache").exists());
+        // What is not ours is not overwritten by the next run either.
+        assert!(run(dir.path(), stages())[0].contains("a/mine.txt was not made by engraft"));
+        fs::remove_file(dir.path().join("a/mine.txt")).unwrap();
         assert_eq!(run(dir.path(), stages()), ["a same", "b same"]);
     }
 

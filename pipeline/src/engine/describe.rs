@@ -34,6 +34,8 @@ fn walk(to: &mut dyn Describe, path: &str, value: Value) {
         Value::Array(list) if list.iter().any(|item| item.is_object() || item.is_array()) => {
             list.into_iter().enumerate().for_each(|(i, value)| walk(&mut under, &i.to_string(), value));
         }
+        // An optional setting that is not there is not described, so that adding one to a stage changes nothing for those without.
+        Value::Null => {}
         leaf => under.to.field(path, leaf),
     }
 }

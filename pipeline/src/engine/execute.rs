@@ -20,6 +20,7 @@ use super::layout::{Layout, Resumable, owner};
 use super::ledger::{self, Ledger, Line};
 use super::memo::Memo;
 use super::progress::Progress;
+use super::publish::{Finished, check_place};
 use super::stage::{Input, Resume, Stage};
 use super::{Settings, describe::Description};
 
@@ -53,6 +54,7 @@ impl Task<'_> {
     fn attempt(&self, judged: &Judgement, progress: &Progress, fingerprint: &Digest) -> anyhow::Result<Line> {
         let started = (self.settings.clock)();
         let work = self.layout.work(self.stage.name(), fingerprint);
+        check_place(self.stage.name(), self.layout, &self.records.ledger)?;
         self.prepare(&work)?;
         self.pass(Point::Start);
         let facts = self.work(&work, progress)?;
@@ -60,14 +62,9 @@ impl Task<'_> {
         self.check_inputs(&judged.seen, &judged.description)?;
         let outputs = self.seal(&work)?;
         self.pass(Point::Synced);
-        let done = self.layout.done(self.stage.name(), fingerprint);
-        self.publish(&work, &done)?;
         let line = self.line(judged, outputs, facts, started);
-        self.pass(Point::BeforeLedger);
-        let ledger = &self.records.ledger;
-        ledger.lock().unwrap_or_else(PoisonError::into_inner).append(line.clone(), &self.settings.faults)?;
-        self.pass(Point::AfterLedger);
-        folder::remove(&done)?;
+        let finished = Finished { work: &work, fingerprint, line: &line };
+        finished.publish(self.layout, self.settings, &self.records.ledger)?;
         Ok(line)
     }
 
@@ -137,16 +134,6 @@ impl Task<'_> {
             output
         };
         Ok(sealed.into_iter().map(keep).collect())
-    }
-
-    /// Puts the finished folder in the artifact's place and the old artifact out of every later run's way.
-    fn publish(&self, work: &Path, done: &Path) -> Result<(), folder::Error> {
-        folder::remove(done)?;
-        fs::rename(work, done).map_err(folder::Error::at(done))?;
-        folder::swap(done, &self.layout.artifact(self.stage.name()))?;
-        folder::sync(self.layout.out())?;
-        self.pass(Point::Swapped);
-        Ok(())
     }
 
     fn line(

@@ -57,19 +57,39 @@ impl Error {
 /// [`Error`].
 pub fn list(folder: &Path) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
-    visit(folder, "", &mut files)?;
+    visit(folder, "", Links::Refuse, &mut files)?;
     files.sort();
     Ok(files)
 }
 
-fn visit(folder: &Path, prefix: &str, files: &mut Vec<String>) -> Result<(), Error> {
+/// As [`list`], for folders of the user's own: links are followed.
+///
+/// # Errors
+/// [`Error`].
+pub fn list_following(folder: &Path) -> Result<Vec<String>, Error> {
+    let mut files = Vec::new();
+    visit(folder, "", Links::Follow, &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Links {
+    Follow,
+    Refuse,
+}
+
+fn visit(folder: &Path, prefix: &str, links: Links, files: &mut Vec<String>) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::at(folder))? {
         let entry = entry.map_err(Error::at(folder))?;
         let path = entry.path();
-        let kind = entry.file_type().map_err(Error::at(&path))?;
+        let mut kind = entry.file_type().map_err(Error::at(&path))?;
+        if kind.is_symlink() && links == Links::Follow {
+            kind = fs::metadata(&path).map_err(Error::at(&path))?.file_type();
+        }
         let name = entry.file_name().into_string().map_err(|_| Error::Name(path.clone()))?;
         if kind.is_dir() {
-            visit(&path, &format!("{prefix}{name}/"), files)?;
+            visit(&path, &format!("{prefix}{name}/"), links, files)?;
         } else if kind.is_file() {
             files.push(format!("{prefix}{name}"));
         } else {

@@ -168,7 +168,7 @@ fn expand(stage: &dyn Stage, label: String, path: PathBuf) -> Result<Vec<(String
     if !data.is_dir() {
         return Ok(vec![(label, path)]);
     }
-    let files = folder::list(&path);
+    let files = folder::list_following(&path);
     let files = files.map_err(|cause| Error::Folder {
         stage: stage.name().to_owned(),
         label: label.clone(),
@@ -198,5 +198,17 @@ fn damage(line: &Line, bench: &Bench<'_>) -> Vec<Reason> {
             _ => Some(Reason::OutputChanged { path }),
         }
     };
-    pairs.filter_map(verdict).collect()
+    let mut reasons: Vec<Reason> = pairs.filter_map(verdict).collect();
+    // A stage downstream may read whatever lies in the folder, so a file that nobody made is a change as well.
+    let strange = |path: &String| !line.outputs.iter().any(|output| output.path == *path);
+    match folder::list(&folder) {
+        Ok(there) => reasons.extend(
+            there
+                .into_iter()
+                .filter(strange)
+                .map(|path| Reason::OutputChanged { path: format!("{}/{path}", line.stage) }),
+        ),
+        Err(_) => reasons.push(Reason::OutputChanged { path: format!("{}/", line.stage) }),
+    }
+    reasons
 }

@@ -47,6 +47,11 @@ impl Layout {
         self.out.join("ledger.jsonl")
     }
 
+    /// The line of a finished run whose artifact is being put in place.
+    pub fn pending(&self, stage: &str) -> PathBuf {
+        self.out.join(format!(".finished-{stage}.json"))
+    }
+
     /// The lock that a running engine holds.
     pub fn lock(&self) -> PathBuf {
         self.out.join(".lock")

@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -162,6 +163,13 @@ impl Ledger {
     }
 }
 
+/// Whether a line names only what lies in its own stage's folder; `clean` removes what a line names.
+fn stays_inside(line: &Line) -> bool {
+    let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let one = |name: &str| plain(name) && !name.contains(['/', '\\', '\0']);
+    one(&line.stage) && line.outputs.iter().all(|output| output.path.split('/').all(plain))
+}
+
 enum Fault {
     Json(serde_json::Error),
     Format(u32),
@@ -178,7 +186,10 @@ impl Fault {
 }
 
 fn parse(text: &[u8]) -> Result<Line, Fault> {
-    let parsed = serde_json::from_slice(text);
+    let parsed = serde_json::from_slice(text).and_then(|line: Line| {
+        let outside = || serde_json::Error::custom("a name that leads out of the stage's folder");
+        if stays_inside(&line) { Ok(line) } else { Err(outside()) }
+    });
     parsed.map_err(|error| match serde_json::from_slice::<Header>(text) {
         Ok(Header { format }) if format != VERSION => Fault::Format(format),
         _ => Fault::Json(error),

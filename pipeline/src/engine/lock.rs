@@ -34,6 +34,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether somebody else holds the lock, rather than the file system refusing it.
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Held { .. })
+    }
+}
+
 impl Lock {
     /// Takes the lock `path`, whose folder is made if need be, and writes this process's number into it.
     ///

@@ -1,8 +1,8 @@
 //! How far a stage is, in bytes and rows: counters that the stage raises and a display reads. Draws nothing itself.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::cancel::{Cancel, Cancelled};
 use super::fault::{Faults, Point};
@@ -20,6 +20,7 @@ struct Counters {
     total_bytes: AtomicU64,
     rows: AtomicU64,
     total_rows: AtomicU64,
+    unit: OnceLock<&'static str>,
 }
 
 /// What the counters showed at one moment. A total of 0 means that it is not known.
@@ -33,6 +34,8 @@ pub struct Snapshot {
     pub rows: u64,
     /// Rows (or steps) to do in all.
     pub total_rows: u64,
+    /// What a row is called: `rows`, unless the stage says otherwise.
+    pub unit: &'static str,
 }
 
 impl Progress {
@@ -46,6 +49,7 @@ impl Progress {
             total_bytes: zero(),
             rows: zero(),
             total_rows: zero(),
+            unit: OnceLock::new(),
         }))
     }
 
@@ -57,6 +61,11 @@ impl Progress {
     /// Says how many rows (or steps) the stage will do in all.
     pub fn total_rows(&self, total: u64) {
         self.0.total_rows.store(total, Ordering::Relaxed);
+    }
+
+    /// Says what the stage does its work in, if not in rows. The first word stays.
+    pub fn unit(&self, unit: &'static str) {
+        self.0.unit.get_or_init(|| unit);
     }
 
     /// Counts bytes that were read.
@@ -88,6 +97,7 @@ impl Progress {
             total_bytes: read(&self.0.total_bytes),
             rows: read(&self.0.rows),
             total_rows: read(&self.0.total_rows),
+            unit: self.0.unit.get().copied().unwrap_or("rows"),
         }
     }
 

@@ -8,6 +8,7 @@ use std::thread;
 use super::Engine;
 use super::execute::{Records, Task, message, sweep};
 use super::explain::Note;
+use super::failure;
 use super::graph;
 use super::judge::{Bench, judge};
 use super::ledger::{self, Ledger, Line};
@@ -15,6 +16,7 @@ use super::lock::{self, Lock};
 use super::memo::Memo;
 use super::observe::{Event, Made, Observe};
 use super::progress::Progress;
+use super::publish::recover;
 
 /// A run could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +83,9 @@ impl Engine {
         let needed = self.graph.needed(goals)?;
         let _lock = Lock::take(&self.layout.lock())?;
         let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);
+        for place in self.graph.needed(&[])? {
+            recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
+        }
         sweep(&self.graph, &self.layout);
         let records = Records { ledger, memo: Memo::load(&self.layout.memo()) };
         let session = Session { engine: self, observer, records };
@@ -171,7 +176,7 @@ impl Session<'_> {
                 self.observer.event(&Event::Interrupted { stage });
                 return Outcome::Interrupted;
             }
-            let error = with_remedy(format!("{error:#}"));
+            let error = with_remedy(failure::text(&error));
             self.observer.event(&Event::Failed { stage, error: &error });
             Outcome::Failed(error)
         })

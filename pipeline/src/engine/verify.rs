@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::digest::{Digest, each};
 use super::folder::{self, Output};
 use super::ledger::{Ledger, Line};
+use super::lock::Lock;
 use super::memo::Memo;
 use super::{Engine, run};
 
@@ -76,6 +77,15 @@ impl Engine {
     /// [`run::Error`] for a stage that does not exist or a ledger that cannot be read. Damage is a finding, not an error.
     pub fn verify(&self, names: &[String]) -> Result<Vec<Verified>, run::Error> {
         let chosen = self.graph.chosen(names)?;
+        // A run beside this would change files under its eyes. On a read-only disk there can be no run, and no lock.
+        let _lock = if self.layout.ledger().exists() {
+            match Lock::take(&self.layout.lock()) {
+                Err(error) if error.is_held() => return Err(error.into()),
+                lock => lock.ok(),
+            }
+        } else {
+            None
+        };
         let ledger = Ledger::read(&self.layout.ledger())?;
         let stages = chosen.into_iter().map(|place| self.graph.stage(place).name().to_owned());
         let verified: Vec<_> = stages.map(|stage| self.verify_stage(ledger.last(&stage), stage)).collect();

@@ -100,10 +100,14 @@ impl Place {
         }
     }
 
-    /// Describes which file of the world it is; an outside file is described by its contents instead.
+    /// Describes which file of the world it is. An outside file is described by its contents, wherever it lies, and by its
+    /// name, which stands in funnels.
     pub fn describe(&self, to: &mut dyn Describe) {
-        if let Place::World { label, below } = self {
-            to.field(&format!("{label}.path"), format!("world:{}", below.display()).into());
+        match self {
+            Place::World { label, below } => to.field(label, format!("world:{}", below.display()).into()),
+            Place::Outside { label, path } => {
+                to.field(label, path.file_name().unwrap_or_default().to_string_lossy().into());
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use serde_json::json;
 use tasks::shard::index::Index;
 use tasks::stream::kimera::{self, Stream};
 use tasks::stream::state::State;
+use tasks::task::Task;
 
 use super::location::{Location, Place, Places};
 use super::metrics::{self, Metrics};
@@ -69,6 +70,32 @@ pub struct Config {
     pub frozen: Vec<String>,
 }
 
+impl Config {
+    /// Refuses settings that no training can come of, before any stage runs.
+    fn check(&self, tasks: &[Task]) -> anyhow::Result<()> {
+        let counts = [
+            ("epochs", self.epochs),
+            ("batch", self.batch as u64),
+            ("window", self.window as u64),
+            ("checkpoint_every", self.checkpoint_every),
+        ];
+        for (key, value) in counts {
+            anyhow::ensure!(value > 0, "retrain.{key} is 0, expected at least 1");
+        }
+        for task in Task::ALL {
+            let name = task.name();
+            anyhow::ensure!(
+                self.alphas.of(task) == 0.0 || tasks.contains(&task),
+                "retrain.alphas.{name} is {}, but shards.tasks has no {name}: set it to 0, or build that task's shards",
+                self.alphas.of(task)
+            );
+        }
+        let rate = self.learning_rate;
+        anyhow::ensure!(rate > 0.0 && rate.is_finite(), "retrain.learning_rate is {rate}, expected above 0");
+        Ok(())
+    }
+}
+
 /// The encoder to begin with: one of the two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,11 +135,12 @@ pub struct Retrain {
 }
 
 impl Retrain {
-    /// The stage for `config`.
+    /// The stage for `config`, on shards of `tasks`.
     ///
     /// # Errors
     /// When the config names both kinds of encoder, or neither, or a place that cannot be meant.
-    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub fn new(config: &Config, tasks: &[Task], places: &Places<'_>) -> anyhow::Result<Self> {
+        config.check(tasks)?;
         let checkpoint = match (&config.encoder.checkpoint, &config.encoder.fresh) {
             (Some(folder), None) => Some(folder.place("retrain.encoder.checkpoint", places)?),
             (None, Some(_)) => None,
@@ -126,7 +154,12 @@ impl Retrain {
     /// Sizes and settings of the training, from the config, the shards and, if there is one, the checkpoint.
     fn setup(&self, context: &Context, index: &Index, total_steps: u64) -> anyhow::Result<Setup> {
         let encoder = match (&self.checkpoint, &self.config.encoder.fresh) {
-            (Some(place), _) => model::checkpoint::load(&place.path(context)?, &device())?.config,
+            (Some(place), _) => {
+                let loaded = model::checkpoint::load(&place.path(context)?, &device())?;
+                context.record("drawn_anew", loaded.fresh);
+                context.record("left_out", loaded.left_out);
+                loaded.config
+            }
             (None, Some(fresh)) => fresh.config(index),
             (None, None) => anyhow::bail!("there is no encoder to begin with"),
         };
@@ -143,6 +176,16 @@ impl Retrain {
              shards.node_tokens",
             index.longest(),
             encoder.max_position_embeddings
+        );
+        anyhow::ensure!(
+            index.relations.len() > 1 || self.config.alphas.relation == 0.0,
+            "the graph has one relation only, so there is nothing to predict: set retrain.alphas.relation to 0"
+        );
+        anyhow::ensure!(
+            self.config.batch as u64 <= index.triples,
+            "retrain.batch is {}, but there are only {} triples: lower it",
+            self.config.batch,
+            index.triples
         );
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
@@ -189,6 +232,7 @@ impl Retrain {
         let state = context.out().join(STATE);
         let mut metrics = Metrics::open(&context.out().join(METRICS), trainer.steps())?;
         let progress = context.progress();
+        progress.unit("steps");
         progress.total_rows(total_steps);
         progress.add_rows(trainer.steps());
         while trainer.steps() < total_steps {

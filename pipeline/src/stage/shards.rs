@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use kg::table::Graph;
 use serde::{Deserialize, Serialize};
 use tasks::negative::uniform;
@@ -32,8 +33,8 @@ pub struct Config {
     pub negatives: uniform::Config,
     /// Triples behind one file.
     pub triples_per_shard: usize,
-    /// Rows of a row group.
-    pub rows_per_group: usize,
+    /// Triples behind a row group.
+    pub triples_per_group: usize,
 }
 
 /// The stage.
@@ -96,17 +97,24 @@ impl Stage for Shards {
 }
 
 impl Shards {
+    /// Whether every setting is in its range, so that nobody waits for earlier stages to learn that it is not.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.write_config().check().context("[shards]")
+    }
+
     fn write_config(&self) -> write::Config {
         let mut tasks = self.config.tasks.clone();
         tasks.sort();
-        tasks.dedup();
         write::Config {
             tasks,
             limits: Limits { node: self.config.node_tokens, edge: self.config.edge_tokens },
             negatives: self.config.negatives.clone(),
             seed: self.config.seed,
             triples_per_shard: self.config.triples_per_shard,
-            rows_per_group: self.config.rows_per_group,
+            triples_per_group: self.config.triples_per_group,
         }
     }
 }

@@ -101,9 +101,13 @@ impl Triples {
         let stage = Self {
             config: config.clone(),
             umls: config.umls.as_ref().map(|source| Umls::new(&source.path, places)).transpose()?,
-            hsdn: config.hsdn.as_ref().map(|source| source.path.place("sources.hsdn", places)).transpose()?,
+            hsdn: config
+                .hsdn
+                .as_ref()
+                .map(|source| source.path.place("sources.hsdn.path", places))
+                .transpose()?,
             rotmensch: match &config.rotmensch {
-                Some(source) => Some(source.path.place("sources.rotmensch", places)?),
+                Some(source) => Some(source.path.place("sources.rotmensch.path", places)?),
                 None => None,
             },
         };
@@ -154,7 +158,7 @@ impl Triples {
 
 impl Umls {
     fn new(path: &Location, places: &Places<'_>) -> anyhow::Result<Self> {
-        let folder = path.place("sources.umls", places)?;
+        let folder = path.place("sources.umls.path", places)?;
         Ok(Self {
             conso: folder.file("MRCONSO.RRF"),
             rel: folder.file("MRREL.RRF"),

@@ -86,8 +86,8 @@ pub struct TaskIndex {
 pub struct FileIndex {
     /// Path below the shard folder, with `/`.
     pub path: String,
-    /// Rows of each row group.
-    pub groups: Vec<u32>,
+    /// The row groups in file order.
+    pub groups: Vec<GroupIndex>,
     /// Tokens in the file.
     pub tokens: u64,
     /// Tokens of the longest row.
@@ -96,6 +96,16 @@ pub struct FileIndex {
     pub bytes: u64,
     /// BLAKE3 of the file.
     pub blake3: String,
+}
+
+/// One row group. Groups of the same number hold the same triples in every task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupIndex {
+    /// Triples behind the rows.
+    pub triples: u32,
+    /// Rows: one per triple, or two in the triplet task.
+    pub rows: u32,
 }
 
 /// Why an index cannot be used.
@@ -208,6 +218,6 @@ impl FileIndex {
     /// Rows in the file.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        self.groups.iter().map(|&rows| u64::from(rows)).sum()
+        self.groups.iter().map(|group| u64::from(group.rows)).sum()
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int8Type, Int32Type};
+use arrow_array::types::{Int8Type, Int32Type, UInt32Type};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -24,16 +24,18 @@ pub struct Error {
 }
 
 impl Error {
-    /// A task without a single row where one was expected.
-    pub(crate) fn empty(path: Option<&Path>, task: Task) -> Self {
-        let path = path.unwrap_or(Path::new(task.name())).to_owned();
-        Self { path, group: 0, problem: format!("no rows for task {}", task.name()) }
+    /// Shards without a single triple.
+    pub(crate) fn no_triples() -> Self {
+        Self { path: super::index::FILE.into(), group: 0, problem: "no task has a triple".to_owned() }
     }
 }
 
-/// The rows of one row group as flat arrays. Row `i` has the tokens `starts[i]..starts[i + 1]`.
+/// The rows of one row group as flat arrays. Triple `t` of the group has the rows `firsts[t]..firsts[t + 1]`, row `i` the
+/// tokens `starts[i]..starts[i + 1]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
+    /// First row of each triple, and the end of the last.
+    pub firsts: Vec<usize>,
     /// Where each row starts, and the end of the last.
     pub starts: Vec<usize>,
     /// Token ids of all rows.
@@ -54,10 +56,10 @@ pub enum Answers {
 }
 
 impl Group {
-    /// Rows in the group.
+    /// Triples in the group.
     #[must_use]
-    pub fn rows(&self) -> usize {
-        self.starts.len() - 1
+    pub fn triples(&self) -> usize {
+        self.firsts.len() - 1
     }
 }
 
@@ -105,7 +107,7 @@ impl Shard {
         };
         let row_count = usize::try_from(described.num_rows()).map_err(|e| bad(e.to_string()))?;
         let file = self.file.try_clone().map_err(|e| bad(e.to_string()))?;
-        let wanted = ["input_ids", "token_type_ids", "labels", "label"];
+        let wanted = ["triple", "input_ids", "token_type_ids", "labels", "label"];
         let mask = ProjectionMask::columns(self.metadata.parquet_schema(), wanted);
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_row_groups(vec![group])
@@ -116,6 +118,7 @@ impl Shard {
         let batches: Result<Vec<RecordBatch>, _> = reader.collect();
         let batches = batches.map_err(|e| bad(e.to_string()))?;
         let mut rows = Group {
+            firsts: Vec::new(),
             starts: vec![0],
             input_ids: Vec::new(),
             token_type_ids: Vec::new(),
@@ -124,13 +127,23 @@ impl Shard {
                 Task::Relation | Task::Triplet => Answers::Classes(Vec::new()),
             },
         };
-        batches.iter().try_for_each(|batch| append(&mut rows, batch)).map_err(bad)?;
+        let mut last = None;
+        batches.iter().try_for_each(|batch| append(&mut rows, &mut last, batch)).map_err(bad)?;
+        rows.firsts.push(rows.starts.len() - 1);
         Ok(rows)
     }
 }
 
-fn append(rows: &mut Group, batch: &RecordBatch) -> Result<(), String> {
+/// Adds the rows of `batch`; `last` is the triple of the row before them.
+fn append(rows: &mut Group, last: &mut Option<u32>, batch: &RecordBatch) -> Result<(), String> {
     let column = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"));
+    let before = rows.starts.len() - 1;
+    for (row, &triple) in column("triple")?.as_primitive::<UInt32Type>().values().iter().enumerate() {
+        if *last != Some(triple) {
+            rows.firsts.push(before + row);
+            *last = Some(triple);
+        }
+    }
     let ids = column("input_ids")?.as_list::<i32>();
     let types = column("token_type_ids")?.as_list::<i32>();
     if ids.offsets() != types.offsets() {

@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType};
 use kg::table::parquet_file::{self, Writer};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::index::{self, FileIndex, Index, Limits, TaskIndex, Tokenizer};
+use super::index::{self, FileIndex, GroupIndex, Index, Limits, TaskIndex, Tokenizer};
 use super::schema::{FORMAT, VERSION, columns, list_item};
 use crate::builder::{Columns, Sample, entity, relation, triplet};
 use crate::negative::uniform::{self, Counts, Negative, Sampler};
@@ -32,8 +32,51 @@ pub struct Config {
     pub seed: u64,
     /// Triples behind one file; a triplet file has up to twice as many rows.
     pub triples_per_shard: usize,
-    /// Rows of a row group, the unit in which a stream reads.
-    pub rows_per_group: usize,
+    /// Triples behind a row group, the unit in which a stream reads; the triplet task has up to twice as many rows in it.
+    pub triples_per_group: usize,
+}
+
+/// A setting with which no shards can be built.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting} is {found}, expected {expected}")]
+pub struct Unfit {
+    setting: &'static str,
+    found: String,
+    expected: &'static str,
+}
+
+impl Config {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> Result<(), Unfit> {
+        let mut tasks = self.tasks.clone();
+        tasks.sort();
+        tasks.dedup();
+        let (one, no_repeat) = ("at least 1", "at least one, and none twice");
+        let names =
+            |tasks: &[Task]| format!("{:?}", tasks.iter().map(|task| task.name()).collect::<Vec<_>>());
+        let mut slots = self.negatives.slots.clone();
+        slots.sort();
+        slots.dedup();
+        let (Limits { node, edge }, draws) = (self.limits, self.negatives.max_draws as usize);
+        let whole_tasks = !tasks.is_empty() && tasks.len() == self.tasks.len();
+        let whole_slots = !slots.is_empty() && slots.len() == self.negatives.slots.len();
+        let rules = [
+            ("tasks", names(&self.tasks), whole_tasks, no_repeat),
+            ("negatives.slots", format!("{:?}", self.negatives.slots), whole_slots, no_repeat),
+            ("negatives.max_draws", draws.to_string(), draws > 0, one),
+            ("node_tokens", node.to_string(), node > 0, one),
+            ("edge_tokens", edge.to_string(), edge > 0, one),
+            ("triples_per_shard", self.triples_per_shard.to_string(), self.triples_per_shard > 0, one),
+            ("triples_per_group", self.triples_per_group.to_string(), self.triples_per_group > 0, one),
+        ];
+        match rules.into_iter().find(|(_, _, fits, _)| !fits) {
+            Some((setting, found, _, expected)) => Err(Unfit { setting, found, expected }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Why shards could not be written.
@@ -51,6 +94,9 @@ pub enum Error {
     /// Rows did not fit their schema.
     #[error("rows do not fit the shard schema: {0}")]
     Rows(#[from] ArrowError),
+    /// A setting is out of range.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// There is nothing to build from.
     #[error(
         "the triple table is empty: no sample can be built; look at the funnel (`engraft inspect triples`) for what was dropped"
@@ -78,6 +124,7 @@ pub fn write(
     config: &Config,
     tick: Tick<'_>,
 ) -> Result<Index, Error> {
+    config.check()?;
     let triples = corpus.triples.len();
     if triples == 0 {
         return Err(Error::NoTriples);
@@ -142,7 +189,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Writes the files of all tasks; each is the work of one thread, so no order between threads reaches the disk.
     fn write_all(&self) -> Result<(Vec<TaskIndex>, Counts), Error> {
-        let shards = self.triples.len().div_ceil(self.config.triples_per_shard.max(1));
+        let shards = self.triples.len().div_ceil(self.config.triples_per_shard);
         let units: Vec<(Task, usize)> =
             self.config.tasks.iter().flat_map(|&task| (0..shards).map(move |shard| (task, shard))).collect();
         let done: Result<Vec<(FileIndex, Counts)>, Error> =
@@ -179,7 +226,7 @@ impl Builder<'_> {
             ("engraft.task", task.name().to_owned()),
         ];
         let file = self.folder.join(&path);
-        let writer = Writer::create(&file, columns(task), self.config.rows_per_group, &metadata)?;
+        let writer = Writer::create(&file, columns(task), 2 * self.config.triples_per_group, &metadata)?;
         let mut rows = Rows::new(task, writer, self.tick);
         let (first, last) =
             (shard * self.config.triples_per_shard, (shard + 1) * self.config.triples_per_shard);
@@ -187,14 +234,15 @@ impl Builder<'_> {
         let mut sample = Sample::default();
         for index in first..last.min(self.triples.len()) {
             let index = u32::try_from(index).map_err(|_| Error::TooMany(index))?;
+            rows.next_triple(self.config.triples_per_group)?;
             self.build(task, index, &mut sample);
-            rows.push(index, &sample, None)?;
+            rows.push(index, &sample, None);
             if task == Task::Triplet
                 && let Some(negative) = self.sampler.negative(index, &mut counts)
             {
                 let columns = self.columns(negative.triple);
                 triplet::build(&mut sample, self.special, columns, triplet::Truth::Corrupted);
-                rows.push(index, &sample, Some(negative))?;
+                rows.push(index, &sample, Some(negative));
             }
         }
         Ok((rows.finish(path)?, counts))
@@ -229,8 +277,8 @@ struct Rows<'a> {
     label: Int32Builder,
     slot: StringBuilder,
     donor: UInt32Builder,
-    pending: usize,
-    groups: Vec<u32>,
+    pending: GroupIndex,
+    groups: Vec<GroupIndex>,
     tokens: u64,
     longest: usize,
 }
@@ -249,14 +297,23 @@ impl<'a> Rows<'a> {
             label: Int32Builder::new(),
             slot: StringBuilder::new(),
             donor: UInt32Builder::new(),
-            pending: 0,
+            pending: GroupIndex { triples: 0, rows: 0 },
             groups: Vec::new(),
             tokens: 0,
             longest: 0,
         }
     }
 
-    fn push(&mut self, triple: u32, sample: &Sample, negative: Option<Negative>) -> Result<(), Error> {
+    /// Begins the rows of the next triple, in a new row group if `most` triples are in the present one.
+    fn next_triple(&mut self, most: usize) -> Result<(), Error> {
+        if self.pending.triples as usize >= most {
+            self.flush()?;
+        }
+        self.pending.triples += 1;
+        Ok(())
+    }
+
+    fn push(&mut self, triple: u32, sample: &Sample, negative: Option<Negative>) {
         self.triple.append_value(triple);
         // Ids come from 32-bit vocabularies of far fewer than 2^31 entries.
         self.input_ids.append_value(sample.input_ids.iter().map(|&id| Some(id.cast_signed())));
@@ -271,13 +328,12 @@ impl<'a> Rows<'a> {
         }
         self.tokens += sample.input_ids.len() as u64;
         self.longest = self.longest.max(sample.input_ids.len());
-        self.pending += 1;
-        if self.pending == self.writer.group_rows() { self.flush() } else { Ok(()) }
+        self.pending.rows += 1;
     }
 
     /// Writes the gathered rows as one row group.
     fn flush(&mut self) -> Result<(), Error> {
-        if self.pending == 0 {
+        if self.pending.rows == 0 {
             return Ok(());
         }
         let mut arrays: Vec<ArrayRef> = vec![
@@ -295,9 +351,10 @@ impl<'a> Rows<'a> {
             }
         }
         self.writer.write(&RecordBatch::try_new(columns(self.task), arrays)?)?;
-        self.groups.push(u32::try_from(self.pending).map_err(|_| Error::TooMany(self.pending))?);
-        (self.tick)(self.pending as u64)?;
-        self.pending = 0;
+        self.writer.end_group()?;
+        self.groups.push(self.pending);
+        (self.tick)(u64::from(self.pending.rows))?;
+        self.pending = GroupIndex { triples: 0, rows: 0 };
         Ok(())
     }
 

@@ -1,13 +1,12 @@
 //! Rows to one padded batch. Knows no file and no order.
 
 use super::batch::{Batch, IGNORED, Targets};
-use super::reader::{Answer, Reader, RowRef};
-use crate::shard::read::Error;
+use super::reader::{Answer, RowRef};
 use crate::task::Task;
 
 /// Gathers rows and pads them to the longest.
 #[derive(Debug, Default)]
-struct Rows {
+pub struct Rows {
     lengths: Vec<usize>,
     input_ids: Vec<u32>,
     token_type_ids: Vec<u32>,
@@ -16,7 +15,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn push(&mut self, row: RowRef<'_>) {
+    /// Adds a row.
+    pub fn push(&mut self, row: RowRef<'_>) {
         self.lengths.push(row.input_ids.len());
         self.input_ids.extend_from_slice(row.input_ids);
         self.token_type_ids.extend_from_slice(row.token_type_ids);
@@ -26,7 +26,9 @@ impl Rows {
         }
     }
 
-    fn pad(&self, task: Task, padding: u32) -> Batch {
+    /// All rows as one batch of `task`, padded with the token `padding`.
+    #[must_use]
+    pub fn pad(&self, task: Task, padding: u32) -> Batch {
         let width = self.lengths.iter().copied().max().unwrap_or(0);
         let ones = vec![1; self.input_ids.len()];
         Batch {
@@ -44,16 +46,6 @@ impl Rows {
             },
         }
     }
-}
-
-/// The next `rows` rows of `reader` as one batch, padded with the token `padding`.
-///
-/// # Errors
-/// When a shard cannot be read.
-pub fn batch(reader: &mut Reader, rows: usize, padding: u32) -> Result<Batch, Error> {
-    let mut gathered = Rows::default();
-    reader.next_rows(rows, |row| gathered.push(row))?;
-    Ok(gathered.pad(reader.task(), padding))
 }
 
 fn padded<T: Copy>(flat: &[T], lengths: &[usize], width: usize, fill: T) -> Vec<T> {

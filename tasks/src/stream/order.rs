@@ -1,20 +1,20 @@
-//! The order of one task's rows in one epoch: row groups shuffled, then rows within windows of them. Knows no file.
+//! The order of triples in one epoch: row groups shuffled, then triples within windows of them. Knows no file and no task.
 
 use crate::seed::Seed;
 
-/// A row by row group (counted over all files of a task) and place within it.
+/// A triple by row group (counted over all files) and place within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
+pub struct Place {
     /// Row group.
     pub group: u32,
-    /// Row within the group.
-    pub row: u32,
+    /// Triple within the group.
+    pub triple: u32,
 }
 
-/// A pure function from (row counts, seed, epoch) to an order in which every row stands exactly once.
+/// A pure function from (sizes of row groups, seed, epoch) to an order in which every triple stands exactly once.
 ///
-/// Row groups are shuffled over the whole epoch; `window` of them at a time are then held in memory and their rows
-/// shuffled together. With a window as large as the task the shuffle is perfect.
+/// Row groups are shuffled over the whole epoch; `window` of them at a time are then held in memory and their triples
+/// shuffled together. With a window as large as the graph the shuffle is perfect.
 #[derive(Debug, Clone)]
 pub struct Order {
     groups: Vec<u32>,
@@ -22,15 +22,15 @@ pub struct Order {
     seed: Seed,
 }
 
-/// The rows of one window in their order, and where the window starts in the epoch.
+/// The triples of one window in their order, and where the window starts in the epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Position of the first row in the epoch.
+    /// Position of the first triple in the epoch.
     pub start: u64,
-    /// Row groups that the rows come from, in the order in which they were drawn.
+    /// Row groups that the triples come from, in the order in which they were drawn.
     pub groups: Vec<u32>,
-    /// The rows.
-    pub rows: Vec<Row>,
+    /// The triples.
+    pub triples: Vec<Place>,
 }
 
 impl Order {
@@ -40,10 +40,10 @@ impl Order {
         Self { groups, window: window.max(1), seed }
     }
 
-    /// Rows in an epoch.
+    /// Triples in an epoch.
     #[must_use]
-    pub fn rows(&self) -> u64 {
-        self.groups.iter().map(|&rows| u64::from(rows)).sum()
+    pub fn triples(&self) -> u64 {
+        self.groups.iter().map(|&triples| u64::from(triples)).sum()
     }
 
     /// The window of `epoch` that holds position `at`; `None` past the end.
@@ -54,16 +54,16 @@ impl Order {
         seed.named("groups").shuffle(&mut order);
         let mut start = 0;
         for (number, groups) in order.chunks(self.window).enumerate() {
-            let rows: u64 = groups.iter().map(|&g| u64::from(self.groups[g as usize])).sum();
-            if at < start + rows {
-                let mut rows: Vec<Row> = groups
-                    .iter()
-                    .flat_map(|&group| (0..self.groups[group as usize]).map(move |row| Row { group, row }))
-                    .collect();
-                seed.named("rows").at(number as u64).shuffle(&mut rows);
-                return Some(Window { start, groups: groups.to_vec(), rows });
+            let count: u64 = groups.iter().map(|&g| u64::from(self.groups[g as usize])).sum();
+            if at < start + count {
+                let places = |&group: &u32| {
+                    (0..self.groups[group as usize]).map(move |triple| Place { group, triple })
+                };
+                let mut triples: Vec<Place> = groups.iter().flat_map(places).collect();
+                seed.named("triples").at(number as u64).shuffle(&mut triples);
+                return Some(Window { start, groups: groups.to_vec(), triples });
             }
-            start += rows;
+            start += count;
         }
         None
     }
@@ -73,17 +73,17 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn epoch(order: &Order, epoch: u64) -> Vec<Row> {
-        let mut rows = Vec::new();
-        while let Some(window) = order.window(epoch, rows.len() as u64) {
-            assert_eq!(window.start, rows.len() as u64);
-            rows.extend(window.rows);
+    fn epoch(order: &Order, epoch: u64) -> Vec<Place> {
+        let mut triples = Vec::new();
+        while let Some(window) = order.window(epoch, triples.len() as u64) {
+            assert_eq!(window.start, triples.len() as u64);
+            triples.extend(window.triples);
         }
-        rows
+        triples
     }
 
     #[test]
-    fn every_row_once_per_epoch_and_another_order_each_time() {
+    fn every_triple_once_per_epoch_and_another_order_each_time() {
         let order = Order::new(vec![5, 0, 7, 3, 9], 2, Seed::new(4));
         let (first, second) = (epoch(&order, 0), epoch(&order, 1));
         assert_eq!(first.len(), 24);
@@ -102,7 +102,7 @@ mod tests {
     fn a_position_within_a_window_gives_that_window() {
         let order = Order::new(vec![4; 6], 3, Seed::new(1));
         let window = order.window(2, 13).unwrap();
-        assert_eq!((window.start, window.rows.len(), window.groups.len()), (12, 12, 3));
+        assert_eq!((window.start, window.triples.len(), window.groups.len()), (12, 12, 3));
         assert_eq!(order.window(2, 24), None);
     }
 }

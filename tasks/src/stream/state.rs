@@ -2,11 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::reader::Position;
-use crate::task::Task;
-
 /// The state's version.
 pub const VERSION: u32 = 1;
+
+/// Where a stream stands: the next triple to be shown, in all tasks alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// Epochs completed.
+    pub epoch: u64,
+    /// Triples of the current epoch already shown.
+    pub triple: u64,
+}
 
 /// What a stream's order depends on. Two streams with equal orders give equal batches at equal positions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,10 +37,10 @@ pub struct Fingerprint {
 pub struct State {
     /// The state's version.
     pub version: u32,
-    /// The order that the positions belong to.
+    /// The order that the position belongs to.
     pub order: Fingerprint,
-    /// Position of each task, in the order of the index.
-    pub positions: Vec<(Task, Position)>,
+    /// The next triple.
+    pub position: Position,
 }
 
 /// Why a state is refused.
@@ -49,12 +56,16 @@ pub struct Mismatch {
 }
 
 impl State {
-    /// Checks that the state was saved by a stream with this order.
+    /// Checks that the state was saved by a stream with this order over `triples` triples.
     ///
     /// # Errors
     /// Names the first thing that differs.
-    pub fn check(&self, order: &Fingerprint) -> Result<(), Mismatch> {
+    pub fn check(&self, order: &Fingerprint, triples: u64) -> Result<(), Mismatch> {
         let (was, is) = (&self.order, order);
+        if self.version == VERSION && was == is && self.position.triple >= triples {
+            let (was, is) = (self.position.triple.to_string(), format!("below {triples}"));
+            return Err(Mismatch { field: "position", was, is });
+        }
         let fields = [
             ("version", self.version.to_string(), VERSION.to_string()),
             ("shard index", was.index.clone(), is.index.clone()),

@@ -83,6 +83,14 @@ pub enum Error {
         /// The token that is missing.
         token: &'static str,
     },
+    /// Token ids with a hole or a repetition.
+    #[error("{}: token ids must run from 0 without a hole or a repetition, but around {id} they do not", path.display())]
+    Numbers {
+        /// The vocabulary file.
+        path: PathBuf,
+        /// The first id that is not the next.
+        id: u32,
+    },
     /// A text could not be encoded.
     #[error("cannot encode {text:?}: {problem}")]
     Encode {
@@ -125,8 +133,13 @@ impl Vocabulary {
             sep: id("[SEP]")?,
             blank: id("[MASK]")?,
         };
-        let size = tokenizer.get_vocab_size(true);
-        Ok(Self { tokenizer, special, size })
+        let mut ids: Vec<u32> = tokenizer.get_vocab(true).into_values().collect();
+        ids.sort_unstable();
+        let next = |(expected, id): (u32, u32)| (expected != id).then_some(id);
+        if let Some(id) = (0..).zip(ids.iter().copied()).find_map(next) {
+            return Err(Error::Numbers { path: path.to_owned(), id });
+        }
+        Ok(Self { tokenizer, special, size: ids.len() })
     }
 
     /// Ids of the special tokens.

@@ -32,7 +32,7 @@ pub enum Error {
     /// The alphabet alone is larger than the vocabulary.
     #[error(
         "vocabulary size {size} is too small: special tokens and the text's {alphabet} characters alone \
-         take {needed} entries; raise vocab.size"
+         take {needed} entries; raise vocabulary.train.size"
     )]
     TooSmall {
         /// The size asked for.
@@ -156,6 +156,6 @@ mod tests {
     #[test]
     fn too_small_a_size_says_what_is_needed() {
         let error = train(&Config { size: 10, min_frequency: 2, case: Case::Uncased }, &words()).unwrap_err();
-        assert!(error.to_string().contains("raise vocab.size"), "{error}");
+        assert!(error.to_string().contains("raise vocabulary.train.size"), "{error}");
     }
 }
