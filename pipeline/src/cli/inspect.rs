@@ -18,6 +18,10 @@ pub(super) fn inspect(engine: &Engine, stage: &dyn Stage, line: &Line, now_ms: u
         format!("fingerprint {}", line.fingerprint),
         format!("digest      {}", line.artifact),
     ];
+    let place = engine.layout().artifact(&line.stage);
+    if !place.is_dir() {
+        lines.push(format!("{} is gone: `engraft run {}` makes it again", place.display(), line.stage));
+    }
     lines.extend(line.facts.iter().flat_map(|(key, value)| table::fact(key, value)));
     lines.extend(files(engine, stage, line));
     lines
@@ -33,6 +37,10 @@ fn files(engine: &Engine, stage: &dyn Stage, line: &Line) -> Vec<String> {
     for (output, row) in line.outputs.iter().zip(table) {
         lines.push(row);
         let path = engine.layout().artifact(&line.stage).join(&output.path);
+        if !path.exists() {
+            lines.push("  missing".to_owned());
+            continue;
+        }
         let told = stage.inspect(&path).unwrap_or_else(|error| vec![format!("cannot be read: {error:#}")]);
         lines.extend(told.into_iter().map(|text| format!("  {text}")));
     }
