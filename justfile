@@ -26,3 +26,8 @@ deny:
 # Everything that CI does.
 ci:
     bash .ci/run
+
+# Triples to shards beside Hugging Face `datasets.map`, in one run (PYTHON needs benches/requirements.txt).
+bench-shards DATA PYTHON="python3":
+    cargo build --release
+    {{PYTHON}} benches/shards.py target/release/engraft {{DATA}}

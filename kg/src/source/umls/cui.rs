@@ -31,31 +31,40 @@ impl fmt::Display for Cui {
     }
 }
 
-/// Something for each concept. Concepts are numbers below ten million, so it is a slice and not a hash map: one look per row of
-/// MRREL is what reading UMLS spends its time on.
+/// Concepts of a page.
+const PAGE: usize = 4096;
+
+/// Something for each concept. Concepts are numbers below ten million, so it is a table of pages and not a hash map: one look
+/// per row of MRREL is what reading UMLS spends its time on. A page is made when its first concept comes, so that a subset
+/// with high numbers costs no more than it holds.
 #[derive(Debug)]
 pub(super) struct CuiMap<T> {
-    slots: Vec<Option<T>>,
+    pages: Vec<Vec<Option<T>>>,
     count: u64,
 }
 
 impl<T> CuiMap<T> {
     pub(super) fn new() -> Self {
-        Self { slots: Vec::new(), count: 0 }
+        Self { pages: Vec::new(), count: 0 }
     }
 
     pub(super) fn get(&self, cui: Cui) -> Option<&T> {
-        self.slots.get(cui.0 as usize)?.as_ref()
+        let place = cui.0 as usize;
+        self.pages.get(place / PAGE)?.get(place % PAGE)?.as_ref()
     }
 
     /// What the concept has, put there by `make` if it has nothing yet.
     pub(super) fn get_or_insert_with(&mut self, cui: Cui, make: impl FnOnce() -> T) -> &mut T {
         let place = cui.0 as usize;
-        if place >= self.slots.len() {
-            self.slots.resize_with(place + 1, || None);
+        if place / PAGE >= self.pages.len() {
+            self.pages.resize_with(place / PAGE + 1, Vec::new);
+        }
+        let page = &mut self.pages[place / PAGE];
+        if page.is_empty() {
+            page.resize_with(PAGE, || None);
         }
         let count = &mut self.count;
-        self.slots[place].get_or_insert_with(|| {
+        page[place % PAGE].get_or_insert_with(|| {
             *count += 1;
             make()
         })
