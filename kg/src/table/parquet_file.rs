@@ -50,7 +50,6 @@ fn remedy(error: &io::Error) -> &'static str {
 #[derive(Debug)]
 pub struct Writer {
     file: PathBuf,
-    group_rows: usize,
     encoder: ArrowWriter<Vec<u8>>,
 }
 
@@ -74,13 +73,7 @@ impl Writer {
             .build();
         let encoder = ArrowWriter::try_new(Vec::new(), schema, Some(properties))
             .map_err(|source| Error::Encode { file: file.to_owned(), source })?;
-        Ok(Self { file: file.to_owned(), group_rows, encoder })
-    }
-
-    /// Rows in a row group.
-    #[must_use]
-    pub fn group_rows(&self) -> usize {
-        self.group_rows
+        Ok(Self { file: file.to_owned(), encoder })
     }
 
     /// Appends rows.

@@ -36,8 +36,16 @@ pub(crate) fn write_tensors<'a>(
 
 /// Reads all tensors of a safetensors file in name order.
 pub(crate) fn read_tensors(path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
-    let bytes = read(path)?;
-    let tensors = candle_core::safetensors::load_buffer(&bytes, device)
+    tensors_in(path, &read(path)?, device)
+}
+
+/// The tensors in the contents of the safetensors file `path`, in name order.
+pub(crate) fn tensors_in(
+    path: &Path,
+    bytes: &[u8],
+    device: &Device,
+) -> Result<BTreeMap<String, Tensor>, Error> {
+    let tensors = candle_core::safetensors::load_buffer(bytes, device)
         .map_err(|source| Error::Weights { path: path.to_path_buf(), source })?;
     Ok(tensors.into_iter().collect())
 }

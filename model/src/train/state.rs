@@ -40,13 +40,15 @@ struct Stored {
 }
 
 impl Stored {
-    fn check(&self, dir: &Path) -> Result<(), Error> {
+    /// The tensors, once the file is known to be the one that was written.
+    fn tensors(&self, dir: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
         let path = dir.join(&self.file);
-        if blake3::hash(&whole::read(&path)?).to_hex().as_str() == self.blake3 {
-            return Ok(());
+        let bytes = whole::read(&path)?;
+        if blake3::hash(&bytes).to_hex().as_str() != self.blake3 {
+            let problem = "its contents are not what was written".to_owned();
+            return Err(Error::State { path, problem });
         }
-        let problem = "its contents are not what was written".to_owned();
-        Err(Error::State { path, problem })
+        Ok(whole::tensors_in(&path, &bytes, device)?)
     }
 }
 
@@ -94,13 +96,10 @@ pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer
     if let Some((field, found, expected)) = difference("", &index.setup, &to_json(dir, &setup)?) {
         return Err(Error::OtherSettings { path, field, found, expected });
     }
-    index.parameters.check(dir)?;
-    index.moments.check(dir)?;
-    let file = dir.join(&index.parameters.file);
-    let params = Params::from_tensors(&specs(&setup), whole::read_tensors(&file, device)?)
-        .map_err(|source| checkpoint::Error::Params { path: file, source })?;
+    let mut tensors = index.moments.tensors(dir, device)?;
+    let params = Params::from_tensors(&specs(&setup), index.parameters.tensors(dir, device)?)
+        .map_err(|source| checkpoint::Error::Params { path: dir.join(&index.parameters.file), source })?;
     let mut trainer = Trainer::over(setup, params, device)?;
-    let mut tensors = whole::read_tensors(&dir.join(&index.moments.file), device)?;
     for (name, both) in &mut trainer.optimiser.moments {
         let mut take = |kind: &str, like: &Tensor| {
             let found =

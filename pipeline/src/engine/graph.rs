@@ -147,12 +147,17 @@ impl Graph {
     }
 }
 
+/// Whether `name` can be a stage's, and so that of a folder that never leads out of the output folder.
+pub(super) fn is_name(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(fits)
+}
+
 fn places(stages: &[Box<dyn Stage>]) -> Result<BTreeMap<String, usize>, Error> {
     let mut places = BTreeMap::new();
     for (place, stage) in stages.iter().enumerate() {
         let name = stage.name();
-        let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
-        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.bytes().all(fits) {
+        if !is_name(name) {
             return Err(Error::Name(name.to_owned()));
         }
         if places.insert(name.to_owned(), place).is_some() {

@@ -16,6 +16,7 @@ use super::digest::Digest;
 use super::explain::Reason;
 use super::fault::{Faults, Point, die};
 use super::folder::Output;
+use super::graph::is_name;
 
 /// The version of the line format; the column table is in docs/formats.md.
 pub const VERSION: u32 = 1;
@@ -166,8 +167,7 @@ impl Ledger {
 /// Whether a line names only what lies in its own stage's folder; `clean` removes what a line names.
 fn stays_inside(line: &Line) -> bool {
     let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
-    let one = |name: &str| plain(name) && !name.contains(['/', '\\', '\0']);
-    one(&line.stage) && line.outputs.iter().all(|output| output.path.split('/').all(plain))
+    is_name(&line.stage) && line.outputs.iter().all(|output| output.path.split('/').all(plain))
 }
 
 enum Fault {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::Settings;
-use super::digest::Digest;
+use super::digest::{Digest, each};
 use super::fault::Point;
 use super::folder;
 use super::layout::Layout;
@@ -118,7 +118,7 @@ pub(super) fn recover(stage: &str, layout: &Layout, settings: &Settings, ledger:
     if let Ok(line) = serde_json::from_slice::<Line>(&text)
         && line.stage == stage
         && ledger.last(stage) != Some(&line)
-        && in_place(&line, layout)
+        && in_place(&line, layout, settings)
         && ledger.append(line, &settings.faults).is_err()
     {
         return; // The next run tries again; until then the stage counts as not made.
@@ -127,14 +127,14 @@ pub(super) fn recover(stage: &str, layout: &Layout, settings: &Settings, ledger:
     let _ = fs::remove_file(&pending);
 }
 
-fn in_place(line: &Line, layout: &Layout) -> bool {
+fn in_place(line: &Line, layout: &Layout, settings: &Settings) -> bool {
     let place = layout.artifact(&line.stage);
     let named: Vec<&str> = line.outputs.iter().map(|output| output.path.as_str()).collect();
     let whole = |output: &folder::Output| {
-        fs::read(place.join(&output.path))
-            .is_ok_and(|bytes| Digest::from(blake3::hash(&bytes)) == output.blake3)
+        Digest::of_file(&place.join(&output.path), &settings.cancel).is_ok_and(|found| found == output.blake3)
     };
-    folder::list(&place).is_ok_and(|there| there == named) && line.outputs.iter().all(whole)
+    folder::list(&place).is_ok_and(|there| there == named)
+        && each(&line.outputs, settings.jobs, whole).into_iter().all(|whole| whole)
 }
 
 #[cfg(test)]

@@ -55,14 +55,6 @@ pub enum Answers {
     Classes(Vec<u32>),
 }
 
-impl Group {
-    /// Triples in the group.
-    #[must_use]
-    pub fn triples(&self) -> usize {
-        self.firsts.len() - 1
-    }
-}
-
 /// An open shard.
 #[derive(Debug)]
 pub struct Shard {
