@@ -1,3 +1,29 @@
-//! One form for what sources spell differently. Knows no file and no table.
+//! What sources state becomes one graph: text folding, crosswalk, direction of relations, merging. Knows no source.
 
+mod account;
+pub mod crosswalk;
 pub mod fold;
+pub mod merge;
+pub mod policy;
+pub mod relation;
+pub mod report;
+mod write;
+
+pub use merge::Canon;
+pub use policy::{Ambiguous, Inverses, Policy, SelfLoops};
+pub use report::Report;
+
+use std::io;
+
+use crate::table::write::Error as WriteError;
+
+/// Why there is no canonical graph.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Rows beyond the limit of memory could not be kept on the disk.
+    #[error("cannot keep rows on the disk: {0}; make room beside the output and run again")]
+    Rows(#[from] io::Error),
+    /// The table could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}

@@ -7,12 +7,17 @@
 //! let mut builder = kg::table::Builder::new();
 //! let options = kg::source::rotmensch::Options { min_probability: None };
 //! let funnel = kg::source::rotmensch::read(table.as_bytes(), Path::new("flu.csv"), &options, &mut builder)?;
-//! let graph = builder.finish();
+//! let graph = builder.finish(&kg::canon::Policy::standard())?.graph()?;
 //! assert_eq!((funnel.triples.read, graph.entities().len(), graph.triples().len()), (2, 3, 2));
-//! # Ok::<(), kg::source::rotmensch::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod audit;
 pub mod canon;
+pub mod certificate;
+pub mod diff;
+pub mod graph;
 pub mod source;
+pub mod split;
 pub mod table;
 pub mod whole;

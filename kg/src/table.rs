@@ -1,19 +1,25 @@
 //! The triple table: what every source is read into and everything later is made from. Knows no source.
 //!
-//! Three files, each written whole: `entities.parquet`, `relations.parquet`, `triples.parquet` (see [`schema`]). Ids are dense and
+//! Five files, each written whole: `entities`, `terms`, `relations`, `triples` and `crosswalk` (`.parquet`, see [`schema`]). Ids are dense and
 //! follow the sorted keys, triples are sorted and distinct, so equal input gives equal bytes.
 
+pub(crate) mod bits;
 pub mod builder;
+pub(crate) mod draft;
 pub mod graph;
 pub mod id;
 pub mod page_crc;
 pub mod parquet_file;
 pub mod read;
 pub mod row;
+pub(crate) mod rows;
 pub mod schema;
+pub(crate) mod texts;
 pub mod write;
 
 pub use builder::Builder;
 pub use graph::Graph;
 pub use id::{EntityId, RelationId};
-pub use row::{Entity, Origin, Relation, SemanticType, Triple};
+pub use row::{
+    Direction, Entity, Inverse, Origin, Relation, SemanticType, Term, TermKind, TermOrigin, Triple,
+};

@@ -9,22 +9,31 @@ use std::path::Path;
 /// # Errors
 /// When the operating system refuses; `file` is then as it was, and nothing is left under the temporary name.
 pub fn write_whole(file: &Path, contents: &[u8]) -> io::Result<()> {
-    let folder = match file.parent() {
+    let mut temporary = temporary(folder(file))?;
+    temporary.write_all(contents)?;
+    persist(temporary, file)
+}
+
+/// The folder that a file lies in.
+pub(crate) fn folder(file: &Path) -> &Path {
+    match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    let mut temporary = temporary(folder)?;
-    temporary.write_all(contents)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
-    File::open(folder)?.sync_all()
+    }
 }
 
 /// A named temporary file with the permissions of an ordinary new file, not those of a secret.
-fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     // Named `.tmp...`: whoever finds such a file after a crash may delete it.
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(<std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     builder.tempfile_in(folder)
+}
+
+/// Gives a temporary file, now complete, its name: fsync, rename, fsync of the folder.
+pub(crate) fn persist(temporary: tempfile::NamedTempFile, file: &Path) -> io::Result<()> {
+    temporary.as_file().sync_all()?;
+    temporary.persist(file)?;
+    File::open(folder(file))?.sync_all()
 }

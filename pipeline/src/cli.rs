@@ -1,6 +1,7 @@
 //! The command line: reads arguments and the environment, calls the engine, prints what it says. Holds no logic of its own.
 
 mod args;
+mod diff;
 pub mod exit;
 mod explain;
 mod inspect;
@@ -59,6 +60,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         Verb::Run { .. } => signals::cancel_on_signal().context("signals cannot be listened to")?,
         _ => Cancel::unset(),
     };
+    if let Verb::Diff { old, new, into } = &command.verb {
+        return diff::diff(old, new, into.as_deref(), format);
+    }
     let engine = engine(&command.common, cancel)?;
     match &command.verb {
         Verb::Run { stages } => run(&engine, stages, format, detail),
@@ -70,6 +74,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         Verb::Status => status(&engine, format),
         Verb::Inspect { artifact } => inspect(&engine, artifact, format),
         Verb::Verify { stages } => verify(&engine, stages, format),
+        Verb::Diff { old, new, into } => diff::diff(old, new, into.as_deref(), format),
         Verb::Clean { stages, dry_run } => {
             clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
         }

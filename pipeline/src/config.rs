@@ -10,7 +10,7 @@ use crate::{stage, world};
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
 
 /// The version of the config format that this engraft reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A whole config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,13 @@ pub struct Config {
     /// The invented world, if the run wants one.
     pub world: Option<world::Config>,
     /// Where triples come from.
-    pub sources: stage::triples::Config,
+    pub sources: stage::source::Config,
+    /// How what they state becomes one graph.
+    pub canon: stage::triples::Config,
+    /// What is learnt from and what is held out.
+    pub split: stage::split::Config,
+    /// What is measured of the graph.
+    pub summary: stage::summary::Config,
     /// What turns text into token ids.
     pub vocabulary: stage::vocabulary::Config,
     /// How samples are built and stored.
@@ -65,7 +71,7 @@ pub enum Error {
         /// The config file, or `the embedded default`.
         name: String,
         /// The version it names.
-        version: u32,
+        version: i64,
     },
 }
 
@@ -85,9 +91,15 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         }
     };
     let parse = |problem: String| Error::Parse { name: name.clone(), problem: problem.trim_end().to_owned() };
+    let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(e.to_string()))?;
+    // Another version has other keys, so the version comes first.
+    if let Some(&toml::Value::Integer(version)) = table.get("version")
+        && version != i64::from(VERSION)
+    {
+        return Err(Error::Version { name, version });
+    }
     // Read as it stands first, because only then do errors carry line and column.
     let mut config: Config = toml::from_str(&text).map_err(|e| parse(e.to_string()))?;
-    let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(e.to_string()))?;
     for set in sets {
         let wrong = |problem: String| Error::Set { set: set.clone(), problem };
         let (key, value) = set.split_once('=').ok_or_else(|| wrong("expected KEY=VALUE".to_owned()))?;
@@ -103,7 +115,7 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         return Err(parse(format!("{key} is infinite or not a number; leave it out to set no limit")));
     }
     if config.version != VERSION {
-        return Err(Error::Version { name, version: config.version });
+        return Err(Error::Version { name, version: i64::from(config.version) });
     }
     Ok(config)
 }

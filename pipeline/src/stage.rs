@@ -5,10 +5,15 @@ use std::path::Path;
 use crate::config::Config;
 use crate::engine::stage::Stage;
 
+pub mod audit;
 pub mod location;
 mod metrics;
+pub mod report;
 pub mod retrain;
 pub mod shards;
+pub mod source;
+pub mod split;
+pub mod summary;
 pub mod triples;
 pub mod vocabulary;
 pub mod world;
@@ -23,15 +28,26 @@ pub fn all(config: &Config, data: Option<&Path>) -> anyhow::Result<Vec<Box<dyn S
         stages.push(Box::new(world::World { config: *world }));
     }
     let places = location::Places { data, world: config.world.is_some() };
-    stages.push(Box::new(triples::Triples::new(&config.sources, &places)?));
+    stages.push(Box::new(triples::Triples::new(&config.sources, &config.canon, &places)?));
+    config.split.check()?;
+    stages.push(Box::new(split::Splitting { config: config.split.clone() }));
     let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, &places)?;
     let (vocabulary_source, case) = (vocabulary.source(), config.vocabulary.case);
     if vocabulary.is_trained() {
         stages.push(Box::new(vocabulary));
     }
+    config.summary.check()?;
+    stages.push(Box::new(summary::Summarising {
+        config: config.summary.clone(),
+        vocabulary: vocabulary_source.clone(),
+        case,
+        limits: config.shards.limits(),
+    }));
+    stages.push(Box::new(report::Reporting));
     let shards = shards::Shards { config: config.shards.clone(), vocabulary: vocabulary_source, case };
     shards.check()?;
     stages.push(Box::new(shards));
+    stages.push(Box::new(audit::Audit { config: config.split.clone() }));
     if let Some(retrain) = &config.retrain {
         stages.push(Box::new(retrain::Retrain::new(retrain, &config.shards.tasks, &places)?));
     }

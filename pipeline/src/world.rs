@@ -6,9 +6,13 @@
 //! Everything is invented: names, numbers, people. Nothing in it is medical advice or stems from a licensed source.
 //!
 //! # Files
-//! `umls/META/{MRCONSO,MRREL,MRSTY,MRSAB,MRDOC}.RRF`, `mesh/desc.xml`, `hsdn/Combined-Input.tsv`,
-//! `rotmensch/DerivedKnowledgeGraph_final.csv`, `text/articles-*.txt`, `medquad/<n>_<Folder>_QA/*.xml`,
+//! `umls/META/{MRCONSO,MRREL,MRSTY,MRDEF,MRSAB,MRRANK,MRDOC,MRCUI}.RRF`, `mesh/desc.xml`, `mesh/supp.xml`,
+//! `hsdn/Combined-Input.tsv`, `rotmensch/DerivedKnowledgeGraph_final.csv`, `text/articles-*.txt`, `medquad/<n>_<Folder>_QA/*.xml`,
 //! `mimic/{NOTEEVENTS,ADMISSIONS,DIAGNOSES_ICD,PROCEDURES_ICD,PATIENTS}.csv`.
+//!
+//! In UMLS the source SNOMEDCT_US has licence level 9 and the translations 3; some names and relations are suppressed; relations
+//! stand in both directions; some of those on where a disease sits name a retired concept: one that is the same as the disease, one
+//! that was broader, or one that was deleted.
 //!
 //! # What text tells, and what only the graph knows
 //! No sentence of the text, the answers or the notes names both the subject and the object of a held-back fact. Held back
@@ -39,6 +43,7 @@ mod mesh;
 mod mimic;
 mod name;
 mod rotmensch;
+mod supplement;
 mod text;
 mod umls;
 
@@ -118,6 +123,7 @@ pub fn write(
     let mut sink = file::Sink::new(dir, tick);
     let facts = umls::write(&world, &mut sink)?;
     mesh::write(&world, &mut sink)?;
+    supplement::write(&world, &mut sink)?;
     hsdn::write(&world, &mut sink)?;
     rotmensch::write(&world, &mut sink)?;
     text::write(&world, &mut sink)?;

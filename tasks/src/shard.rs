@@ -3,6 +3,7 @@
 pub mod index;
 pub mod read;
 pub mod schema;
+pub mod shown;
 pub mod write;
 
 /// How every file here is written; for crates above, which write files of their own beside shards.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
+use kg::canon::relation::Turn;
 use parquet::file::metadata::ParquetMetaDataReader;
 use tasks::negative::uniform;
 use tasks::sample::{Corpus, Slot};
@@ -40,6 +41,8 @@ impl World {
             entities: self.names.iter().map(String::as_str).collect(),
             relations: vec!["may treat", "finds", "causes"],
             triples: (0..TRIPLES).map(|i| [i % 19, i % 3, 19 + (i * 5) % 21]).collect(),
+            rows: (0..TRIPLES).collect(),
+            ways: (0..3).map(|relation| (relation, Turn::Stays)).collect(),
         }
     }
 

@@ -20,7 +20,8 @@ pub const SMALL: [&str; 10] = [
 ];
 
 /// The stages of the embedded pipeline in data-flow order.
-pub const STAGES: [&str; 5] = ["world", "triples", "vocabulary", "shards", "retrain"];
+pub const STAGES: [&str; 9] =
+    ["world", "triples", "split", "vocabulary", "summary", "report", "shards", "audit", "retrain"];
 
 /// The binary built together with these tests.
 ///

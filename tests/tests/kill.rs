@@ -37,8 +37,9 @@ fn assert_whole(out: &Path, allowed: &[&Files], when: &str) {
     }
 }
 
-/// Kills a run from nothing at every point of `stage`, runs again and compares with an undisturbed run.
-fn kill_matrix(stage: &str) {
+/// Kills a run from nothing at every point of `stage`, of which at least `least` must be hit, runs again and compares with an
+/// undisturbed run.
+fn kill_matrix(stage: &str, least: usize) {
     let reference = tempfile::tempdir().unwrap();
     Engraft::small(&["run"], reference.path()).ok();
     let reference = artifacts(reference.path());
@@ -55,32 +56,43 @@ fn kill_matrix(stage: &str) {
         assert_same(&reference, &artifacts(folder.path()), &when);
         Engraft::small(&["verify"], folder.path()).ok();
     }
-    assert!(hit >= POINTS.len() - 2, "only {hit} kills hit");
+    assert!(hit >= least, "only {hit} kills hit");
 }
 
 #[test]
 fn world_killed_anywhere_and_run_again_gives_the_bytes_of_an_undisturbed_run() {
-    kill_matrix("world");
+    kill_matrix("world", 8);
 }
 
 #[test]
 fn triples_killed_anywhere_and_run_again_give_the_bytes_of_an_undisturbed_run() {
-    kill_matrix("triples");
+    kill_matrix("triples", 8);
+}
+
+#[test]
+fn a_split_killed_anywhere_and_made_again_gives_the_bytes_of_an_undisturbed_run() {
+    // Too quick to be hit in the middle of its work each time.
+    kill_matrix("split", 7);
+}
+
+#[test]
+fn a_summary_killed_anywhere_and_made_again_gives_the_bytes_of_an_undisturbed_run() {
+    kill_matrix("summary", 7);
 }
 
 #[test]
 fn a_vocabulary_killed_anywhere_and_run_again_gives_the_bytes_of_an_undisturbed_run() {
-    kill_matrix("vocabulary");
+    kill_matrix("vocabulary", 8);
 }
 
 #[test]
 fn shards_killed_anywhere_and_run_again_give_the_bytes_of_an_undisturbed_run() {
-    kill_matrix("shards");
+    kill_matrix("shards", 8);
 }
 
 #[test]
 fn training_killed_anywhere_and_run_again_gives_the_bytes_of_an_undisturbed_run() {
-    kill_matrix("retrain");
+    kill_matrix("retrain", 8);
 }
 
 #[test]
@@ -108,7 +120,7 @@ fn a_finished_training_is_not_made_again_when_the_kill_came_before_the_ledger() 
         assert_eq!(killed.code(), None, "{}", killed.text());
         let again = Engraft::small(&["run"], folder.path()).output();
         assert_eq!(again.code(), Some(0), "{}", again.text());
-        assert!(again.text().contains("5 up to date"), "{point}: {}", again.text());
+        assert!(again.text().contains("9 up to date"), "{point}: {}", again.text());
         Engraft::small(&["verify"], folder.path()).ok();
     }
 }
@@ -118,7 +130,7 @@ fn training_goes_on_where_it_was_killed() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let long = |verb: &[&str], out: &Path| Engraft::small(verb, out).set("retrain.epochs=3");
     long(&["run"], reference.path()).ok();
-    let killed = long(&["run"], folder.path()).kill_at("retrain:working:15").output();
+    let killed = long(&["run"], folder.path()).kill_at("retrain:working:8").output();
     assert_eq!(killed.code(), None, "{}", killed.text());
     let work: Vec<_> = std::fs::read_dir(folder.path().join(".work")).unwrap().flatten().collect();
     let kept = work.iter().any(|entry| entry.path().join("state/state.json").exists());

@@ -17,10 +17,18 @@ fn data() -> Option<PathBuf> {
     data
 }
 
+fn config(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../configs/{name}.toml"))
+}
+
 fn run(data: &Path, out: &Path, jobs: &str) {
-    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/open.toml");
-    let engraft = Engraft::plain(&["run", "shards"], out).arg("--config").arg(config).arg("--data").arg(data);
+    let engraft =
+        Engraft::plain(&["run", "audit"], out).arg("--config").arg(config("open")).arg("--data").arg(data);
     engraft.arg("--jobs").arg(jobs).ok();
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 #[test]
@@ -31,24 +39,56 @@ fn the_open_graphs_have_the_published_counts_and_shards_follow_from_them() {
     run(&data, two.path(), "2");
     assert_same(&artifacts(one.path()), &artifacts(two.path()), "one and two jobs");
 
-    let read =
-        |file: &str| -> Value { serde_json::from_slice(&fs::read(one.path().join(file)).unwrap()).unwrap() };
-    let funnel = read("triples/funnel.json");
+    let funnel = json(&one.path().join("triples/funnel.json"));
     let source = |name: &str| {
-        let sources = funnel["sources"].as_array().unwrap();
+        let sources = funnel["read"].as_array().unwrap();
         sources.iter().find(|source| source["source"] == name).unwrap().clone()
     };
-    let (hsdn, rotmensch) = (source("hsdn"), source("rotmensch"));
+    let (hsdn, rotmensch, mesh) = (source("hsdn"), source("rotmensch"), source("mesh"));
     assert_eq!(hsdn["triples"]["read"], 147_978);
-    assert_eq!(rotmensch["triples"]["read"], 3_709);
-    assert_eq!((&hsdn["objects"]["read"], &hsdn["subjects"]["read"]), (&322.into(), &4_219.into()));
-    assert_eq!(rotmensch["subjects"]["read"], 156);
+    assert_eq!((&hsdn["objects"], &hsdn["subjects"]), (&322.into(), &4_219.into()));
+    assert_eq!((&rotmensch["triples"]["read"], &rotmensch["subjects"]), (&3_709.into(), &156.into()));
+    assert_eq!(mesh["triples"]["read"], 56_341);
+    let merged = &funnel["merged"]["sources"]["hsdn"];
+    assert_eq!((&merged["self_loops"], &merged["rows"]), (&248.into(), &147_978.into()));
 
-    let index = read("shards/index.json");
+    let told =
+        Engraft::plain(&["inspect", "triples", "--json"], one.path()).arg("--config").arg(config("open"));
+    let told: Value =
+        serde_json::from_str(told.arg("--data").arg(&data).ok().lines().next().unwrap()).unwrap();
+    assert_eq!(told["facts"]["hsdn_symptoms"]["with_id"], 322, "every symptom joins to a MeSH id");
+    let without = told["facts"]["hsdn_diseases"]["without_id"].as_array().unwrap();
+    // The published list lacks three ids; one of the three is not in the table.
+    assert_eq!(without, &["Overdose", "Poisoning"].map(Value::from));
+
+    let index = json(&one.path().join("shards/index.json"));
     let triples = index["triples"].as_u64().unwrap();
-    assert_eq!(index["triples"], funnel["triples"]);
+    assert_eq!(index["triples"], funnel["merged"]["triples"]);
     let rows: Vec<u64> =
         index["tasks"].as_array().unwrap().iter().map(|t| t["rows"].as_u64().unwrap()).collect();
     let gave_up = index["negatives"]["gave_up"].as_u64().unwrap();
     assert_eq!(rows, [triples, triples, triples, 2 * triples - gave_up]);
+}
+
+#[test]
+fn kg_berts_benchmark_keeps_its_official_split() {
+    let Some(data) = data().filter(|data| data.join("kg-bert").exists()) else {
+        skipped("there is no kg-bert/ in ENGRAFT_DATA");
+        return;
+    };
+    let out = tempfile::tempdir().unwrap();
+    let engraft = Engraft::plain(&["run", "audit"], out.path()).arg("--config").arg(config("kg-bert"));
+    engraft.arg("--data").arg(&data).ok();
+    let split = json(&out.path().join("split/split.json"));
+    let parts = &split["triples"];
+    assert_eq!((&parts["train"], &parts["valid"], &parts["test"]), (&5_216.into(), &652.into(), &661.into()));
+    let table = &json(&out.path().join("triples/funnel.json"))["merged"];
+    assert_eq!((&table["entities"], &table["triples"]), (&135.into(), &6_529.into()));
+    assert_eq!(split["relations"].as_object().unwrap().len(), 46);
+    assert_eq!(
+        json(&out.path().join("split/audit.json"))["leaks"],
+        0,
+        "by declared inverses; it declares none"
+    );
+    assert_eq!(json(&out.path().join("shards/index.json"))["triples"], 5_216);
 }

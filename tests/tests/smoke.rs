@@ -59,26 +59,24 @@ fn the_funnel_accounts_for_every_row_and_samples_follow_from_the_triples() {
         serde_json::from_slice(&fs::read(folder.path().join(file)).unwrap()).unwrap()
     };
     let funnel = read("triples/funnel.json");
+    let number = |value: &Value| value.as_u64().unwrap();
     let mut distinct = 0;
-    for source in funnel["sources"].as_array().unwrap() {
+    for source in funnel["read"].as_array().unwrap() {
         let rows = &source["triples"];
-        let dropped: u64 = rows["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
-        let (read, kept) = (rows["read"].as_u64().unwrap(), rows["kept"].as_u64().unwrap());
-        assert_eq!(read, dropped + kept, "{source}");
-        assert_eq!(
-            kept,
-            source["merged"].as_u64().unwrap() + source["distinct"].as_u64().unwrap(),
-            "{source}"
-        );
-        assert!(kept > 0, "{source}");
-        distinct += source["distinct"].as_u64().unwrap();
+        let dropped: u64 = rows["dropped"].as_object().unwrap().values().map(number).sum();
+        assert_eq!(number(&rows["read"]), dropped + number(&rows["kept"]), "{source}");
+        let merged = &funnel["merged"]["sources"][source["source"].as_str().unwrap()];
+        assert_eq!(number(&merged["rows"]), number(&rows["kept"]), "{source}: every kept row is merged");
+        let ways =
+            ["self_loops", "below_min_relation_count", "merged", "distinct"].map(|way| number(&merged[way]));
+        assert_eq!(number(&merged["rows"]), ways.iter().sum::<u64>(), "{merged}");
+        assert!(ways[3] > 0, "{source}");
+        distinct += ways[3];
     }
-    assert_eq!(
-        distinct,
-        funnel["triples"].as_u64().unwrap() + funnel["merged_across_sources"].as_u64().unwrap()
-    );
+    let merged = &funnel["merged"];
+    assert_eq!(distinct, number(&merged["triples"]) + number(&merged["merged_across_sources"]));
     let index = read("shards/index.json");
-    assert_eq!(index["triples"], funnel["triples"]);
+    assert_eq!(index["triples"], merged["triples"], "split.parts is all");
     let triples = index["triples"].as_u64().unwrap();
     let rows: Vec<u64> =
         index["tasks"].as_array().unwrap().iter().map(|t| t["rows"].as_u64().unwrap()).collect();

@@ -1,5 +1,6 @@
 //! Text as it is kept and text as it is compared. Knows no entity and no source.
 
+use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 /// Text as it is kept: Unicode NFC, runs of white space as one space, none at the ends. Case stays.
@@ -34,6 +35,21 @@ pub fn fold(text: &str) -> String {
     }
     // Composed first, since lower-casing depends on the neighbours (final sigma); and once more, since it may decompose.
     tidy(&tidy(text).to_lowercase())
+}
+
+/// Text as an uncased encoder tells it apart from others: as [`fold`], without accents and other marks that combine with a letter.
+///
+/// ```
+/// use kg::canon::fold::bare;
+/// assert_eq!(bare("Ménière's  Disease"), bare("meniere's disease"));
+/// ```
+#[must_use]
+pub fn bare(text: &str) -> String {
+    let folded = fold(text);
+    if folded.is_ascii() {
+        return folded;
+    }
+    tidy(&folded.nfd().filter(|&c| !is_combining_mark(c)).collect::<String>())
 }
 
 #[cfg(test)]

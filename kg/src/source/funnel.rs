@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::table::Graph;
+use crate::canon;
 
 /// The rows of one file. `read` = the sum of `dropped` + `kept`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,6 +22,9 @@ pub struct Tally {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Rows that went on.
     pub kept: u64,
+    /// Of those, rows that went on other than as published, by what was done to them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mended: BTreeMap<&'static str, u64>,
 }
 
 impl Tally {
@@ -35,79 +38,44 @@ impl Tally {
             read: 0,
             dropped: reasons.iter().map(|&reason| (reason, 0)).collect(),
             kept: 0,
+            mended: BTreeMap::new(),
         }
     }
 
-    pub(super) fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.read += 1;
         self.kept += 1;
     }
 
-    pub(super) fn drop(&mut self, reason: &'static str) {
+    pub(crate) fn drop(&mut self, reason: &'static str) {
         self.read += 1;
         *self.dropped.entry(reason).or_insert(0) += 1;
     }
 }
 
-/// Different things at one end of a source's triples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Ends {
-    /// In all rows.
-    pub read: u64,
-    /// In the rows that were kept.
-    pub kept: u64,
-}
-
-/// What became of one source. `triples.kept` = `merged` + `distinct`.
+/// What became of the files of one source, up to the statements that its reader keeps. What merging makes of those is in
+/// [`crate::canon::Report`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Funnel {
     /// Name of the source, as in the table's origins.
-    pub source: &'static str,
+    pub source: String,
     /// The file of triples.
     pub triples: Tally,
     /// The files that name and type entities, if the source has such.
     pub supporting: Vec<Tally>,
-    /// Kept rows that repeat another kept row's subject, relation and object.
-    pub merged: u64,
-    /// Different triples.
-    pub distinct: u64,
-    /// Different subjects.
-    pub subjects: Ends,
-    /// Different objects.
-    pub objects: Ends,
-    /// Entities that the source names, but in no kept triple; they are not in the table.
-    pub unused_entities: u64,
-    /// Kept rows by relation; relations asked for are listed also with 0.
+    /// Different subjects in all rows read.
+    pub subjects: u64,
+    /// Different objects in all rows read.
+    pub objects: u64,
+    /// Kept rows by relation as stated; relations asked for are listed also with 0.
     pub relations: BTreeMap<String, u64>,
 }
 
-/// The funnels of all sources and what they came to.
+/// The way of every row: through its source's reader, then through merging.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// One funnel for each source, in the order in which they were read.
-    pub sources: Vec<Funnel>,
-    /// Triples that more than one source states, counted once less than they were stated.
-    pub merged_across_sources: u64,
-    /// Entities in the table.
-    pub entities: u64,
-    /// Relations in the table.
-    pub relations: u64,
-    /// Triples in the table.
-    pub triples: u64,
-}
-
-impl Report {
-    /// Sums up what `sources` put into `graph`.
-    #[must_use]
-    pub fn new(sources: Vec<Funnel>, graph: &Graph) -> Self {
-        let stated: u64 = sources.iter().map(|funnel| funnel.distinct).sum();
-        let triples = graph.triples().len() as u64;
-        Self {
-            sources,
-            merged_across_sources: stated.saturating_sub(triples),
-            entities: graph.entities().len() as u64,
-            relations: graph.relations().len() as u64,
-            triples,
-        }
-    }
+    pub read: Vec<Funnel>,
+    /// What merging made of the statements.
+    pub merged: canon::Report,
 }

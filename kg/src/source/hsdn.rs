@@ -7,17 +7,23 @@
 //! Each row becomes `disease, cooccurs_with_symptom, symptom`. Co-occurrence has no direction and does not say that the disease
 //! has the symptom, hence a relation of its own beside [`super::rotmensch`]'s `has_symptom`; the disease is the subject so that
 //! both tables are read the same way. Some MeSH terms are symptom and disease; 248 rows of the published table pair such a term
-//! with itself and are kept as published.
+//! with itself and are stated as published.
+//!
+//! Two further files may give the names their MeSH ids. A name with an id becomes `mesh:D000001` and is offered to sources that
+//! were read before and have names only; a name without stays `name:` and is listed.
+
+mod ids;
 
 use std::collections::BTreeMap;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::funnel::{Ends, Funnel, Tally};
+use self::ids::{Ids, Role};
+use super::funnel::{Funnel, Tally};
 use super::line::{self, Line, Lines, Place};
-use super::roster::{Roster, unused};
+use super::roster::{Known, Roster};
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.
@@ -36,6 +42,37 @@ pub struct Options {
     pub min_tfidf: Option<f64>,
 }
 
+/// The files, each with the name it has in messages.
+#[derive(Debug)]
+pub struct Files<'f, R> {
+    /// The table of pairs (`Combined-Input.tsv`).
+    pub table: (R, &'f Path),
+    /// Ids of the symptoms (`Symptom-Occurence-Output.tsv`).
+    pub symptom_ids: Option<(R, &'f Path)>,
+    /// Ids of the diseases (`Disease-Occurence-Output.tsv`).
+    pub disease_ids: Option<(R, &'f Path)>,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    /// The rows; `supporting` has the files of ids.
+    pub funnel: Funnel,
+    /// Which symptoms of the table have an id.
+    pub symptoms: Identified,
+    /// Which diseases of the table have an id.
+    pub diseases: Identified,
+}
+
+/// The names of one role in all rows of the table, by whether they have an id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Identified {
+    /// Different names with an id.
+    pub with_id: u64,
+    /// Names without, sorted by their folded text.
+    pub without_id: Vec<String>,
+}
+
 /// Why the table cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,12 +80,17 @@ pub enum Error {
     #[error(transparent)]
     Line(#[from] line::Error),
     /// The file does not begin as published.
-    #[error("{place}: found {found:?}, expected the header {:?}; give the original table (Combined-Input.tsv)", HEADER.join("\t"))]
+    #[error(
+        "{place}: found {found:?}, expected the header {expected:?}; give the original file ({})",
+        ORIGINALS
+    )]
     Header {
         /// The first line.
         place: Place,
         /// What stands there.
         found: String,
+        /// What should.
+        expected: String,
     },
     /// A line has too few or too many columns.
     #[error(
@@ -65,68 +107,144 @@ pub enum Error {
     Field {
         /// Line and column.
         place: Place,
-        /// What stands there.
+        /// What stands there, its beginning at least.
         found: String,
         /// What should.
         expected: &'static str,
     },
+    /// A name has two ids.
+    #[error(transparent)]
+    TwoIds(Box<TwoIds>),
+    /// The statements cannot be kept.
+    #[error("cannot keep rows on the disk: {0}; make room beside the output and run again")]
+    Keep(#[from] io::Error),
 }
 
-/// Reads the table into `builder`. `label` names the file in messages.
+/// A name with two ids.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{place}: {name:?} has the id {found}, but {id} in {other}; expected one id for a name: remove the wrong line"
+)]
+pub struct TwoIds {
+    /// The later line.
+    pub place: Place,
+    /// The name.
+    pub name: String,
+    /// Its id there.
+    pub found: String,
+    /// Its id before.
+    pub id: String,
+    /// The earlier line.
+    pub other: Place,
+}
+
+const ORIGINALS: &str =
+    "Combined-Input.tsv for the table, Symptom- or Disease-Occurence-Output.tsv for the ids";
+
+/// Reads the files into `builder`.
 ///
 /// # Errors
-/// When the file is damaged or of another kind; `builder` then holds a part of it.
+/// When a file is damaged or of another kind; `builder` then holds a part of it.
 pub fn read<R: BufRead>(
-    reader: R,
-    label: &Path,
+    files: Files<'_, R>,
     options: &Options,
     builder: &mut Builder,
-) -> Result<Funnel, Error> {
-    let mut lines = Lines::new(reader, label);
-    check_header(&mut lines, label)?;
-    let mut tally = Tally::new(label, &["below_min_tfidf"]);
-    let (mut diseases, mut symptoms) = (Roster::new(SOURCE, "disease"), Roster::new(SOURCE, "symptom"));
-    let mark = builder.mark();
-    while let Some(line) = lines.next_line()? {
-        let row = Row::parse(line)?;
-        let (disease, symptom) = (diseases.place(row.disease), symptoms.place(row.symptom));
-        if options.min_tfidf.is_some_and(|least| row.tfidf < least) {
-            tally.drop("below_min_tfidf");
-        } else {
-            tally.keep();
-            let subject = diseases.entity(disease, builder);
-            let relation = builder.relation(SOURCE, RELATION, "cooccurs with symptom");
-            let object = symptoms.entity(symptom, builder);
-            let origin = builder.origin(row.origin());
-            builder.triple(subject, relation, object, origin);
-        }
-    }
-    (tally.lines, tally.bytes) = (lines.lines(), lines.bytes());
-    let distinct = builder.settle(mark);
-    Ok(Funnel {
-        source: SOURCE,
-        merged: tally.kept - distinct.triples,
-        distinct: distinct.triples,
-        subjects: Ends { read: diseases.read(), kept: distinct.subjects },
-        objects: Ends { read: symptoms.read(), kept: distinct.objects },
-        unused_entities: unused(&diseases, &symptoms),
-        relations: BTreeMap::from([(RELATION.to_owned(), tally.kept)]),
-        triples: tally,
-        supporting: Vec::new(),
+) -> Result<Stated, Error> {
+    let mut ids = Ids::default();
+    let symptom_ids = files.symptom_ids.map(|file| ids.read(file, Role::Symptoms)).transpose()?;
+    let disease_ids = files.disease_ids.map(|file| ids.read(file, Role::Diseases)).transpose()?;
+    let known = ids.known();
+    let mut table = Table::new(&known, files.table.1);
+    table.read(files.table, options, builder)?;
+    let Table { symptoms, diseases, tally } = table;
+    let supporting = [(symptom_ids, &symptoms), (disease_ids, &diseases)];
+    Ok(Stated {
+        funnel: Funnel {
+            source: SOURCE.to_owned(),
+            subjects: diseases.read(),
+            objects: symptoms.read(),
+            relations: BTreeMap::from([(RELATION.to_owned(), tally.kept)]),
+            triples: tally,
+            supporting: supporting
+                .into_iter()
+                .filter_map(|(pending, roster)| Some(pending?.settle(roster)))
+                .collect(),
+        },
+        symptoms: identified(&symptoms),
+        diseases: identified(&diseases),
     })
 }
 
-fn check_header<R: BufRead>(lines: &mut Lines<'_, R>, label: &Path) -> Result<(), Error> {
-    match lines.next_line()? {
-        Some(line) if line.text.split('\t').eq(HEADER) => Ok(()),
-        Some(line) => {
-            Err(Error::Header { place: line.place(None), found: line.text.chars().take(80).collect() })
-        }
-        None => {
-            let place = Place { file: label.to_owned(), line: 1, column: None };
-            Err(Error::Header { place, found: String::new() })
-        }
+fn identified(roster: &Roster<'_>) -> Identified {
+    let without_id = roster.without_id();
+    Identified { with_id: roster.read() - without_id.len() as u64, without_id }
+}
+
+/// The table while it is read.
+struct Table<'k> {
+    symptoms: Roster<'k>,
+    diseases: Roster<'k>,
+    tally: Tally,
+}
+
+impl<'k> Table<'k> {
+    fn new(known: &'k Known, label: &Path) -> Self {
+        let [symptoms, diseases] = ["symptom", "disease"].map(|role| Roster::new(SOURCE, role, known));
+        Self { symptoms, diseases, tally: Tally::new(label, &["below_min_tfidf"]) }
     }
+
+    fn read<R: BufRead>(
+        &mut self,
+        (reader, label): (R, &Path),
+        options: &Options,
+        builder: &mut Builder,
+    ) -> Result<(), Error> {
+        let mut lines = Lines::new(reader, label);
+        header(&mut lines, label, &HEADER)?;
+        while let Some(line) = lines.next_line()? {
+            let row = Row::parse(&line)?;
+            let (disease, symptom) = (self.diseases.place(row.disease), self.symptoms.place(row.symptom));
+            if options.min_tfidf.is_some_and(|least| row.tfidf < least) {
+                self.tally.drop("below_min_tfidf");
+            } else {
+                self.tally.keep();
+                let subject = self.diseases.entity(disease, builder);
+                let relation = builder.relation(SOURCE, RELATION, "cooccurs with symptom");
+                let object = self.symptoms.entity(symptom, builder);
+                let origin = builder.origin(row.origin());
+                builder.triple(subject, relation, object, origin)?;
+            }
+        }
+        (self.tally.lines, self.tally.bytes) = (lines.lines(), lines.bytes());
+        Ok(())
+    }
+}
+
+/// Checks the first line.
+fn header<R: BufRead>(lines: &mut Lines<'_, R>, label: &Path, expected: &[&str; 4]) -> Result<(), Error> {
+    let (place, found) = match lines.next_line()? {
+        Some(line) if line.text.split('\t').eq(*expected) => return Ok(()),
+        Some(line) => (line.place(None), start(line.text)),
+        None => (Place { file: label.to_owned(), line: 1, column: None }, String::new()),
+    };
+    Err(Error::Header { place, found, expected: expected.join("\t") })
+}
+
+/// The four columns of a line.
+fn columns<'a>(line: &Line<'a>) -> Result<[&'a str; 4], Error> {
+    let mut fields = line.text.split('\t');
+    match (fields.next(), fields.next(), fields.next(), fields.next(), fields.next()) {
+        (Some(first), Some(second), Some(third), Some(fourth), None) => Ok([first, second, third, fourth]),
+        _ => Err(Error::Columns { place: line.place(None), found: line.text.split('\t').count() }),
+    }
+}
+
+fn wrong(line: &Line<'_>, column: (usize, &'static str), found: &str, expected: &'static str) -> Error {
+    Error::Field { place: line.place(Some(column)), found: start(found), expected }
+}
+
+fn start(text: &str) -> String {
+    text.chars().take(80).collect()
 }
 
 struct Row<'a> {
@@ -137,26 +255,18 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn parse(line: Line<'a>) -> Result<Self, Error> {
-        let mut fields = line.text.split('\t');
-        let (Some(symptom), Some(disease), Some(occurrence), Some(tfidf), None) =
-            (fields.next(), fields.next(), fields.next(), fields.next(), fields.next())
-        else {
-            return Err(Error::Columns { place: line.place(None), found: line.text.split('\t').count() });
-        };
-        let wrong = |column: usize, found: &str, expected| Error::Field {
-            place: line.place(Some((column, HEADER[column - 1]))),
-            found: found.to_owned(),
-            expected,
-        };
+    fn parse(line: &Line<'a>) -> Result<Self, Error> {
+        let [symptom, disease, occurrence, tfidf] = columns(line)?;
         for (column, name) in [(1, symptom), (2, disease)] {
             if name.trim().is_empty() {
-                return Err(wrong(column, name, "a name"));
+                return Err(wrong(line, (column, HEADER[column - 1]), name, "a name"));
             }
         }
-        let count = occurrence.parse().map_err(|_| wrong(3, occurrence, "a whole number"))?;
-        let score = tfidf.parse().ok().filter(|score: &f64| score.is_finite());
-        let score = score.ok_or_else(|| wrong(4, tfidf, "a number"))?;
+        let count = occurrence.parse().ok().filter(|&count| count > 0);
+        let count = count.ok_or_else(|| wrong(line, (3, HEADER[2]), occurrence, "a whole number above 0"))?;
+        // A symptom of every disease has a score of 0.
+        let score = tfidf.parse().ok().filter(|&score: &f64| score.is_finite() && score >= 0.0);
+        let score = score.ok_or_else(|| wrong(line, (4, HEADER[3]), tfidf, "a number, 0 or above"))?;
         Ok(Self { symptom, disease, occurrence: count, tfidf: score })
     }
 
@@ -166,6 +276,7 @@ impl<'a> Row<'a> {
             vocabulary: None,
             weight: Some(self.tfidf),
             count: Some(self.occurrence),
+            level: None,
         }
     }
 }
@@ -173,6 +284,7 @@ impl<'a> Row<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canon::Policy;
     use crate::table::{Graph, SemanticType};
 
     const ALL: Options = Options { min_tfidf: None };
@@ -180,18 +292,41 @@ mod tests {
         Aging, Premature\tHIV Infections\t3\t10.393654468613903\n\
         Hirsutism\tColles' Fracture\t1\t2.4837222365262415\n\
         Pain\tColles' Fracture\t2\t0.5\n";
+    const SYMPTOMS: &str = "\tMeSH Symptom Term\tPubMed occurrence\tMeSH Symptom ID\n\
+        0\tPain\t103168\tD010146\n1\tHirsutism\t7\tD006628\n2\tAging, Premature\t5\tD019588\n";
+    const DISEASES: &str = "\tMeSH Disease Term\tPubMed occurrence\tMeSH Disease ID\n\
+        0\tcolles'  fracture\t9\tD003100\n1\tPoisoning\t4\t\n2\tOverdose\t4\tD062787\n";
+
+    fn state(texts: [&[u8]; 3], options: &Options, builder: &mut Builder) -> Result<Stated, String> {
+        let file = |text: &'static str, bytes| (bytes, Path::new(text));
+        let files = Files {
+            table: file("data/hsdn.tsv", texts[0]),
+            symptom_ids: Some(file("symptoms.tsv", texts[1])).filter(|file| !file.0.is_empty()),
+            disease_ids: Some(file("diseases.tsv", texts[2])).filter(|file| !file.0.is_empty()),
+        };
+        read(files, options, builder).map_err(|e| e.to_string())
+    }
+
+    fn parse_all(texts: [&[u8]; 3], options: &Options) -> Result<(Stated, Graph), String> {
+        let mut builder = Builder::new();
+        let stated = state(texts, options, &mut builder)?;
+        let graph = builder.finish(&Policy::standard()).and_then(|canon| canon.graph());
+        Ok((stated, graph.map_err(|e| e.to_string())?))
+    }
 
     fn parse(text: impl AsRef<[u8]>, options: &Options) -> Result<(Funnel, Graph), String> {
-        let mut builder = Builder::new();
-        let funnel = read(text.as_ref(), Path::new("data/hsdn.tsv"), options, &mut builder);
-        Ok((funnel.map_err(|e| e.to_string())?, builder.finish()))
+        parse_all([text.as_ref(), b"", b""], options).map(|(stated, graph)| (stated.funnel, graph))
+    }
+
+    fn keys(graph: &Graph) -> Vec<&str> {
+        graph.entities().iter().map(|entity| entity.key.as_str()).collect()
     }
 
     #[test]
     fn a_row_is_a_disease_with_a_symptom_and_both_weights() {
         let (funnel, graph) = parse(TABLE, &ALL).unwrap();
         assert_eq!((funnel.triples.read, funnel.triples.lines, funnel.triples.kept), (3, 4, 3));
-        assert_eq!((funnel.subjects.read, funnel.objects.read), (2, 3));
+        assert_eq!((funnel.subjects, funnel.objects), (2, 3));
         assert_eq!(funnel.triples.bytes, TABLE.len() as u64);
         assert_eq!(funnel.triples.file, "hsdn.tsv");
         let row =
@@ -212,27 +347,87 @@ mod tests {
     fn weak_rows_are_dropped_and_counted_and_their_entities_stay_out() {
         let (funnel, graph) = parse(TABLE, &Options { min_tfidf: Some(3.5) }).unwrap();
         assert_eq!(funnel.triples.dropped["below_min_tfidf"], 2);
-        assert_eq!((funnel.triples.read, funnel.triples.kept, funnel.distinct), (3, 1, 1));
-        assert_eq!((funnel.subjects, funnel.unused_entities), (Ends { read: 2, kept: 1 }, 3));
+        assert_eq!((funnel.triples.read, funnel.triples.kept), (3, 1));
+        assert_eq!((funnel.subjects, funnel.objects), (2, 3), "in all rows");
         assert_eq!(graph.entities().len(), 2);
     }
 
     #[test]
-    fn repeated_rows_are_merged_into_the_strongest_and_counted() {
+    fn repeated_rows_become_the_strongest() {
         let text = format!("{TABLE}hirsutism\tColles'  fracture\t5\t7.5\n");
         let (funnel, graph) = parse(text, &ALL).unwrap();
-        assert_eq!((funnel.triples.read, funnel.merged, funnel.distinct), (4, 1, 3));
+        assert_eq!((funnel.triples.read, funnel.triples.kept, graph.triples().len()), (4, 4, 3));
         let weights: Vec<_> = (0..3).flat_map(|row| graph.origins(row).map(|o| o.weight)).collect();
         assert!(weights.contains(&Some(7.5)) && weights.len() == 3, "{weights:?}");
     }
 
     #[test]
     fn a_name_may_be_disease_and_symptom() {
-        let text = format!("{TABLE}Colles' Fracture\tColles' Fracture\t1\t2\n");
+        let text = format!("{TABLE}Colles' Fracture\tPain\t1\t2\n");
         let (_, graph) = parse(text, &ALL).unwrap();
         let both = graph.entities().iter().find(|e| e.text == "Colles' Fracture").unwrap();
-        assert!(graph.triples().iter().any(|t| t.subject == t.object), "kept as published");
         assert_eq!(both.types.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["disease", "symptom"]);
+    }
+
+    #[test]
+    fn names_get_their_ids_and_those_without_are_listed() {
+        let texts = [TABLE, SYMPTOMS, DISEASES].map(str::as_bytes);
+        let (stated, graph) = parse_all(texts, &ALL).unwrap();
+        let expected =
+            ["mesh:D003100", "mesh:D006628", "mesh:D010146", "mesh:D019588", "name:hiv infections"];
+        assert_eq!(keys(&graph), expected);
+        assert_eq!(graph.entities()[2].text, "Pain");
+        assert_eq!(stated.symptoms, Identified { with_id: 3, without_id: Vec::new() });
+        let without_id = vec!["HIV Infections".to_owned()];
+        assert_eq!(stated.diseases, Identified { with_id: 1, without_id });
+        let [symptoms, diseases] = &stated.funnel.supporting[..] else { panic!("two files") };
+        assert_eq!((symptoms.read, symptoms.kept, symptoms.lines), (3, 3, 4));
+        assert_eq!((diseases.read, diseases.kept, diseases.bytes), (3, 1, DISEASES.len() as u64));
+        assert_eq!(diseases.dropped, BTreeMap::from([("no_id", 1), ("not_in_table", 1), ("repeated", 0)]));
+    }
+
+    #[test]
+    fn two_names_of_one_id_are_one_entity_called_by_the_commoner_name() {
+        let table = format!("{TABLE}Pain\tB\t1\t1\nPain\tA\t1\t1\n");
+        for (rows, text) in
+            [("3\tA\t1\tD013262\n4\tB\t2\tD013262\n", "B"), ("3\tB\t2\tD013262\n4\tA\t2\tD013262\n", "A")]
+        {
+            let diseases = format!("{DISEASES}{rows}");
+            let (stated, graph) = parse_all([table.as_bytes(), b"", diseases.as_bytes()], &ALL).unwrap();
+            let merged = graph.entities().iter().find(|e| e.key == "mesh:D013262").unwrap();
+            assert_eq!((merged.text.as_str(), stated.funnel.subjects), (text, 4));
+            assert_eq!(graph.triples().len(), 4);
+        }
+    }
+
+    #[test]
+    fn a_repeated_id_counts_once_and_both_files_may_have_a_name() {
+        let symptoms = format!("{SYMPTOMS}3\tpain\t1\tD010146\n4\tColles' Fracture\t1\tD003100\n");
+        let texts = [TABLE.as_bytes(), symptoms.as_bytes(), DISEASES.as_bytes()];
+        let (stated, _) = parse_all(texts, &ALL).unwrap();
+        let [symptoms, diseases] = &stated.funnel.supporting[..] else { panic!("two files") };
+        assert_eq!(
+            (symptoms.dropped["repeated"], symptoms.dropped["not_in_table"], symptoms.kept),
+            (1, 1, 3)
+        );
+        assert_eq!((diseases.dropped["repeated"], diseases.kept), (0, 1));
+    }
+
+    #[test]
+    fn earlier_sources_with_names_only_get_the_ids() {
+        let mut builder = Builder::new();
+        builder.entity("other", "name:pain", "pain");
+        let (a, b) = (builder.entity("other", "name:pain", "pain"), builder.entity("other", "name:x", "x"));
+        let relation = builder.relation("other", "r", "r");
+        let origin =
+            Origin { source: "other".to_owned(), vocabulary: None, weight: None, count: None, level: None };
+        let origin = builder.origin(origin);
+        builder.triple(a, relation, b, origin).unwrap();
+        state([TABLE, SYMPTOMS, DISEASES].map(str::as_bytes), &ALL, &mut builder).unwrap();
+        let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+        let pain = graph.entities().iter().find(|e| e.key == "mesh:D010146").unwrap();
+        assert_eq!(pain.origins, ["hsdn", "other"]);
+        assert!(!keys(&graph).contains(&"name:pain"));
     }
 
     #[test]
@@ -241,7 +436,7 @@ mod tests {
         let with = |line: &str| format!("{header}\nPain\tFlu\t1\t2\n{line}").into_bytes();
         let mut latin = with("M");
         latin.extend(b"\xe9ni\xe8re\tFlu\t1\t2\n");
-        let cases: [(Vec<u8>, &str); 9] = [
+        let cases: [(Vec<u8>, &str); 11] = [
             (Vec::new(), "data/hsdn.tsv: line 1: found \"\", expected the header"),
             (b"symptom\tdisease\n".to_vec(), "line 1: found \"symptom\\tdisease\", expected the header"),
             (with("Pain\tFlu\t1\n"), "line 3: 3 columns, expected 4"),
@@ -250,7 +445,15 @@ mod tests {
                 with("Pain\tFlu\t1.5\t2\n"),
                 "line 3, column 3 (PubMed occurrence): found \"1.5\", expected a whole",
             ),
+            (
+                with("Pain\tFlu\t0\t2\n"),
+                "column 3 (PubMed occurrence): found \"0\", expected a whole number above",
+            ),
             (with("Pain\tFlu\t1\tNaN\n"), "line 3, column 4 (TFIDF score): found \"NaN\", expected a number"),
+            (
+                with("Pain\tFlu\t1\t-1\n"),
+                "line 3, column 4 (TFIDF score): found \"-1\", expected a number, 0 or above",
+            ),
             (with(" \tFlu\t1\t2\n"), "line 3, column 1 (MeSH Symptom Term): found \" \", expected a name"),
             (with("Pain\tFlu\t1\t2.48"), "line 3: the file ends in the middle"),
             (latin, "line 3: byte 2 of the line is not valid UTF-8"),
@@ -259,5 +462,33 @@ mod tests {
             let message = parse(text, &ALL).unwrap_err();
             assert!(message.contains(expected), "{message}\nlacks {expected}");
         }
+    }
+
+    #[test]
+    fn bad_ids_are_refused_with_line_column_and_remedy() {
+        let cases: [(&str, &str); 6] = [
+            (
+                "3\tFlu\t1\tC0021400\n",
+                "symptoms.tsv: line 5, column 4 (MeSH Symptom ID): found \"C0021400\", expected a MeSH",
+            ),
+            ("3\tFlu\t1\tD12345\n", "found \"D12345\", expected a MeSH descriptor (D and six"),
+            (
+                "3\tPAIN\t1\tD000001\n",
+                "line 5, column 4 (MeSH Symptom ID): \"PAIN\" has the id D000001, but D010146 in symptoms.tsv: line 2",
+            ),
+            ("x\tFlu\t1\tD000001\n", "line 5, column 1 (row number): found \"x\""),
+            ("3\t \t1\tD000001\n", "line 5, column 2 (MeSH Symptom Term): found \" \", expected a name"),
+            ("3\tFlu\t\tD000001\n", "column 3 (PubMed occurrence): found \"\", expected a whole number"),
+        ];
+        for (line, expected) in cases {
+            let symptoms = format!("{SYMPTOMS}{line}");
+            let message = parse_all([TABLE.as_bytes(), symptoms.as_bytes(), b""], &ALL).unwrap_err();
+            assert!(message.contains(expected), "{message}\nlacks {expected}");
+        }
+        let message = parse_all([TABLE.as_bytes(), DISEASES.as_bytes(), b""], &ALL).unwrap_err();
+        assert!(message.contains("expected the header \"\\tMeSH Symptom Term"), "{message}");
+        let other = DISEASES.replace("colles'  fracture", "pain");
+        let message = parse_all([TABLE, SYMPTOMS, &other].map(str::as_bytes), &ALL).unwrap_err();
+        assert!(message.contains("has the id D003100, but D010146 in symptoms.tsv: line 2"), "{message}");
     }
 }

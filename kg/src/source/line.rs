@@ -25,6 +25,9 @@ impl fmt::Display for Place {
     }
 }
 
+/// Bytes that a line may have, its end included: some hundred times as many as the longest that is published.
+pub(super) const LONGEST: usize = 16 << 20;
+
 /// Why there is no next line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -46,6 +49,14 @@ pub enum Error {
         /// The first bad byte, from 1.
         byte: usize,
     },
+    /// A line is longer than any that is published; a small packed file could otherwise fill the memory.
+    #[error(
+        "{place}: the line has more than {LONGEST} bytes; expected line ends: fetch the file again, or convert it"
+    )]
+    Long {
+        /// The line.
+        place: Place,
+    },
     /// The last line has no end.
     #[error(
         "{place}: the file ends in the middle of this line; expected a line end: fetch the file again (if it is whole, append a line feed)"
@@ -56,11 +67,21 @@ pub enum Error {
     },
 }
 
-/// Reads line after line into one buffer. Lines end with LF or CRLF; the last one too, or the file counts as cut.
+/// What the end of a file says about its last line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastLine {
+    /// Without a line end it counts as cut.
+    Ends,
+    /// It is published without a line end.
+    MayLackEnd,
+}
+
+/// Reads line after line into one buffer. Lines end with LF or CRLF.
 #[derive(Debug)]
 pub struct Lines<'f, R> {
     reader: R,
     file: &'f Path,
+    last: LastLine,
     buffer: Vec<u8>,
     number: u64,
     bytes: u64,
@@ -84,9 +105,14 @@ impl Line<'_> {
 }
 
 impl<'f, R: BufRead> Lines<'f, R> {
-    /// Lines of `reader`; `file` names it in messages.
+    /// Lines of `reader`, all with an end; `file` names it in messages.
     pub fn new(reader: R, file: &'f Path) -> Self {
-        Self { reader, file, buffer: Vec::new(), number: 0, bytes: 0 }
+        Self::with_last(reader, file, LastLine::Ends)
+    }
+
+    /// Lines of `reader`, the last as `last` says.
+    pub fn with_last(reader: R, file: &'f Path, last: LastLine) -> Self {
+        Self { reader, file, last, buffer: Vec::new(), number: 0, bytes: 0 }
     }
 
     /// The next line, or none at the end of the file.
@@ -101,10 +127,15 @@ impl<'f, R: BufRead> Lines<'f, R> {
         if length == 0 {
             return Ok(None);
         }
+        if length > LONGEST {
+            return Err(Error::Long { place: place(self.number + 1) });
+        }
         self.number += 1;
         self.bytes += length as u64;
-        let Some(line) = self.buffer.strip_suffix(b"\n") else {
-            return Err(Error::Cut { place: place(self.number) });
+        let line = match (self.buffer.strip_suffix(b"\n"), self.last) {
+            (Some(line), _) => line,
+            (None, LastLine::MayLackEnd) => &self.buffer,
+            (None, LastLine::Ends) => return Err(Error::Cut { place: place(self.number) }),
         };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match std::str::from_utf8(line) {
@@ -126,7 +157,8 @@ impl<'f, R: BufRead> Lines<'f, R> {
     }
 }
 
-/// Appends the bytes up to and with the next line feed, as `read_until` does, but with the faster search of `memchr`.
+/// Appends the bytes up to and with the next line feed, as `read_until` does, but with the faster search of `memchr`. Stops where
+/// the line is too long.
 fn fill<R: BufRead>(reader: &mut R, buffer: &mut Vec<u8>) -> io::Result<usize> {
     loop {
         let bytes = match reader.fill_buf() {
@@ -137,7 +169,7 @@ fn fill<R: BufRead>(reader: &mut R, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let taken = end.unwrap_or(bytes.len());
         buffer.extend_from_slice(&bytes[..taken]);
         reader.consume(taken);
-        if end.is_some() || taken == 0 {
+        if end.is_some() || taken == 0 || buffer.len() > LONGEST {
             return Ok(buffer.len());
         }
     }
@@ -179,6 +211,23 @@ mod tests {
     fn a_last_line_without_end_is_a_cut_file() {
         let message = texts(b"one\ntw").unwrap_err();
         assert!(message.starts_with("some.file: line 2: the file ends in the middle"), "{message}");
+    }
+
+    #[test]
+    fn a_last_line_without_end_may_be_allowed() {
+        let mut lines = Lines::with_last(&b"one\r\ntw"[..], Path::new("some.file"), LastLine::MayLackEnd);
+        assert_eq!(lines.next_line().unwrap().unwrap().text, "one");
+        assert_eq!(lines.next_line().unwrap().unwrap().text, "tw");
+        assert!(lines.next_line().unwrap().is_none());
+        assert_eq!((lines.lines(), lines.bytes()), (2, 7));
+    }
+
+    #[test]
+    fn a_line_without_end_does_not_fill_the_memory() {
+        let endless = io::BufReader::new(io::repeat(b'x'));
+        let mut lines = Lines::new(endless, Path::new("some.file"));
+        let message = lines.next_line().unwrap_err().to_string();
+        assert!(message.starts_with("some.file: line 1: the line has more than 16777216 bytes"), "{message}");
     }
 
     #[test]

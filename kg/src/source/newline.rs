@@ -1,6 +1,9 @@
-//! A reader in which CR and CRLF read as LF, so that line numbers count in old Mac files too. Knows no columns.
+//! A reader in which CR and CRLF read as LF, so that line numbers count in old Mac files too, and the last line has an end. Knows no
+//! columns.
 
 use std::io::{self, BufRead, Read};
+
+use super::line::LONGEST;
 
 /// Turns every line end of `inner` into LF, and counts what a check for cut files needs.
 #[derive(Debug)]
@@ -12,11 +15,21 @@ pub(super) struct Newlines<R> {
     ends_in_line: bool,
     lines: u64,
     ended: bool,
+    record: usize,
 }
 
 impl<R> Newlines<R> {
     pub(super) fn new(inner: R) -> Self {
-        Self { inner, after_return: false, bytes: 0, quotes: 0, ends_in_line: false, lines: 0, ended: false }
+        Self {
+            inner,
+            after_return: false,
+            bytes: 0,
+            quotes: 0,
+            ends_in_line: false,
+            lines: 0,
+            ended: false,
+            record: 0,
+        }
     }
 
     /// Bytes of `inner` read so far.
@@ -41,6 +54,10 @@ impl<R: BufRead> Read for Newlines<R> {
         while written == 0 && !out.is_empty() {
             let bytes = self.inner.fill_buf()?;
             if bytes.is_empty() {
+                if let Some(last) = out.first_mut().filter(|_| self.ends_in_line && !self.ended) {
+                    *last = b'\n';
+                    written = 1;
+                }
                 self.ended = true;
                 break;
             }
@@ -55,11 +72,16 @@ impl<R: BufRead> Read for Newlines<R> {
                 self.quotes += u64::from(byte == b'"');
                 self.lines += u64::from(byte == b'\n');
                 self.ends_in_line = byte != b'\n';
+                self.record = if self.ends_in_line || self.quotes % 2 == 1 { self.record + 1 } else { 0 };
                 out[written] = byte;
                 written += 1;
             }
             self.inner.consume(taken);
             self.bytes += taken as u64;
+            if self.record > LONGEST {
+                let what = format!("a record has more than {LONGEST} bytes (a quote may be missing)");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
         }
         Ok(written)
     }
@@ -70,13 +92,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_quote_without_end_does_not_fill_the_memory() {
+        let endless = io::BufReader::new((&b"a,\""[..]).chain(io::repeat(b'\n')));
+        let mut text = Vec::new();
+        let error = Newlines::new(endless).read_to_end(&mut text).unwrap_err().to_string();
+        assert!(error.contains("a quote may be missing"), "{error}");
+        let mut rows =
+            Newlines::new(io::BufReader::new((&b"a\n"[..]).chain(io::repeat(b'\n').take(20 << 20))));
+        assert_eq!(rows.read_to_end(&mut text).unwrap(), (20 << 20) + 2, "empty lines are not one record");
+    }
+
+    #[test]
     fn all_line_ends_become_line_feeds_whatever_the_buffer() {
         for size in 1..9 {
             let input = b"a\rb\r\nc\n\r\r\n\"d";
             let mut newlines = Newlines::new(io::BufReader::with_capacity(size, &input[..]));
             let mut text = String::new();
             newlines.read_to_string(&mut text).unwrap();
-            assert_eq!(text, "a\nb\nc\n\n\n\"d", "buffer of {size}");
+            assert_eq!(text, "a\nb\nc\n\n\n\"d\n", "buffer of {size}");
             assert_eq!((newlines.bytes_read(), newlines.lines_read()), (12, 6));
             assert!(newlines.is_cut());
         }

@@ -1,31 +1,47 @@
-//! The names that a source without ids gives to the things of one role. Knows no file.
+//! The names that a source gives to the things of one role, and the ids known for them. Knows no file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::canon::fold::{fold, tidy};
-use crate::table::builder::DraftEntity;
-use crate::table::{Builder, SemanticType};
+use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
+use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
+
+/// Ids by folded name.
+pub(super) type Known = HashMap<String, Id>;
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Id {
+    /// The entity's key: `mesh:D001835`.
+    pub(super) key: String,
+    /// The entity's text, the same for all names of one key.
+    pub(super) text: String,
+}
 
 /// Names of one role (`disease`, `symptom`) in one source. An entity is made when a triple first needs it.
 #[derive(Debug)]
-pub(super) struct Roster {
+pub(super) struct Roster<'k> {
     source: &'static str,
     role: &'static str,
+    known: &'k Known,
     place_of: HashMap<String, usize>,
     names: Vec<Name>,
-    by_key: HashMap<String, usize>,
+    by_fold: BTreeMap<String, usize>,
+    terms: Option<DraftTermOrigin>,
 }
 
 #[derive(Debug)]
 struct Name {
-    key: String,
-    text: String,
+    folded: String,
+    printed: String,
     entity: Option<DraftEntity>,
 }
 
-impl Roster {
-    pub(super) fn new(source: &'static str, role: &'static str) -> Self {
-        Self { source, role, place_of: HashMap::new(), names: Vec::new(), by_key: HashMap::new() }
+impl<'k> Roster<'k> {
+    /// Names whose ids are looked up in `known`; the others get a `name:` key.
+    pub(super) fn new(source: &'static str, role: &'static str, known: &'k Known) -> Self {
+        let (place_of, names, by_fold) = (HashMap::new(), Vec::new(), BTreeMap::new());
+        Self { source, role, known, place_of, names, by_fold, terms: None }
     }
 
     /// The place of a name as printed; spellings that fold to the same text share it.
@@ -33,22 +49,34 @@ impl Roster {
         if let Some(&place) = self.place_of.get(printed) {
             return place;
         }
-        let key = format!("name:{}", fold(printed));
+        let folded = fold(printed);
         let next = self.names.len();
-        let place = *self.by_key.entry(key.clone()).or_insert(next);
+        let place = *self.by_fold.entry(folded.clone()).or_insert(next);
         if place == next {
-            self.names.push(Name { key, text: tidy(printed), entity: None });
+            self.names.push(Name { folded, printed: tidy(printed), entity: None });
         }
         self.place_of.insert(printed.to_owned(), place);
         place
     }
 
-    /// The entity at a place, with its role as type.
+    /// The entity at a place, with its role as type and its name as term.
     pub(super) fn entity(&mut self, place: usize, builder: &mut Builder) -> DraftEntity {
+        let (source, role) = (self.source, self.role);
+        let terms = *self.terms.get_or_insert_with(|| {
+            let source = source.to_owned();
+            builder.term_origin(TermOrigin { source, vocabulary: None, language: None, level: None })
+        });
         let name = &mut self.names[place];
         *name.entity.get_or_insert_with(|| {
-            let entity = builder.entity(self.source, &name.key, &name.text);
-            builder.add_type(entity, SemanticType { code: None, name: self.role.to_owned() });
+            let entity = match self.known.get(&name.folded) {
+                Some(id) => {
+                    builder.offer(&name.printed, &id.key, &id.text, OfferKind::Preferred);
+                    builder.entity(source, &id.key, &id.text)
+                }
+                None => builder.entity(source, &format!("name:{}", name.folded), &name.printed),
+            };
+            builder.add_type(entity, SemanticType { code: None, name: role.to_owned() });
+            builder.term(entity, TermKind::Preferred, &name.printed, terms);
             entity
         })
     }
@@ -58,20 +86,14 @@ impl Roster {
         self.names.len() as u64
     }
 
-    /// Keys of the names that no triple needed.
-    pub(super) fn unused(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().filter(|name| name.entity.is_none()).map(|name| name.key.as_str())
+    /// Whether the folded name was read.
+    pub(super) fn has(&self, folded: &str) -> bool {
+        self.by_fold.contains_key(folded)
     }
 
-    /// Whether a triple needed the name with this key.
-    pub(super) fn uses(&self, key: &str) -> bool {
-        self.by_key.get(key).is_some_and(|&place| self.names[place].entity.is_some())
+    /// Names that have no id, as first printed, in the order of their folded text.
+    pub(super) fn without_id(&self) -> Vec<String> {
+        let unknown = self.by_fold.iter().filter(|(folded, _)| !self.known.contains_key(folded.as_str()));
+        unknown.map(|(_, &place)| self.names[place].printed.clone()).collect()
     }
-}
-
-/// Names of two rosters that neither of them used, each counted once.
-pub(super) fn unused(one: &Roster, two: &Roster) -> u64 {
-    let only_one = one.unused().filter(|key| !two.uses(key));
-    let only_two = two.unused().filter(|key| !one.by_key.contains_key(*key));
-    (only_one.count() + only_two.count()) as u64
 }

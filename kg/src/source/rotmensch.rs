@@ -5,16 +5,16 @@
 //! parentheses, so an entry ends where a parenthesised number is followed by a comma and a space or by the end.
 
 use std::collections::BTreeMap;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use csv::ByteRecord;
 use serde::{Deserialize, Serialize};
 
-use super::funnel::{Ends, Funnel, Tally};
+use super::funnel::{Funnel, Tally};
 use super::line::{self, Place};
 use super::newline::Newlines;
-use super::roster::{Roster, unused};
+use super::roster::{Known, Roster};
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.
@@ -69,6 +69,9 @@ pub enum Error {
         /// What should.
         expected: &'static str,
     },
+    /// The statements cannot be kept.
+    #[error("cannot keep rows on the disk: {0}; make room beside the output and run again")]
+    Keep(#[from] io::Error),
 }
 
 /// Reads the table into `builder`. `label` names the file in messages. What the funnel counts as rows are (symptom, probability)
@@ -84,8 +87,8 @@ pub fn read<R: BufRead>(
 ) -> Result<Funnel, Error> {
     let mut rows = Rows::new(reader, label)?;
     let mut tally = Tally::new(label, &["below_min_probability"]);
-    let (mut diseases, mut symptoms) = (Roster::new(SOURCE, "disease"), Roster::new(SOURCE, "symptom"));
-    let mark = builder.mark();
+    let no_ids = Known::new();
+    let [mut diseases, mut symptoms] = ["disease", "symptom"].map(|role| Roster::new(SOURCE, role, &no_ids));
     while let Some(row) = rows.next_row()? {
         let disease = diseases.place(row.disease);
         for entry in entries(row.symptoms) {
@@ -99,19 +102,15 @@ pub fn read<R: BufRead>(
                 let relation = builder.relation(SOURCE, RELATION, "has symptom");
                 let object = symptoms.entity(symptom, builder);
                 let origin = builder.origin(entry.origin());
-                builder.triple(subject, relation, object, origin);
+                builder.triple(subject, relation, object, origin)?;
             }
         }
     }
     (tally.lines, tally.bytes) = (rows.csv.get_ref().lines_read(), rows.csv.get_ref().bytes_read());
-    let distinct = builder.settle(mark);
     Ok(Funnel {
-        source: SOURCE,
-        merged: tally.kept - distinct.triples,
-        distinct: distinct.triples,
-        subjects: Ends { read: diseases.read(), kept: distinct.subjects },
-        objects: Ends { read: symptoms.read(), kept: distinct.objects },
-        unused_entities: unused(&diseases, &symptoms),
+        source: SOURCE.to_owned(),
+        subjects: diseases.read(),
+        objects: symptoms.read(),
         relations: BTreeMap::from([(RELATION.to_owned(), tally.kept)]),
         triples: tally,
         supporting: Vec::new(),
@@ -158,7 +157,7 @@ impl<'f, R: BufRead> Rows<'f, R> {
         let line = self.csv.position().line();
         let place = |line| Place { file: self.file.to_owned(), line, column: None };
         let more = self.csv.read_byte_record(&mut self.record).map_err(|e| {
-            let source = std::io::Error::other(e);
+            let source = io::Error::other(e);
             line::Error::Read { place: place(line), source }
         })?;
         let line = self.record.position().map_or(line, csv::Position::line);
@@ -201,7 +200,8 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     fn origin(&self) -> Origin {
-        Origin { source: SOURCE.to_owned(), vocabulary: None, weight: Some(self.probability), count: None }
+        let weight = Some(self.probability);
+        Origin { source: SOURCE.to_owned(), vocabulary: None, weight, count: None, level: None }
     }
 }
 
@@ -246,6 +246,7 @@ fn entry(text: &str) -> Result<(Entry<'_>, Option<&str>), Mismatch<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canon::Policy;
     use crate::table::Graph;
 
     const ALL: Options = Options { min_probability: None };
@@ -255,7 +256,8 @@ mod tests {
     fn parse(text: impl AsRef<[u8]>, options: &Options) -> Result<(Funnel, Graph), String> {
         let mut builder = Builder::new();
         let funnel = read(text.as_ref(), Path::new("data/graph.csv"), options, &mut builder);
-        Ok((funnel.map_err(|e| e.to_string())?, builder.finish()))
+        let graph = builder.finish(&Policy::standard()).and_then(|canon| canon.graph());
+        Ok((funnel.map_err(|e| e.to_string())?, graph.map_err(|e| e.to_string())?))
     }
 
     fn triples(graph: &Graph) -> Vec<(&str, &str, f64)> {
@@ -283,7 +285,7 @@ mod tests {
                 let text = TABLE.replace('\r', ending) + last;
                 let (funnel, graph) = parse(&text, &ALL).unwrap();
                 assert_eq!((funnel.triples.read, funnel.triples.lines), (5, 3), "{text:?}");
-                assert_eq!((funnel.subjects.read, funnel.objects.read), (2, 4));
+                assert_eq!((funnel.subjects, funnel.objects), (2, 4));
                 assert_eq!(funnel.triples.bytes, text.len() as u64);
                 let found = triples(&graph);
                 assert!(found.contains(&("acid reflux", "pain, burning (left)", 0.225)), "{found:?}");
@@ -298,7 +300,7 @@ mod tests {
         let text = format!("{TABLE}\rABSCESS,\"Pain (0.5)\"\r");
         let (funnel, graph) = parse(text, &Options { min_probability: Some(0.1) }).unwrap();
         assert_eq!(funnel.triples.dropped["below_min_probability"], 1);
-        assert_eq!((funnel.triples.read, funnel.triples.kept, funnel.merged, funnel.distinct), (6, 5, 1, 4));
+        assert_eq!((funnel.triples.read, funnel.triples.kept, graph.triples().len()), (6, 5, 4));
         assert!(triples(&graph).contains(&("abscess", "pain", 0.5)));
     }
 
@@ -308,7 +310,7 @@ mod tests {
         read(TABLE.as_bytes(), Path::new("x"), &ALL, &mut builder).unwrap();
         let fever = builder.entity("other", "name:fever", "Fever!");
         assert_eq!(builder.entity(SOURCE, "name:fever", ""), fever);
-        let graph = builder.finish();
+        let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
         assert_eq!(graph.entities().iter().find(|e| e.key == "name:fever").unwrap().text, "fever");
     }
 

@@ -1,73 +1,59 @@
-//! The UMLS Metathesaurus: names (MRCONSO), relations (MRREL) and semantic types (MRSTY) in RRF. Knows no other source.
+//! The UMLS Metathesaurus in RRF: names, relations, semantic types, definitions, licence levels, retired concepts. Knows no other source.
+//!
+//! | file | what is taken |
+//! |---|---|
+//! | MRCONSO, MRREL | names and relations; needed |
+//! | MRSAB | licence level (SRL) and language of source vocabularies |
+//! | MRRANK | which name of a concept is preferred; without it TS, STT and ISPREF decide |
+//! | MRDOC | inverses of relations, and words for them; without it those of REL are built in |
+//! | MRCUI | retired concepts that are the same as another |
+//! | MRSTY, MRDEF | semantic types, definitions |
 //!
 //! Direction: the relation in a MRREL row is what CUI2 has to CUI1, so CUI2 is the subject and CUI1 the object. The row
-//! `CUI1 = fever, RELA = may_treat, CUI2 = aspirin` states `aspirin, may_treat, fever`. The publisher lists both directions; each
-//! is a triple of its own here.
+//! `CUI1 = fever, RELA = may_treat, CUI2 = aspirin` states `aspirin, may_treat, fever`. The publisher lists both directions; both are
+//! stated here, and [`crate::canon`] folds them into one.
 
+mod asked;
 mod conso;
+mod count;
 mod cui;
+mod def;
+mod doc;
+pub mod files;
+mod label;
+mod name;
+mod options;
+mod rank;
 mod rel;
+mod retired;
+mod sieve;
+mod spoken;
 mod sty;
+mod term;
+mod vocabulary;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::BufRead;
-use std::path::Path;
+#[cfg(test)]
+mod testing;
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
 
-use self::cui::CuiMap;
-use super::funnel::{Ends, Funnel};
+use self::asked::Known;
+use self::conso::Choice;
+use self::doc::Documentation;
+pub use self::files::{Files, Source};
+use self::label::Labels;
+pub use self::options::{Keep, Options, Suppressed, Unlabelled, Vocabularies};
+use self::rank::Ranks;
+use self::sieve::Sieve;
+use self::vocabulary::Vocabularies as Listed;
+use super::funnel::{Funnel, Tally};
 use super::rrf;
 use crate::table::Builder;
-use crate::table::builder::DraftEntity;
 
 /// Name of the source in the table's origins.
 pub const SOURCE: &str = "umls";
-
-/// The files to read, each with the name that messages call it by.
-#[derive(Debug)]
-pub struct Files<'f, R> {
-    /// MRCONSO.RRF.
-    pub conso: (R, &'f Path),
-    /// MRREL.RRF.
-    pub rel: (R, &'f Path),
-    /// MRSTY.RRF; without it entities have no types.
-    pub sty: Option<(R, &'f Path)>,
-}
-
-/// What to take.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Options {
-    /// Languages of names as in column LAT (`ENG`), the preferred one first; names in others are left out.
-    pub languages: Vec<String>,
-    /// What to do with rows that the publisher suppresses (column SUPPRESS is O, E or Y).
-    pub suppressed: Suppressed,
-    /// What to do with relations that have no RELA.
-    pub unlabelled: Unlabelled,
-    /// The relations to keep, as RELA or REL has them; none keeps all.
-    pub relations: Option<BTreeSet<String>>,
-}
-
-/// What to do with suppressed names and relations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Suppressed {
-    /// Leave them out.
-    Drop,
-    /// Take them; a name that is not suppressed is still preferred.
-    Keep,
-}
-
-/// What to do with relations of which only the broad kind (REL) is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unlabelled {
-    /// Leave them out.
-    Drop,
-    /// Call them by REL: `PAR`, `RB`, `RO`.
-    UseRel,
-}
 
 /// Why UMLS cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -75,202 +61,169 @@ pub enum Error {
     /// A line or a field is not as published.
     #[error(transparent)]
     Record(#[from] rrf::Error),
+    /// A file or the folder cannot be opened.
+    #[error("{}: cannot open it: {source}; name the folder with the RRF files and see that it can be read", file.display())]
+    Open {
+        /// The file or folder.
+        file: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+    /// Something else has the name of a file.
+    #[error("{}: found no file but a folder or a device, expected an RRF file: move it away", path.display())]
+    NoFile {
+        /// What has the name.
+        path: PathBuf,
+    },
+    /// A file in parts is not whole.
+    #[error("{}: this part is missing, later ones are there; expected all from .aa.gz on: fetch it", path.display())]
+    MissingPart {
+        /// The part.
+        path: PathBuf,
+    },
+    /// A needed file has no row.
+    #[error("{}: found no row, expected at least one: fetch the file again", file.display())]
+    Empty {
+        /// The file.
+        file: PathBuf,
+    },
     /// No name can be chosen.
     #[error(
         "no language is asked for; expected at least one, as column LAT of MRCONSO.RRF has it: [\"ENG\"]"
     )]
     NoLanguage,
+    /// An option cannot be followed without a file.
+    #[error(
+        "{option} is set, which needs {file}, and that is not there: bring the file or leave the option out"
+    )]
+    Missing {
+        /// The option.
+        option: &'static str,
+        /// The file.
+        file: &'static str,
+    },
+    /// An option names something that there is not.
+    #[error(
+        "{option} names {name:?}, which never occurs; {place} has {nearest}: mend the name or leave it out"
+    )]
+    NeverOccurs {
+        /// The option.
+        option: &'static str,
+        /// What it names.
+        name: String,
+        /// The file that should have it.
+        place: &'static str,
+        /// What is there, the nearest first.
+        nearest: String,
+    },
+    /// The triples cannot be held.
+    #[error("cannot put triples into temporary files: {source}; make room there or name another folder")]
+    Hold {
+        /// The operating system's word.
+        source: io::Error,
+    },
 }
 
-/// The concepts that occur in a kept triple, with their draft entities.
-type Used = CuiMap<DraftEntity>;
-
-/// Kept rows by relation.
-type Kept = BTreeMap<String, u64>;
-
-/// Reads the files into `builder`: names first, then the relations between named concepts, then types.
+/// Reads the files into `builder`: names first, then the relations between named concepts, then what else is known of the concepts
+/// in a triple.
 ///
-/// MRREL may have a hundred million rows: none of them allocates, and what grows is one small row per triple.
+/// MRREL may have a hundred million rows: several threads parse it, no row allocates, and nothing grows with it here. What
+/// grows with the other files is a name for each concept and eight bytes for each row of MRSTY.
 ///
 /// # Errors
-/// When a file is damaged or of another kind; `builder` then holds a part of it.
-pub fn read<R: BufRead>(
-    files: Files<'_, R>,
-    options: &Options,
-    builder: &mut Builder,
-) -> Result<Funnel, Error> {
-    if options.languages.is_empty() {
-        return Err(Error::NoLanguage);
+/// When a file is damaged or of another kind, or the options ask for what is not there; `builder` then holds a part of it.
+pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Result<Funnel, Error> {
+    check(files, options)?;
+    let mut supporting = Vec::new();
+    let mut tallied = |tally: Tally| supporting.push(tally);
+    let vocabularies = match &files.sab {
+        None => Listed::unlisted(options),
+        Some(file) => with_tally(Listed::read(file, options)?, &mut tallied),
+    };
+    let ranks = match &files.rank {
+        None => Ranks::none(),
+        Some(file) => with_tally(Ranks::read(file)?, &mut tallied),
+    };
+    let doc = match &files.doc {
+        None => Documentation::built_in(),
+        Some(file) => with_tally(Documentation::read(file)?, &mut tallied),
+    };
+    declare(&doc, options, builder);
+    let mut met = Labels::new();
+    let choice = Choice { options, vocabularies: &vocabularies, ranks: &ranks };
+    let (mut names, spoken) = with_tally(conso::read(&files.conso, choice, &mut met, builder)?, &mut tallied);
+    if let Some(file) = &files.cui {
+        tallied(retired::read(file, &mut names)?);
     }
-    let (names, conso) = conso::read(files.conso, options)?;
-    let mark = builder.mark();
-    let relations = rel::read(files.rel, options, &names, builder)?;
-    let distinct = builder.settle(mark);
-    let mut supporting = vec![conso];
-    if let Some(file) = files.sty {
-        supporting.push(sty::read(file, &relations.used, builder)?);
+    let types = files.sty.as_ref().map(|file| Ok::<_, Error>((sty::read(file)?, file))).transpose()?;
+    let mut sieve = Sieve::new(options, &vocabularies, &doc, &names);
+    if let (Some((types, _)), Some(wanted)) = (&types, &options.semantic_types) {
+        sieve.typed = Some(types.having(wanted, &names)?);
+    }
+    let mut relations = rel::read(&files.rel, &sieve, &doc, &mut met, builder)?;
+    spoken::draft(&spoken, &names, &mut relations.used, builder);
+    let known = Known { names: met.iter().map(|(name, ())| name).collect(), place: "MRCONSO and MRREL" };
+    for (option, name) in vocabularies.named() {
+        asked::check(option, [name].into_iter(), &known)?;
+    }
+    if let Some((types, file)) = &types {
+        tallied(types.give(&file.label, &names, &relations.used, builder));
+    }
+    if let (Keep::Keep, Some(file)) = (options.definitions, &files.def) {
+        tallied(def::read(file, &vocabularies, (&names, &relations.used), builder)?);
+    }
+    if options.terms == Keep::Keep {
+        term::read(&files.conso, choice, (&names, &relations.used), builder)?;
     }
     Ok(Funnel {
-        source: SOURCE,
-        merged: relations.tally.kept - distinct.triples,
-        distinct: distinct.triples,
-        subjects: Ends { read: relations.subjects, kept: distinct.subjects },
-        objects: Ends { read: relations.objects, kept: distinct.objects },
-        unused_entities: names.count() - relations.used.count(),
-        relations: relations.kept,
+        source: SOURCE.to_owned(),
         triples: relations.tally,
         supporting,
+        subjects: sieve.subjects.count(),
+        objects: sieve.objects.count(),
+        relations: relations.kept,
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::table::{EntityId, Graph, SemanticType};
+fn with_tally<T>((thing, tally): (T, Tally), tallied: &mut impl FnMut(Tally)) -> T {
+    tallied(tally);
+    thing
+}
 
-    const CONSO: &str = "\
-        C0000001|ENG|P|L1|PF|S1|N|A1||||MSH|MH|1|Zeta fever|0|N||\n\
-        C0000001|ENG|P|L1|PF|S2|Y|A2||||MSH|MH|1|Ague|0|N||\n\
-        C0000001|ENG|S|L1|VO|S3|Y|A3||||MSH|MH|1|Aaa|0|N||\n\
-        C0000002|ENG|P|L2|PF|S4|Y|A4||||RXNORM|IN|1|Old aspirin|0|O||\n\
-        C0000002|ENG|S|L2|PF|S5|Y|A5||||RXNORM|IN|1|Aspirin  tablet|0|N||\n\
-        C0000002|FRE|P|L2|PF|S6|Y|A6||||RXNORM|IN|1|Aspirine|0|N||\n\
-        C0000003|ENG|P|L3|PF|S7|Y|A7||||MSH|MH|1|Lonely|0|N||\n\
-        C0000004|FRE|P|L4|PF|S8|Y|A8||||MSH|MH|1|Fièvre|0|N||\n";
-    const REL: &str = "\
-        C0000001|A1|AUI|RO|C0000002|A5|AUI|may_treat|R1||MED-RT|MED-RT|||N||\n\
-        C0000001|A2|AUI|RO|C0000002|A5|AUI|may_treat|R2||MED-RT|MED-RT|||N||\n\
-        C0000001|A2|AUI|RO|C0000002|A5|AUI|may_treat|R3||NDFRT|NDFRT|||N||\n\
-        C0000002|A5|AUI|RO|C0000001|A2|AUI|may_be_treated_by|R4||MED-RT|MED-RT|||N||\n\
-        C0000001|A1|AUI|PAR|C0000002|A5|AUI||R5||MSH|MSH|||N||\n\
-        C0000001|A1|AUI|RO|C0000002|A5|AUI|old|R6||MSH|MSH|||O||\n\
-        C0000001|A1|AUI|SY|C0000001|A2|AUI|same_as|R7||MSH|MSH|||N||\n\
-        C0000004|A8|AUI|RO|C0000001|A2|AUI|may_treat|R8||MSH|MSH|||N||\n";
-    const STY: &str = "\
-        C0000001|T184|A2.2.2|Sign or Symptom|AT1|256|\n\
-        C0000002|T121|A1.4.1.1.1|Pharmacologic Substance|AT2||\n\
-        C0000003|T047|B2.2.1.2.1|Disease or Syndrome|AT3||\n";
-
-    fn options() -> Options {
-        Options {
-            languages: vec!["ENG".to_owned()],
-            suppressed: Suppressed::Drop,
-            unlabelled: Unlabelled::Drop,
-            relations: None,
-        }
+/// Fails on options that cannot be followed.
+fn check(files: &Files<'_>, options: &Options) -> Result<(), Error> {
+    if options.languages.is_empty() {
+        return Err(Error::NoLanguage);
     }
-
-    fn parse(texts: [&str; 3], options: &Options) -> Result<(Funnel, Graph), String> {
-        let mut builder = Builder::new();
-        let files = Files {
-            conso: (texts[0].as_bytes(), Path::new("META/MRCONSO.RRF")),
-            rel: (texts[1].as_bytes(), Path::new("META/MRREL.RRF")),
-            sty: Some((texts[2].as_bytes(), Path::new("META/MRSTY.RRF"))),
-        };
-        let funnel = read(files, options, &mut builder).map_err(|e| e.to_string())?;
-        Ok((funnel, builder.finish()))
-    }
-
-    fn sentences(graph: &Graph) -> Vec<String> {
-        let text = |id: EntityId| &graph.entities()[id.index()].text;
-        let sentence = |t: &crate::table::Triple| {
-            let relation = &graph.relations()[t.relation.index()].text;
-            format!("{}, {relation}, {}", text(t.subject), text(t.object))
-        };
-        graph.triples().iter().map(sentence).collect()
-    }
-
-    #[test]
-    fn the_second_concept_is_the_subject() {
-        let (_, graph) = parse([CONSO, REL, STY], &options()).unwrap();
-        assert_eq!(
-            sentences(&graph),
-            ["Ague, may be treated by, Aspirin tablet", "Aspirin tablet, may treat, Ague"]
-        );
-        let keys: Vec<&str> = graph.entities().iter().map(|e| e.key.as_str()).collect();
-        assert_eq!(keys, ["umls:C0000001", "umls:C0000002"]);
-        let vocabularies: Vec<_> = graph.origins(1).map(|o| o.vocabulary.as_deref().unwrap()).collect();
-        assert_eq!(vocabularies, ["MED-RT", "NDFRT"]);
-        let symptom = SemanticType { code: Some("T184".to_owned()), name: "Sign or Symptom".to_owned() };
-        assert_eq!(graph.entities()[0].types, [symptom]);
-    }
-
-    #[test]
-    fn every_row_is_accounted_for() {
-        let (funnel, _) = parse([CONSO, REL, STY], &options()).unwrap();
-        let dropped = |tally: &crate::source::Tally| {
-            tally.dropped.iter().map(|(reason, rows)| format!("{reason} {rows}")).collect::<Vec<_>>()
-        };
-        assert_eq!((funnel.triples.read, funnel.triples.kept, funnel.merged, funnel.distinct), (8, 4, 2, 2));
-        assert_eq!(
-            dropped(&funnel.triples),
-            ["no_name 1", "relation_not_asked_for 0", "self_loop 1", "suppressed 1", "unlabelled 1"]
-        );
-        assert_eq!(dropped(&funnel.supporting[0]), ["other_language 2", "suppressed 1"]);
-        assert_eq!(dropped(&funnel.supporting[1]), ["in_no_triple 1"]);
-        assert_eq!((funnel.subjects, funnel.objects), (Ends { read: 2, kept: 2 }, Ends { read: 3, kept: 2 }));
-        assert_eq!(funnel.unused_entities, 1);
-        assert_eq!(funnel.relations["may_treat"], 3);
-        assert_eq!(funnel.supporting[1].bytes, STY.len() as u64);
-    }
-
-    #[test]
-    fn options_let_more_or_less_in() {
-        let wide = Options {
-            languages: vec!["FRE".to_owned(), "ENG".to_owned()],
-            suppressed: Suppressed::Keep,
-            unlabelled: Unlabelled::UseRel,
-            relations: None,
-        };
-        let (_, graph) = parse([CONSO, REL, STY], &wide).unwrap();
-        let expected = [
-            "Ague, may be treated by, Aspirine",
-            "Ague, may treat, Fièvre",
-            "Aspirine, parent of, Ague",
-            "Aspirine, may treat, Ague",
-            "Aspirine, old, Ague",
-        ];
-        assert_eq!(sentences(&graph), expected);
-        let narrow = Options { relations: Some(["PAR", "never"].map(str::to_owned).into()), ..wide };
-        let (funnel, graph) = parse([CONSO, REL, STY], &narrow).unwrap();
-        assert_eq!(sentences(&graph), ["Aspirine, parent of, Ague"]);
-        assert_eq!(funnel.triples.dropped["relation_not_asked_for"], 7, "the first reason that applies");
-        assert_eq!(funnel.relations, BTreeMap::from([("PAR".to_owned(), 1), ("never".to_owned(), 0)]));
-    }
-
-    #[test]
-    fn the_order_of_rows_does_not_matter() {
-        let reversed = |text: &str| text.lines().rev().map(|line| format!("{line}\n")).collect::<String>();
-        let (funnel, graph) = parse([CONSO, REL, STY], &options()).unwrap();
-        let (other_funnel, other) =
-            parse([&reversed(CONSO), &reversed(REL), &reversed(STY)], &options()).unwrap();
-        assert_eq!(funnel, other_funnel);
-        assert_eq!(graph.entities(), other.entities());
-        assert_eq!(graph.relations(), other.relations());
-        assert_eq!(graph.triples(), other.triples());
-    }
-
-    #[test]
-    fn bad_files_are_refused_with_line_column_and_remedy() {
-        let cut = &CONSO[..CONSO.len() - 20];
-        let cases: [([&str; 3], &str); 5] = [
-            ([cut, REL, STY], "META/MRCONSO.RRF: line 8: the file ends in the middle"),
-            ([CONSO, CONSO, STY], "META/MRREL.RRF: line 1: 18 columns, expected 16"),
-            ([CONSO, "C01|||||||||||||||\n", STY], "MRREL.RRF: line 1: 15 columns, expected 16"),
-            (
-                [CONSO, &REL.replace("C0000004", "C004"), STY],
-                "line 8, column 1 (CUI1): found \"C004\", expected C and seven",
-            ),
-            (
-                [CONSO, REL, &STY.replace("C0000003", "X0000003")],
-                "META/MRSTY.RRF: line 3, column 1 (CUI): found \"X0",
-            ),
-        ];
-        for (texts, expected) in cases {
-            let message = parse(texts, &options()).unwrap_err();
-            assert!(message.contains(expected), "{message}\nlacks {expected}");
-        }
-        let none = Options { languages: Vec::new(), ..options() };
-        assert!(parse([CONSO, REL, STY], &none).unwrap_err().contains("expected at least one"));
+    let needs = [
+        (options.max_srl.is_some(), files.sab.is_some(), "max_srl", "MRSAB.RRF"),
+        (options.semantic_types.is_some(), files.sty.is_some(), "semantic_types", "MRSTY.RRF"),
+        (options.definitions == Keep::Keep, files.def.is_some(), "definitions = \"keep\"", "MRDEF.RRF"),
+    ];
+    match needs.into_iter().find(|(is_asked, is_there, _, _)| *is_asked && !is_there) {
+        Some((_, _, option, file)) => Err(Error::Missing { option, file }),
+        None => Ok(()),
     }
 }
+
+/// Tells `builder` of inverses, of relations that were named and of the least number of triples.
+fn declare(doc: &Documentation, options: &Options, builder: &mut Builder) {
+    doc.declare(builder);
+    if let Some(triples) = options.min_relation_count {
+        builder.min_relation_count(SOURCE, triples);
+    }
+    let none = BTreeSet::new();
+    let relations = options.relations.as_ref().unwrap_or(&none);
+    let rels = options.rels.as_ref().unwrap_or(&none);
+    for (asked, key) in relations.iter().map(|key| (relations, key)).chain(rels.iter().map(|key| (rels, key)))
+    {
+        let inverse = doc.inverse_rela(key).or_else(|| doc.inverse_rel(key));
+        // Of two inverses that are both named, neither is preferred.
+        if inverse.is_some_and(|inverse| !asked.contains(inverse)) {
+            builder.prefer_relation(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,26 +1,43 @@
 //! The triple table in memory. Knows no source and no file.
 
-use super::row::{Entity, Origin, Relation, Triple};
+use super::row::{Direction, Entity, Origin, Relation, Triple};
 
-/// Entities, relations and triples; an id is a place in its slice. Made by [`super::Builder::finish`] or read from a folder.
+/// Entities, relations and triples; an id is a place in its slice. Made by [`crate::canon::Canon::graph`] or read from a folder.
 #[derive(Debug)]
 pub struct Graph {
     parts: Parts,
 }
 
-/// What a graph is made of. Triple `i` has the origins `origin_of[starts[i]..starts[i + 1]]`, which are places in `origins`.
+/// What a graph is made of. Triple `i` has the origins `origin_of[starts[i]..starts[i + 1]]`, which are places in `origins`, in the
+/// directions of the same places in `direction_of`.
 #[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) entities: Vec<Entity>,
-    pub(super) relations: Vec<Relation>,
-    pub(super) triples: Vec<Triple>,
-    pub(super) origins: Vec<Origin>,
-    pub(super) starts: Vec<usize>,
-    pub(super) origin_of: Vec<u32>,
+pub(crate) struct Parts {
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) relations: Vec<Relation>,
+    pub(crate) triples: Vec<Triple>,
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) starts: Vec<usize>,
+    pub(crate) origin_of: Vec<u32>,
+    pub(crate) direction_of: Vec<Direction>,
+}
+
+impl Parts {
+    /// Parts without a triple.
+    pub(crate) fn empty() -> Self {
+        Self {
+            entities: Vec::new(),
+            relations: Vec::new(),
+            triples: Vec::new(),
+            origins: Vec::new(),
+            starts: vec![0],
+            origin_of: Vec::new(),
+            direction_of: Vec::new(),
+        }
+    }
 }
 
 impl Graph {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(parts: Parts) -> Self {
         Self { parts }
     }
 
@@ -49,5 +66,13 @@ impl Graph {
     pub fn origins(&self, triple: usize) -> impl ExactSizeIterator<Item = &Origin> {
         let places = &self.parts.origin_of[self.parts.starts[triple]..self.parts.starts[triple + 1]];
         places.iter().map(|&place| &self.parts.origins[place as usize])
+    }
+
+    /// Which way round each of [`Graph::origins`] states the triple at place `triple`.
+    ///
+    /// # Panics
+    /// When there is no triple at that place.
+    pub fn directions(&self, triple: usize) -> impl ExactSizeIterator<Item = Direction> {
+        self.parts.direction_of[self.parts.starts[triple]..self.parts.starts[triple + 1]].iter().copied()
     }
 }

@@ -1,6 +1,7 @@
 //! Parquet files that appear whole or not at all. Knows batches, not what the columns mean.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -13,7 +14,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::page_crc;
-use crate::whole::write_whole;
+use crate::whole::{folder, persist, temporary, write_whole};
 
 /// Why a Parquet file could not be written. What stood under its name before is still there.
 #[derive(Debug, thiserror::Error)]
@@ -65,13 +66,7 @@ impl Writer {
         group_rows: usize,
         metadata: &[(&str, String)],
     ) -> Result<Self, Error> {
-        let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(group_rows))
-            .set_key_value_metadata(Some(pairs.collect()))
-            .build();
-        let encoder = ArrowWriter::try_new(Vec::new(), schema, Some(properties))
+        let encoder = ArrowWriter::try_new(Vec::new(), schema, Some(properties(group_rows, metadata)))
             .map_err(|source| Error::Encode { file: file.to_owned(), source })?;
         Ok(Self { file: file.to_owned(), encoder })
     }
@@ -111,6 +106,66 @@ impl Writer {
     }
 }
 
+fn properties(group_rows: usize, metadata: &[(&str, String)]) -> WriterProperties {
+    let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_key_value_metadata(Some(pairs.collect()))
+        .build()
+}
+
+/// A Parquet file like that of [`Writer`], of which one row group is in memory at a time.
+#[derive(Debug)]
+pub struct StreamWriter {
+    file: PathBuf,
+    encoder: ArrowWriter<BufWriter<File>>,
+}
+
+impl StreamWriter {
+    /// Starts a file as [`Writer::create`] does. What is written goes to a nameless file in the same folder.
+    ///
+    /// # Errors
+    /// When the folder is not writable or the schema has no Parquet form.
+    pub fn create(
+        file: &Path,
+        schema: SchemaRef,
+        group_rows: usize,
+        metadata: &[(&str, String)],
+    ) -> Result<Self, Error> {
+        let plain = tempfile::tempfile_in(folder(file))
+            .map_err(|source| Error::Io { file: file.to_owned(), source })?;
+        let properties = properties(group_rows, metadata);
+        let encoder = ArrowWriter::try_new(BufWriter::new(plain), schema, Some(properties))
+            .map_err(|source| Error::Encode { file: file.to_owned(), source })?;
+        Ok(Self { file: file.to_owned(), encoder })
+    }
+
+    /// Appends rows.
+    ///
+    /// # Errors
+    /// When they do not have the schema of the file, or the disk refuses.
+    pub fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
+        self.encoder.write(rows).map_err(|source| Error::Encode { file: self.file.clone(), source })
+    }
+
+    /// Puts the file on the disk under its name.
+    ///
+    /// # Errors
+    /// When the disk refuses; what stood under the name before is then untouched.
+    pub fn finish(self) -> Result<(), Error> {
+        let file = self.file;
+        let encode = |source| Error::Encode { file: file.clone(), source };
+        let refused = |source| Error::Io { file: file.clone(), source };
+        let plain = self.encoder.into_inner().map_err(encode)?;
+        let plain = plain.into_inner().map_err(|e| refused(e.into_error()))?;
+        let sealed = temporary(folder(&file)).map_err(refused)?;
+        let sealed = page_crc::copy(&plain, BufWriter::new(sealed)).map_err(encode)?;
+        let sealed = sealed.into_inner().map_err(|e| refused(e.into_error()))?;
+        persist(sealed, &file).map_err(refused)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
@@ -144,6 +199,21 @@ mod tests {
         let bytes = write(&one);
         assert_eq!(bytes, write(&two));
         assert_eq!(bytes, fs::read(&one).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_streamed_file_has_the_bytes_of_one_made_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (folder.path().join("one.parquet"), folder.path().join("two.parquet"));
+        let bytes = write(&one);
+        let footer = [("kind", "numbers".to_owned())];
+        let mut writer = StreamWriter::create(&two, batch(0).schema(), 700, &footer).unwrap();
+        writer.write(&batch(0)).unwrap();
+        writer.write(&batch(1000)).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing has a name before it is whole");
+        writer.finish().unwrap();
+        assert_eq!(bytes, fs::read(&two).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 

@@ -6,13 +6,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt32Type};
+use arrow_array::types::{Float64Type, UInt8Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::graph::{Graph, Parts};
 use super::id::{EntityId, RelationId, dense};
-use super::row::{Entity, Origin, Relation, SemanticType, Triple};
+use super::row::{
+    Direction, Entity, Inverse, Origin, Relation, SemanticType, Term, TermKind, TermOrigin, Triple,
+};
 use super::schema::{FORMAT, Table, VERSION};
 
 /// Why a folder holds no readable graph.
@@ -54,14 +56,7 @@ impl Graph {
     /// # Errors
     /// When a file is missing, has another format version, is damaged, or breaks the order and the ids that the format promises.
     pub fn read(folder: &Path) -> Result<Self, Error> {
-        let mut parts = Parts {
-            entities: Vec::new(),
-            relations: Vec::new(),
-            triples: Vec::new(),
-            origins: Vec::new(),
-            starts: vec![0],
-            origin_of: Vec::new(),
-        };
+        let mut parts = Parts::empty();
         let mut plain = HashMap::new();
         read(folder, Table::Entities, |batch| entities(batch, &mut parts.entities))?;
         read(folder, Table::Relations, |batch| relations(batch, &mut parts.relations))?;
@@ -120,7 +115,7 @@ fn open(file: &Path, table: Table) -> Result<ParquetRecordBatchReader, Error> {
 fn entities(batch: &RecordBatch, entities: &mut Vec<Entity>) -> Result<(), String> {
     check_ids(batch.column(0), entities.len())?;
     for row in 0..batch.num_rows() {
-        let types = batch.column(3).as_list::<i32>().value(row);
+        let types = batch.column(4).as_list::<i32>().value(row);
         let (codes, names) = (types.as_struct().column(0), types.as_struct().column(1));
         let types = (0..types.len())
             .map(|i| SemanticType { code: optional_text(codes, i), name: text(names, i) })
@@ -128,8 +123,10 @@ fn entities(batch: &RecordBatch, entities: &mut Vec<Entity>) -> Result<(), Strin
         let entity = Entity {
             key: text(batch.column(1), row),
             text: text(batch.column(2), row),
+            level: level(batch.column(3), row),
             types,
-            origins: texts(batch.column(4), row),
+            same_as: texts(batch.column(5), row),
+            origins: texts(batch.column(6), row),
         };
         check_order(entities.last().map(|last| &last.key), &entity.key)?;
         entities.push(entity);
@@ -140,10 +137,18 @@ fn entities(batch: &RecordBatch, entities: &mut Vec<Entity>) -> Result<(), Strin
 fn relations(batch: &RecordBatch, relations: &mut Vec<Relation>) -> Result<(), String> {
     check_ids(batch.column(0), relations.len())?;
     for row in 0..batch.num_rows() {
+        let declared = batch.column(4).as_list::<i32>().value(row);
+        let columns = declared.as_struct().columns();
+        let inverses = (0..declared.len())
+            .map(|i| Inverse { key: text(&columns[0], i), text: text(&columns[1], i) })
+            .collect();
         let relation = Relation {
             key: text(batch.column(1), row),
             text: text(batch.column(2), row),
-            origins: texts(batch.column(3), row),
+            inverse: optional_text(batch.column(3), row),
+            inverses,
+            symmetric: batch.column(5).as_boolean().value(row),
+            origins: texts(batch.column(6), row),
         };
         check_order(relations.last().map(|last| &last.key), &relation.key)?;
         relations.push(relation);
@@ -152,7 +157,7 @@ fn relations(batch: &RecordBatch, relations: &mut Vec<Relation>) -> Result<(), S
 }
 
 /// Origins without weight and count, which many triples share.
-type Plain = HashMap<(String, Option<String>), u32>;
+type Plain = HashMap<(String, Option<String>, Option<u8>), u32>;
 
 fn triples(batch: &RecordBatch, parts: &mut Parts, plain: &mut Plain) -> Result<(), String> {
     let column = |place: usize| batch.column(place).as_primitive::<UInt32Type>();
@@ -172,8 +177,9 @@ fn triples(batch: &RecordBatch, parts: &mut Parts, plain: &mut Plain) -> Result<
         let origins = batch.column(3).as_list::<i32>().value(row);
         let before = parts.origin_of.len();
         for place in 0..origins.len() {
-            let origin = origin(origins.as_struct().columns(), place);
-            parts.origin_of.push(place_of(origin, &mut parts.origins, plain));
+            let columns = origins.as_struct().columns();
+            parts.origin_of.push(place_of(origin(columns, place), &mut parts.origins, plain));
+            parts.direction_of.push(direction(columns[5].as_string::<i32>().value(place))?);
         }
         if parts.origin_of.len() == before {
             return Err(format!("{triple:?} has no origin"));
@@ -192,7 +198,41 @@ fn origin(columns: &[ArrayRef], row: usize) -> Origin {
         vocabulary: optional_text(&columns[1], row),
         weight: weights.is_valid(row).then(|| weights.value(row)),
         count: counts.is_valid(row).then(|| counts.value(row)),
+        level: level(&columns[4], row),
     }
+}
+
+fn direction(name: &str) -> Result<Direction, String> {
+    let all = [Direction::Stated, Direction::Inverse, Direction::Both];
+    let known = all.into_iter().find(|direction| direction.name() == name);
+    known.ok_or_else(|| format!("the direction {name:?} is none of stated, inverse, both"))
+}
+
+/// Reads the terms that lie beside the graph in `folder`, in their order, and hands each to `take`; an error of `take` ends it.
+///
+/// # Errors
+/// As [`Graph::read`].
+pub fn terms(folder: &Path, mut take: impl FnMut(Term) -> Result<(), String>) -> Result<(), Error> {
+    read(folder, Table::Terms, |batch| {
+        let entities = batch.column(0).as_primitive::<UInt32Type>();
+        for row in 0..batch.num_rows() {
+            let name = batch.column(1).as_string::<i32>().value(row);
+            let kinds = [TermKind::Preferred, TermKind::Synonym, TermKind::Definition];
+            let kind = kinds.into_iter().find(|kind| kind.name() == name);
+            take(Term {
+                entity: EntityId(entities.value(row)),
+                kind: kind.ok_or_else(|| format!("the kind {name:?} is none of a term"))?,
+                text: text(batch.column(2), row),
+                origin: TermOrigin {
+                    source: text(batch.column(3), row),
+                    vocabulary: optional_text(batch.column(4), row),
+                    language: optional_text(batch.column(5), row),
+                    level: level(batch.column(6), row),
+                },
+            })?;
+        }
+        Ok(())
+    })
 }
 
 fn place_of(origin: Origin, origins: &mut Vec<Origin>, plain: &mut Plain) -> u32 {
@@ -201,9 +241,9 @@ fn place_of(origin: Origin, origins: &mut Vec<Origin>, plain: &mut Plain) -> u32
         origins.push(origin);
         return next;
     }
-    *plain.entry((origin.source, origin.vocabulary)).or_insert_with_key(|(source, vocabulary)| {
-        let (source, vocabulary) = (source.clone(), vocabulary.clone());
-        origins.push(Origin { source, vocabulary, weight: None, count: None });
+    *plain.entry((origin.source, origin.vocabulary, origin.level)).or_insert_with_key(|key| {
+        let (source, vocabulary, level) = key.clone();
+        origins.push(Origin { source, vocabulary, weight: None, count: None, level });
         next
     })
 }
@@ -228,6 +268,10 @@ fn text(column: &ArrayRef, row: usize) -> String {
 
 fn optional_text(column: &ArrayRef, row: usize) -> Option<String> {
     column.is_valid(row).then(|| text(column, row))
+}
+
+fn level(column: &ArrayRef, row: usize) -> Option<u8> {
+    column.is_valid(row).then(|| column.as_primitive::<UInt8Type>().value(row))
 }
 
 fn texts(lists: &ArrayRef, row: usize) -> Vec<String> {
@@ -259,20 +303,23 @@ mod tests {
             let weight = (i > 1).then_some(0.1 * i as f64);
             let vocabulary = (i % 2 == 0).then(|| "MSH".to_owned());
             let (s, t) = ("s".to_owned(), "t".to_owned());
-            let plain = builder.origin(Origin {
+            let plain = Origin {
                 source: s,
                 vocabulary: vocabulary.clone(),
                 weight: None,
                 count: None,
-            });
-            let strong = builder.origin(Origin { source: t, vocabulary, weight, count: Some(7) });
+                level: Some(3),
+            };
+            let plain = builder.origin(plain);
+            let strong =
+                builder.origin(Origin { source: t, vocabulary, weight, count: Some(7), level: None });
             for object in &entities {
-                builder.triple(*subject, has, *object, plain);
-                builder.triple(*subject, treats, *object, plain);
-                builder.triple(*subject, treats, *object, strong);
+                builder.triple(*subject, has, *object, plain).unwrap();
+                builder.triple(*subject, treats, *object, plain).unwrap();
+                builder.triple(*subject, treats, *object, strong).unwrap();
             }
         }
-        builder.finish()
+        builder.finish(&crate::canon::Policy::standard()).unwrap().graph().unwrap()
     }
 
     type Everything = (Vec<Entity>, Vec<Relation>, Vec<(Triple, Vec<Origin>)>);
@@ -295,7 +342,7 @@ mod tests {
         graph.write(one.path()).unwrap();
         let again = Graph::read(one.path()).unwrap();
         assert_eq!(everything(&graph), everything(&again));
-        assert_eq!(again.triples().len(), 32);
+        assert_eq!(again.triples().len(), 24);
         again.write(two.path()).unwrap();
         assert_eq!(files(one.path()), files(two.path()));
     }
@@ -303,7 +350,13 @@ mod tests {
     #[test]
     fn an_empty_graph_is_a_graph() {
         let folder = tempfile::tempdir().unwrap();
-        Builder::new().finish().write(folder.path()).unwrap();
+        Builder::new()
+            .finish(&crate::canon::Policy::standard())
+            .unwrap()
+            .graph()
+            .unwrap()
+            .write(folder.path())
+            .unwrap();
         assert_eq!(Graph::read(folder.path()).unwrap().triples().len(), 0);
     }
 
@@ -347,14 +400,20 @@ mod tests {
         assert!(error.contains("version 999") && error.contains("again with this version"), "{error}");
         fs::copy(folder.path().join("entities.parquet"), &file).unwrap();
         let error = Graph::read(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("found engraft-triples version 1, table entities"), "{error}");
+        assert!(error.contains("found engraft-triples version 2, table entities"), "{error}");
     }
 
     #[test]
     fn triples_of_another_graph_do_not_fit() {
         let (big, small) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         sample().write(big.path()).unwrap();
-        Builder::new().finish().write(small.path()).unwrap();
+        Builder::new()
+            .finish(&crate::canon::Policy::standard())
+            .unwrap()
+            .graph()
+            .unwrap()
+            .write(small.path())
+            .unwrap();
         fs::copy(big.path().join("triples.parquet"), small.path().join("triples.parquet")).unwrap();
         let error = Graph::read(small.path()).unwrap_err().to_string();
         assert!(error.contains("that the other files lack"), "{error}");

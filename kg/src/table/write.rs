@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, Float64Array, ListArray, RecordBatch, StringArray, StructArray, UInt32Array,
+    Array, ArrayRef, BooleanArray, Float64Array, ListArray, RecordBatch, StringArray, StructArray,
+    UInt8Array, UInt32Array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType};
 
 use super::graph::Graph;
 use super::id::dense;
-use super::parquet_file::{self, Writer};
-use super::row::{Entity, Origin, Relation, SemanticType};
-use super::schema::{Table, item, origin_fields, type_fields};
+use super::parquet_file::{self, StreamWriter};
+use super::row::{Direction, Entity, Origin, Relation, SemanticType, Term, Triple};
+use super::schema::{Table, inverse_fields, item, origin_fields, type_fields};
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 1 << 18;
@@ -37,91 +38,192 @@ pub enum Error {
     },
 }
 
+/// Turns rows into the columns of a table; `first` is the number of the first row.
+type Columns<T> = fn(rows: &[T], first: usize) -> Result<Vec<ArrayRef>, ArrowError>;
+
+/// A file of one table in the making; rows wait until there is a batch of them.
+pub(crate) struct Sink<T> {
+    table: Table,
+    file: PathBuf,
+    writer: StreamWriter,
+    columns: Columns<T>,
+    waiting: Vec<T>,
+    written: usize,
+}
+
+impl<T> Sink<T> {
+    fn new(folder: &Path, table: Table, columns: Columns<T>) -> Result<Self, Error> {
+        let file = folder.join(table.file());
+        let writer = StreamWriter::create(&file, table.columns(), GROUP_ROWS, &table.footer())?;
+        Ok(Self { table, file, writer, columns, waiting: Vec::new(), written: 0 })
+    }
+
+    pub(crate) fn push(&mut self, row: T) -> Result<(), Error> {
+        self.waiting.push(row);
+        if self.waiting.len() < BATCH_ROWS { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let columns = (self.columns)(&self.waiting, self.written);
+        let batch = columns
+            .and_then(|columns| RecordBatch::try_new(self.table.columns(), columns))
+            .map_err(|problem| Error::Columns { file: self.file.clone(), problem })?;
+        self.writer.write(&batch)?;
+        self.written += self.waiting.len();
+        self.waiting.clear();
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        if !self.waiting.is_empty() {
+            self.flush()?;
+        }
+        Ok(self.writer.finish()?)
+    }
+}
+
+/// A triple with its origins, for the disk.
+pub(crate) type TripleRow<'a> = (Triple, Vec<(&'a Origin, Direction)>);
+
+/// What became of a key, for the disk.
+pub(crate) struct CrosswalkRow {
+    pub(crate) key: String,
+    pub(crate) means: String,
+    pub(crate) entity: Option<u32>,
+    pub(crate) how: &'static str,
+    pub(crate) candidates: Vec<String>,
+}
+
+pub(crate) fn entities(folder: &Path) -> Result<Sink<Entity>, Error> {
+    Sink::new(folder, Table::Entities, entity_columns)
+}
+
+pub(crate) fn terms(folder: &Path) -> Result<Sink<Term>, Error> {
+    Sink::new(folder, Table::Terms, term_columns)
+}
+
+pub(crate) fn relations(folder: &Path) -> Result<Sink<Relation>, Error> {
+    Sink::new(folder, Table::Relations, relation_columns)
+}
+
+pub(crate) fn triples<'a>(folder: &Path) -> Result<Sink<TripleRow<'a>>, Error> {
+    Sink::new(folder, Table::Triples, triple_columns)
+}
+
+pub(crate) fn crosswalk(folder: &Path) -> Result<Sink<CrosswalkRow>, Error> {
+    Sink::new(folder, Table::Crosswalk, crosswalk_columns)
+}
+
 impl Graph {
-    /// Writes `entities.parquet`, `relations.parquet` and `triples.parquet` into `folder`, each whole, in this order. Equal graphs
-    /// give equal bytes.
+    /// Writes `entities.parquet`, `relations.parquet` and `triples.parquet` into `folder`, each whole, in this order; terms and
+    /// crosswalk are no part of a graph in memory. Equal graphs give equal bytes.
     ///
     /// # Errors
     /// When the folder is missing or the disk refuses.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
-        write(folder, Table::Entities, self.entities().len(), |rows| {
-            entities(&self.entities()[rows.clone()], rows)
-        })?;
-        write(folder, Table::Relations, self.relations().len(), |rows| {
-            relations(&self.relations()[rows.clone()], rows)
-        })?;
-        write(folder, Table::Triples, self.triples().len(), |rows| triples(self, rows))
+        let mut sink = entities(folder)?;
+        self.entities().iter().try_for_each(|entity| sink.push(entity.clone()))?;
+        sink.finish()?;
+        let mut sink = relations(folder)?;
+        self.relations().iter().try_for_each(|relation| sink.push(relation.clone()))?;
+        sink.finish()?;
+        let mut sink = triples(folder)?;
+        for (row, triple) in self.triples().iter().enumerate() {
+            sink.push((*triple, self.origins(row).zip(self.directions(row)).collect()))?;
+        }
+        sink.finish()
     }
 }
 
-type Rows = std::ops::Range<usize>;
-
-fn write(
-    folder: &Path,
-    table: Table,
-    rows: usize,
-    columns: impl Fn(Rows) -> Result<Vec<ArrayRef>, ArrowError>,
-) -> Result<(), Error> {
-    let file = folder.join(table.file());
-    let mut writer = Writer::create(&file, table.columns(), GROUP_ROWS, &table.footer())?;
-    for start in (0..rows).step_by(BATCH_ROWS) {
-        let batch = columns(start..rows.min(start + BATCH_ROWS))
-            .and_then(|columns| RecordBatch::try_new(table.columns(), columns))
-            .map_err(|problem| Error::Columns { file: file.clone(), problem })?;
-        writer.write(&batch)?;
-    }
-    writer.finish()?;
-    Ok(())
-}
-
-fn entities(entities: &[Entity], rows: Rows) -> Result<Vec<ArrayRef>, ArrowError> {
-    let types: Vec<&SemanticType> = entities.iter().flat_map(|entity| &entity.types).collect();
+fn entity_columns(rows: &[Entity], first: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+    let types: Vec<&SemanticType> = rows.iter().flat_map(|entity| &entity.types).collect();
     let code: StringArray = types.iter().map(|t| t.code.as_deref()).collect();
     let name = StringArray::from_iter_values(types.iter().map(|t| &t.name));
     let types = StructArray::try_new(type_fields(), vec![Arc::new(code), Arc::new(name)], None)?;
     Ok(vec![
-        ids(rows),
-        Arc::new(StringArray::from_iter_values(entities.iter().map(|entity| &entity.key))),
-        Arc::new(StringArray::from_iter_values(entities.iter().map(|entity| &entity.text))),
-        list(entities.iter().map(|entity| entity.types.len()), Arc::new(types))?,
-        names(entities.iter().map(|entity| &entity.origins))?,
+        ids(first, rows.len()),
+        texts(rows.iter().map(|entity| &entity.key)),
+        texts(rows.iter().map(|entity| &entity.text)),
+        levels(rows.iter().map(|entity| entity.level)),
+        list(rows.iter().map(|entity| entity.types.len()), Arc::new(types))?,
+        names(rows.iter().map(|entity| &entity.same_as))?,
+        names(rows.iter().map(|entity| &entity.origins))?,
     ])
 }
 
-fn relations(relations: &[Relation], rows: Rows) -> Result<Vec<ArrayRef>, ArrowError> {
+fn term_columns(rows: &[Term], _first: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+    let origins = || rows.iter().map(|term| &term.origin);
     Ok(vec![
-        ids(rows),
-        Arc::new(StringArray::from_iter_values(relations.iter().map(|relation| &relation.key))),
-        Arc::new(StringArray::from_iter_values(relations.iter().map(|relation| &relation.text))),
-        names(relations.iter().map(|relation| &relation.origins))?,
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|term| term.entity.0))),
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|term| term.kind.name()))),
+        texts(rows.iter().map(|term| &term.text)),
+        texts(origins().map(|origin| &origin.source)),
+        Arc::new(origins().map(|origin| origin.vocabulary.as_deref()).collect::<StringArray>()),
+        Arc::new(origins().map(|origin| origin.language.as_deref()).collect::<StringArray>()),
+        levels(origins().map(|origin| origin.level)),
     ])
 }
 
-fn triples(graph: &Graph, rows: Rows) -> Result<Vec<ArrayRef>, ArrowError> {
-    let triples = &graph.triples()[rows.clone()];
-    let origins: Vec<&Origin> = rows.clone().flat_map(|row| graph.origins(row)).collect();
+fn relation_columns(rows: &[Relation], first: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+    let inverses = || rows.iter().flat_map(|relation| &relation.inverses);
+    let (keys, words) = (texts(inverses().map(|one| &one.key)), texts(inverses().map(|one| &one.text)));
+    let values = StructArray::try_new(inverse_fields(), vec![keys, words], None)?;
+    let symmetric: Vec<bool> = rows.iter().map(|relation| relation.symmetric).collect();
+    Ok(vec![
+        ids(first, rows.len()),
+        texts(rows.iter().map(|relation| &relation.key)),
+        texts(rows.iter().map(|relation| &relation.text)),
+        Arc::new(rows.iter().map(|relation| relation.inverse.as_deref()).collect::<StringArray>()),
+        list(rows.iter().map(|relation| relation.inverses.len()), Arc::new(values))?,
+        Arc::new(BooleanArray::from(symmetric)),
+        names(rows.iter().map(|relation| &relation.origins))?,
+    ])
+}
+
+fn triple_columns(rows: &[TripleRow<'_>], _first: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+    let origins = || rows.iter().flat_map(|(_, origins)| origins);
+    let directions = origins().map(|(_, direction)| direction.name());
     let columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(origins.iter().map(|origin| &origin.source))),
-        Arc::new(origins.iter().map(|origin| origin.vocabulary.as_deref()).collect::<StringArray>()),
-        Arc::new(origins.iter().map(|origin| origin.weight).collect::<Float64Array>()),
-        Arc::new(origins.iter().map(|origin| origin.count).collect::<UInt32Array>()),
+        texts(origins().map(|(origin, _)| &origin.source)),
+        Arc::new(origins().map(|(origin, _)| origin.vocabulary.as_deref()).collect::<StringArray>()),
+        Arc::new(origins().map(|(origin, _)| origin.weight).collect::<Float64Array>()),
+        Arc::new(origins().map(|(origin, _)| origin.count).collect::<UInt32Array>()),
+        levels(origins().map(|(origin, _)| origin.level)),
+        Arc::new(StringArray::from_iter_values(directions)),
     ];
-    let origins = StructArray::try_new(origin_fields(), columns, None)?;
+    let values = StructArray::try_new(origin_fields(), columns, None)?;
     Ok(vec![
-        Arc::new(UInt32Array::from_iter_values(triples.iter().map(|triple| triple.subject.0))),
-        Arc::new(UInt32Array::from_iter_values(triples.iter().map(|triple| triple.relation.0))),
-        Arc::new(UInt32Array::from_iter_values(triples.iter().map(|triple| triple.object.0))),
-        list(rows.map(|row| graph.origins(row).len()), Arc::new(origins))?,
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(triple, _)| triple.subject.0))),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(triple, _)| triple.relation.0))),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(triple, _)| triple.object.0))),
+        list(rows.iter().map(|(_, origins)| origins.len()), Arc::new(values))?,
     ])
 }
 
-fn ids(rows: Rows) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(rows.map(dense)))
+fn crosswalk_columns(rows: &[CrosswalkRow], _first: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+    Ok(vec![
+        texts(rows.iter().map(|row| &row.key)),
+        texts(rows.iter().map(|row| &row.means)),
+        Arc::new(rows.iter().map(|row| row.entity).collect::<UInt32Array>()),
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.how))),
+        names(rows.iter().map(|row| &row.candidates))?,
+    ])
+}
+
+fn ids(first: usize, rows: usize) -> ArrayRef {
+    Arc::new(UInt32Array::from_iter_values((first..first + rows).map(dense)))
+}
+
+fn texts<'a>(texts: impl Iterator<Item = &'a String>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(texts))
+}
+
+fn levels(levels: impl Iterator<Item = Option<u8>>) -> ArrayRef {
+    Arc::new(levels.collect::<UInt8Array>())
 }
 
 fn names<'a>(lists: impl Iterator<Item = &'a Vec<String>> + Clone) -> Result<ArrayRef, ArrowError> {
-    let values = StringArray::from_iter_values(lists.clone().flatten());
-    list(lists.map(Vec::len), Arc::new(values))
+    list(lists.clone().map(Vec::len), texts(lists.flatten()))
 }
 
 fn list(lengths: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {

@@ -129,6 +129,23 @@ Examples:
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
     },
+    /// Compares two triple tables: entities renumbered, rekeyed, merged, gone; triples added and removed
+    #[command(after_help = "\
+Examples:
+  engraft diff out-2025AA/triples out-2025AB/triples
+  engraft diff old new --into changes   writes changes/moved.parquet
+  engraft diff old new --json           exit code 3 if anything changed")]
+    Diff {
+        /// The folder with the table before
+        #[arg(value_name = "OLD")]
+        old: PathBuf,
+        /// The folder with the table after
+        #[arg(value_name = "NEW")]
+        new: PathBuf,
+        /// The folder to write the list of moved entities into
+        #[arg(long, value_name = "FOLDER")]
+        into: Option<PathBuf>,
+    },
     /// Removes artifacts and work folders, asking nothing; leaves the ledger and every file it does not name
     #[command(after_help = "Examples:\n  engraft clean --dry-run\n  engraft clean shards retrain")]
     Clean {

@@ -11,7 +11,7 @@ pub enum Exit {
     Failed,
     /// Nothing was done: wrong usage or configuration, or the output folder cannot be used.
     Refused,
-    /// `verify` found damage, or `plan --check` found something to run.
+    /// `verify` found damage, `plan --check` something to run, or `diff` a change.
     Found,
     /// Stopped by Ctrl-C or SIGTERM; everything is consistent.
     Interrupted,
@@ -23,7 +23,7 @@ Exit codes:
   0    everything asked for is done
   1    a stage failed; what does not depend on it was finished
   2    nothing was done: wrong usage or configuration, or the output folder cannot be used
-  3    verify found damage, or plan --check found something to run
+  3    verify found damage, plan --check something to run, or diff a change
   130  stopped by Ctrl-C or SIGTERM; everything is consistent, run again to go on";
 
 impl Exit {

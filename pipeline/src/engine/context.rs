@@ -30,6 +30,7 @@ pub struct Context {
     pub(super) jobs: NonZeroUsize,
     pub(super) progress: Progress,
     pub(super) facts: Mutex<Map<String, Value>>,
+    pub(super) previous: Option<PathBuf>,
 }
 
 impl Context {
@@ -75,6 +76,13 @@ impl Context {
     /// The counters that a display shows.
     pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// The artifact that this run replaces, if there is one. For [`Context::record`] only: what a stage writes depends on its
+    /// inputs alone.
+    #[must_use]
+    pub fn previous(&self) -> Option<&Path> {
+        self.previous.as_deref()
     }
 
     /// Leaves a fact (a funnel, a count) for the ledger and `inspect`; a second value for a key replaces the first.

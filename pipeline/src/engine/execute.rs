@@ -95,6 +95,7 @@ impl Task<'_> {
             jobs: self.settings.jobs,
             progress: progress.clone(),
             facts: Mutex::new(Map::new()),
+            previous: Some(self.layout.artifact(self.stage.name())).filter(|folder| folder.is_dir()),
         };
         for input in self.stage.inputs() {
             match input {

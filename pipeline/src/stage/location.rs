@@ -1,6 +1,6 @@
 //! Where a config's paths lie: in the world's artifact, or in the data folder. Knows no format.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,13 @@ impl Location {
                 "{key} = {:?} lies in the world, but the config has no [world]: add one, or name a file of your own",
                 self.0
             );
-            return Ok(Place::World { label, below: below.into() });
+            let below = PathBuf::from(below);
+            anyhow::ensure!(
+                below.components().all(|part| matches!(part, Component::Normal(_))),
+                "{key} = {:?} does not lie below the world: name a file of it, as in \"world:hsdn/Combined-Input.tsv\"",
+                self.0
+            );
+            return Ok(Place::World { label, below });
         }
         let path = Path::new(&self.0);
         match places.data {
@@ -141,10 +147,14 @@ mod tests {
 
     #[test]
     fn a_location_says_what_it_lacks() {
-        let nowhere = Places { data: None, world: false };
+        let (nowhere, world) = (Places { data: None, world: false }, Places { data: None, world: true });
         let place = |text: &str, places| Location(text.to_owned()).place("sources.hsdn.path", places);
         let error = place("world:hsdn/x.tsv", &nowhere).unwrap_err().to_string();
         assert!(error.contains("no [world]"), "{error}");
+        for beyond in ["world:/etc/hosts", "world:../triples"] {
+            let error = place(beyond, &world).unwrap_err().to_string();
+            assert!(error.contains("below the world"), "{error}");
+        }
         let error = place("hsdn/x.tsv", &nowhere).unwrap_err().to_string();
         assert!(error.contains("sources.hsdn.path") && error.contains("--data DIR"), "{error}");
         let data = Places { data: Some(Path::new("/d")), world: true };

@@ -289,7 +289,9 @@ impl Stage for Retrain {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        std::iter::once(Input::artifact("shards")).chain(self.checkpoint.iter().map(Place::input)).collect()
+        // The audit is an input so that nothing is trained on shards that leak.
+        let artifacts = ["shards", "audit"].map(Input::artifact);
+        artifacts.into_iter().chain(self.checkpoint.iter().map(Place::input)).collect()
     }
 
     fn resume(&self) -> Resume {

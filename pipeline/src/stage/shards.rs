@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use kg::split::{self, Part, View};
 use kg::table::Graph;
 use serde::{Deserialize, Serialize};
 use tasks::negative::uniform;
@@ -37,6 +38,14 @@ pub struct Config {
     pub triples_per_group: usize,
 }
 
+impl Config {
+    /// Where texts are cut.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits { node: self.node_tokens, edge: self.edge_tokens }
+    }
+}
+
 /// The stage.
 #[derive(Debug)]
 pub struct Shards {
@@ -54,7 +63,7 @@ impl Stage for Shards {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -66,7 +75,7 @@ impl Stage for Shards {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![Input::artifact("triples"), self.vocabulary.input()]
+        vec![Input::artifact("triples"), Input::artifact("split"), self.vocabulary.input()]
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
@@ -74,11 +83,9 @@ impl Stage for Shards {
         let path = self.vocabulary.path(context)?;
         let vocabulary = Vocabulary::load(&path, self.case)?;
         let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
-        let corpus = Corpus {
-            entities: graph.entities().iter().map(|entity| entity.text.as_str()).collect(),
-            relations: graph.relations().iter().map(|relation| relation.text.as_str()).collect(),
-            triples: graph.triples().iter().map(|t| [t.subject.0, t.relation.0, t.object.0]).collect(),
-        };
+        let view = View::of(&graph);
+        let parts = split::read::read(context.artifact("split")?, &view)?.part;
+        let corpus = corpus(&graph, &view, &parts)?;
         let config = self.write_config();
         let progress = context.progress();
         let rows = config.tasks.iter().map(|&task| if task == Task::Triplet { 2 } else { 1 }).sum::<u64>();
@@ -96,6 +103,24 @@ impl Stage for Shards {
     }
 }
 
+/// The triples to learn from, over the texts of the whole graph.
+fn corpus<'g>(graph: &'g Graph, view: &View<'_>, parts: &[Part]) -> anyhow::Result<Corpus<'g>> {
+    let shown = graph.triples().iter().zip(0..).zip(parts).filter(|(_, part)| **part == Part::Train);
+    let (triples, rows): (Vec<_>, Vec<_>) =
+        shown.map(|((t, row), _)| ([t.subject.0, t.relation.0, t.object.0], row)).unzip();
+    anyhow::ensure!(
+        !triples.is_empty() || graph.triples().is_empty(),
+        "the split leaves no triple to learn from: mend split.parts"
+    );
+    Ok(Corpus {
+        entities: graph.entities().iter().map(|entity| entity.text.as_str()).collect(),
+        relations: graph.relations().iter().map(|relation| relation.text.as_str()).collect(),
+        ways: split::ways(view, graph.relations().len()),
+        triples,
+        rows,
+    })
+}
+
 impl Shards {
     /// Whether every setting is in its range, so that nobody waits for earlier stages to learn that it is not.
     ///
@@ -110,7 +135,7 @@ impl Shards {
         tasks.sort();
         write::Config {
             tasks,
-            limits: Limits { node: self.config.node_tokens, edge: self.config.edge_tokens },
+            limits: self.config.limits(),
             negatives: self.config.negatives.clone(),
             seed: self.config.seed,
             triples_per_shard: self.config.triples_per_shard,

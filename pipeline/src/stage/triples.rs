@@ -1,95 +1,53 @@
-//! Stage `triples`: every configured source into one triple table, with a funnel that accounts for every row. Knows no text
-//! encoding.
+//! Stage `triples`: every configured source into one canonical triple table, with a funnel that accounts for every row. Knows no
+//! format and no text encoding.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use kg::source::funnel::{Funnel, Report};
-use kg::source::{hsdn, rotmensch, umls};
-use kg::table::Builder;
+use kg::canon;
+use kg::source::funnel::{Report, Tally};
+use kg::table::{Builder, Graph};
 use kg::whole::write_whole;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::location::{self, Location, Place, Places};
+use super::location::{self, Place, Places};
+use super::source::{self, Source, Told};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
-use crate::engine::progress::Counted;
 use crate::engine::stage::{Input, Stage};
 
-/// The file with the funnels of all sources.
+/// The file with the way of every row.
 pub const FUNNEL: &str = "funnel.json";
 
-/// The sources of a config; at least one.
+/// How statements become one graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// A Metathesaurus.
-    pub umls: Option<UmlsConfig>,
-    /// The Human Symptoms-Disease Network.
-    pub hsdn: Option<HsdnConfig>,
-    /// The Health Knowledge Graph.
-    pub rotmensch: Option<RotmenschConfig>,
-}
-
-/// UMLS: where it lies and what is taken of it; the fields are those of [`umls::Options`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UmlsConfig {
-    /// The folder with `MRCONSO.RRF`, `MRREL.RRF` and `MRSTY.RRF`.
+    /// What to do with statements of a relation whose inverse is known.
+    pub inverses: canon::Inverses,
+    /// What to do with statements of an entity about itself.
+    pub self_loops: canon::SelfLoops,
+    /// What to do with names and keys that fit several entities.
+    pub ambiguous: canon::Ambiguous,
+    /// Namespaces of keys, the preferred one first.
+    pub namespaces: Vec<String>,
+    /// Relations, from any source, that say the same the other way round; twice the same: symmetric.
+    #[serde(default)]
+    pub declared: BTreeSet<[String; 2]>,
+    /// Statements (16 bytes each) in memory at most; the others wait on the disk. No byte of the table depends on it.
     #[serde(skip_serializing)]
-    pub path: Location,
-    /// Languages of names, the preferred one first.
-    pub languages: Vec<String>,
-    /// What to do with suppressed rows.
-    pub suppressed: umls::Suppressed,
-    /// What to do with relations that have no RELA.
-    pub unlabelled: umls::Unlabelled,
-    /// The relations to keep; none keeps all.
-    pub relations: Option<BTreeSet<String>>,
-}
-
-/// HSDN: where it lies and what is taken of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HsdnConfig {
-    /// The table (`Combined-Input.tsv`).
-    #[serde(skip_serializing)]
-    pub path: Location,
-    /// Rows with a lower TFIDF score are dropped; none keeps all.
-    pub min_tfidf: Option<f64>,
-}
-
-/// Rotmensch: where it lies and what is taken of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RotmenschConfig {
-    /// The table (`DerivedKnowledgeGraph_final.csv`).
-    #[serde(skip_serializing)]
-    pub path: Location,
-    /// Entries with a lower probability are dropped; none keeps all.
-    pub min_probability: Option<f64>,
+    pub rows_in_memory: usize,
 }
 
 /// The stage.
 #[derive(Debug)]
 pub struct Triples {
+    sources_config: source::Config,
     config: Config,
-    umls: Option<Umls>,
-    hsdn: Option<Place>,
-    rotmensch: Option<Place>,
-}
-
-/// The places of the RRF files.
-#[derive(Debug)]
-struct Umls {
-    conso: Place,
-    rel: Place,
-    sty: Place,
+    sources: Vec<Box<dyn Source>>,
 }
 
 impl Triples {
@@ -97,79 +55,24 @@ impl Triples {
     ///
     /// # Errors
     /// When the config names no source, or a place that cannot be meant.
-    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
-        let stage = Self {
-            config: config.clone(),
-            umls: config.umls.as_ref().map(|source| Umls::new(&source.path, places)).transpose()?,
-            hsdn: config
-                .hsdn
-                .as_ref()
-                .map(|source| source.path.place("sources.hsdn.path", places))
-                .transpose()?,
-            rotmensch: match &config.rotmensch {
-                Some(source) => Some(source.path.place("sources.rotmensch.path", places)?),
-                None => None,
-            },
-        };
-        anyhow::ensure!(
-            !stage.places().is_empty(),
-            "[sources] is empty: name at least one of sources.umls, sources.hsdn, sources.rotmensch"
-        );
-        Ok(stage)
+    pub fn new(sources: &source::Config, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+        anyhow::ensure!(config.rows_in_memory > 0, "canon.rows_in_memory = 0: expected at least 1");
+        let (sources_config, sources) = (sources.clone(), source::all(sources, places)?);
+        Ok(Self { sources_config, config: config.clone(), sources })
     }
 
     fn places(&self) -> Vec<&Place> {
-        let umls = self.umls.iter().flat_map(|umls| [&umls.conso, &umls.rel, &umls.sty]);
-        umls.chain(&self.hsdn).chain(&self.rotmensch).collect()
+        self.sources.iter().flat_map(|source| source.places()).collect()
     }
 
-    /// Reads the sources in the order in which their names win: UMLS, HSDN, Rotmensch.
-    fn read(&self, context: &Context, builder: &mut Builder) -> anyhow::Result<Vec<Funnel>> {
-        let mut funnels = Vec::new();
-        if let (Some(places), Some(source)) = (&self.umls, &self.config.umls) {
-            let (conso, rel) = (places.conso.path(context)?, places.rel.path(context)?);
-            let sty = places.sty.path(context)?;
-            let files = umls::Files {
-                conso: (open(&conso, context)?, conso.as_path()),
-                rel: (open(&rel, context)?, rel.as_path()),
-                sty: Some((open(&sty, context)?, sty.as_path())),
-            };
-            let options = umls::Options {
-                languages: source.languages.clone(),
-                suppressed: source.suppressed,
-                unlabelled: source.unlabelled,
-                relations: source.relations.clone(),
-            };
-            funnels.push(umls::read(files, &options, builder)?);
+    fn policy(&self) -> canon::Policy {
+        canon::Policy {
+            inverses: self.config.inverses,
+            self_loops: self.config.self_loops,
+            ambiguous: self.config.ambiguous,
+            namespaces: self.config.namespaces.clone(),
         }
-        if let (Some(place), Some(source)) = (&self.hsdn, &self.config.hsdn) {
-            let path = place.path(context)?;
-            let options = hsdn::Options { min_tfidf: source.min_tfidf };
-            funnels.push(hsdn::read(open(&path, context)?, &path, &options, builder)?);
-        }
-        if let (Some(place), Some(source)) = (&self.rotmensch, &self.config.rotmensch) {
-            let path = place.path(context)?;
-            let options = rotmensch::Options { min_probability: source.min_probability };
-            funnels.push(rotmensch::read(open(&path, context)?, &path, &options, builder)?);
-        }
-        Ok(funnels)
     }
-}
-
-impl Umls {
-    fn new(path: &Location, places: &Places<'_>) -> anyhow::Result<Self> {
-        let folder = path.place("sources.umls.path", places)?;
-        Ok(Self {
-            conso: folder.file("MRCONSO.RRF"),
-            rel: folder.file("MRREL.RRF"),
-            sty: folder.file("MRSTY.RRF"),
-        })
-    }
-}
-
-fn open(path: &Path, context: &Context) -> anyhow::Result<BufReader<Counted<File>>> {
-    let file = File::open(path).with_context(|| format!("{}: cannot open it", path.display()))?;
-    Ok(BufReader::with_capacity(1 << 20, context.progress().reader(file)))
 }
 
 impl Stage for Triples {
@@ -178,11 +81,12 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, "sources", &self.config);
+        describe::config(to, "sources", &self.sources_config);
+        describe::config(to, "canon", &self.config);
         self.places().iter().for_each(|place| place.describe(to));
     }
 
@@ -195,16 +99,27 @@ impl Stage for Triples {
             self.places().iter().map(|p| p.path(context)).collect::<anyhow::Result<_>>()?;
         let bytes = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|m| m.len()).sum();
         context.progress().total_bytes(bytes);
-        let mut builder = Builder::new();
-        let funnels = self.read(context, &mut builder)?;
-        let graph = builder.finish();
+        let mut builder = Builder::spilling(context.out(), self.config.rows_in_memory);
+        for [one, other] in &self.config.declared {
+            builder.declare_inverse(one, other);
+        }
+        let mut told = Vec::new();
+        for source in &self.sources {
+            told.push(source.read(context, &mut builder)?);
+            context.check()?;
+        }
+        let canon = builder.finish(&self.policy())?;
         context.check()?;
-        graph.write(context.out())?;
-        let report = Report::new(funnels, &graph);
+        canon.write(context.out())?;
+        let merged = canon.report().clone();
+        drop(canon);
+        let (read, notes): (Vec<_>, Vec<_>) =
+            told.into_iter().map(|Told { funnel, notes }| (funnel, notes)).unzip();
+        let report = Report { read, merged };
         let json = serde_json::to_vec_pretty(&report)?;
         write_whole(&context.out().join(FUNNEL), &json)?;
-        record(context, &report);
-        Ok(())
+        record(context, &report, notes);
+        moved(context)
     }
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
@@ -213,17 +128,13 @@ impl Stage for Triples {
 }
 
 /// Leaves the funnel for `inspect` and the ledger.
-fn record(context: &Context, report: &Report) {
-    let files = report.sources.iter().flat_map(|source| {
+fn record(context: &Context, report: &Report, notes: Vec<Map<String, Value>>) {
+    let files = report.read.iter().flat_map(|source| {
         std::iter::once(&source.triples).chain(&source.supporting).map(move |tally| (source, tally))
     });
     let (mut rows, mut dropped) = (Vec::new(), Vec::new());
     for (source, tally) in files {
-        let out: u64 = tally.dropped.values().sum();
-        rows.push(
-            json!({"source": source.source, "file": tally.file, "bytes": tally.bytes, "lines": tally.lines,
-                         "read": tally.read, "dropped": out, "kept": tally.kept}),
-        );
+        rows.push(file(&source.source, tally));
         let reasons = tally.dropped.iter().filter(|(_, rows)| **rows > 0);
         dropped.extend(reasons.map(|(reason, rows)| {
             json!({"source": source.source, "file": tally.file, "dropped_because": reason, "rows": rows})
@@ -231,21 +142,53 @@ fn record(context: &Context, report: &Report) {
     }
     context.record("rows", rows);
     context.record("dropped", dropped);
-    let sources = report.sources.iter().map(|source| {
-        json!({"source": source.source, "kept": source.triples.kept, "merged": source.merged, "distinct": source.distinct,
-               "subjects": source.subjects.kept, "objects": source.objects.kept, "unused_entities": source.unused_entities})
+    let merged = &report.merged;
+    let sources = merged.sources.iter().map(|(source, stated)| {
+        let mut row = Map::from_iter([("source".to_owned(), json!(source))]);
+        if let Value::Object(counts) = json!(stated) {
+            row.extend(counts);
+        }
+        Value::Object(row)
     });
-    context.record("triples", sources.collect::<Vec<_>>());
-    let relations = report.sources.iter().flat_map(|source| {
-        let rows = source.relations.iter();
-        rows.map(|(relation, rows)| json!({"source": source.source, "relation": relation, "kept": rows}))
+    context.record("statements", sources.collect::<Vec<_>>());
+    let relations = merged.relations.iter().map(|one| {
+        let inverse = if one.symmetric { Some("symmetric") } else { one.inverse.as_deref() };
+        json!({"relation": one.relation, "inverse": inverse, "rows": one.rows, "turned": one.turned, "triples": one.triples})
     });
     context.record("relations", relations.collect::<Vec<_>>());
+    context.record("crosswalk", json!(merged.crosswalk));
+    for (funnel, notes) in report.read.iter().zip(notes) {
+        notes.into_iter().for_each(|(key, note)| context.record(&format!("{}_{key}", funnel.source), note));
+    }
+    if !merged.conflicting_inverses.is_empty() {
+        context.record("conflicting_inverses", json!(merged.conflicting_inverses));
+    }
     context.record(
         "table",
-        json!({"entities": report.entities, "relations": report.relations, "triples": report.triples,
-               "merged_across_sources": report.merged_across_sources}),
+        json!({"entities": merged.entities, "unused_entities": merged.unused_entities, "terms": merged.terms,
+               "triples": merged.triples, "merged_across_sources": merged.merged_across_sources}),
     );
+}
+
+fn file(source: &str, tally: &Tally) -> Value {
+    let out: u64 = tally.dropped.values().sum();
+    json!({"source": source, "file": tally.file, "bytes": tally.bytes, "lines": tally.lines,
+           "read": tally.read, "dropped": out, "kept": tally.kept})
+}
+
+/// Leaves what moved since the table that is replaced: a fact of the run, since the table itself depends on its inputs only.
+fn moved(context: &Context) -> anyhow::Result<()> {
+    let Some(previous) = context.previous() else { return Ok(()) };
+    let old = match Graph::read(previous) {
+        Ok(old) => old,
+        Err(error) => {
+            context.record("moved", json!({"unknown": format!("the table before cannot be read: {error}")}));
+            return Ok(());
+        }
+    };
+    let new = Graph::read(context.out())?;
+    context.record("moved", json!(kg::diff::diff(&old, &new, |_| None).report));
+    Ok(())
 }
 
 /// Rows and columns of a Parquet file; nothing for other files.

@@ -1,4 +1,4 @@
-//! The MeSH descriptor file (layout of descYYYY.xml): headings, terms, tree numbers; knows no relation but the tree's.
+//! The MeSH descriptor file (layout of descYYYY.xml): headings, terms, tree numbers, what to look at as well; knows no supplement.
 
 use super::Error;
 use super::entity::World;
@@ -48,6 +48,7 @@ fn record(world: &World, node: Node, out: &mut Vec<u8>) {
         }
         put(out, format_args!("  </AllowableQualifiersList>\n"));
     }
+    see_related(world, node, out);
     pharmacological_action(world, node, out);
     put(out, format_args!("  <TreeNumberList>\n"));
     for number in world.tree_numbers(node) {
@@ -65,20 +66,37 @@ fn record(world: &World, node: Node, out: &mut Vec<u8>) {
     put(out, format_args!("  </ConceptList>\n </DescriptorRecord>\n"));
 }
 
+/// Some diseases point to the organ they sit in.
+fn see_related(world: &World, node: Node, out: &mut Vec<u8>) {
+    let draw = world.latent.chance("see related").at(node.index()).percent(30);
+    let Some(&site) = world.disease(node).and_then(|disease| disease.sites.first()).filter(|_| draw) else {
+        return;
+    };
+    put(out, format_args!("  <SeeRelatedList>\n   <SeeRelatedDescriptor>\n"));
+    referred(world, site, "", out);
+    put(out, format_args!("   </SeeRelatedDescriptor>\n  </SeeRelatedList>\n"));
+}
+
 /// The class of a drug, which is also what UMLS says it is.
-fn pharmacological_action(world: &World, node: Node, out: &mut Vec<u8>) {
+pub(super) fn pharmacological_action(world: &World, node: Node, out: &mut Vec<u8>) {
     if world.place(node).0.kind != Kind::Drug {
         return;
     }
     put(out, format_args!("    <PharmacologicalActionList>\n"));
     for class in world.parents(node) {
-        let id = world.descriptor(class).unwrap_or_default();
-        put(out, format_args!("     <PharmacologicalAction>\n      <DescriptorReferredTo>\n"));
-        put(out, format_args!("       <DescriptorUI>{id}</DescriptorUI>\n"));
-        named(out, "        ", "DescriptorName", world.names(class).mesh());
-        put(out, format_args!("      </DescriptorReferredTo>\n     </PharmacologicalAction>\n"));
+        put(out, format_args!("     <PharmacologicalAction>\n"));
+        referred(world, class, "", out);
+        put(out, format_args!("     </PharmacologicalAction>\n"));
     }
     put(out, format_args!("    </PharmacologicalActionList>\n"));
+}
+
+/// A reference to a descriptor; `mark` is `*` before the main point of an article, or nothing.
+pub(super) fn referred(world: &World, node: Node, mark: &str, out: &mut Vec<u8>) {
+    let id = world.descriptor(node).unwrap_or_default();
+    put(out, format_args!("      <DescriptorReferredTo>\n       <DescriptorUI>{mark}{id}</DescriptorUI>\n"));
+    named(out, "        ", "DescriptorName", world.names(node).mesh());
+    put(out, format_args!("      </DescriptorReferredTo>\n"));
 }
 
 /// The preferred concept with heading, permuted heading and every other synonym; the rest are a narrower concept.
@@ -137,7 +155,12 @@ fn concepts(world: &World, node: Node, year: usize, out: &mut Vec<u8>) {
 }
 
 /// The terms of a concept with numbers from `first` on; the permuted ones share the number of the term they permute.
-fn term_list(out: &mut Vec<u8>, terms: &[(String, char)], (first, year): (usize, usize), preferred: char) {
+pub(super) fn term_list(
+    out: &mut Vec<u8>,
+    terms: &[(String, char)],
+    (first, year): (usize, usize),
+    preferred: char,
+) {
     put(out, format_args!("    <TermList>\n"));
     for (at, (text, permuted)) in terms.iter().enumerate() {
         let (of_concept, of_record) = if at == 0 { ('Y', preferred) } else { ('N', 'N') };
@@ -169,12 +192,12 @@ fn concept(node: Node, at: usize) -> String {
     format!("M9{:08}", node.index() + at * 10_000_000)
 }
 
-fn named(out: &mut Vec<u8>, indent: &str, tag: &str, text: &str) {
+pub(super) fn named(out: &mut Vec<u8>, indent: &str, tag: &str, text: &str) {
     let text = partial_escape(text);
     put(out, format_args!("{indent}<{tag}>\n{indent} <String>{text}</String>\n{indent}</{tag}>\n"));
 }
 
-fn date(out: &mut Vec<u8>, indent: &str, tag: &str, year: usize) {
+pub(super) fn date(out: &mut Vec<u8>, indent: &str, tag: &str, year: usize) {
     put(
         out,
         format_args!(

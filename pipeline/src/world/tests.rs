@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
+mod umls;
+
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn collect(dir: &Path, root: &Path, files: &mut Files) {
@@ -40,7 +42,8 @@ fn text<'a>(files: &'a Files, name: &str) -> &'a str {
 
 fn rows<'a>(files: &'a Files, name: &str) -> Vec<Vec<&'a str>> {
     let text = text(files, &format!("umls/META/{name}.RRF"));
-    assert!(text.ends_with("|\n"));
+    // A small world may have no retired concept.
+    assert!(text.ends_with("|\n") || (name == "MRCUI" && text.is_empty()));
     text.lines().map(|line| line.strip_suffix('|').unwrap().split('|').collect()).collect()
 }
 
@@ -77,66 +80,6 @@ fn counts_are_those_of_the_files() {
     assert!((6_000..10_000).contains(&summary.facts.values().sum::<u64>()));
     assert!((250..350).contains(&summary.files["mimic/ADMISSIONS.csv"].rows));
     assert!((250_000..400_000).contains(&summary.files["text"].bytes));
-}
-
-#[test]
-fn rrf_files_hold_together_at_every_scale() {
-    for (files, summary) in [make(3, 0.1), make(3, 5.0), make(4, 0.01)].iter().chain([&*WORLD]) {
-        for (name, columns) in [("MRCONSO", 18), ("MRREL", 16), ("MRSTY", 6), ("MRSAB", 25), ("MRDOC", 4)] {
-            assert!(rows(files, name).iter().all(|row| row.len() == columns), "{name}");
-        }
-        let conso = rows(files, "MRCONSO");
-        let all: u64 = summary.entities.values().sum();
-        let preferred =
-            conso.iter().filter(|row| row[1] == "ENG" && [row[2], row[4], row[6]] == ["P", "PF", "Y"]);
-        assert_eq!(preferred.map(|row| row[0]).collect::<BTreeSet<_>>().len() as u64, all);
-        assert!(conso.is_sorted_by_key(|row| row[0]));
-        let atoms: BTreeMap<&str, &str> = conso.iter().map(|row| (row[7], row[0])).collect();
-        assert_eq!(atoms.len(), conso.len());
-        for row in rows(files, "MRREL") {
-            assert_eq!((atoms[row[1]], atoms[row[5]]), (row[0], row[4]));
-        }
-        let typed: BTreeSet<&str> = rows(files, "MRSTY").iter().map(|row| row[0]).collect();
-        assert_eq!(typed.len() as u64, all);
-    }
-}
-
-#[test]
-fn every_relation_stands_in_both_directions_as_mrdoc_says() {
-    let (files, _) = &*WORLD;
-    let documented = |key: &str, kind: &str| -> BTreeMap<&str, &str> {
-        rows(files, "MRDOC")
-            .into_iter()
-            .filter(|row| row[0] == key && row[2] == kind)
-            .map(|row| (row[1], row[3]))
-            .collect()
-    };
-    let (rel, mut rela) = (documented("REL", "rel_inverse"), documented("RELA", "rela_inverse"));
-    rela.insert("", "");
-    assert!(rela.iter().all(|(one, inverse)| rela[inverse] == *one));
-    let relations = rows(files, "MRREL");
-    let key = |row: &[&str]| row.join("|");
-    let all: BTreeSet<String> = relations
-        .iter()
-        .map(|row| key(&[row[0], row[1], row[3], row[4], row[5], row[7], row[10], row[14]]))
-        .collect();
-    assert_eq!(all.len(), relations.len());
-    for row in &relations {
-        let mirrored = [row[4], row[5], rel[row[3]], row[0], row[1], rela[row[7]], row[10], row[14]];
-        assert!(all.contains(&key(&mirrored)), "{row:?}");
-    }
-    for (wanted, column) in [("SIB", 3), ("PAR", 3), ("RN", 3), ("", 7), ("O", 14), ("interacts_with", 7)] {
-        assert!(relations.iter().any(|row| row[column] == wanted), "{wanted}");
-    }
-}
-
-#[test]
-fn the_direction_is_what_the_second_concept_has_to_the_first() {
-    let (files, _) = &*WORLD;
-    let sorts: BTreeMap<&str, &str> = rows(files, "MRSTY").into_iter().map(|row| (row[0], row[1])).collect();
-    let treats: Vec<_> = rows(files, "MRREL").into_iter().filter(|row| row[7] == "may_treat").collect();
-    assert!(!treats.is_empty());
-    assert!(treats.iter().all(|row| sorts[row[4]] == "T121" && ["T047", "T191"].contains(&sorts[row[0]])));
 }
 
 #[test]
@@ -215,7 +158,10 @@ fn xml_files_are_well_formed_and_complete() {
     assert_eq!(mesh["DescriptorRecord"] as u64, summary.files["mesh/desc.xml"].rows);
     assert_eq!(mesh["TreeNumberList"], mesh["DescriptorRecord"]);
     assert_eq!(mesh["TermList"], mesh["Concept"]);
-    assert!(mesh["Concept"] > mesh["DescriptorRecord"]);
+    assert!(mesh["Concept"] > mesh["DescriptorRecord"] && mesh["SeeRelatedDescriptor"] > 50);
+    let supplements = elements(text(files, "mesh/supp.xml"));
+    assert_eq!(supplements["SupplementalRecord"] as u64, summary.files["mesh/supp.xml"].rows);
+    assert!(supplements["HeadingMappedTo"] > supplements["SupplementalRecord"]);
     let (mut answered, mut removed) = (0, 0);
     for (name, bytes) in files.iter().filter(|(name, _)| name.starts_with("medquad/")) {
         let xml = std::str::from_utf8(bytes).unwrap();

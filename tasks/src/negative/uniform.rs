@@ -24,7 +24,7 @@ pub struct Negative {
     pub triple: Triple,
     /// The column that was replaced.
     pub slot: Slot,
-    /// The triple whose column stands there now, by its number in the triple table.
+    /// The triple whose column stands there now, by its place among the sampler's triples.
     pub donor: u32,
 }
 
@@ -107,6 +107,8 @@ impl Sampler<'_> {
 
 #[cfg(test)]
 mod tests {
+    use kg::canon::relation::Turn;
+
     use super::*;
     use crate::sample::Corpus;
 
@@ -119,7 +121,9 @@ mod tests {
         Corpus {
             entities: names.iter().map(String::as_str).collect(),
             relations: vec!["treats", "causes", "finds"],
+            ways: (0..3).map(|relation| (relation, Turn::Stays)).collect(),
             triples,
+            rows: (0..300).collect(),
         }
     }
 
@@ -155,6 +159,8 @@ mod tests {
             entities: vec!["a", "A"],
             relations: vec!["r"],
             triples: vec![[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 0, 0]],
+            rows: (0..4).collect(),
+            ways: vec![(0, Turn::Stays)],
         };
         let known = Known::new(&corpus);
         let config = config();

@@ -13,7 +13,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::index::{self, FileIndex, GroupIndex, Index, Limits, TaskIndex, Tokenizer};
 use super::schema::{FORMAT, VERSION, columns, list_item};
 use crate::builder::{Columns, Sample, entity, relation, triplet};
-use crate::negative::uniform::{self, Counts, Negative, Sampler};
+use crate::negative::uniform::{self, Counts, Sampler};
 use crate::sample::{Corpus, Known, Slot, Triple};
 use crate::seed::Seed;
 use crate::task::Task;
@@ -139,6 +139,7 @@ pub fn write(
     let builder = Builder {
         config,
         triples: &corpus.triples,
+        table_rows: &corpus.rows,
         entities: vocabulary.encode_all(&corpus.entities, config.limits.node)?,
         relations: vocabulary.encode_all(&corpus.relations, config.limits.edge)?,
         special: vocabulary.special(),
@@ -178,6 +179,8 @@ pub fn write(
 struct Builder<'a> {
     config: &'a Config,
     triples: &'a [Triple],
+    /// Row of each triple in the triple table.
+    table_rows: &'a [u32],
     entities: EncodedTexts,
     relations: EncodedTexts,
     special: encode::Special,
@@ -236,13 +239,14 @@ impl Builder<'_> {
             let index = u32::try_from(index).map_err(|_| Error::TooMany(index))?;
             rows.next_triple(self.config.triples_per_group)?;
             self.build(task, index, &mut sample);
-            rows.push(index, &sample, None);
+            let row = self.table_rows[index as usize];
+            rows.push(row, &sample, None);
             if task == Task::Triplet
                 && let Some(negative) = self.sampler.negative(index, &mut counts)
             {
                 let columns = self.columns(negative.triple);
                 triplet::build(&mut sample, self.special, columns, triplet::Truth::Corrupted);
-                rows.push(index, &sample, Some(negative));
+                rows.push(row, &sample, Some((negative.slot, self.table_rows[negative.donor as usize])));
             }
         }
         Ok((rows.finish(path)?, counts))
@@ -313,7 +317,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    fn push(&mut self, triple: u32, sample: &Sample, negative: Option<Negative>) {
+    fn push(&mut self, triple: u32, sample: &Sample, negative: Option<(Slot, u32)>) {
         self.triple.append_value(triple);
         // Ids come from 32-bit vocabularies of far fewer than 2^31 entries.
         self.input_ids.append_value(sample.input_ids.iter().map(|&id| Some(id.cast_signed())));
@@ -323,8 +327,8 @@ impl<'a> Rows<'a> {
             None => self.labels.append_value(sample.labels.iter().map(|&l| i32::try_from(l).ok())),
         }
         if self.task == Task::Triplet {
-            self.slot.append_option(negative.map(|n| n.slot.name()));
-            self.donor.append_option(negative.map(|n| n.donor));
+            self.slot.append_option(negative.map(|(slot, _)| slot.name()));
+            self.donor.append_option(negative.map(|(_, donor)| donor));
         }
         self.tokens += sample.input_ids.len() as u64;
         self.longest = self.longest.max(sample.input_ids.len());

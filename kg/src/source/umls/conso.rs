@@ -1,75 +1,224 @@
-//! MRCONSO: one name for each concept. Knows no relation.
+//! MRCONSO, first reading: the preferred name of each concept, and the concepts of MeSH records. Knows no relation.
 
-use std::cmp::Ordering;
-use std::io::BufRead;
-use std::path::Path;
-
-use super::cui::{Cui, CuiMap};
-use super::{Options, Suppressed};
+use super::count::{Counts, Reason};
+use super::cui::Cui;
+use super::label::Labels;
+use super::name::{Candidate, Names, Rank};
+use super::options::{Options, Suppressed};
+use super::rank::Ranks;
+use super::vocabulary::{Verdict, Vocabularies};
+use super::{Error, Source};
+use crate::canon::fold::fold;
 use crate::source::funnel::Tally;
-use crate::source::rrf::{Error, Reader, Record};
+use crate::source::rrf::{self, Record, Rows};
+use crate::table::Builder;
+use crate::table::builder::Wanted;
 
 const CUI: usize = 0;
 const LAT: usize = 1;
 const TS: usize = 2;
 const STT: usize = 4;
 const ISPREF: usize = 6;
+const SAB: usize = 11;
+const TTY: usize = 12;
+const CODE: usize = 13;
 const STR: usize = 14;
 const SUPPRESS: usize = 16;
 
-/// The best name of a concept so far.
-#[derive(Debug)]
-pub(super) struct Name {
-    rank: Rank,
-    text: Box<str>,
+/// Columns of MRCONSO.
+pub(super) const COLUMNS: usize = 18;
+
+/// Reasons to leave out a name.
+const REASONS: [Reason; 5] = [
+    Reason::OtherLanguage,
+    Reason::Suppressed,
+    Reason::VocabularyNotAskedFor,
+    Reason::NoLevel,
+    Reason::AboveMaxSrl,
+];
+
+/// What decides which names are taken and which is preferred.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice<'a> {
+    pub(super) options: &'a Options,
+    pub(super) vocabularies: &'a Vocabularies<'a>,
+    pub(super) ranks: &'a Ranks,
 }
 
-/// How far a name is from the one to prefer, the weightiest first: place of its language among those asked for, whether it is
-/// suppressed, no preferred term (TS), no preferred form (STT), not the preferred atom of its string (ISPREF).
-type Rank = (usize, [bool; 4]);
-
-impl Name {
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
+/// A name that is taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Atom<'a> {
+    pub(super) cui: Cui,
+    pub(super) text: &'a str,
+    pub(super) language: &'a str,
+    /// Number of the vocabulary in the labels of the piece.
+    pub(super) vocabulary: u32,
+    pub(super) level: Option<u8>,
+    /// Place of the language among those asked for.
+    place: usize,
 }
 
-/// Chooses the name of each concept. Among equals the first in the order of code points wins, so the order of rows is all the same.
-pub(super) fn read<R: BufRead>(
-    (reader, label): (R, &Path),
-    options: &Options,
-) -> Result<(CuiMap<Name>, Tally), Error> {
-    let mut rows = Reader::<_, 18>::new(reader, label);
-    let mut tally = Tally::new(label, &["other_language", "suppressed"]);
-    let mut names = CuiMap::new();
-    while let Some(row) = rows.next_record()? {
-        let cui = Cui::parse(&row, CUI, "CUI")?;
-        let language = options.languages.iter().position(|language| language == row.field(LAT));
-        let suppressed = row.field(SUPPRESS) != "N";
-        let Some(language) = language else {
-            tally.drop("other_language");
-            continue;
+/// Names are longer in no file that is published.
+const LANGUAGES: usize = u16::MAX as usize;
+
+impl Choice<'_> {
+    /// The name in a row, or why it is left out.
+    pub(super) fn atom<'r>(
+        &self,
+        row: &Record<'r, COLUMNS>,
+        labels: &mut Labels<Verdict>,
+    ) -> Result<Result<Atom<'r>, Reason>, rrf::Error> {
+        let cui = Cui::parse(row, CUI, "CUI")?;
+        let language = row.field(LAT);
+        let vocabulary = labels.number(row.field(SAB), || self.vocabularies.judge(row.field(SAB)));
+        let Some(place) = self.options.languages.iter().position(|asked| asked == language) else {
+            return Ok(Err(Reason::OtherLanguage));
         };
-        if suppressed && options.suppressed == Suppressed::Drop {
-            tally.drop("suppressed");
-            continue;
+        if self.options.suppressed == Suppressed::Drop && row.field(SUPPRESS) != "N" {
+            return Ok(Err(Reason::Suppressed));
         }
-        if row.field(STR).trim().is_empty() {
+        let level = match *labels.value(vocabulary) {
+            Ok(level) => level,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let text = row.field(STR);
+        if text.trim().is_empty() {
             return Err(row.wrong(STR, "STR", "a name"));
         }
-        tally.keep();
-        let rank = rank(&row, language);
-        let text = row.field(STR);
-        let name = names.get_or_insert_with(cui, || Name { rank, text: text.into() });
-        if rank.cmp(&name.rank).then_with(|| text.cmp(&name.text)) == Ordering::Less {
-            *name = Name { rank, text: text.into() };
-        }
+        Ok(Ok(Atom { cui, text, language, vocabulary, level, place }))
     }
-    (tally.lines, tally.bytes) = (rows.lines(), rows.bytes());
-    Ok((names, tally))
+
+    /// The weightiest first: place of the language, whether it is suppressed, rank of its source and type, whether it is the preferred
+    /// term (TS), the preferred form (STT), the preferred atom of its string (ISPREF).
+    fn rank(&self, row: &Record<'_, COLUMNS>, atom: &Atom<'_>) -> Rank {
+        let is_not = |column, value| u64::from(row.field(column) != value);
+        let rank = self.ranks.rank(row.field(SAB), row.field(TTY), row.field(SUPPRESS));
+        let flags = is_not(TS, "P") << 2 | is_not(STT, "PF") << 1 | is_not(ISPREF, "Y");
+        let place = atom.place.min(LANGUAGES) as u64;
+        place << 40 | is_not(SUPPRESS, "N") << 39 | u64::from((1 << 20) - rank) << 8 | flags
+    }
 }
 
-fn rank(row: &Record<'_, 18>, language: usize) -> Rank {
-    let is_not = |column, value| row.field(column) != value;
-    (language, [is_not(SUPPRESS, "N"), is_not(TS, "P"), is_not(STT, "PF"), is_not(ISPREF, "Y")])
+/// What a piece of the file holds.
+struct Piece {
+    counts: Counts,
+    names: Vec<(Cui, Rank, Option<u8>, u32)>,
+    /// The texts of `names`, one after another.
+    texts: String,
+    /// Concepts of MeSH records.
+    records: Vec<(Cui, String)>,
+    /// Names that other sources want a key for.
+    wanted: Vec<(Cui, String)>,
+    vocabularies: Labels<Verdict>,
+}
+
+/// What other sources say of concepts.
+#[derive(Debug, Default)]
+pub(super) struct Spoken {
+    /// Concepts whose MeSH record another source mentions.
+    pub(super) records: Vec<Cui>,
+    /// Concepts with a name that another source wants a key for, and that name.
+    pub(super) wanted: Vec<(Cui, String)>,
+}
+
+/// Chooses the name of each concept, notes every vocabulary in `met`, and tells `builder` which concepts MeSH records are.
+pub(super) fn read(
+    source: &Source<'_>,
+    choice: Choice<'_>,
+    met: &mut Labels<()>,
+    builder: &mut Builder,
+) -> Result<((Names, Spoken), Tally), Error> {
+    let (mut names, mut counts, mut spoken) = (Names::new(), Counts::default(), Spoken::default());
+    let wanted = builder.wants_names().then(|| builder.wanted().clone());
+    let totals = source.scan(
+        |rows| parse(rows, choice, wanted.as_ref()),
+        |piece: Piece| {
+            counts.add(&piece.counts);
+            for (vocabulary, _) in piece.vocabularies.iter() {
+                met.number(vocabulary, || ());
+            }
+            let mut rest = piece.texts.as_str();
+            for (cui, rank, level, length) in piece.names {
+                let (text, after) = rest.split_at(length as usize);
+                rest = after;
+                names.propose(cui, Candidate { rank, text, level });
+            }
+            for (cui, code) in piece.records {
+                let record = format!("mesh:{code}");
+                if builder.knows(&record) {
+                    builder.alias(&record, &format!("umls:{cui}"));
+                    spoken.records.push(cui);
+                }
+            }
+            spoken.wanted.extend(piece.wanted);
+            Ok(())
+        },
+    )?;
+    if totals.lines == 0 {
+        return Err(Error::Empty { file: source.label.clone() });
+    }
+    Ok(((names, spoken), counts.tally(&source.label, &REASONS, totals)))
+}
+
+fn parse(
+    rows: &mut Rows<'_, COLUMNS>,
+    choice: Choice<'_>,
+    wanted: Option<&Wanted>,
+) -> Result<Piece, rrf::Error> {
+    let mut piece = Piece {
+        counts: Counts::default(),
+        names: Vec::new(),
+        texts: String::new(),
+        records: Vec::new(),
+        wanted: Vec::new(),
+        vocabularies: Labels::new(),
+    };
+    while let Some(row) = rows.next_record()? {
+        let atom = choice.atom(&row, &mut piece.vocabularies)?;
+        if let Some(record) = record(&row, choice.options)? {
+            piece.records.push(record);
+        }
+        match atom {
+            Err(reason) => piece.counts.drop(reason),
+            Ok(atom) => {
+                piece.counts.keep();
+                let rank = choice.rank(&row, &atom);
+                if wanted.is_some_and(|wanted| wanted.contains(&fold(atom.text))) {
+                    piece.wanted.push((atom.cui, atom.text.to_owned()));
+                }
+                add(&mut piece, atom, rank);
+            }
+        }
+    }
+    Ok(piece)
+}
+
+/// Adds a name, or puts it in the place of the last if that is a worse one of the same concept.
+fn add(piece: &mut Piece, atom: Atom<'_>, rank: Rank) {
+    if let Some(&(cui, last_rank, last_level, length)) = piece.names.last()
+        && cui == atom.cui
+    {
+        let start = piece.texts.len() - length as usize;
+        let last = Candidate { rank: last_rank, text: &piece.texts[start..], level: last_level };
+        if last <= (Candidate { rank, text: atom.text, level: atom.level }) {
+            return;
+        }
+        piece.texts.truncate(start);
+        piece.names.pop();
+    }
+    piece.texts.push_str(atom.text);
+    let length = u32::try_from(atom.text.len()).unwrap_or(u32::MAX);
+    piece.names.push((atom.cui, rank, atom.level, length));
+}
+
+/// The MeSH record that a row names: a descriptor by its heading (MH), a supplementary record by its name (NM). Identity is no text, so
+/// languages, vocabularies and levels do not matter.
+fn record(row: &Record<'_, COLUMNS>, options: &Options) -> Result<Option<(Cui, String)>, rrf::Error> {
+    let is_one = row.field(SAB) == "MSH"
+        && matches!(row.field(TTY), "MH" | "NM")
+        && (options.suppressed == Suppressed::Keep || row.field(SUPPRESS) == "N");
+    if !is_one || row.field(CODE).is_empty() {
+        return Ok(None);
+    }
+    Ok(Some((Cui::parse(row, CUI, "CUI")?, row.field(CODE).to_owned())))
 }

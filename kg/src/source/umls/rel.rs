@@ -1,201 +1,170 @@
-//! MRREL: triples between named concepts. Knows no name's origin and no type.
+//! MRREL: states a triple for each row that passes the sieve. Knows no reason to drop a row.
 
-use std::collections::HashMap;
-use std::io::BufRead;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::conso::Name;
-use super::cui::{Cui, CuiMap};
-use super::{Kept, Options, SOURCE, Suppressed, Unlabelled, Used};
-use crate::canon::fold::tidy;
+use super::asked::{self, Known};
+use super::count::Counts;
+use super::doc::Documentation;
+use super::label::Labels;
+use super::name::Named;
+use super::options::Options;
+use super::sieve::{Kept, Piece, REASONS, Sieve};
+use super::{Error, SOURCE, Source, spoken};
 use crate::source::funnel::Tally;
-use crate::source::rrf::{Error, Reader, Record};
-use crate::table::builder::{DraftOrigin, DraftRelation};
+use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
-
-const CUI1: usize = 0;
-const REL: usize = 3;
-const CUI2: usize = 4;
-const RELA: usize = 7;
-const SAB: usize = 10;
-const SUPPRESS: usize = 14;
-
-/// The broad relations, worded so that `CUI2 words CUI1` reads right.
-const WORDS: [(&str, &str); 14] = [
-    ("AQ", "allowed qualifier of"),
-    ("CHD", "child of"),
-    ("DEL", "deleted from"),
-    ("PAR", "parent of"),
-    ("QB", "can be qualified by"),
-    ("RB", "broader than"),
-    ("RL", "similar to"),
-    ("RN", "narrower than"),
-    ("RO", "related to"),
-    ("RQ", "possibly synonymous with"),
-    ("RU", "related to, unspecified"),
-    ("SIB", "sibling of"),
-    ("SY", "synonym of"),
-    ("XR", "not related to"),
-];
 
 /// What MRREL came to.
 #[derive(Debug)]
 pub(super) struct Relations {
     pub(super) tally: Tally,
-    pub(super) kept: Kept,
     pub(super) used: Used,
-    /// Different subjects in all rows.
-    pub(super) subjects: u64,
-    /// Different objects in all rows.
-    pub(super) objects: u64,
+    /// Kept rows by relation: those with any, and those that were asked for.
+    pub(super) kept: BTreeMap<String, u64>,
 }
 
-/// Puts the triples into `builder`.
-pub(super) fn read<R: BufRead>(
-    (reader, label): (R, &Path),
-    options: &Options,
-    names: &CuiMap<Name>,
-    builder: &mut Builder,
-) -> Result<Relations, Error> {
-    let mut rows = Reader::<_, 16>::new(reader, label);
-    let mut sieve = Sieve::new(options, names, label);
-    let (mut vocabularies, mut used) = (HashMap::new(), CuiMap::new());
-    while let Some(row) = rows.next_record()? {
-        let Some(wanted) = sieve.pass(&row)? else { continue };
-        let [subject, object] = wanted.ends.map(|(cui, name)| {
-            *used.get_or_insert_with(cui, || {
-                builder.entity(SOURCE, &format!("umls:{cui}"), &tidy(name.text()))
-            })
-        });
-        let relation = &mut sieve.relations[wanted.relation];
-        let key = relation.key.as_str();
-        let relation = *relation.draft.get_or_insert_with(|| builder.relation(SOURCE, key, &words(key)));
-        let origin = origin(&mut vocabularies, row.field(SAB), builder);
-        builder.triple(subject, relation, object, origin);
+/// The entities of named concepts that occur in a triple.
+#[derive(Debug)]
+pub(super) struct Used {
+    entities: Vec<Option<DraftEntity>>,
+}
+
+impl Used {
+    pub(super) fn get(&self, named: Named) -> Option<DraftEntity> {
+        self.entities.get(named.index()).copied().flatten()
     }
-    (sieve.tally.lines, sieve.tally.bytes) = (rows.lines(), rows.bytes());
-    Ok(Relations {
-        subjects: sieve.subjects.count(),
-        objects: sieve.objects.count(),
-        kept: sieve.kept(),
-        tally: sieve.tally,
-        used,
-    })
+
+    pub(super) fn put(&mut self, named: Named, entity: DraftEntity) {
+        self.entities[named.index()] = Some(entity);
+    }
 }
 
-/// Lets those rows pass that become triples, and counts the others.
-#[derive(Debug)]
-struct Sieve<'a> {
-    options: &'a Options,
-    names: &'a CuiMap<Name>,
-    tally: Tally,
-    subjects: CuiMap<()>,
-    objects: CuiMap<()>,
-    relations: Vec<Relation>,
-    place_of: HashMap<String, usize>,
-}
-
-/// A relation met in the file.
-#[derive(Debug)]
-struct Relation {
-    key: String,
+/// A relation met in the file, with its kept rows.
+#[derive(Debug, Default)]
+struct Met {
     draft: Option<DraftRelation>,
     kept: u64,
-    asked_for: bool,
 }
 
-/// A row that becomes a triple.
-struct Wanted<'a> {
-    /// Subject and object.
-    ends: [(Cui, &'a Name); 2],
-    /// Place in the sieve's relations.
-    relation: usize,
+/// Gives drafts of entities, relations and origins to the rows of one piece after another.
+struct Stater<'a> {
+    sieve: &'a Sieve<'a>,
+    doc: &'a Documentation,
+    builder: &'a mut Builder,
+    used: Used,
+    counts: Counts,
+    mapped: u64,
+    relations: Labels<Met>,
+    rels: Labels<()>,
+    origins: Labels<Option<DraftOrigin>>,
 }
 
-impl<'a> Sieve<'a> {
-    fn new(options: &'a Options, names: &'a CuiMap<Name>, label: &Path) -> Self {
-        let reasons = ["suppressed", "unlabelled", "relation_not_asked_for", "self_loop", "no_name"];
-        Self {
-            options,
-            names,
-            tally: Tally::new(label, &reasons),
-            subjects: CuiMap::new(),
-            objects: CuiMap::new(),
-            relations: Vec::new(),
-            place_of: HashMap::new(),
+/// Puts the triples into `builder` and notes every vocabulary in `met`.
+pub(super) fn read(
+    source: &Source<'_>,
+    sieve: &Sieve<'_>,
+    doc: &Documentation,
+    met: &mut Labels<()>,
+    builder: &mut Builder,
+) -> Result<Relations, Error> {
+    let mut stater = Stater {
+        sieve,
+        doc,
+        builder,
+        used: Used { entities: vec![None; sieve.names.len()] },
+        counts: Counts::default(),
+        mapped: 0,
+        relations: Labels::new(),
+        rels: Labels::new(),
+        origins: Labels::new(),
+    };
+    let totals = source.scan(|rows| sieve.sift(rows), |piece| stater.state(&piece))?;
+    if totals.lines == 0 {
+        return Err(Error::Empty { file: source.label.clone() });
+    }
+    stater.check(sieve.options)?;
+    for (vocabulary, _) in stater.origins.iter() {
+        met.number(vocabulary, || ());
+    }
+    let mut tally = stater.counts.tally(&source.label, &REASONS, totals);
+    tally.mended.insert("retired_mapped", stater.mapped);
+    let asked = sieve.options.relations.iter().flatten().map(|key| (key.clone(), 0));
+    let with_rows = stater.relations.iter().filter(|(_, met)| met.kept > 0);
+    let kept = asked.chain(with_rows.map(|(key, met)| (key.to_owned(), met.kept))).collect();
+    Ok(Relations { tally, used: stater.used, kept })
+}
+
+impl Stater<'_> {
+    fn state(&mut self, piece: &Piece) -> Result<(), Error> {
+        self.counts.add(&piece.counts);
+        self.mapped += piece.mapped;
+        for (rel, _) in piece.rels.iter() {
+            self.rels.number(rel, || ());
         }
+        let relations: Vec<u32> =
+            piece.relations.iter().map(|(key, _)| self.relations.number(key, Met::default)).collect();
+        let vocabularies: Vec<u32> =
+            piece.vocabularies.iter().map(|(name, _)| self.origins.number(name, || None)).collect();
+        for row in &piece.rows {
+            let Kept { subject, object, relation, vocabulary } = *row;
+            let (subject, object) = (self.entity(subject), self.entity(object));
+            let relation = self.relation(relations[relation as usize]);
+            let origin = self.origin(vocabularies[vocabulary as usize]);
+            let stated = self.builder.triple(subject, relation, object, origin);
+            stated.map_err(|source| Error::Hold { source })?;
+        }
+        Ok(())
     }
 
-    /// What the row states, or nothing after it was counted under the first reason that applies.
-    fn pass(&mut self, row: &Record<'_, 16>) -> Result<Option<Wanted<'a>>, Error> {
-        let (subject, object) = (Cui::parse(row, CUI2, "CUI2")?, Cui::parse(row, CUI1, "CUI1")?);
-        self.subjects.get_or_insert_with(subject, || ());
-        self.objects.get_or_insert_with(object, || ());
-        let (rela, rel) = (row.field(RELA), row.field(REL));
-        let key = if rela.is_empty() { rel } else { rela };
-        if key.is_empty() {
-            return Err(row.wrong(REL, "REL", "a relation"));
+    fn entity(&mut self, named: Named) -> DraftEntity {
+        spoken::entity(named, self.sieve.names, &mut self.used, self.builder)
+    }
+
+    fn relation(&mut self, number: u32) -> DraftRelation {
+        let met = self.relations.value_mut(number);
+        met.kept += 1;
+        if let Some(draft) = met.draft {
+            return draft;
         }
-        let relation = self.place(key);
-        let reason = if self.options.suppressed == Suppressed::Drop && row.field(SUPPRESS) != "N" {
-            "suppressed"
-        } else if self.options.unlabelled == Unlabelled::Drop && rela.is_empty() {
-            "unlabelled"
-        } else if !self.relations[relation].asked_for {
-            "relation_not_asked_for"
-        } else if subject == object {
-            "self_loop"
-        } else if let (Some(subject_name), Some(object_name)) =
-            (self.names.get(subject), self.names.get(object))
-        {
-            self.tally.keep();
-            self.relations[relation].kept += 1;
-            return Ok(Some(Wanted { ends: [(subject, subject_name), (object, object_name)], relation }));
-        } else {
-            "no_name"
+        let key = self.relations.label(number);
+        let draft = self.builder.relation(SOURCE, key, &self.doc.words(key));
+        if let Some(inverse) = self.doc.inverse_rela(key).or_else(|| self.doc.inverse_rel(key)) {
+            // Merging may turn the statements round into a relation that no row names.
+            self.builder.relation(SOURCE, inverse, &self.doc.words(inverse));
+        }
+        self.relations.value_mut(number).draft = Some(draft);
+        draft
+    }
+
+    fn origin(&mut self, number: u32) -> DraftOrigin {
+        if let Some(origin) = *self.origins.value(number) {
+            return origin;
+        }
+        let vocabulary = self.origins.label(number);
+        let origin = self.builder.origin(Origin {
+            source: SOURCE.to_owned(),
+            vocabulary: Some(vocabulary.to_owned()),
+            weight: None,
+            count: None,
+            level: self.sieve.vocabularies.judge(vocabulary).ok().flatten(),
+        });
+        *self.origins.value_mut(number) = Some(origin);
+        origin
+    }
+
+    /// Fails if a relation is asked for that no row has, neither as it is nor the other way round.
+    fn check(&self, options: &Options) -> Result<(), Error> {
+        let relations: BTreeSet<&str> = self.relations.iter().map(|(key, _)| key).collect();
+        let rels: BTreeSet<&str> = self.rels.iter().map(|(key, _)| key).collect();
+        let doc = self.doc;
+        let inverses = |keys: &BTreeSet<&str>| -> Vec<&str> {
+            keys.iter().filter_map(|key| doc.inverse_rela(key).or_else(|| doc.inverse_rel(key))).collect()
         };
-        self.tally.drop(reason);
-        Ok(None)
-    }
-
-    fn place(&mut self, key: &str) -> usize {
-        if let Some(&place) = self.place_of.get(key) {
-            return place;
-        }
-        let place = self.relations.len();
-        let asked_for = self.options.relations.as_ref().is_none_or(|asked| asked.contains(key));
-        self.place_of.insert(key.to_owned(), place);
-        self.relations.push(Relation { key: key.to_owned(), draft: None, kept: 0, asked_for });
-        place
-    }
-
-    /// Kept rows by relation: those with any, and those that were asked for.
-    fn kept(&self) -> Kept {
-        let asked = self.options.relations.iter().flatten().map(|key| (key.clone(), 0));
-        let met = self.relations.iter().filter(|relation| relation.kept > 0);
-        asked.chain(met.map(|relation| (relation.key.clone(), relation.kept))).collect()
-    }
-}
-
-/// The origin of a vocabulary, the same for all its triples.
-fn origin(known: &mut HashMap<String, DraftOrigin>, vocabulary: &str, builder: &mut Builder) -> DraftOrigin {
-    if let Some(&origin) = known.get(vocabulary) {
-        return origin;
-    }
-    let origin = builder.origin(Origin {
-        source: SOURCE.to_owned(),
-        vocabulary: Some(vocabulary.to_owned()),
-        weight: None,
-        count: None,
-    });
-    known.insert(vocabulary.to_owned(), origin);
-    origin
-}
-
-/// The words of a relation for an encoder.
-fn words(key: &str) -> String {
-    match WORDS.iter().find(|(rel, _)| *rel == key) {
-        Some((_, words)) => (*words).to_owned(),
-        None => key.replace('_', " "),
+        let known = |mut keys: BTreeSet<_>| {
+            keys.extend(inverses(&keys));
+            Known { names: keys, place: "MRREL" }
+        };
+        asked::check("relations", options.relations.iter().flatten().map(String::as_str), &known(relations))?;
+        asked::check("rels", options.rels.iter().flatten().map(String::as_str), &known(rels))
     }
 }

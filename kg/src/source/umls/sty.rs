@@ -1,35 +1,117 @@
-//! MRSTY: semantic types of the concepts that triples use. Knows no name and no relation.
+//! MRSTY: semantic types of concepts. Knows no name and no relation.
 
-use std::io::BufRead;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::Used;
+use super::asked::{self, Known};
+use super::count::{Counts, Reason};
 use super::cui::Cui;
+use super::label::Labels;
+use super::name::{Found, Names};
+use super::rel::Used;
+use super::{Error, Source};
 use crate::source::funnel::Tally;
-use crate::source::rrf::{Error, Reader};
+use crate::source::rrf::scan::Totals;
 use crate::table::{Builder, SemanticType};
 
 const CUI: usize = 0;
 const TUI: usize = 1;
 const STY: usize = 3;
 
-/// Gives each entity in `used` its types.
-pub(super) fn read<R: BufRead>(
-    (reader, label): (R, &Path),
-    used: &Used,
-    builder: &mut Builder,
-) -> Result<Tally, Error> {
-    let mut rows = Reader::<_, 6>::new(reader, label);
-    let mut tally = Tally::new(label, &["in_no_triple"]);
-    while let Some(row) = rows.next_record()? {
-        let Some(&entity) = used.get(Cui::parse(&row, CUI, "CUI")?) else {
-            tally.drop("in_no_triple");
-            continue;
+/// All rows of MRSTY, eight bytes each.
+#[derive(Debug)]
+pub(super) struct Types {
+    kinds: Vec<SemanticType>,
+    cuis: Vec<Cui>,
+    /// Place in `kinds` of each row's type.
+    kind_of: Vec<u32>,
+    totals: Totals,
+}
+
+/// Reads MRSTY.
+pub(super) fn read(source: &Source<'_>) -> Result<Types, Error> {
+    let mut labels: Labels<SemanticType> = Labels::new();
+    let (mut cuis, mut kind_of) = (Vec::new(), Vec::new());
+    let totals = source.scan::<6, _>(
+        |rows| {
+            let (mut labels, mut found) = (Labels::new(), Vec::new());
+            while let Some(row) = rows.next_record()? {
+                let (code, name) = (row.field(TUI), row.field(STY));
+                // A TUI has one name; should it have two, both are types.
+                let mut kind = labels
+                    .number(code, || SemanticType { code: Some(code.to_owned()), name: name.to_owned() });
+                if labels.value(kind).name != name {
+                    let both = format!("{code}|{name}");
+                    kind = labels.number(&both, || SemanticType {
+                        code: Some(code.to_owned()),
+                        name: name.to_owned(),
+                    });
+                }
+                found.push((Cui::parse(&row, CUI, "CUI")?, kind));
+            }
+            Ok((labels, found))
+        },
+        |(local, found)| {
+            let numbers: Vec<u32> = local
+                .iter()
+                .map(|(_, kind)| {
+                    let label = format!("{}|{}", kind.code.as_deref().unwrap_or_default(), kind.name);
+                    labels.number(&label, || kind.clone())
+                })
+                .collect();
+            for (cui, kind) in found {
+                cuis.push(cui);
+                kind_of.push(numbers[kind as usize]);
+            }
+            Ok(())
+        },
+    )?;
+    let kinds = labels.iter().map(|(_, kind)| kind.clone()).collect();
+    Ok(Types { kinds, cuis, kind_of, totals })
+}
+
+impl Types {
+    /// For each named concept, whether it has one of the types in `wanted` (TUI or name).
+    pub(super) fn having(&self, wanted: &BTreeSet<String>, names: &Names) -> Result<Vec<bool>, Error> {
+        let known: BTreeSet<&str> = self
+            .kinds
+            .iter()
+            .flat_map(|kind| kind.code.as_deref().into_iter().chain([kind.name.as_str()]))
+            .collect();
+        asked::check(
+            "semantic_types",
+            wanted.iter().map(String::as_str),
+            &Known { names: known, place: "MRSTY" },
+        )?;
+        let is_wanted = |kind: &SemanticType| {
+            wanted.contains(&kind.name) || kind.code.as_ref().is_some_and(|code| wanted.contains(code))
         };
-        tally.keep();
-        let (code, name) = (Some(row.field(TUI).to_owned()), row.field(STY).to_owned());
-        builder.add_type(entity, SemanticType { code, name });
+        let kinds: Vec<bool> = self.kinds.iter().map(is_wanted).collect();
+        let mut having = vec![false; names.len()];
+        for (&cui, &kind) in self.cuis.iter().zip(&self.kind_of) {
+            if let (true, Found::Named(named)) = (kinds[kind as usize], names.find(cui)) {
+                having[named.index()] = true;
+            }
+        }
+        Ok(having)
     }
-    (tally.lines, tally.bytes) = (rows.lines(), rows.bytes());
-    Ok(tally)
+
+    /// Gives each used entity its types.
+    pub(super) fn give(&self, label: &Path, names: &Names, used: &Used, builder: &mut Builder) -> Tally {
+        let mut counts = Counts::default();
+        for (&cui, &kind) in self.cuis.iter().zip(&self.kind_of) {
+            let entity = match names.find(cui) {
+                Found::Named(named) => used.get(named),
+                _ => None,
+            };
+            match entity {
+                Some(entity) => {
+                    counts.keep();
+                    builder.add_type(entity, self.kinds[kind as usize].clone());
+                }
+                None => counts.drop(Reason::InNoTriple),
+            }
+        }
+        counts.tally(label, &[Reason::InNoTriple], self.totals)
+    }
 }

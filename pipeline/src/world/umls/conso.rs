@@ -138,13 +138,14 @@ fn line(node: Node, atoms: &[Atom], at: usize, out: &mut Vec<u8>) {
     put(
         out,
         format_args!(
-            "{concept}|{}|{status}|L9{:07}|{form}|S9{:07}|{preferred}|{atom_id}||{scui}|{sdui}|{}|{}|{code}|{}|0|{}||\n",
+            "{concept}|{}|{status}|L9{:07}|{form}|S9{:07}|{preferred}|{atom_id}||{scui}|{sdui}|{}|{}|{code}|{}|{}|{}||\n",
             atom.language,
             number(term),
             number(string),
             atom.source,
             atom.term_type,
             atom.text,
+            super::level(atom.source),
             atom.suppress
         ),
     );

@@ -1,6 +1,7 @@
 //! MRREL: every relation from both sides, sorted as published; knows no names.
 //!
 //! REL and RELA say what CUI2 has to CUI1: a fact (subject, relation, object) is the row CUI1 = object, CUI2 = subject.
+//! A few rows on where a disease sits still name a retired concept for the disease; what became of it stands in MRCUI.
 
 use super::super::Error;
 use super::super::entity::{World, cui};
@@ -8,6 +9,7 @@ use super::super::fact::{Relation, STATEMENTS, Statement, facts};
 use super::super::file::{Frame, Sink, put};
 use super::super::kind::{Kind, Node};
 use super::conso::aui;
+use super::retired::{Naming, naming};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -16,9 +18,11 @@ use std::collections::BTreeMap;
 struct Row {
     cui1: Node,
     cui2: Node,
-    /// Index of [`LABELS`].
+    /// Index of [`words`].
     label: u8,
     standing: Standing,
+    /// How the row calls the subject of the fact.
+    naming: Naming,
 }
 
 /// Whether the source still holds what the row says.
@@ -81,8 +85,10 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>) -> Result<BTreeMap<Strin
         1
     })?;
     let mut counts = [0; NAMED];
-    for row in rows.iter().filter(|row| row.standing == Standing::Asserted && usize::from(row.label) < NAMED)
-    {
+    let is_fact = |row: &&Row| {
+        row.standing == Standing::Asserted && row.naming.is_same() && usize::from(row.label) < NAMED
+    };
+    for row in rows.iter().filter(is_fact) {
         counts[usize::from(row.label)] += 1;
     }
     // A symmetric relation stands in both directions under one label.
@@ -94,7 +100,16 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>) -> Result<BTreeMap<Strin
 fn rows(world: &World, subject: Node) -> Vec<Row> {
     let mut rows = Vec::new();
     for (relation, object) in facts(world, subject) {
+        let before = rows.len();
         both(&mut rows, (subject, object), relation, Standing::Asserted);
+        if relation == Relation::HasFindingSite {
+            let naming = naming(world, subject);
+            let retired: Vec<Row> = rows[before..].iter().map(|row| Row { naming, ..*row }).collect();
+            if naming.is_same() {
+                rows.truncate(before);
+            }
+            rows.extend(retired);
+        }
     }
     if world.descriptor(subject).is_some() {
         for parent in world.parents(subject) {
@@ -141,12 +156,24 @@ fn both(rows: &mut Vec<Row>, (subject, object): (Node, Node), relation: Relation
 }
 
 fn row(cui1: Node, cui2: Node, label: usize) -> Row {
-    Row { cui1, cui2, label: u8::try_from(label).unwrap_or(u8::MAX), standing: Standing::Asserted }
+    Row {
+        cui1,
+        cui2,
+        label: u8::try_from(label).unwrap_or(u8::MAX),
+        standing: Standing::Asserted,
+        naming: Naming::Current,
+    }
 }
 
 fn line(index: usize, row: Row, out: &mut Vec<u8>) {
     let Label { rel, rela, source, atoms, direction } = words(usize::from(row.label));
-    let (cui1, cui2) = (cui(row.cui1), cui(row.cui2));
+    let (mut cui1, mut cui2) = (cui(row.cui1), cui(row.cui2));
+    // The subject of a fact is CUI2 in the row of its own relation, and CUI1 in that of the inverse.
+    let (subject, node) =
+        if usize::from(row.label) < NAMED { (&mut cui2, row.cui2) } else { (&mut cui1, row.cui1) };
+    if row.naming != Naming::Current {
+        *subject = row.naming.cui(node);
+    }
     let (aui1, aui2) = (aui(row.cui1, atoms.0), aui(row.cui2, atoms.1));
     let suppress = if row.standing == Standing::Withdrawn { 'O' } else { 'N' };
     put(

@@ -1,0 +1,79 @@
+//! Proof that no held-out triple can be read off a shown one, or the list of those that can. Knows parts, not how they were given:
+//! nothing here is shared with the split's own grouping.
+//!
+//! Valid and test are held out from train, and test from valid. A held-out row leaks if a row of the other part says the same; see
+//! [`Kind`]. Rows that are [`Part::Aside`] neither leak nor are leaked to.
+
+mod find;
+pub mod kind;
+pub mod report;
+pub mod schema;
+mod statement;
+pub mod task;
+pub mod write;
+
+pub use kind::{Kind, Leak};
+pub use report::{Found, Report};
+pub use task::{Shown, TaskLeak, tasks};
+
+use crate::split::{Part, Together, View};
+use crate::table::RelationId;
+use statement::Statements;
+
+/// What counts as a leak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options<'a> {
+    /// With [`Together::Pair`], any triple over the same two texts gives another away.
+    pub together: Together,
+    /// Pairs of relations that count as inverse besides those that are declared; a symmetric one with itself.
+    pub inverses: &'a [(RelationId, RelationId)],
+}
+
+/// What an audit found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// By held-out row and part; at most one for each held-out row and other part.
+    pub leaks: Vec<Leak>,
+    /// The same in numbers.
+    pub report: Report,
+}
+
+/// Why nothing could be audited.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Parts of another graph.
+    #[error("{found} parts for {expected} triples; audit a split with the triple table that it was made of")]
+    Parts {
+        /// Triples of the graph.
+        expected: usize,
+        /// Parts given.
+        found: usize,
+    },
+    /// A row or relation that the graph lacks.
+    #[error(
+        "{what} {number} is not in this triple table, which has {there}; audit with the table that it was made of"
+    )]
+    Unknown {
+        /// Row or relation.
+        what: &'static str,
+        /// Its number.
+        number: u32,
+        /// How many there are.
+        there: usize,
+    },
+}
+
+/// Looks for every leak between the parts.
+///
+/// # Errors
+/// When parts or relations are those of another graph.
+pub fn audit(view: &View, part: &[Part], options: &Options) -> Result<Audit, Error> {
+    if part.len() != view.triples().len() {
+        return Err(Error::Parts { expected: view.triples().len(), found: part.len() });
+    }
+    let statements = Statements::new(view, options.inverses)?;
+    let rows = statements.rows(view, |row| part.get(row).copied().filter(|&part| part != Part::Aside));
+    let leaks = find::leaks(&rows, options.together);
+    let report = report::report(part, &leaks);
+    Ok(Audit { leaks, report })
+}

@@ -1,0 +1,61 @@
+//! What merging does where there is a choice. Knows no row.
+
+use serde::{Deserialize, Serialize};
+
+/// What to do with statements of a relation whose inverse is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inverses {
+    /// Turn them round into the one of the two that stays; symmetric ones run from the smaller key to the larger.
+    Fold,
+    /// Leave every statement as its source has it. Splits by group still keep both together.
+    Keep,
+}
+
+/// What to do with statements of an entity about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SelfLoops {
+    /// Leave them out.
+    Drop,
+    /// Take them.
+    Keep,
+}
+
+/// What to do with a name that several entities have, and with a key that is said to mean several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ambiguous {
+    /// Keep it as an entity of its own.
+    Leave,
+    /// Take the smallest of the keys.
+    First,
+}
+
+/// How statements become one graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// What to do with statements of a relation whose inverse is known.
+    pub inverses: Inverses,
+    /// What to do with statements of an entity about itself, after the crosswalk.
+    pub self_loops: SelfLoops,
+    /// What to do with ambiguous names and keys.
+    pub ambiguous: Ambiguous,
+    /// Namespaces of keys (what stands before `:`), the preferred one first: where a name fits one entity in each of two, it
+    /// means that of the earlier.
+    pub namespaces: Vec<String>,
+}
+
+impl Policy {
+    /// Fold inverses, drop self-loops, leave what is ambiguous, prefer UMLS to MeSH to anything else.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self {
+            inverses: Inverses::Fold,
+            self_loops: SelfLoops::Drop,
+            ambiguous: Ambiguous::Leave,
+            namespaces: ["umls", "mesh"].map(str::to_owned).to_vec(),
+        }
+    }
+}

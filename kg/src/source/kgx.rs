@@ -1,0 +1,473 @@
+//! Knowledge Graph Exchange (github.com/biolink/kgx), as two tables of tab-separated columns. Knows no ontology.
+//!
+//! `nodes.tsv` has `id`, `category`, `name` and, where given, `synonym`, `description`, `same_as`, `equivalent_identifiers`, `xref`;
+//! `edges.tsv` has `subject`, `predicate`, `object` and, where given, `primary_knowledge_source` (or `knowledge_source`) and
+//! `negated`. Columns are found by their names, in any order; others are not read. Several values of a field are separated by `|`.
+//!
+//! Ids are CURIEs: `UMLS:C0000005` becomes the key `umls:C0000005`. A predicate loses its prefix `biolink:`. Edges that are negated
+//! are no triples; they and edges to a node that the nodes lack are dropped and counted. A node may be listed twice only in the same
+//! words.
+
+mod nodes;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, BufRead};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use self::nodes::{Nodes, Roles};
+use super::curie;
+use super::funnel::{Funnel, Tally};
+use super::line::{self, Place};
+use super::separated::{self, Column, FirstLine, Record, Records, Separator};
+use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation};
+use crate::table::{Builder, Origin};
+
+/// What to take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// Name of the source in origins.
+    pub name: String,
+    /// What the column `xref` means.
+    pub xref: Xref,
+    /// Column of the edges with a number that says how strongly an edge holds; an empty field has none.
+    pub weight: Option<String>,
+    /// Predicates, without `biolink:`, that say the same the other way round; twice the same predicate: symmetric.
+    pub inverses: Vec<[String; 2]>,
+    /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
+    pub level: Option<u8>,
+}
+
+/// What the column `xref` means: publishers differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Xref {
+    /// Something related; it is not read.
+    Ignore,
+    /// The same thing elsewhere.
+    SameAs,
+}
+
+/// The files, each with the name it has in messages.
+#[derive(Debug)]
+pub struct Files<'f, R> {
+    /// `nodes.tsv`.
+    pub nodes: (R, &'f Path),
+    /// `edges.tsv`.
+    pub edges: (R, &'f Path),
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    /// The edges; `supporting` has the nodes.
+    pub funnel: Funnel,
+    /// Nodes of triples without a name; their text is their id.
+    pub without_name: u64,
+}
+
+/// Why the files cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no line to be had.
+    #[error(transparent)]
+    Line(#[from] line::Error),
+    /// There is no row to be had.
+    #[error(transparent)]
+    Row(#[from] separated::Error),
+    /// A field is not what its column holds.
+    #[error("{place}: found {found:?}, expected {expected}; mend the line, or write the file anew with kgx")]
+    Field {
+        /// Line and column.
+        place: Place,
+        /// What stands there, its beginning at least.
+        found: String,
+        /// What should.
+        expected: &'static str,
+    },
+    /// A node is listed twice in different words.
+    #[error(
+        "{place}: the node {key} stands in line {line} with other fields; expected one line for a node: merge them (kgx merge)"
+    )]
+    TwoNodes {
+        /// The later line.
+        place: Place,
+        /// The node.
+        key: String,
+        /// The earlier line.
+        line: u64,
+    },
+    /// The licence level is none.
+    #[error("the licence level of {name} is {found}, expected 0 to 9; mend the config")]
+    Level {
+        /// The source.
+        name: String,
+        /// The level.
+        found: u8,
+    },
+    /// The statements cannot be kept.
+    #[error("cannot keep rows of {name} on the disk: {source}; make room beside the output and run again")]
+    Keep {
+        /// The source.
+        name: String,
+        /// The operating system's word.
+        source: io::Error,
+    },
+}
+
+const NEGATED: &str = "negated";
+const NO_NODE: &str = "no_node";
+
+/// Reads the files into `builder`.
+///
+/// # Errors
+/// When a file is damaged or of another kind; `builder` then holds a part of it.
+pub fn read<R: BufRead>(
+    files: Files<'_, R>,
+    options: &Options,
+    builder: &mut Builder,
+) -> Result<Stated, Error> {
+    if let Some(found) = options.level.filter(|&level| level > 9) {
+        return Err(Error::Level { name: options.name.clone(), found });
+    }
+    for [one, other] in &options.inverses {
+        builder.declare_inverse(one, other);
+    }
+    let nodes = Nodes::read(files.nodes, options)?;
+    let mut edges = Edges::new(options, nodes, files.edges.1);
+    edges.read(files.edges, builder)?;
+    let mut relations = BTreeMap::new();
+    for used in edges.relations.into_values() {
+        *relations.entry(used.key).or_insert(0) += used.rows;
+    }
+    let [subjects, objects] = edges.nodes.ends();
+    let (nodes, without_name) = edges.nodes.settle();
+    let (source, triples, supporting) = (options.name.clone(), edges.tally, vec![nodes]);
+    Ok(Stated { funnel: Funnel { source, triples, supporting, subjects, objects, relations }, without_name })
+}
+
+/// A predicate and how often it was used.
+#[derive(Debug)]
+struct Used {
+    draft: DraftRelation,
+    key: String,
+    rows: u64,
+}
+
+/// The edges while they are read.
+#[derive(Debug)]
+struct Edges<'o> {
+    options: &'o Options,
+    nodes: Nodes<'o>,
+    relations: HashMap<String, Used>,
+    origins: HashMap<String, DraftOrigin>,
+    tally: Tally,
+}
+
+/// Where the columns of the edges are.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    subject: usize,
+    predicate: usize,
+    object: usize,
+    source: Option<usize>,
+    negated: Option<usize>,
+    weight: Option<usize>,
+}
+
+impl<'o> Edges<'o> {
+    fn new(options: &'o Options, nodes: Nodes<'o>, label: &Path) -> Self {
+        let tally = Tally::new(label, &[NEGATED, NO_NODE]);
+        Self { options, nodes, relations: HashMap::new(), origins: HashMap::new(), tally }
+    }
+
+    fn read<R: BufRead>(&mut self, file: (R, &Path), builder: &mut Builder) -> Result<(), Error> {
+        let mut records = Records::new(file, Separator::Tab, FirstLine::Names)?;
+        let columns = Columns::new(&mut records, self.options)?;
+        while let Some(record) = records.next_record()? {
+            self.edge(&record, columns, builder)?;
+        }
+        (self.tally.lines, self.tally.bytes) = (records.lines(), records.bytes());
+        Ok(())
+    }
+
+    fn edge(&mut self, record: &Record<'_>, columns: Columns, builder: &mut Builder) -> Result<(), Error> {
+        let subject = node_key(record, columns.subject, "subject")?;
+        let object = node_key(record, columns.object, "object")?;
+        let predicate = record.field(columns.predicate).trim();
+        if predicate.is_empty() {
+            return Err(wrong(record, (columns.predicate, "predicate"), "a predicate"));
+        }
+        let weight = weight(record, columns.weight)?;
+        let negated = is_negated(record, columns.negated)?;
+        let known = [self.nodes.meet(&subject, Roles::SUBJECT), self.nodes.meet(&object, Roles::OBJECT)];
+        if negated {
+            self.tally.drop(NEGATED);
+            return Ok(());
+        }
+        if known != [true; 2] {
+            self.tally.drop(NO_NODE);
+            return Ok(());
+        }
+        let ends = [self.nodes.entity(&subject, builder), self.nodes.entity(&object, builder)];
+        let [Some(subject), Some(object)] = ends else { return Ok(()) };
+        self.tally.keep();
+        let relation = self.relation(predicate, builder);
+        let vocabulary = columns.source.map(|column| record.field(column).trim()).unwrap_or_default();
+        let origin = self.origin(vocabulary, weight, builder);
+        self.state((subject, relation, object), origin, builder)
+    }
+
+    fn state(
+        &self,
+        (subject, relation, object): (DraftEntity, DraftRelation, DraftEntity),
+        origin: DraftOrigin,
+        builder: &mut Builder,
+    ) -> Result<(), Error> {
+        let name = &self.options.name;
+        let stated = builder.triple(subject, relation, object, origin);
+        stated.map_err(|source| Error::Keep { name: name.clone(), source })
+    }
+
+    fn relation(&mut self, predicate: &str, builder: &mut Builder) -> DraftRelation {
+        if let Some(used) = self.relations.get_mut(predicate) {
+            used.rows += 1;
+            return used.draft;
+        }
+        let key = match curie::split(predicate) {
+            Some(("biolink", name)) => name.to_owned(),
+            Some(curie) => curie::key(curie),
+            None => predicate.to_owned(),
+        };
+        let draft = builder.relation(&self.options.name, &key, &key.replace('_', " "));
+        self.relations.insert(predicate.to_owned(), Used { draft, key, rows: 1 });
+        draft
+    }
+
+    /// The origin of an edge; that of a knowledge source is asked for once, unless edges have weights.
+    fn origin(&mut self, vocabulary: &str, weight: Option<f64>, builder: &mut Builder) -> DraftOrigin {
+        let named = Some(vocabulary.to_owned()).filter(|vocabulary| !vocabulary.is_empty());
+        let (source, level) = (self.options.name.clone(), self.options.level);
+        let origin = Origin { source, vocabulary: named, weight, count: None, level };
+        if weight.is_some() {
+            return builder.origin(origin);
+        }
+        if let Some(&origin) = self.origins.get(vocabulary) {
+            return origin;
+        }
+        let draft = builder.origin(origin);
+        self.origins.insert(vocabulary.to_owned(), draft);
+        draft
+    }
+}
+
+impl Columns {
+    fn new<R: BufRead>(records: &mut Records<'_, R>, options: &Options) -> Result<Self, Error> {
+        let mut named = |name: &str, role| records.column(&Column::Name(name.to_owned()), role);
+        let subject = named("subject", "subject")?;
+        let predicate = named("predicate", "predicate")?;
+        let object = named("object", "object")?;
+        let weight = options.weight.as_ref().map(|name| named(name, "weight")).transpose()?;
+        let source = records.optional(&["primary_knowledge_source", "knowledge_source"]);
+        let negated = records.optional(&[NEGATED]);
+        Ok(Self { subject, predicate, object, source, negated, weight })
+    }
+}
+
+/// The key of the node that a field names.
+fn node_key(record: &Record<'_>, column: usize, name: &'static str) -> Result<String, Error> {
+    let curie = curie::split(record.field(column).trim());
+    curie.map(curie::key).ok_or_else(|| wrong(record, (column, name), "a CURIE (PREFIX:id)"))
+}
+
+fn weight(record: &Record<'_>, column: Option<usize>) -> Result<Option<f64>, Error> {
+    let Some(column) = column else { return Ok(None) };
+    match record.field(column).trim() {
+        "" => Ok(None),
+        text => match text.parse::<f64>() {
+            Ok(weight) if weight.is_finite() => Ok(Some(weight)),
+            _ => Err(wrong(record, (column, "weight"), "a finite number, or nothing")),
+        },
+    }
+}
+
+fn is_negated(record: &Record<'_>, column: Option<usize>) -> Result<bool, Error> {
+    let Some(column) = column else { return Ok(false) };
+    match record.field(column).trim().to_ascii_lowercase().as_str() {
+        "" | "false" | "0" => Ok(false),
+        "true" | "1" => Ok(true),
+        _ => Err(wrong(record, (column, NEGATED), "true or false")),
+    }
+}
+
+fn wrong(record: &Record<'_>, (column, name): (usize, &'static str), expected: &'static str) -> Error {
+    let found = record.field(column).chars().take(60).collect();
+    Error::Field { place: record.place(Some((column, name))), found, expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canon::{Canon, Policy};
+    use crate::table::{Direction, SemanticType, read as table};
+
+    const NODES: &str = "xref\tname\tid\tcategory\tsame_as\tsynonym\tdescription\n\
+        MESH:D000009\tAspirin\tCHEBI:15365\tbiolink:Drug|biolink:SmallMolecule\tUMLS:C0004057|MESH:D001241\tASA|Acetylsalicylic acid\tA pill.\n\
+        \t\tMONDO:1\tbiolink:Disease\t\t\t\n\
+        \tHeadache\tUMLS:C0018681\tbiolink:Disease\tMESH:D006261\t\t\n\
+        \tunused\tX:1\t\t\t\t\n\
+        \tunused\tX:1\t\t\t\t\n";
+    const EDGES: &str = "object\tsubject\tpredicate\tprimary_knowledge_source\tscore\tnegated\n\
+        UMLS:C0018681\tCHEBI:15365\tbiolink:treats\tinfores:one\t0.5\t\n\
+        UMLS:C0018681\tCHEBI:15365\tbiolink:treats\tinfores:two\t\tFalse\n\
+        MONDO:1\tCHEBI:15365\tRO:0001\t\t2\tfalse\n\
+        MONDO:1\tCHEBI:15365\tbiolink:treats\t\t\ttrue\n\
+        NO:1\tCHEBI:15365\tbiolink:treats\t\t\t\n";
+
+    fn options() -> Options {
+        Options {
+            name: "kgx".to_owned(),
+            xref: Xref::Ignore,
+            weight: Some("score".to_owned()),
+            inverses: Vec::new(),
+            level: Some(0),
+        }
+    }
+
+    fn parse(nodes: &str, edges: &str, options: &Options) -> Result<(Stated, Canon), String> {
+        let mut builder = Builder::new();
+        let files = Files {
+            nodes: (nodes.as_bytes(), Path::new("kg/nodes.tsv")),
+            edges: (edges.as_bytes(), Path::new("kg/edges.tsv")),
+        };
+        let stated = read(files, options, &mut builder).map_err(|e| e.to_string())?;
+        Ok((stated, builder.finish(&Policy::standard()).map_err(|e| e.to_string())?))
+    }
+
+    #[test]
+    fn edges_become_triples_between_canonical_nodes() {
+        let (stated, canon) = parse(NODES, EDGES, &options()).unwrap();
+        let graph = canon.graph().unwrap();
+        let keys: Vec<&str> = graph.entities().iter().map(|entity| entity.key.as_str()).collect();
+        assert_eq!(keys, ["mondo:1", "umls:C0004057", "umls:C0018681"]);
+        let texts: Vec<&str> = graph.entities().iter().map(|entity| entity.text.as_str()).collect();
+        assert_eq!(texts, ["mondo:1", "Aspirin", "Headache"]);
+        let kind = |name: &str| SemanticType { code: None, name: name.to_owned() };
+        assert_eq!(graph.entities()[1].types, [kind("Drug"), kind("SmallMolecule")]);
+        assert!(graph.entities()[1].same_as.contains(&"chebi:15365".to_owned()));
+        let relations: Vec<_> = graph.relations().iter().map(|r| (r.key.as_str(), r.text.as_str())).collect();
+        assert_eq!(relations, [("ro:0001", "ro:0001"), ("treats", "treats")]);
+        let origins: Vec<_> =
+            graph.origins(1).map(|o| (o.vocabulary.as_deref(), o.weight, o.level)).collect();
+        assert_eq!(
+            origins,
+            [(Some("infores:one"), Some(0.5), Some(0)), (Some("infores:two"), None, Some(0))]
+        );
+        assert!(graph.directions(1).all(|direction| direction == Direction::Stated));
+        assert_eq!((stated.without_name, stated.funnel.subjects, stated.funnel.objects), (1, 1, 3));
+    }
+
+    #[test]
+    fn every_row_is_accounted_for() {
+        let (stated, _) = parse(NODES, EDGES, &options()).unwrap();
+        let edges = &stated.funnel.triples;
+        assert_eq!((edges.read, edges.kept, edges.lines, edges.bytes), (5, 3, 6, EDGES.len() as u64));
+        assert_eq!(edges.dropped, BTreeMap::from([("negated", 1), ("no_node", 1)]));
+        let nodes = &stated.funnel.supporting[0];
+        assert_eq!((nodes.read, nodes.kept, nodes.bytes), (5, 3, NODES.len() as u64));
+        assert_eq!(nodes.dropped, BTreeMap::from([("in_no_triple", 1), ("repeated", 1)]));
+        let relations = BTreeMap::from([("ro:0001".to_owned(), 1), ("treats".to_owned(), 2)]);
+        assert_eq!(stated.funnel.relations, relations);
+    }
+
+    #[test]
+    fn names_synonyms_and_descriptions_become_terms() {
+        let (_, canon) = parse(NODES, EDGES, &options()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        canon.write(folder.path()).unwrap();
+        let mut terms = Vec::new();
+        table::terms(folder.path(), |term| {
+            terms.push(format!("{} {}", term.kind.name(), term.text));
+            Ok(())
+        })
+        .unwrap();
+        terms.sort();
+        let expected = [
+            "definition A pill.",
+            "preferred Aspirin",
+            "preferred Headache",
+            "synonym ASA",
+            "synonym Acetylsalicylic acid",
+        ];
+        assert_eq!(terms, expected);
+    }
+
+    #[test]
+    fn xref_says_what_is_the_same_only_if_asked() {
+        let nodes = "id\tname\txref\nA:1\ta\tMESH:D000001\nB:1\tb\tMESH:D000002|OTHER:1\n";
+        let edges = "subject\tpredicate\tobject\nA:1\tr\tB:1\n";
+        let options = Options { weight: None, ..options() };
+        let keys = |options: &Options| {
+            let graph = parse(nodes, edges, options).unwrap().1.graph().unwrap();
+            graph.entities().iter().map(|entity| entity.key.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&options), ["a:1", "b:1"]);
+        assert_eq!(keys(&Options { xref: Xref::SameAs, ..options }), ["mesh:D000001", "mesh:D000002"]);
+    }
+
+    #[test]
+    fn bad_files_are_refused_with_line_column_and_remedy() {
+        let cases = [
+            (
+                NODES.replace("MONDO:1", "MONDO"),
+                EDGES.to_owned(),
+                "kg/nodes.tsv: line 3, column 3 (id): found \"MONDO\", expected a CURIE",
+            ),
+            (
+                NODES.replace("\tid\t", "\tkey\t"),
+                EDGES.to_owned(),
+                "kg/nodes.tsv: line 1: found \"xref name key",
+            ),
+            (
+                format!("{NODES}\tother\tX:1\t\t\t\t\n"),
+                EDGES.to_owned(),
+                "line 7, column 3 (id): the node x:1 stands in line 5 with other fields",
+            ),
+            (
+                NODES.to_owned(),
+                EDGES.replace("NO:1", ""),
+                "kg/edges.tsv: line 6, column 1 (object): found \"\", expected a CURIE",
+            ),
+            (
+                NODES.to_owned(),
+                EDGES.replace("RO:0001", " "),
+                "line 4, column 3 (predicate): found \" \", expected a predicate",
+            ),
+            (
+                NODES.to_owned(),
+                EDGES.replace("0.5", "inf"),
+                "line 2, column 5 (weight): found \"inf\", expected a finite number",
+            ),
+            (
+                NODES.to_owned(),
+                EDGES.replace("\ttrue", "\tmaybe"),
+                "line 5, column 6 (negated): found \"maybe\", expected true or false",
+            ),
+            (NODES.to_owned(), EDGES.replace("score", "strength"), "kg/edges.tsv: line 1: found"),
+            (NODES.to_owned(), EDGES[..EDGES.len() - 3].to_owned(), "line 6: the file ends in the middle"),
+            (
+                NODES.to_owned(),
+                String::new(),
+                "kg/edges.tsv: line 1: found \"\", expected a column named \"subject\"",
+            ),
+        ];
+        for (nodes, edges, expected) in cases {
+            let message = parse(&nodes, &edges, &options()).unwrap_err();
+            assert!(message.contains(expected), "{message}\nlacks {expected}");
+        }
+        let message = parse(NODES, EDGES, &Options { level: Some(11), ..options() }).unwrap_err();
+        assert!(message.contains("the licence level of kgx is 11"), "{message}");
+    }
+}

@@ -1,0 +1,212 @@
+//! The nodes of a KGX graph: kept as printed until an edge needs them. Knows no edge.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::BufRead;
+use std::path::Path;
+
+use super::super::curie;
+use super::super::funnel::Tally;
+use super::super::separated::{Column, FirstLine, Records, Separator};
+use super::{Error, Options, Xref, node_key};
+use crate::canon::crosswalk::namespace;
+use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
+use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
+
+const REPEATED: &str = "repeated";
+const IN_NO_TRIPLE: &str = "in_no_triple";
+
+/// The nodes, and the ends of edges that are none.
+#[derive(Debug)]
+pub(super) struct Nodes<'o> {
+    options: &'o Options,
+    columns: Columns,
+    nodes: HashMap<String, Node>,
+    missing: HashMap<String, Roles>,
+    terms: Option<DraftTermOrigin>,
+    without_name: u64,
+    tally: Tally,
+}
+
+#[derive(Debug)]
+struct Node {
+    row: String,
+    line: u64,
+    met: Roles,
+    entity: Option<DraftEntity>,
+}
+
+/// Where an id stands in edges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Roles {
+    subject: bool,
+    object: bool,
+}
+
+impl Roles {
+    pub(super) const SUBJECT: Self = Self { subject: true, object: false };
+    pub(super) const OBJECT: Self = Self { subject: false, object: true };
+
+    fn add(&mut self, other: Self) {
+        self.subject |= other.subject;
+        self.object |= other.object;
+    }
+}
+
+/// Where the columns of the nodes are, as far as there are such.
+#[derive(Debug)]
+struct Columns {
+    category: Option<usize>,
+    name: Option<usize>,
+    synonym: Option<usize>,
+    description: Option<usize>,
+    same: Vec<usize>,
+}
+
+impl<'o> Nodes<'o> {
+    pub(super) fn read<R: BufRead>((reader, label): (R, &Path), options: &'o Options) -> Result<Self, Error> {
+        let mut records = Records::new((reader, label), Separator::Tab, FirstLine::Names)?;
+        let id = records.column(&Column::Name("id".to_owned()), "id")?;
+        let xref = (options.xref == Xref::SameAs).then(|| records.optional(&["xref"])).flatten();
+        let same = [records.optional(&["same_as"]), records.optional(&["equivalent_identifiers"]), xref];
+        let columns = Columns {
+            category: records.optional(&["category"]),
+            name: records.optional(&["name"]),
+            synonym: records.optional(&["synonym"]),
+            description: records.optional(&["description"]),
+            same: same.into_iter().flatten().collect(),
+        };
+        let mut nodes: HashMap<String, Node> = HashMap::new();
+        let mut tally = Tally::new(label, &[REPEATED, IN_NO_TRIPLE]);
+        while let Some(record) = records.next_record()? {
+            let key = node_key(&record, id, "id")?;
+            let (row, place) = (record.line(), record.place(Some((id, "id"))));
+            match nodes.get(&key) {
+                None => {
+                    let (row, line) = (row.to_owned(), place.line);
+                    nodes.insert(key, Node { row, line, met: Roles::default(), entity: None });
+                }
+                Some(before) if before.row == row => tally.drop(REPEATED),
+                Some(before) => return Err(Error::TwoNodes { place, key, line: before.line }),
+            }
+        }
+        (tally.lines, tally.bytes) = (records.lines(), records.bytes());
+        let (missing, terms, without_name) = (HashMap::new(), None, 0);
+        Ok(Self { options, columns, nodes, missing, terms, without_name, tally })
+    }
+
+    /// Notes that an edge has the id; says whether there is such a node.
+    pub(super) fn meet(&mut self, key: &str, role: Roles) -> bool {
+        if let Some(node) = self.nodes.get_mut(key) {
+            node.met.add(role);
+            return true;
+        }
+        match self.missing.get_mut(key) {
+            Some(met) => met.add(role),
+            None => {
+                self.missing.insert(key.to_owned(), role);
+            }
+        }
+        false
+    }
+
+    /// The entity of a node, if there is such a node.
+    pub(super) fn entity(&mut self, key: &str, builder: &mut Builder) -> Option<DraftEntity> {
+        let node = self.nodes.get_mut(key)?;
+        if let Some(entity) = node.entity {
+            return Some(entity);
+        }
+        let terms = *self.terms.get_or_insert_with(|| {
+            let (source, level) = (self.options.name.clone(), self.options.level);
+            builder.term_origin(TermOrigin { source, vocabulary: None, language: None, level })
+        });
+        let fields: Vec<&str> = node.row.split('\t').collect();
+        let printed = Printed { key, fields: &fields, columns: &self.columns };
+        self.without_name += u64::from(printed.name().is_none());
+        let entity = printed.state((self.options, terms), builder);
+        node.entity = Some(entity);
+        Some(entity)
+    }
+
+    /// Different subjects and objects of all edges.
+    pub(super) fn ends(&self) -> [u64; 2] {
+        let met = || self.nodes.values().map(|node| node.met).chain(self.missing.values().copied());
+        let [subjects, objects] =
+            [met().filter(|met| met.subject).count(), met().filter(|met| met.object).count()];
+        [subjects as u64, objects as u64]
+    }
+
+    /// What became of the nodes, and how many of triples have no name.
+    pub(super) fn settle(mut self) -> (Tally, u64) {
+        let all = self.nodes.len() as u64;
+        let kept = self.nodes.values().filter(|node| node.entity.is_some()).count() as u64;
+        self.tally.read += all;
+        self.tally.kept += kept;
+        *self.tally.dropped.entry(IN_NO_TRIPLE).or_insert(0) += all - kept;
+        (self.tally, self.without_name)
+    }
+}
+
+/// A node as printed.
+struct Printed<'a> {
+    key: &'a str,
+    fields: &'a [&'a str],
+    columns: &'a Columns,
+}
+
+impl<'a> Printed<'a> {
+    fn field(&self, column: Option<usize>) -> &'a str {
+        column.and_then(|column| self.fields.get(column)).map(|field| field.trim()).unwrap_or_default()
+    }
+
+    fn values(&self, column: Option<usize>) -> impl Iterator<Item = &'a str> {
+        self.field(column).split('|').map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    fn name(&self) -> Option<&'a str> {
+        Some(self.field(self.columns.name)).filter(|name| !name.is_empty())
+    }
+
+    fn state(&self, (options, terms): (&Options, DraftTermOrigin), builder: &mut Builder) -> DraftEntity {
+        let text = self.name().unwrap_or(self.key);
+        let entity = builder.entity(&options.name, self.key, text);
+        if let Some(level) = options.level {
+            builder.set_level(entity, level);
+        }
+        for category in self.values(self.columns.category) {
+            let name = category.strip_prefix("biolink:").unwrap_or(category).to_owned();
+            builder.add_type(entity, SemanticType { code: None, name });
+        }
+        if let Some(name) = self.name() {
+            builder.term(entity, TermKind::Preferred, name, terms);
+            builder.offer(name, self.key, name, OfferKind::Preferred);
+        }
+        for synonym in self.values(self.columns.synonym) {
+            builder.term(entity, TermKind::Synonym, synonym, terms);
+            builder.offer(synonym, self.key, text, OfferKind::Synonym);
+        }
+        let description = self.field(self.columns.description);
+        if !description.is_empty() {
+            builder.term(entity, TermKind::Definition, description, terms);
+        }
+        for (key, means) in self.aliases() {
+            builder.alias(&key, &means);
+        }
+        entity
+    }
+
+    /// What the crosswalk learns: which key is another one's. Only concepts of UMLS and MeSH are meant: anything is what the node's
+    /// concepts of UMLS are, without such what its descriptors of MeSH are.
+    fn aliases(&self) -> BTreeSet<(String, String)> {
+        let same = self.columns.same.iter().flat_map(|&column| self.values(Some(column)));
+        let same = same.filter_map(curie::split).map(curie::key).chain([self.key.to_owned()]);
+        let same: BTreeSet<String> = same.collect();
+        let of =
+            |wanted: &str| -> Vec<&String> { same.iter().filter(|key| namespace(key) == wanted).collect() };
+        let [umls, mesh] = ["umls", "mesh"].map(of);
+        let means = if umls.is_empty() { mesh.clone() } else { umls };
+        let from = mesh.into_iter().filter(|key| *key != self.key).map(String::as_str).chain([self.key]);
+        from.flat_map(|key| means.iter().map(move |means| (key.to_owned(), (*means).clone())))
+            .filter(|(key, means)| namespace(key) != namespace(means))
+            .collect()
+    }
+}

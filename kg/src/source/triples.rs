@@ -1,0 +1,505 @@
+//! Triples of any origin: tables of text or Parquet, with files of names beside them. Knows no publisher.
+//!
+//! An id becomes the key `<name of the source>:<id>`, unless it is a CURIE with one of the listed prefixes: then the key is that of
+//! other sources (`UMLS:C0000005` is `umls:C0000005`). Relations keep their ids, since `may_treat` is `may_treat` everywhere. White
+//! space around an id does not count. A text comes from the files of texts, or from the id, its underscores read as spaces.
+
+pub mod kg_bert;
+mod names;
+mod parquet;
+mod statements;
+
+use std::collections::BTreeSet;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::parquet::{Error as ParquetError, Fields};
+pub use self::statements::{Statements, Things};
+use super::curie;
+use super::funnel::{Funnel, Tally};
+use super::line::{self, Place};
+use super::separated;
+pub use super::separated::{Column, FirstLine, Separator};
+
+/// Names that no source of triples may take: their keys have a meaning, or their origins would be mixed up.
+pub const RESERVED: [&str; 5] = ["umls", "mesh", "name", "hsdn", "rotmensch"];
+
+/// What the source is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// Its name in origins and keys: small letters, digits, `_` and `-`.
+    pub name: String,
+    /// Prefixes of ids that are CURIEs, in any case: `["UMLS", "MESH"]`.
+    pub curies: BTreeSet<String>,
+    /// Relations that say the same the other way round; twice the same relation: symmetric.
+    pub inverses: Vec<[String; 2]>,
+    /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
+    pub level: Option<u8>,
+}
+
+/// The columns that are read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Columns {
+    /// Of what it is said.
+    pub subject: Column,
+    /// What is said.
+    pub relation: Column,
+    /// With respect to what.
+    pub object: Column,
+    /// How strongly, a number; an empty field has none.
+    pub weight: Option<Column>,
+}
+
+impl Columns {
+    /// Subject, relation, object: the first three.
+    #[must_use]
+    pub fn first_three() -> Self {
+        let [subject, relation, object] = [1, 2, 3].map(Column::Position);
+        Self { subject, relation, object, weight: None }
+    }
+}
+
+/// How a table of text is laid out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// What separates columns.
+    pub separator: Separator,
+    /// What the first line is.
+    pub first_line: FirstLine,
+    /// The columns.
+    pub columns: Columns,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    /// All tables together; `supporting` has the files of names.
+    pub funnel: Funnel,
+    /// Each table.
+    pub tables: Vec<Tally>,
+    /// Entities of triples for which no file has a text.
+    pub entities_without_text: u64,
+    /// Relations of triples for which no file has a text.
+    pub relations_without_text: u64,
+}
+
+/// Why a source cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no line to be had.
+    #[error(transparent)]
+    Line(#[from] line::Error),
+    /// There is no row to be had.
+    #[error(transparent)]
+    Row(#[from] separated::Error),
+    /// A Parquet file has other columns, or cannot be decoded.
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
+    /// The source is called something that cannot be.
+    #[error("the source is called {found:?}, expected small letters, digits, _ and -, and none of {}; rename it in the config", RESERVED.join(", "))]
+    Name {
+        /// The name.
+        found: String,
+    },
+    /// The licence level is none.
+    #[error("the licence level is {found}, expected 0 to 9; mend the config")]
+    Level {
+        /// The level.
+        found: u8,
+    },
+    /// A field is not what its column holds.
+    #[error(
+        "{place}: found {found:?}, expected {expected}; mend the line, or say in the config which column is meant"
+    )]
+    Field {
+        /// Line and column.
+        place: Place,
+        /// What stands there, its beginning at least.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+    /// A line of a file of names has no tab.
+    #[error("{place}: no tab, expected an id, a tab and a text; mend the line")]
+    NoTab {
+        /// The line.
+        place: Place,
+    },
+    /// An id has two texts.
+    #[error(
+        "{place}: {id:?} has another text in line {line}; expected one text for an id: remove one of the lines"
+    )]
+    TwoTexts {
+        /// The later line.
+        place: Place,
+        /// The id.
+        id: String,
+        /// The earlier line.
+        line: u64,
+    },
+    /// The statements cannot be kept.
+    #[error("cannot keep rows of {name} on the disk: {source}; make room beside the output and run again")]
+    Keep {
+        /// The source.
+        name: String,
+        /// The operating system's word.
+        source: io::Error,
+    },
+}
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        let name = self.name.as_str();
+        if name.is_empty() || !name.chars().all(fits) || RESERVED.contains(&name) {
+            return Err(Error::Name { found: name.to_owned() });
+        }
+        match self.level {
+            Some(found) if found > 9 => Err(Error::Level { found }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The key of an entity.
+    fn key(&self, id: &str) -> String {
+        let listed = |prefix: &str| self.curies.iter().any(|curie| curie.eq_ignore_ascii_case(prefix));
+        match curie::split(id) {
+            Some(curie) if listed(curie.0) => curie::key(curie),
+            _ => format!("{}:{id}", self.name),
+        }
+    }
+}
+
+/// The beginning of what stands somewhere, for messages.
+fn start(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use ::parquet::arrow::ArrowWriter;
+    use arrow_array::types::Int32Type;
+    use arrow_array::{
+        ArrayRef, DictionaryArray, Float32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    };
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::canon::{Canon, Policy};
+    use crate::table::{Builder, Graph, read};
+
+    fn options() -> Options {
+        Options {
+            name: "mine".to_owned(),
+            curies: BTreeSet::from(["UMLS".to_owned(), "mesh".to_owned()]),
+            inverses: Vec::new(),
+            level: None,
+        }
+    }
+
+    fn layout(separator: Separator, first_line: FirstLine) -> Layout {
+        Layout { separator, first_line, columns: Columns::first_three() }
+    }
+
+    fn weighted(separator: Separator) -> Layout {
+        let columns = Columns {
+            subject: Column::Name("from".to_owned()),
+            relation: Column::Position(3),
+            object: Column::Name("to".to_owned()),
+            weight: Some(Column::Name("p".to_owned())),
+        };
+        Layout { separator, first_line: FirstLine::Names, columns }
+    }
+
+    fn parse(text: &[u8], layout: &Layout, options: &Options) -> Result<(Stated, Graph), String> {
+        let mut builder = Builder::new();
+        let read = |builder: &mut Builder| -> Result<Stated, Error> {
+            let mut statements = Statements::new(options, builder)?;
+            statements.table((text, Path::new("data/t.tsv")), layout, None, builder)?;
+            Ok(statements.finish(Path::new("data")))
+        };
+        let stated = read(&mut builder).map_err(|e| e.to_string())?;
+        Ok((stated, graph(builder)))
+    }
+
+    fn graph(builder: Builder) -> Graph {
+        builder.finish(&Policy::standard()).unwrap().graph().unwrap()
+    }
+
+    fn sentences(graph: &Graph) -> Vec<String> {
+        let entity = |id: crate::table::EntityId| graph.entities()[id.index()].key.as_str();
+        let sentence = |row: usize| {
+            let triple = graph.triples()[row];
+            let relation = &graph.relations()[triple.relation.index()].key;
+            let weights: Vec<String> =
+                graph.origins(row).map(|origin| format!("{:?}", origin.weight)).collect();
+            format!("{} {relation} {} {}", entity(triple.subject), entity(triple.object), weights.join(" "))
+        };
+        (0..graph.triples().len()).map(sentence).collect()
+    }
+
+    #[test]
+    fn ids_get_the_name_of_the_source_and_curies_do_not() {
+        let text = b"UMLS:C0000001\tmay_treat\tMesh:D1\nflu x\tmay_treat\tGO:1\n \tr\tx\n";
+        let (stated, graph) =
+            parse(&text[..text.len() - 6], &layout(Separator::Tab, FirstLine::Row), &options()).unwrap();
+        let expected = ["mine:flu x may_treat mine:GO:1 None", "umls:C0000001 may_treat mesh:D1 None"];
+        assert_eq!(sentences(&graph), expected);
+        assert_eq!(graph.relations()[0].text, "may treat");
+        assert_eq!((stated.entities_without_text, stated.relations_without_text), (4, 1));
+        let triples = &stated.funnel.triples;
+        assert_eq!((triples.read, triples.kept, triples.lines, triples.file.as_str()), (2, 2, 2, "t.tsv"));
+        assert_eq!(stated.funnel.relations["may_treat"], 2);
+        assert_eq!((stated.funnel.subjects, stated.funnel.objects), (2, 2));
+    }
+
+    #[test]
+    fn columns_may_stand_anywhere_and_weights_may_be_missing() {
+        let tabs = "\u{feff}p\tfrom\trel\tmore\tto\r\n0.5\ta\tr\t\"\tb\r\n\tb\tr\tx\tc\r\n";
+        let expected = ["mine:a r mine:b Some(0.5)", "mine:b r mine:c None"];
+        let (_, graph) = parse(tabs.as_bytes(), &weighted(Separator::Tab), &options()).unwrap();
+        assert_eq!(sentences(&graph), expected);
+        let commas = "\u{feff}p,from,rel,more,to\n0.5,a,r,\"x, \"\"y\"\"\nz\",b\n,\"b\",r,,c";
+        let (stated, graph) = parse(commas.as_bytes(), &weighted(Separator::Comma), &options()).unwrap();
+        assert_eq!(sentences(&graph), expected);
+        assert_eq!((stated.funnel.triples.bytes, stated.funnel.triples.lines), (commas.len() as u64, 4));
+    }
+
+    #[test]
+    fn texts_definitions_levels_and_inverses_are_stated() {
+        let options = Options {
+            level: Some(3),
+            inverses: vec![["treats".to_owned(), "treated_by".to_owned()]],
+            ..options()
+        };
+        let mut builder = Builder::new();
+        let mut statements = Statements::new(&options, &mut builder).unwrap();
+        let file = |text: &'static str| (text.as_bytes(), Path::new("some.txt"));
+        statements.texts(Things::Entities, file("a\tAspirin\nb\tFlu\nb\t Flu \nx\tunused\ny\t\n")).unwrap();
+        statements.definitions(file("a\tA pill.\tReally.")).unwrap();
+        statements.texts(Things::Relations, file("treats\ttreats well")).unwrap();
+        let layout = layout(Separator::Tab, FirstLine::Row);
+        statements
+            .table(file("a\ttreats\tb\nb\ttreated_by\ta\nb\ttreats\tc\n"), &layout, None, &mut builder)
+            .unwrap();
+        let stated = statements.finish(Path::new("folder"));
+        assert_eq!((stated.entities_without_text, stated.relations_without_text), (1, 1));
+        let texts = &stated.funnel.supporting[0];
+        assert_eq!((texts.read, texts.kept, texts.dropped["repeated"]), (5, 2, 1));
+        assert_eq!((texts.dropped["no_text"], texts.dropped["in_no_triple"]), (1, 1));
+        let folder = tempfile::tempdir().unwrap();
+        let canon: Canon = builder.finish(&Policy::standard()).unwrap();
+        canon.write(folder.path()).unwrap();
+        let mut terms = Vec::new();
+        read::terms(folder.path(), |term| {
+            terms.push(format!(
+                "{} {} {} {:?}",
+                term.entity.0,
+                term.kind.name(),
+                term.text,
+                term.origin.level
+            ));
+            Ok(())
+        })
+        .unwrap();
+        terms.sort();
+        let expected = [
+            "0 definition A pill. Really. Some(3)",
+            "0 preferred Aspirin Some(3)",
+            "1 preferred Flu Some(3)",
+        ];
+        assert_eq!(terms, expected);
+        let graph = canon.graph().unwrap();
+        assert_eq!((graph.triples().len(), graph.relations().len()), (2, 1), "one relation stays of two");
+        assert!(graph.entities().iter().all(|entity| entity.level == Some(3)));
+        assert!((0..2).all(|row| graph.origins(row).all(|origin| origin.level == Some(3))));
+        assert_eq!(graph.entities()[0].text, "Aspirin");
+    }
+
+    #[test]
+    fn bad_tables_are_refused_with_line_column_and_remedy() {
+        let tab = layout(Separator::Tab, FirstLine::Row);
+        let cases: [(&[u8], &Layout, &str); 6] = [
+            (b"a\tr\tb\na\tr\n", &tab, "data/t.tsv: line 2: 2 columns, expected 3"),
+            (b"a\tr\n", &tab, "data/t.tsv: line 1: 2 columns, expected 3"),
+            (b"a\tr\tb\na\t \tb\n", &tab, "line 2, column 2 (relation): found \"\", expected an id"),
+            (
+                b"p\tfrom\tr\tto\nx\ta\tr\tb\n",
+                &weighted(Separator::Tab),
+                "line 2, column 1 (weight): found \"x\", expected a finite number",
+            ),
+            (
+                b"p,from,r,to\n1,\"a\nb\",r,c\n",
+                &weighted(Separator::Comma),
+                "line 2, column 2 (subject): found \"a\\nb\", expected an id without line break",
+            ),
+            (
+                b"p\tof\tr\tto\n",
+                &weighted(Separator::Tab),
+                "line 1: found \"p of r to\", expected a column named \"from\"; say in the config which column has the subject",
+            ),
+        ];
+        for (text, layout, expected) in cases {
+            let message = parse(text, layout, &options()).unwrap_err();
+            assert!(message.contains(expected), "{message}\nlacks {expected}");
+        }
+        for name in ["", "umls", "My", "a b", "hsdn"] {
+            let options = Options { name: name.to_owned(), ..options() };
+            assert!(parse(b"", &tab, &options).unwrap_err().contains("expected small letters"), "{name}");
+        }
+        let options = Options { level: Some(10), ..options() };
+        assert!(parse(b"", &tab, &options).unwrap_err().contains("the licence level is 10, expected 0 to 9"));
+    }
+
+    #[test]
+    fn bad_names_are_refused_with_line_and_remedy() {
+        let options = options();
+        let mut builder = Builder::new();
+        let mut refuse = |list: &[u8], texts: &[u8], expected: &str| {
+            let mut statements = Statements::new(&options, &mut builder).unwrap();
+            let mut read = || {
+                statements.list(Things::Entities, (list, Path::new("entities.txt")))?;
+                statements.texts(Things::Entities, (texts, Path::new("texts.txt")))?;
+                let layout = layout(Separator::Tab, FirstLine::Row);
+                statements.table((&b"a\tr\tb\n"[..], Path::new("t.tsv")), &layout, None, &mut builder)
+            };
+            let message = read().unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}\nlacks {expected}");
+        };
+        refuse(
+            b"a\n",
+            b"",
+            "t.tsv: line 1, column 3 (object): found \"b\", expected an id that is listed in entities.txt",
+        );
+        refuse(b"a\n\nb", b"", "entities.txt: line 2, column 1 (id): found \"\", expected one id");
+        refuse(b"a\tx\nb", b"", "entities.txt: line 1, column 1 (id): found \"a\\tx\", expected one id");
+        refuse(b"a\nb", b"a\tA\na", "texts.txt: line 2: no tab, expected an id, a tab and a text");
+        refuse(b"a\nb", b"a\tA\na\tB", "texts.txt: line 2: \"a\" has another text in line 1");
+        refuse(b"a\nb\xff", b"", "entities.txt: line 2: byte 2 of the line is not valid UTF-8");
+    }
+
+    fn parquet(columns: Vec<(&str, ArrayRef)>) -> Bytes {
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap().into()
+    }
+
+    fn parse_parquet(bytes: Bytes) -> Result<(Stated, Graph), String> {
+        let [subject, relation, object] = ["s", "r", "o"].map(str::to_owned);
+        let fields = Fields { subject, relation, object, weight: Some("w".to_owned()) };
+        let (options, mut builder) = (options(), Builder::new());
+        let mut statements = Statements::new(&options, &mut builder).unwrap();
+        let read = statements.parquet((bytes, Path::new("t.parquet")), &fields, None, &mut builder);
+        read.map_err(|e| e.to_string())?;
+        Ok((statements.finish(Path::new("x")), graph(builder)))
+    }
+
+    fn columns() -> Vec<(&'static str, ArrayRef)> {
+        let relations: DictionaryArray<Int32Type> = ["r", "r", "q"].into_iter().collect();
+        vec![
+            ("more", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+            ("o", Arc::new(LargeStringArray::from(vec!["b", "c", "UMLS:C1"]))),
+            ("s", Arc::new(StringArray::from(vec!["a", "b", "c"]))),
+            ("w", Arc::new(Float32Array::from(vec![Some(0.5), None, Some(2.0)]))),
+            ("r", Arc::new(relations)),
+        ]
+    }
+
+    #[test]
+    fn parquet_gives_the_same_triples_whatever_the_kind_of_text() {
+        let bytes = parquet(columns());
+        let length = bytes.len() as u64;
+        let (stated, graph) = parse_parquet(bytes).unwrap();
+        let expected = ["mine:a r mine:b Some(0.5)", "mine:b r mine:c None", "mine:c q umls:C1 Some(2.0)"];
+        assert_eq!(sentences(&graph), expected);
+        let triples = &stated.funnel.triples;
+        assert_eq!((triples.read, triples.kept, triples.bytes, triples.lines), (3, 3, length, 0));
+    }
+
+    #[test]
+    fn bad_parquet_files_are_refused_with_row_column_and_remedy() {
+        let with = |name: &'static str, column: ArrayRef| {
+            let others = columns().into_iter().filter(move |(other, _)| *other != name);
+            parquet(others.chain([(name, column)]).collect())
+        };
+        let null: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
+        let nan: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.0, f32::NAN]));
+        let whole = parquet(columns());
+        let without = parquet(columns().into_iter().filter(|(name, _)| *name != "o").collect());
+        let cases = [
+            (with("s", null), "t.parquet: row 2, column \"s\" (subject): found \"null\", expected an id"),
+            (
+                with("w", nan),
+                "t.parquet: row 3, column \"w\" (weight): found \"NaN\", expected a finite number",
+            ),
+            (
+                with("s", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+                "t.parquet, column \"s\" (subject): found Int64, expected text",
+            ),
+            (
+                with("w", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+                "column \"w\" (weight): found Int64, expected floating",
+            ),
+            (without, "column \"o\" (object): found columns more, s, w, r, expected exactly one"),
+            (whole.slice(..whole.len() - 9), "t.parquet: cannot decode it"),
+            (Bytes::new(), "t.parquet: cannot decode it"),
+            (
+                with("s", Arc::new(StringArray::from(vec!["a", " ", "b"]))),
+                "row 2, column \"s\" (subject): found \"\", expected an id",
+            ),
+        ];
+        for (bytes, expected) in cases {
+            let message = parse_parquet(bytes).unwrap_err();
+            assert!(message.contains(expected), "{message}\nlacks {expected}");
+        }
+    }
+
+    #[test]
+    fn an_official_split_stays_with_its_triples() {
+        let file = |name: &'static str, text: &'static str| (text.as_bytes(), Path::new(name));
+        let files = |test: &'static str| kg_bert::Files {
+            folder: Path::new("data/umls"),
+            parts: [
+                file("train.tsv", "a_b\tisa\tc\nc\tisa\td\n"),
+                file("dev.tsv", "a_b\tisa\td\n"),
+                file("test.tsv", test),
+            ],
+            entities: file("entities.txt", "a_b\nc\nd\nunused"),
+            relations: file("relations.txt", "isa"),
+            entity_texts: file("entity2text.txt", "a_b\ta b\nc\tsea\nunused\tx"),
+            definitions: Some(file("entity2textlong.txt", "c\tmuch water")),
+            relation_texts: file("relation2text.txt", "isa\tis a"),
+        };
+        let mut builder = Builder::new();
+        let stated = kg_bert::read(files("d\tisa\tc\n"), &options(), &mut builder).unwrap();
+        let rows: Vec<(&str, u64)> =
+            stated.tables.iter().map(|tally| (tally.file.as_str(), tally.kept)).collect();
+        assert_eq!(rows, [("train.tsv", 2), ("dev.tsv", 1), ("test.tsv", 1)]);
+        let all = &stated.funnel.triples;
+        assert_eq!((all.file.as_str(), all.read, all.kept, all.lines), ("umls", 4, 4, 4));
+        assert_eq!((stated.entities_without_text, stated.relations_without_text), (1, 0));
+        let list = &stated.funnel.supporting[0];
+        assert_eq!(
+            (list.file.as_str(), list.read, list.kept, list.dropped["in_no_triple"]),
+            ("entities.txt", 4, 3, 1)
+        );
+        let graph = graph(builder);
+        let parts = |row: usize| graph.origins(row).next().and_then(|origin| origin.vocabulary.as_deref());
+        let mut found: Vec<_> = (0..4).map(|row| parts(row).unwrap()).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["dev", "test", "train", "train"]);
+        assert_eq!((graph.entities()[1].text.as_str(), graph.relations()[0].text.as_str()), ("sea", "is a"));
+        let error =
+            kg_bert::read(files("d\tisa\tz\n"), &options(), &mut Builder::new()).unwrap_err().to_string();
+        assert!(error.contains("test.tsv: line 1, column 3 (object): found \"z\""), "{error}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Triples in a Parquet file, batch by batch. Knows no names and no table in the making.
+//!
+//! The decoder of `parquet` 60 panics on some damaged pages (fuzzing found a dictionary that is missing and levels that are too short)
+//! instead of returning an error; here that becomes an error too.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::file::reader::ChunkReader;
+use serde::{Deserialize, Serialize};
+
+use super::statements::{Role, Row};
+
+/// Rows that are decoded at once.
+const BATCH: usize = 8192;
+
+/// The columns that are read, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    /// Of what it is said; text.
+    pub subject: String,
+    /// What is said; text.
+    pub relation: String,
+    /// With respect to what; text.
+    pub object: String,
+    /// How strongly, a floating-point number; null has none.
+    pub weight: Option<String>,
+}
+
+/// Why a Parquet file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is damaged, or uses a coding that is not read.
+    #[error("{}: cannot decode it: {source}; fetch the file again, or write it anew with zstd or no compression", file.display())]
+    Decode {
+        /// The file.
+        file: PathBuf,
+        /// The decoder's word.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A column is missing or of another type.
+    #[error("{}, column {column:?} ({role}): found {found}, expected {expected}; say in the config which column is meant", file.display())]
+    Column {
+        /// The file.
+        file: PathBuf,
+        /// The column as the config names it.
+        column: String,
+        /// What it is read as.
+        role: &'static str,
+        /// What there is.
+        found: String,
+        /// What there should be.
+        expected: &'static str,
+    },
+    /// A field is not what its column holds.
+    #[error("{}: row {row}, column {column:?} ({role}): found {found:?}, expected {expected}; mend the row, or say in the config which column is meant", file.display())]
+    Field {
+        /// The file.
+        file: PathBuf,
+        /// The row, from 1.
+        row: u64,
+        /// The column as the config names it.
+        column: String,
+        /// What it is read as.
+        role: &'static str,
+        /// What stands there, its beginning at least.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+}
+
+/// What is wrong with a row, for a message; nothing when reading only ends.
+pub(super) type Stop = Option<(Role, String, String)>;
+
+/// Gives each row to `state` until that stops.
+pub(super) fn rows<C: ChunkReader + 'static>(
+    (chunks, file): (C, &Path),
+    fields: &Fields,
+    mut state: impl FnMut(&Row<'_>) -> Result<(), Stop>,
+) -> Result<(), Error> {
+    // Without the schema that Arrow hides in the footer: text is then never a dictionary.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let reader = guarded(file, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
+    let roots = fields.roots(reader.schema(), file)?;
+    let mask = ProjectionMask::roots(reader.parquet_schema(), roots);
+    let mut batches = guarded(file, || reader.with_projection(mask).with_batch_size(BATCH).build())?;
+    let mut number = 0;
+    while let Some(batch) = guarded(file, || batches.next().transpose())? {
+        let columns = fields.columns(&batch, file)?;
+        for row in 0..batch.num_rows() {
+            number += 1;
+            let stop = match columns.row(row) {
+                Ok(row) => state(&row).err(),
+                Err(stop) => Some(Some(stop)),
+            };
+            match stop {
+                None => {}
+                Some(None) => return Ok(()),
+                Some(Some((role, found, expected))) => {
+                    let (file, column) = (file.to_owned(), fields.name(role).to_owned());
+                    return Err(Error::Field {
+                        file,
+                        row: number,
+                        column,
+                        role: role.name(),
+                        found,
+                        expected,
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the decoder gives, its panics as errors.
+fn guarded<T, E>(file: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T, Error>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let source = match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(Ok(decoded)) => return Ok(decoded),
+        Ok(Err(e)) => e.into(),
+        Err(panic) => {
+            let words = panic.downcast_ref::<String>().map(String::as_str);
+            let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+            format!("a page is damaged ({})", words.unwrap_or("the decoder gave up")).into()
+        }
+    };
+    Err(Error::Decode { file: file.to_owned(), source })
+}
+
+impl Fields {
+    fn name(&self, role: Role) -> &str {
+        match role {
+            Role::Subject => &self.subject,
+            Role::Relation => &self.relation,
+            Role::Object => &self.object,
+            Role::Weight => self.weight.as_deref().unwrap_or_default(),
+        }
+    }
+
+    fn roles(&self) -> impl Iterator<Item = Role> {
+        let weight = self.weight.as_ref().map(|_| Role::Weight);
+        [Role::Subject, Role::Relation, Role::Object].into_iter().chain(weight)
+    }
+
+    /// The places of the columns, after a look at their types.
+    fn roots(&self, schema: &arrow_schema::Schema, file: &Path) -> Result<Vec<usize>, Error> {
+        self.roles()
+            .map(|role| {
+                let wrong = |found: String, expected| {
+                    let (file, column) = (file.to_owned(), self.name(role).to_owned());
+                    Error::Column { file, column, role: role.name(), found, expected }
+                };
+                let mut named =
+                    schema.fields().iter().enumerate().filter(|(_, field)| field.name() == self.name(role));
+                let (Some((place, field)), None) = (named.next(), named.next()) else {
+                    let names: Vec<&str> =
+                        schema.fields().iter().map(|field| field.name().as_str()).collect();
+                    let found = super::start(&format!("columns {}", names.join(", ")));
+                    return Err(wrong(found, "exactly one column of that name"));
+                };
+                match (role, field.data_type()) {
+                    (Role::Weight, DataType::Float32 | DataType::Float64) => Ok(place),
+                    (Role::Weight, other) => Err(wrong(
+                        super::start(&other.to_string()),
+                        "floating-point numbers of 32 or 64 bits",
+                    )),
+                    (_, DataType::Utf8) => Ok(place),
+                    (_, other) => Err(wrong(super::start(&other.to_string()), "text (UTF-8)")),
+                }
+            })
+            .collect()
+    }
+
+    fn columns(&self, batch: &RecordBatch, file: &Path) -> Result<Columns, Error> {
+        let column = |role: Role| {
+            batch.column_by_name(self.name(role)).cloned().ok_or_else(|| Error::Column {
+                file: file.to_owned(),
+                column: self.name(role).to_owned(),
+                role: role.name(),
+                found: "none".to_owned(),
+                expected: "exactly one column of that name",
+            })
+        };
+        Ok(Columns {
+            subject: column(Role::Subject)?,
+            relation: column(Role::Relation)?,
+            object: column(Role::Object)?,
+            weight: self.weight.as_ref().map(|_| column(Role::Weight)).transpose()?,
+        })
+    }
+}
+
+/// The columns of one batch.
+struct Columns {
+    subject: ArrayRef,
+    relation: ArrayRef,
+    object: ArrayRef,
+    weight: Option<ArrayRef>,
+}
+
+impl Columns {
+    fn row(&self, row: usize) -> Result<Row<'_>, (Role, String, String)> {
+        let weight = self.weight.as_ref().map(|column| number(column, row)).transpose()?;
+        Ok(Row {
+            subject: text(&self.subject, row, Role::Subject)?,
+            relation: text(&self.relation, row, Role::Relation)?,
+            object: text(&self.object, row, Role::Object)?,
+            weight: weight.flatten(),
+        })
+    }
+}
+
+fn text(column: &ArrayRef, row: usize, role: Role) -> Result<&str, (Role, String, String)> {
+    match column.as_string_opt::<i32>() {
+        Some(texts) if texts.is_valid(row) => Ok(texts.value(row)),
+        _ => Err((role, "null".to_owned(), "an id".to_owned())),
+    }
+}
+
+fn number(column: &ArrayRef, row: usize) -> Result<Option<f64>, (Role, String, String)> {
+    if column.is_null(row) {
+        return Ok(None);
+    }
+    let narrow = column.as_primitive_opt::<Float32Type>().map(|column| f64::from(column.value(row)));
+    let wide = column.as_primitive_opt::<Float64Type>().map(|column| column.value(row));
+    match narrow.or(wide) {
+        Some(weight) if weight.is_finite() => Ok(Some(weight)),
+        other => {
+            let found = other.map_or_else(String::new, |weight| weight.to_string());
+            Err((Role::Weight, found, "a finite number, or null".to_owned()))
+        }
+    }
+}

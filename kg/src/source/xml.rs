@@ -1,0 +1,8 @@
+//! XML as large files of records need it: scanned in memory, read from a stream in chunks of whole records. Knows no element's name.
+
+pub(super) mod chunk;
+pub(super) mod prolog;
+pub(super) mod scan;
+
+pub(super) use chunk::Chunks;
+pub(super) use scan::{Fault, Scanner, Tag};

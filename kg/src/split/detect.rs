@@ -1,0 +1,99 @@
+//! Inverses that nobody declared: relations whose triples occur turned round under another. Knows classes of texts, no part.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::class::Classes;
+use super::view::View;
+use crate::table::RelationId;
+
+/// Two texts with more relations than this between them are left out: they would cost their square, and say little.
+const RELATIONS_OF_A_PAIR: usize = 256;
+
+/// A pair of relations found to be inverse; twice the same if it is symmetric.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Inverse {
+    /// The one.
+    pub relation: String,
+    /// The other.
+    pub inverse: String,
+    /// Different triples of the one.
+    pub triples: u64,
+    /// Different triples of the other.
+    pub inverse_triples: u64,
+    /// How many of either occur turned round under the other.
+    pub reversed: u64,
+}
+
+/// The same while it has no names yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) classes: (u32, u32),
+    triples: (u64, u64),
+    reversed: u64,
+}
+
+impl Found {
+    pub(super) fn report(self, view: &View, (one, other): (RelationId, RelationId)) -> Inverse {
+        Inverse {
+            relation: view.relations()[one.index()].key.to_owned(),
+            inverse: view.relations()[other.index()].key.to_owned(),
+            triples: self.triples.0,
+            inverse_triples: self.triples.1,
+            reversed: self.reversed,
+        }
+    }
+}
+
+/// How often each relation is used, and each two the opposite ways round over the same two texts.
+#[derive(Debug)]
+pub(super) struct Counts {
+    triples: Vec<u64>,
+    reversed: HashMap<(u32, u32), u64>,
+}
+
+/// Counts triples that differ by text and do not lead from a text to itself.
+pub(super) fn count(view: &View, classes: &Classes) -> Counts {
+    let mut rows: Vec<(u32, u32, u32, bool)> = (view.triples().par_iter())
+        .map(|triple| {
+            let subject = classes.entity[triple.subject.index()];
+            let object = classes.entity[triple.object.index()];
+            let relation = classes.relation[triple.relation.index()];
+            (subject.min(object), subject.max(object), relation, subject > object)
+        })
+        .filter(|(first, second, ..)| first != second)
+        .collect();
+    rows.par_sort_unstable();
+    rows.dedup();
+    let mut counts = Counts { triples: vec![0; classes.relation_names.len()], reversed: HashMap::new() };
+    rows.iter().for_each(|row| counts.triples[row.2 as usize] += 1);
+    for pair in rows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        if pair.len() > RELATIONS_OF_A_PAIR {
+            continue;
+        }
+        for (place, &(_, _, one, turned)) in pair.iter().enumerate() {
+            for &(_, _, other, _) in pair[place + 1..].iter().filter(|row| row.3 != turned) {
+                // Of a symmetric relation both triples occur turned round.
+                *counts.reversed.entry((one, other)).or_default() += 1 + u64::from(one == other);
+            }
+        }
+    }
+    counts
+}
+
+/// The pairs of classes where at least `share` of both sides occur turned round, in order.
+pub(super) fn inverses(counts: &Counts, share: f64) -> Vec<Found> {
+    let enough = |reversed: u64, class: u32| reversed as f64 >= share * counts.triples[class as usize] as f64;
+    let mut found: Vec<Found> = (counts.reversed.iter())
+        .filter(|&(&(one, other), &reversed)| enough(reversed, one) && enough(reversed, other))
+        .map(|(&(one, other), &reversed)| Found {
+            classes: (one, other),
+            triples: (counts.triples[one as usize], counts.triples[other as usize]),
+            reversed,
+        })
+        .collect();
+    found.sort_unstable_by_key(|found| found.classes);
+    found
+}

@@ -1,0 +1,122 @@
+//! The parts that a source published, as its origins name them. Knows origins, no hash.
+
+use super::part::Part;
+use crate::table::Graph;
+use crate::table::id::dense;
+
+/// What happens to a triple of a less held-out part that says the same as a more held-out one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaky {
+    /// It stays where it was published; the audit finds it.
+    Keep,
+    /// It is put aside, so that no part gives another away.
+    Aside,
+}
+
+/// Parts as published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Official {
+    /// By row: the part in which the source states it; none if it does not.
+    stated: Vec<Option<Part>>,
+    /// Rows that it states in two parts or more.
+    twice: u64,
+    leaky: Leaky,
+}
+
+/// Why a source has no official split.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// None of its triples is there.
+    #[error("the source `{wanted}` states no triple of this table; sources there are: {}", there.join(", "))]
+    Source {
+        /// The source asked for.
+        wanted: String,
+        /// Those there are.
+        there: Vec<String>,
+    },
+    /// A triple of it has no part.
+    #[error(
+        "triple {row} of source `{source_name}` has the part {found}; expected train, dev, valid or test, \
+         so read the source with its official parts or split by ratio"
+    )]
+    Part {
+        /// Row of the triple.
+        row: u32,
+        /// The source.
+        source_name: String,
+        /// What its origin's vocabulary says.
+        found: String,
+    },
+}
+
+impl Official {
+    /// The parts of `source`, which stand in its origins' vocabulary: `train`, `dev` or `valid` or `validation`, `test`. A triple that
+    /// the source states in several parts (after inverses were folded, say) belongs to the most held-out one, and is counted.
+    ///
+    /// # Errors
+    /// When the source states nothing, or something without a part.
+    pub fn read(graph: &Graph, source: &str, leaky: Leaky) -> Result<Self, Error> {
+        let mut official = Self { stated: Vec::with_capacity(graph.triples().len()), twice: 0, leaky };
+        for row in 0..graph.triples().len() {
+            let mut stated: Option<Part> = None;
+            let mut twice = false;
+            for origin in graph.origins(row).filter(|origin| origin.source == source) {
+                let part = origin.vocabulary.as_deref().and_then(published).ok_or_else(|| Error::Part {
+                    row: dense(row),
+                    source_name: source.to_owned(),
+                    found: origin.vocabulary.as_ref().map_or_else(|| "none".to_owned(), |v| format!("`{v}`")),
+                })?;
+                twice |= stated.is_some_and(|before| before != part);
+                stated = stated.max(Some(part));
+            }
+            official.twice += u64::from(twice);
+            official.stated.push(stated);
+        }
+        if official.stated.iter().all(Option::is_none) {
+            let mut there: Vec<String> =
+                graph.entities().iter().flat_map(|entity| entity.origins.clone()).collect();
+            there.sort_unstable();
+            there.dedup();
+            return Err(Error::Source { wanted: source.to_owned(), there });
+        }
+        Ok(official)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.stated.len()
+    }
+
+    pub(super) fn twice(&self) -> u64 {
+        self.twice
+    }
+
+    /// The part of every row, given every row's group; none if there is another number of rows.
+    pub(super) fn parts(&self, group: &[u32]) -> Option<Vec<Part>> {
+        if self.stated.len() != group.len() {
+            return None;
+        }
+        let mut part: Vec<Part> = self.stated.iter().map(|stated| stated.unwrap_or(Part::Train)).collect();
+        if self.leaky == Leaky::Aside {
+            let groups = group.iter().max().map_or(0, |&last| last as usize + 1);
+            let mut most = vec![Part::Train; groups];
+            for (&part, &group) in part.iter().zip(group) {
+                most[group as usize] = most[group as usize].max(part);
+            }
+            for (part, &group) in part.iter_mut().zip(group) {
+                if *part < most[group as usize] {
+                    *part = Part::Aside;
+                }
+            }
+        }
+        Some(part)
+    }
+}
+
+fn published(vocabulary: &str) -> Option<Part> {
+    match vocabulary {
+        "train" => Some(Part::Train),
+        "dev" | "valid" | "validation" => Some(Part::Valid),
+        "test" => Some(Part::Test),
+        _ => None,
+    }
+}

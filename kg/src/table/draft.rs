@@ -1,0 +1,184 @@
+//! Things that have a key, while a graph is being built. Knows no file and no final id.
+
+use std::collections::HashMap;
+
+use hashbrown::HashTable;
+
+use super::id::dense;
+use super::row::SemanticType;
+use super::texts::Texts;
+
+/// Keys and texts, numbered in the order in which they came; that order reaches no file.
+#[derive(Debug, Default)]
+pub(crate) struct Keyed {
+    keys: Texts,
+    texts: Texts,
+    numbers: HashTable<u32>,
+    hasher: ahash::RandomState,
+}
+
+impl Keyed {
+    /// The number of a key; it gets `text` if it is new.
+    pub(crate) fn number(&mut self, key: &str, text: &str) -> u32 {
+        let hash = self.hasher.hash_one(key);
+        if let Some(&number) = self.numbers.find(hash, |&number| self.keys.get(number) == key) {
+            return number;
+        }
+        let number = dense(self.keys.len());
+        self.keys.push(key);
+        self.texts.push(text);
+        let (keys, hasher) = (&self.keys, &self.hasher);
+        self.numbers.insert_unique(hash, number, |&number| hasher.hash_one(keys.get(number)));
+        number
+    }
+
+    pub(crate) fn find(&self, key: &str) -> Option<u32> {
+        self.numbers.find(self.hasher.hash_one(key), |&number| self.keys.get(number) == key).copied()
+    }
+
+    pub(crate) fn key(&self, number: u32) -> &str {
+        self.keys.get(number)
+    }
+
+    pub(crate) fn text(&self, number: u32) -> &str {
+        self.texts.get(number)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// All numbers in the order of their keys.
+    pub(crate) fn sorted(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..dense(self.len())).collect();
+        order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)));
+        order
+    }
+}
+
+/// Values of which each is kept once.
+#[derive(Debug)]
+pub(crate) struct Interned<T> {
+    values: Vec<T>,
+    numbers: HashMap<T, u32>,
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
+    pub(crate) fn new() -> Self {
+        Self { values: Vec::new(), numbers: HashMap::new() }
+    }
+
+    pub(crate) fn number(&mut self, value: T) -> u32 {
+        if let Some(&number) = self.numbers.get(&value) {
+            return number;
+        }
+        let number = dense(self.values.len());
+        self.values.push(value.clone());
+        self.numbers.insert(value, number);
+        number
+    }
+
+    pub(crate) fn values(&self) -> &[T] {
+        &self.values
+    }
+}
+
+/// Marks that an entity's text has no licence level.
+const NO_LEVEL: u8 = u8::MAX;
+
+/// The entities in the making.
+#[derive(Debug)]
+pub(crate) struct Entities {
+    pub(crate) keyed: Keyed,
+    levels: Vec<u8>,
+    /// Source whose text stands.
+    sources: Vec<u32>,
+    /// Text and level of entities that the owner of their namespace words otherwise than who named them first.
+    owned: HashMap<u32, (String, Option<u8>)>,
+    pub(crate) types: Interned<SemanticType>,
+    /// (entity, type), as they came.
+    pub(crate) typed: Vec<(u32, u32)>,
+}
+
+impl Entities {
+    pub(crate) fn new() -> Self {
+        Self {
+            keyed: Keyed::default(),
+            levels: Vec::new(),
+            sources: Vec::new(),
+            owned: HashMap::new(),
+            types: Interned::new(),
+            typed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn number(&mut self, source: u32, key: &str, text: &str) -> u32 {
+        let number = self.keyed.number(key, text);
+        if number as usize == self.levels.len() {
+            self.levels.push(NO_LEVEL);
+            self.sources.push(source);
+        }
+        number
+    }
+
+    /// The level is that of the text, so only the source whose text stands can say it; its first word counts.
+    pub(crate) fn set_level(&mut self, source: u32, number: u32, level: u8) {
+        let known = &mut self.levels[number as usize];
+        if *known == NO_LEVEL && self.sources[number as usize] == source {
+            *known = level;
+        }
+    }
+
+    /// Text and level by the owner of the key's namespace.
+    pub(crate) fn own(&mut self, number: u32, text: &str, level: Option<u8>) {
+        if self.text(number) != text || self.level(number) != level {
+            self.owned.insert(number, (text.to_owned(), level));
+        }
+    }
+
+    pub(crate) fn text(&self, number: u32) -> &str {
+        self.owned.get(&number).map_or_else(|| self.keyed.text(number), |(text, _)| text)
+    }
+
+    pub(crate) fn level(&self, number: u32) -> Option<u8> {
+        match self.owned.get(&number) {
+            Some((_, level)) => *level,
+            None => Some(self.levels[number as usize]).filter(|&level| level != NO_LEVEL),
+        }
+    }
+
+    pub(crate) fn add_type(&mut self, number: u32, semantic_type: SemanticType) {
+        let kind = self.types.number(semantic_type);
+        self.typed.push((number, kind));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_one_number_and_its_first_text() {
+        let mut keyed = Keyed::default();
+        let numbers: Vec<u32> =
+            [("b", "B"), ("a", "A"), ("b", "later")].iter().map(|(k, t)| keyed.number(k, t)).collect();
+        assert_eq!(numbers, [0, 1, 0]);
+        assert_eq!((keyed.text(0), keyed.find("a"), keyed.find("c")), ("B", Some(1), None));
+        assert_eq!(keyed.sorted(), [1, 0]);
+    }
+
+    #[test]
+    fn a_level_is_that_of_the_text_that_stands() {
+        let mut entities = Entities::new();
+        let one = entities.number(0, "a", "secret");
+        assert_eq!(entities.level(one), None);
+        assert_eq!(entities.number(1, "a", "free"), one);
+        entities.set_level(1, one, 0);
+        assert_eq!(entities.level(one), None, "another source knows nothing of the first one's text");
+        entities.set_level(0, one, 3);
+        entities.set_level(0, one, 0);
+        assert_eq!((entities.level(one), entities.text(one)), (Some(3), "secret"));
+        entities.own(one, "Preferred", Some(9));
+        assert_eq!((entities.level(one), entities.text(one)), (Some(9), "Preferred"));
+    }
+}

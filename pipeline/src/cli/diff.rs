@@ -1,0 +1,37 @@
+//! What changed between two triple tables. Knows no config and no stage.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::table::Graph;
+use serde_json::{Value, json};
+
+use super::exit::Exit;
+use super::print::{self, Format};
+use super::table;
+
+/// Compares the tables in two folders, prints the report, and writes the list of moved entities into `list`, if it is given.
+pub(super) fn diff(old: &Path, new: &Path, list: Option<&Path>, format: Format) -> anyhow::Result<Exit> {
+    let (old, new) = (Graph::read(old)?, Graph::read(new)?);
+    let found = kg::diff::diff(&old, &new, |_| None);
+    if let Some(folder) = list {
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make it", folder.display()))?;
+        found.write(folder, &old, &new)?;
+    }
+    let report = json!(found.report);
+    print::result(format, || lines(&report), || vec![report.clone()])?;
+    let found = &found.report;
+    let relations = &found.relations;
+    let named = relations.added.len() + relations.removed.len() + relations.turned.len();
+    let entities = &found.entities;
+    let moved = entities.old + entities.new - 2 * entities.kept + entities.renumbered + entities.renamed;
+    let triples = &found.triples;
+    let counted = moved + triples.added + triples.removed + triples.turned;
+    let changed = counted > 0 || named > 0 || !found.by_source.is_empty();
+    Ok(if changed { Exit::Found } else { Exit::Ok })
+}
+
+fn lines(report: &Value) -> Vec<String> {
+    let facts = report.as_object().into_iter().flatten();
+    facts.flat_map(|(key, value)| table::fact(key, value)).collect()
+}

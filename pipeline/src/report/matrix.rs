@@ -1,0 +1,35 @@
+//! Counts of things against each other in a square, shaded by their share of the row. Knows not what is counted.
+
+use super::number::thousands;
+use super::svg::{Anchor, Plot, Sheet, width};
+
+const ROW: f64 = 36.0;
+const TOP: f64 = 64.0;
+
+/// Darkest shade; the numbers must stay readable on it.
+const DARKEST: f64 = 0.45;
+
+/// Draws the square `counts` of `names` by `names`; the diagonal is what each has in all.
+#[must_use]
+pub fn draw(name: &str, title: (&str, &str), names: &[String], counts: &[Vec<u64>]) -> Plot {
+    let most = counts.iter().flatten().max().copied().unwrap_or(0);
+    let longest = names.iter().map(|name| width(name)).fold(0.0, f64::max).min(160.0);
+    let left = longest + 12.0;
+    let column = (width(&thousands(most)) + 16.0).max(longest.min(110.0) + 10.0);
+    let wide = (left + column * names.len() as f64).max(480.0);
+    let mut sheet = Sheet::new(wide);
+    for (row, counts) in counts.iter().enumerate().take(names.len()) {
+        let y = TOP + ROW * row as f64;
+        let whole = counts.get(row).copied().unwrap_or(0);
+        sheet.label((left - 8.0, y + 23.0), longest, &names[row]);
+        let header = left + column * (row as f64 + 1.0) - 6.0;
+        sheet.label((header, TOP - 10.0), column - 8.0, &names[row]);
+        for (place, &count) in counts.iter().enumerate() {
+            let x = left + column * place as f64;
+            let share = kg::graph::distribution::share(count, whole);
+            sheet.cell((x + 1.0, y + 1.0), (column - 2.0, ROW - 2.0), 0.04 + (DARKEST - 0.04) * share);
+            sheet.text("ink", (x + column - 8.0, y + 23.0), Anchor::End, &thousands(count));
+        }
+    }
+    sheet.finish(TOP + ROW * names.len() as f64 + 8.0, name, title)
+}

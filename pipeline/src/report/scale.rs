@@ -1,0 +1,118 @@
+//! From numbers to places on paper, and the numbers to write beside an axis. Knows no mark.
+
+/// A range of numbers, laid out evenly or by powers of ten.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scale {
+    /// From 0 to this.
+    Linear {
+        /// The end; above 0.
+        to: f64,
+    },
+    /// Between these, both above 0.
+    Log {
+        /// The beginning.
+        from: f64,
+        /// The end; above the beginning.
+        to: f64,
+    },
+}
+
+impl Scale {
+    /// From 0 to at least `most`, ending at a tick.
+    #[must_use]
+    pub fn linear(most: f64) -> Self {
+        let most = if most > 0.0 { most } else { 1.0 };
+        let step = step(most);
+        Scale::Linear { to: (most / step).ceil() * step }
+    }
+
+    /// Whole powers of ten around the range from `least` to `most`; a range of nothing gets one power.
+    #[must_use]
+    pub fn log(least: f64, most: f64) -> Self {
+        let least = if least > 0.0 { least } else { 1.0 };
+        let from = least.log10().floor();
+        let to = most.max(least).log10().ceil().max(from + 1.0);
+        Scale::Log { from: 10f64.powf(from), to: 10f64.powf(to) }
+    }
+
+    /// Where `value` lies, from 0 at the beginning to 1 at the end; what lies outside is put at the edge.
+    #[must_use]
+    pub fn place(self, value: f64) -> f64 {
+        let place = match self {
+            Scale::Linear { to } => value / to,
+            Scale::Log { from, to } => (value.max(from) / from).log10() / (to / from).log10(),
+        };
+        place.clamp(0.0, 1.0)
+    }
+
+    /// Numbers to write, in order: at most about `most`, round, and at least the two ends of the range.
+    #[must_use]
+    pub fn ticks(self, most: usize) -> Vec<f64> {
+        match self {
+            Scale::Linear { to } => {
+                let step = step(to);
+                let mut ticks: Vec<f64> = (0..)
+                    .map(|i| f64::from(i) * step)
+                    .take_while(|tick| *tick <= to * (1.0 + 1e-9))
+                    .collect();
+                while ticks.len() > most.max(2) {
+                    ticks = ticks.into_iter().step_by(2).collect();
+                }
+                ticks
+            }
+            Scale::Log { from, to } => {
+                let (from, to) = (from.log10().round(), to.log10().round());
+                let powers = (0..).map(|i| from + f64::from(i)).take_while(|power| *power <= to + 0.5);
+                let powers: Vec<f64> = powers.collect();
+                let skip = powers.len().div_ceil(most.max(2)).max(1);
+                powers.into_iter().step_by(skip).map(|power| 10f64.powf(power)).collect()
+            }
+        }
+    }
+}
+
+/// A step of 1, 2 or 5 times a power of ten that goes four to ten times into `most`; never below one for counts of at least four.
+fn step(most: f64) -> f64 {
+    let power = 10f64.powf((most / 4.0).log10().floor());
+    let rough = most / 4.0 / power;
+    let round = match rough {
+        r if r >= 5.0 => 5.0,
+        r if r >= 2.0 => 2.0,
+        _ => 1.0,
+    };
+    round * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_scales_begin_at_zero_and_end_at_a_tick() {
+        for most in [0.3, 1.0, 4.0, 7.0, 33.0, 99.0, 147_978.0, 2.5e6] {
+            let scale = Scale::linear(most);
+            let ticks = scale.ticks(12);
+            assert!((4..=12).contains(&ticks.len()), "{most}: {ticks:?}");
+            assert_eq!(ticks[0], 0.0);
+            assert!(*ticks.last().unwrap() >= most * (1.0 - 1e-9), "{most}: {ticks:?}");
+            assert!((scale.place(*ticks.last().unwrap()) - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn logarithmic_scales_have_powers_of_ten() {
+        let scale = Scale::log(3.0, 42_000.0);
+        assert_eq!(scale, Scale::Log { from: 1.0, to: 100_000.0 });
+        assert_eq!(scale.ticks(8).len(), 6);
+        assert_eq!(scale.ticks(3).len(), 3);
+        assert!((scale.place(1_000.0) - 0.6).abs() < 1e-9);
+        assert_eq!((scale.place(0.0), scale.place(1e9)), (0.0, 1.0));
+        assert_eq!(Scale::log(1.0, 1.0), Scale::Log { from: 1.0, to: 10.0 });
+    }
+
+    #[test]
+    fn nothing_has_an_axis_too() {
+        assert_eq!(Scale::linear(0.0), Scale::linear(1.0));
+        assert_eq!(Scale::log(0.0, 0.0), Scale::Log { from: 1.0, to: 10.0 });
+    }
+}

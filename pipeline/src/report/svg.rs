@@ -1,0 +1,236 @@
+//! A sheet to draw on: shapes and text as SVG, in classes that the style sheet colours. Knows no data.
+
+use std::fmt::Write as _;
+
+/// Height of a line of text, in the units of the sheet.
+pub const LINE: f64 = 16.0;
+
+/// A finished drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// Name of its file, without `.svg`.
+    pub name: String,
+    /// What it shows, in a few words; drawn on top.
+    pub title: String,
+    /// How to read it, in a sentence; read out, and written below it on the page.
+    pub description: String,
+    size: (f64, f64),
+    /// The rest of the opening tag, and what is read out.
+    names: String,
+    body: String,
+}
+
+impl Plot {
+    /// For a page that has [`STYLE`].
+    #[must_use]
+    pub fn inline(&self) -> String {
+        let (width, height) = self.size;
+        format!("<svg viewBox=\"0 0 {width:.0} {height:.0}\" {}{}</svg>", self.names, self.body)
+    }
+
+    /// As a file of its own, with a margin.
+    #[must_use]
+    pub fn file(&self) -> String {
+        let (width, height) = (self.size.0 + 2.0 * MARGIN, self.size.1 + 2.0 * MARGIN);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-{MARGIN} -{MARGIN} {width:.0} {height:.0}\" {}<style>{STYLE}</style><rect class=\"paper\" x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{width:.0}\" height=\"{height:.0}\"/>{}</svg>\n",
+            self.names, self.body
+        )
+    }
+}
+
+/// Margin of a file of its own.
+const MARGIN: f64 = 12.0;
+
+/// Colours of drawings, for light and dark.
+pub const STYLE: &str = "\
+svg{--ink:#1b1f24;--soft:#57606a;--line:#d8dee4;--paper:#fff;--c0:#1f6feb;--c1:#c2570c;--c2:#1a7f4b;--c3:#8250df;--bad:#cf222e}\
+@media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--soft:#9aa5b1;--line:#363d47;--paper:#14181d;--c0:#58a6ff;--c1:#f0883e;--c2:#3fb970;--c3:#bc8cff;--bad:#ff7b72}}\
+svg text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:var(--ink)}\
+svg .name{font-weight:600;font-size:15px}svg .soft{fill:var(--soft);font-size:12px}svg .paper{fill:var(--paper)}\
+svg .grid{stroke:var(--line)}svg .axis{stroke:var(--soft)}svg .rule{stroke:var(--bad);stroke-dasharray:5 4}svg .warn{fill:var(--bad);font-size:12px}\
+svg .f0{fill:var(--c0)}svg .f1{fill:var(--c1)}svg .f2{fill:var(--c2)}svg .f3{fill:var(--c3)}\
+svg .s0{stroke:var(--c0)}svg .s1{stroke:var(--c1)}svg .s2{stroke:var(--c2)}svg .s3{stroke:var(--c3)}\
+svg .s0,svg .s1,svg .s2,svg .s3{fill:none;stroke-width:2}";
+
+/// Where a text stands against its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// It begins there.
+    Start,
+    /// It has its middle there.
+    Middle,
+    /// It ends there.
+    End,
+}
+
+/// A drawing in the making; the origin is on top at the left.
+#[derive(Debug)]
+pub struct Sheet {
+    width: f64,
+    body: String,
+}
+
+impl Sheet {
+    /// An empty sheet.
+    #[must_use]
+    pub fn new(width: f64) -> Self {
+        Self { width, body: String::new() }
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        let _ = write!(
+            self.body,
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        );
+    }
+
+    /// A filled rectangle that tells `told` when it is pointed at.
+    pub fn bar(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), told: &str) {
+        let _ = write!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+            width.max(0.0),
+            height.max(0.0),
+            escape(told)
+        );
+    }
+
+    /// A filled rectangle, more or less opaque (0 to 1).
+    pub fn cell(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), opacity: f64) {
+        let _ = write!(
+            self.body,
+            "<rect class=\"f0\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill-opacity=\"{opacity:.2}\"/>"
+        );
+    }
+
+    /// A dot that tells `told` when it is pointed at.
+    pub fn dot(&mut self, class: &str, (x, y): (f64, f64), told: &str) {
+        let _ = write!(
+            self.body,
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\"><title>{}</title></circle>",
+            escape(told)
+        );
+    }
+
+    /// Straight lines from point to point.
+    pub fn path(&mut self, class: &str, points: &[(f64, f64)]) {
+        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let _ = write!(self.body, "<polyline class=\"{class}\" points=\"{}\"/>", places.join(" "));
+    }
+
+    /// A line of text.
+    pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let _ = write!(
+            self.body,
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            escape(text)
+        );
+    }
+
+    /// A line of text that is cut to `room`; what is cut is told when it is pointed at.
+    pub fn label(&mut self, (x, y): (f64, f64), room: f64, text: &str) {
+        let short = shortened(text, room);
+        let told = if short == text { String::new() } else { format!("<title>{}</title>", escape(text)) };
+        let _ = write!(
+            self.body,
+            "<text class=\"ink\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{}{told}</text>",
+            escape(&short)
+        );
+    }
+
+    /// The drawing, `height` high.
+    #[must_use]
+    pub fn finish(self, height: f64, name: &str, (title, description): (&str, &str)) -> Plot {
+        let id = escape(name);
+        let names = format!(
+            "role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"><title id=\"{id}-title\">{}</title><desc id=\"{id}-desc\">{}</desc>",
+            escape(title),
+            escape(description)
+        );
+        let mut named = Sheet::new(self.width);
+        named.text("name", (0.0, LINE), Anchor::Start, &shortened(title, self.width / 1.15));
+        Plot {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            description: description.to_owned(),
+            size: (self.width, height),
+            names,
+            body: named.body + &self.body,
+        }
+    }
+}
+
+/// About how wide a text is; no font is at hand to measure it.
+#[must_use]
+pub fn width(text: &str) -> f64 {
+    text.chars().map(|c| if c.is_ascii() { 7.9 } else { 11.0 }).sum()
+}
+
+fn shortened(text: &str, room: f64) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for c in text.chars() {
+        short.push(c);
+        if width(&short) + 10.0 > room {
+            short.pop();
+            break;
+        }
+    }
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    short
+}
+
+/// `text` as it must stand in HTML and SVG, inside and outside of quotes. Control characters, which XML forbids, become spaces.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c if c.is_control() || c == '\u{fffe}' || c == '\u{ffff}' => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_becomes_markup() {
+        let mut sheet = Sheet::new(100.0);
+        sheet.label((0.0, 0.0), 40.0, "<script>alert(1)</script>");
+        sheet.bar("f0", (0.0, 0.0), (1.0, 1.0), "\"a\" & 'b'\u{0}");
+        let plot = sheet.finish(50.0, "x", ("<b>", "]]>"));
+        assert!(
+            !plot.file().contains("<script") && !plot.file().contains("<b>") && !plot.file().contains('\0')
+        );
+        assert!(plot.file().contains("&quot;a&quot; &amp; &#39;b&#39; "));
+        let file = plot.file();
+        let mut reader = quick_xml::Reader::from_str(&file);
+        while !matches!(reader.read_event().unwrap(), quick_xml::events::Event::Eof) {}
+    }
+
+    #[test]
+    fn long_labels_are_cut_to_their_room() {
+        assert_eq!(shortened("fever", 100.0), "fever");
+        let cut = shortened("a very long name of a relation", 100.0);
+        assert!(cut.ends_with('…') && width(&cut) <= 104.0, "{cut}");
+    }
+}

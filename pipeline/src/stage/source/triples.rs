@@ -1,0 +1,261 @@
+//! Triples of any origin in a config. Knows no publisher.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::source::triples::{self, Fields, Layout, Options, RESERVED, Statements, Things, kg_bert};
+use kg::table::Builder;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Source, Told, open};
+use crate::engine::context::Context;
+use crate::stage::location::{Location, Place, Places};
+
+/// A source of triples: one of `kg_bert`, `table` and `parquet`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Prefixes of ids that are CURIEs: `["UMLS", "MESH"]`.
+    #[serde(default)]
+    pub curies: BTreeSet<String>,
+    /// Relations that say the same the other way round; twice the same: symmetric.
+    #[serde(default)]
+    pub inverses: Vec<[String; 2]>,
+    /// Licence level of it all.
+    pub level: Option<u8>,
+    /// A folder in KG-BERT's layout, with its official split.
+    #[serde(skip_serializing)]
+    pub kg_bert: Option<Location>,
+    /// Tables of text.
+    pub table: Option<Table>,
+    /// Parquet files.
+    pub parquet: Option<Parquet>,
+    /// Texts of entities, `id<TAB>text` a line; not beside `kg_bert`.
+    #[serde(skip_serializing)]
+    pub entity_texts: Option<Location>,
+    /// Texts of relations.
+    #[serde(skip_serializing)]
+    pub relation_texts: Option<Location>,
+    /// Definitions of entities.
+    #[serde(skip_serializing)]
+    pub definitions: Option<Location>,
+}
+
+/// Tables of text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The files.
+    pub files: Vec<Piece>,
+    /// How they are laid out.
+    pub layout: Layout,
+}
+
+/// Parquet files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parquet {
+    /// The files.
+    pub files: Vec<Piece>,
+    /// Their columns.
+    pub columns: Fields,
+}
+
+/// A file of triples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Piece {
+    /// The file.
+    #[serde(skip_serializing)]
+    pub path: Location,
+    /// The part of an official split that it is: `train`, `dev` or `valid`, `test`.
+    pub part: Option<String>,
+}
+
+/// The source.
+#[derive(Debug)]
+pub(super) struct Triples {
+    options: Options,
+    input: Input,
+    entity_texts: Option<Place>,
+    relation_texts: Option<Place>,
+    definitions: Option<Place>,
+}
+
+#[derive(Debug)]
+enum Input {
+    KgBert { files: Vec<Place>, definitions: Option<Place> },
+    Table { layout: Layout, files: Vec<(Place, Option<String>)> },
+    Parquet { fields: Fields, files: Vec<(Place, Option<String>)> },
+}
+
+/// Whether a name is that of another source.
+pub(super) fn is_taken(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+/// The files of KG-BERT's layout that must be there, in the order of [`kg_bert::Files`].
+const NEEDED: [&str; 7] = [
+    "train.tsv",
+    "dev.tsv",
+    "test.tsv",
+    "entities.txt",
+    "relations.txt",
+    "entity2text.txt",
+    "relation2text.txt",
+];
+/// Names of the parts of an official split.
+const PARTS: [&str; 5] = ["train", "dev", "valid", "validation", "test"];
+const LONG_TEXTS: &str = "entity2textlong.txt";
+
+impl Triples {
+    pub(super) fn new(name: &str, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+        let key = format!("sources.triples.{name}");
+        let place = |location: &Location, below: &str| location.place(&format!("{key}.{below}"), places);
+        let maybe = |location: &Option<Location>, below: &str| {
+            location.as_ref().map(|location| place(location, below)).transpose()
+        };
+        let pieces = |files: &[Piece], below: &str| -> anyhow::Result<Vec<_>> {
+            let piece = |(i, piece): (usize, &Piece)| {
+                let known = piece.part.as_deref().is_none_or(|part| PARTS.contains(&part));
+                let at = format!("{below}.files.{i}");
+                anyhow::ensure!(known, "{key}.{at}.part: expected one of {}", PARTS.join(", "));
+                Ok((place(&piece.path, &format!("{at}.path"))?, piece.part.clone()))
+            };
+            anyhow::ensure!(!files.is_empty(), "{key}.{below}.files is empty: name at least one file");
+            files.iter().enumerate().map(piece).collect()
+        };
+        let input = match (&config.kg_bert, &config.table, &config.parquet) {
+            (Some(folder), None, None) => Input::kg_bert(&place(folder, "kg_bert")?),
+            (None, Some(table), None) => {
+                Input::Table { layout: table.layout.clone(), files: pieces(&table.files, "table")? }
+            }
+            (None, None, Some(parquet)) => {
+                Input::Parquet { fields: parquet.columns.clone(), files: pieces(&parquet.files, "parquet")? }
+            }
+            _ => anyhow::bail!("[{key}] needs exactly one of `kg_bert`, `table` and `parquet`"),
+        };
+        let texts = [&config.entity_texts, &config.relation_texts, &config.definitions];
+        anyhow::ensure!(
+            config.kg_bert.is_none() || texts.iter().all(|text| text.is_none()),
+            "[{key}] with `kg_bert` takes the texts that lie there: leave out entity_texts, relation_texts and definitions"
+        );
+        anyhow::ensure!(
+            !is_taken(name),
+            "[{key}]: the name is that of another source; choose one of your own"
+        );
+        let options = Options {
+            name: name.to_owned(),
+            curies: config.curies.clone(),
+            inverses: config.inverses.clone(),
+            level: config.level,
+        };
+        Ok(Self {
+            options,
+            input,
+            entity_texts: maybe(&config.entity_texts, "entity_texts")?,
+            relation_texts: maybe(&config.relation_texts, "relation_texts")?,
+            definitions: maybe(&config.definitions, "definitions")?,
+        })
+    }
+
+    fn statements(&self, context: &Context, builder: &mut Builder) -> anyhow::Result<triples::Stated> {
+        if let Input::KgBert { files, definitions } = &self.input {
+            return self.kg_bert((files, definitions.as_ref()), context, builder);
+        }
+        let mut statements = Statements::new(&self.options, builder)?;
+        if let Some(mut file) = open::maybe(self.entity_texts.as_ref(), context)? {
+            statements.texts(Things::Entities, open::labelled(&mut file))?;
+        }
+        if let Some(mut file) = open::maybe(self.relation_texts.as_ref(), context)? {
+            statements.texts(Things::Relations, open::labelled(&mut file))?;
+        }
+        if let Some(mut file) = open::maybe(self.definitions.as_ref(), context)? {
+            statements.definitions(open::labelled(&mut file))?;
+        }
+        match &self.input {
+            Input::Table { layout, files } => {
+                for (place, part) in files {
+                    let mut file = open::at(place, context)?;
+                    statements.table(open::labelled(&mut file), layout, part.as_deref(), builder)?;
+                }
+            }
+            Input::Parquet { fields, files } => {
+                for (place, part) in files {
+                    let path = place.path(context)?;
+                    let file =
+                        File::open(&path).with_context(|| format!("{}: cannot open it", path.display()))?;
+                    statements.parquet((file, &path), fields, part.as_deref(), builder)?;
+                }
+            }
+            Input::KgBert { .. } => {}
+        }
+        Ok(statements.finish(Path::new(&self.options.name)))
+    }
+
+    fn kg_bert(
+        &self,
+        (files, definitions): (&[Place], Option<&Place>),
+        context: &Context,
+        builder: &mut Builder,
+    ) -> anyhow::Result<triples::Stated> {
+        let mut opened: Vec<_> =
+            files.iter().map(|place| open::at(place, context)).collect::<anyhow::Result<_>>()?;
+        let mut long = open::maybe(definitions, context)?;
+        let [train, dev, test, entities, relations, entity_texts, relation_texts] = opened.as_mut_slice()
+        else {
+            anyhow::bail!("{}: KG-BERT's layout has {} files", self.options.name, NEEDED.len());
+        };
+        let files = kg_bert::Files {
+            // Where it lies must not reach the funnel.
+            folder: Path::new(&self.options.name),
+            parts: [train, dev, test].map(open::labelled),
+            entities: open::labelled(entities),
+            relations: open::labelled(relations),
+            entity_texts: open::labelled(entity_texts),
+            definitions: long.as_mut().map(open::labelled),
+            relation_texts: open::labelled(relation_texts),
+        };
+        Ok(kg_bert::read(files, &self.options, builder)?)
+    }
+}
+
+impl Input {
+    fn kg_bert(folder: &Place) -> Self {
+        let there = match folder {
+            Place::World { .. } => false,
+            Place::Outside { path, .. } => path.join(LONG_TEXTS).is_file(),
+        };
+        let files = NEEDED.map(|name| folder.file(name)).to_vec();
+        let definitions = there.then(|| folder.file(LONG_TEXTS));
+        Self::KgBert { files, definitions }
+    }
+
+    fn places(&self) -> Vec<&Place> {
+        match self {
+            Input::KgBert { files, definitions, .. } => files.iter().chain(definitions).collect(),
+            Input::Table { files, .. } | Input::Parquet { files, .. } => {
+                files.iter().map(|(place, _)| place).collect()
+            }
+        }
+    }
+}
+
+impl Source for Triples {
+    fn places(&self) -> Vec<&Place> {
+        let texts = self.entity_texts.iter().chain(&self.relation_texts).chain(&self.definitions);
+        self.input.places().into_iter().chain(texts).collect()
+    }
+
+    fn read(&self, context: &Context, builder: &mut Builder) -> anyhow::Result<Told> {
+        let stated = self.statements(context, builder)?;
+        let mut told = Told::plain(stated.funnel);
+        told.notes.insert("tables".to_owned(), json!(stated.tables));
+        told.notes.insert("entities_without_text".to_owned(), json!(stated.entities_without_text));
+        told.notes.insert("relations_without_text".to_owned(), json!(stated.relations_without_text));
+        Ok(told)
+    }
+}

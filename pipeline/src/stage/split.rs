@@ -1,0 +1,222 @@
+//! Stage `split`: which triples are learnt from and which are held out, with the proof that no held-out one can be read off a shown one.
+//! Knows no task.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::audit;
+use kg::split::{self, ByRatio, Cover, Leaky, Mode, Official, Ratios, Split, Together, View};
+use kg::table::Graph;
+use kg::whole::write_whole;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The split's part of a config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How parts are given.
+    pub parts: Parts,
+    /// Which triples over the same two entities must stay together.
+    pub together: Keep,
+    /// Share of two relations' triples that must occur turned round in one another for them to count as inverse; none: only
+    /// declared inverses count.
+    pub detect_inverses: Option<f64>,
+    /// What to do when a held-out triple can be read off a shown one.
+    pub on_leak: OnLeak,
+}
+
+/// How parts are given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Parts {
+    /// Everything is for training, as KIMERA does.
+    All,
+    /// By a hash of each group.
+    Ratio {
+        /// Share of the groups for training.
+        train: f64,
+        /// Share for choosing.
+        valid: f64,
+        /// Share for reporting.
+        test: f64,
+        /// Another seed is another split.
+        seed: u64,
+        /// Whether training must show every entity and relation that is held out.
+        cover: Covering,
+    },
+    /// As one source published them.
+    Official {
+        /// The source.
+        source: String,
+        /// What happens to its triples that give held-out ones away.
+        leaky: Leaking,
+    },
+}
+
+/// Which triples stay together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// Those that say the same.
+    Inverse,
+    /// All between two entities.
+    Pair,
+}
+
+/// Whether held-out triples may name what training never shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Covering {
+    /// They may.
+    Leave,
+    /// Groups move to train until they do not.
+    Train,
+}
+
+/// What happens to official triples that give others away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leaking {
+    /// They stay.
+    Keep,
+    /// They are in no part.
+    Aside,
+}
+
+/// What to do with leaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLeak {
+    /// Fail, so that nothing is built on them.
+    Fail,
+    /// List them and go on.
+    Report,
+}
+
+/// The file with the audit in numbers.
+pub const AUDIT: &str = "audit.json";
+
+/// The file with the split in numbers.
+pub const REPORT: &str = "split.json";
+
+/// The stage.
+#[derive(Debug)]
+pub struct Splitting {
+    /// How to split.
+    pub config: Config,
+}
+
+impl Config {
+    /// What counts as a leak, for audits after this stage.
+    #[must_use]
+    pub fn together(&self) -> Together {
+        match self.together {
+            Keep::Inverse => Together::Inverse,
+            Keep::Pair => Together::Pair,
+        }
+    }
+
+    /// Whether every setting makes sense.
+    ///
+    /// # Errors
+    /// Names the first that does not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if let Parts::Ratio { train, valid, test, .. } = self.parts {
+            Ratios::new(train, valid, test).context("split.parts.ratio")?;
+        }
+        if let Some(share) = self.detect_inverses {
+            anyhow::ensure!(
+                share > 0.0 && share <= 1.0,
+                "split.detect_inverses = {share}: expected above 0, at most 1"
+            );
+        }
+        Ok(())
+    }
+
+    fn options(&self, graph: &Graph) -> anyhow::Result<split::Options> {
+        let mode = match &self.parts {
+            Parts::All => Mode::All,
+            Parts::Ratio { train, valid, test, seed, cover } => Mode::Ratio(ByRatio {
+                ratios: Ratios::new(*train, *valid, *test)?,
+                seed: *seed,
+                cover: match cover {
+                    Covering::Leave => Cover::Leave,
+                    Covering::Train => Cover::Train,
+                },
+            }),
+            Parts::Official { source, leaky } => {
+                let leaky = match leaky {
+                    Leaking::Keep => Leaky::Keep,
+                    Leaking::Aside => Leaky::Aside,
+                };
+                Mode::Official(Official::read(graph, source, leaky)?)
+            }
+        };
+        Ok(split::Options { together: self.together(), detect_inverses: self.detect_inverses, mode })
+    }
+}
+
+impl Stage for Splitting {
+    fn name(&self) -> &'static str {
+        "split"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "split", &self.config);
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![Input::artifact("triples")]
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let graph = Graph::read(context.artifact("triples")?)?;
+        let view = View::of(&graph);
+        context.check()?;
+        let split = split::split(&view, &self.config.options(&graph)?)?;
+        context.check()?;
+        let options = audit::Options { together: self.config.together(), inverses: &split.detected };
+        let audit = audit::audit(&view, &split.part, &options)?;
+        split.write(context.out(), &view)?;
+        audit.write(context.out())?;
+        write_whole(&context.out().join(REPORT), &serde_json::to_vec_pretty(&split.report)?)?;
+        write_whole(&context.out().join(AUDIT), &serde_json::to_vec_pretty(&audit.report)?)?;
+        record(context, &split, &audit);
+        match (audit.prove(&view), self.config.on_leak) {
+            (Err(found), OnLeak::Fail) => Err(anyhow::Error::from(found).context(
+                "the split leaks, and split.on_leak is \"fail\": with \"report\" the run goes on and split/leaks.parquet lists them all",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        super::triples::inspect_parquet(file)
+    }
+}
+
+fn record(context: &Context, split: &Split, audit: &audit::Audit) {
+    let report = &split.report;
+    context.record("triples", json!(report.triples));
+    context.record(
+        "groups",
+        json!({"groups": report.groups, "moved_groups": report.moved_groups, "moved_triples": report.moved_triples,
+               "stated_twice": report.stated_twice}),
+    );
+    context.record("uncovered", json!(report.uncovered));
+    context.record("detected_inverses", json!(report.inverses));
+    context.record("leaks", audit.report.leaks);
+    let kinds = audit.report.kinds.iter().flat_map(|(between, kinds)| {
+        kinds.iter().map(move |(kind, leaks)| json!({"between": between, "kind": kind, "leaks": leaks}))
+    });
+    context.record("leaks_by_kind", kinds.collect::<Vec<_>>());
+}

@@ -1,0 +1,145 @@
+//! Stage `summary`: what the graph is like, and whether its relations run the way they say. Knows no page.
+
+use std::path::Path;
+
+use kg::certificate::{self, Certificate, violation};
+use kg::graph::Summary;
+use kg::graph::length::Lengths;
+use kg::graph::summary::{Options, summarize};
+use kg::table::Graph;
+use kg::whole::write_whole;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::shard::index::Limits;
+use tasks::token::encode::{Case, Vocabulary};
+
+use super::vocabulary::Source;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The file with the measures of the graph.
+pub const SUMMARY: &str = "summary.json";
+
+/// The file with the directions of relations.
+pub const CERTIFICATE: &str = "certificate.json";
+
+/// The summary's part of a config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What is measured of the graph.
+    pub graph: Options,
+    /// How directions are judged.
+    pub certificate: certificate::Options,
+}
+
+impl Config {
+    /// Whether every setting makes sense.
+    ///
+    /// # Errors
+    /// Names the first that does not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let damping = self.graph.rank.damping;
+        anyhow::ensure!(
+            (0.0..1.0).contains(&damping),
+            "summary.graph.rank.damping = {damping}: expected a number from 0 to below 1, such as 0.85"
+        );
+        let shares =
+            [("min_share", self.certificate.min_share), ("max_reversed", self.certificate.max_reversed)];
+        for (name, share) in shares {
+            anyhow::ensure!(
+                (0.0..=1.0).contains(&share),
+                "summary.certificate.{name} = {share}: expected a share from 0 to 1"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Summarising {
+    /// What to measure.
+    pub config: Config,
+    /// The vocabulary that names are measured with.
+    pub vocabulary: Source,
+    /// Whether a `vocab.txt` keeps case.
+    pub case: Case,
+    /// Where shards cut names.
+    pub limits: Limits,
+}
+
+impl Stage for Summarising {
+    fn name(&self) -> &'static str {
+        "summary"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "summary", &self.config);
+        describe::config(to, "vocabulary.case", &self.case);
+        describe::config(to, "shards.limits", &self.limits);
+        if let Source::File(place) = &self.vocabulary {
+            place.describe(to);
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![Input::artifact("triples"), self.vocabulary.input()]
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let graph = Graph::read(context.artifact("triples")?)?;
+        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let lengths = |texts: Vec<&str>| -> anyhow::Result<Vec<u32>> {
+            let encoded = vocabulary.encode_all(&texts, usize::MAX)?;
+            (0..texts.len()).map(|text| Ok(u32::try_from(encoded.get(text).len())?)).collect()
+        };
+        let entities = lengths(graph.entities().iter().map(|entity| entity.text.as_str()).collect())?;
+        let relations = lengths(graph.relations().iter().map(|relation| relation.text.as_str()).collect())?;
+        context.check()?;
+        let lengths = Lengths {
+            entities: &entities,
+            relations: &relations,
+            node_tokens: u32::try_from(self.limits.node)?,
+            edge_tokens: u32::try_from(self.limits.edge)?,
+        };
+        let summary = summarize(&graph, &self.config.graph, Some(&lengths))?;
+        context.check()?;
+        let (certificate, violations) = certificate::certify(&graph, &self.config.certificate)?;
+        violation::write(&violations, &graph, context.out())?;
+        write_whole(&context.out().join(CERTIFICATE), &serde_json::to_vec_pretty(&certificate)?)?;
+        write_whole(&context.out().join(SUMMARY), &serde_json::to_vec_pretty(&summary)?)?;
+        record(context, &summary, &certificate);
+        Ok(())
+    }
+
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        super::triples::inspect_parquet(file)
+    }
+}
+
+fn record(context: &Context, summary: &Summary, certificate: &Certificate) {
+    context.record(
+        "graph",
+        json!({"entities": summary.entities, "relations": summary.relations, "triples": summary.triples,
+               "self_loops": summary.self_loops}),
+    );
+    if let Some(lengths) = &summary.lengths {
+        let cut = [("entity", &lengths.entities), ("relation", &lengths.relations)].map(|(what, cut)| {
+            json!({"texts": what, "limit": cut.limit, "cut": cut.cut, "cut_share": cut.cut_share})
+        });
+        context.record("cut_texts", cut.to_vec());
+        context.record(
+            "cut_triples",
+            json!({"cut": lengths.triples_cut, "cut_share": lengths.triples_cut_share}),
+        );
+    }
+    let relations =
+        certificate.relations.iter().map(|one| json!({"relation": one.relation, "verdict": one.verdict}));
+    context.record("directions", relations.collect::<Vec<_>>());
+}

@@ -1,0 +1,45 @@
+//! Which triples a task's shards show. Knows no token.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::index::TaskIndex;
+
+/// Why the triples of a shard are not to be had.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}; the shard is damaged: `engraft verify` lists all damaged files, `engraft run shards` builds them again", path.display())]
+pub struct Error {
+    path: PathBuf,
+    problem: String,
+}
+
+/// The rows of the triple table that the shards of `task` below `folder` were made of, sorted, each once. Read from the files
+/// themselves, not from the index.
+///
+/// # Errors
+/// When a file is missing or damaged.
+pub fn triples(folder: &Path, task: &TaskIndex) -> Result<Vec<u32>, Error> {
+    let mut shown = Vec::new();
+    for file in &task.files {
+        let path = folder.join(&file.path);
+        let wrong = |problem: String| Error { path: path.clone(), problem };
+        let open = File::open(&path).map_err(|e| wrong(e.to_string()))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(open).map_err(|e| wrong(e.to_string()))?;
+        let mask = ProjectionMask::columns(reader.parquet_schema(), ["triple"]);
+        let batches = reader.with_projection(mask).build().map_err(|e| wrong(e.to_string()))?;
+        for batch in batches {
+            let batch = batch.map_err(|e| wrong(e.to_string()))?;
+            let column = batch.columns().first().and_then(|column| column.as_primitive_opt::<UInt32Type>());
+            let column = column.ok_or_else(|| wrong("there is no column `triple` of uint32".to_owned()))?;
+            shown.extend_from_slice(column.values());
+        }
+        shown.sort_unstable();
+        shown.dedup();
+    }
+    Ok(shown)
+}

@@ -1,0 +1,123 @@
+//! The graph as a run leaves it: held-out triples stay held out, leaks stop the run, memory changes no byte, what moved is told.
+#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
+
+use std::fs;
+use std::path::Path;
+
+use engraft_tests::{Engraft, artifacts, assert_same};
+use serde_json::Value;
+
+fn json(path: impl AsRef<Path>) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+const RATIO: &str =
+    "split.parts={ ratio = { train = 0.8, valid = 0.1, test = 0.1, seed = 1, cover = \"train\" } }";
+
+#[test]
+fn shards_are_made_of_training_triples_only_and_the_audit_proves_it() {
+    let folder = tempfile::tempdir().unwrap();
+    Engraft::small(&["run", "audit"], folder.path()).set(RATIO).ok();
+    let parts = &json(folder.path().join("split/split.json"))["triples"];
+    let number = |part: &str| parts[part].as_u64().unwrap();
+    assert!(number("valid") > 0 && number("test") > 0, "{parts}");
+    assert_eq!(json(folder.path().join("shards/index.json"))["triples"], parts["train"]);
+    assert_eq!(json(folder.path().join("split/audit.json"))["leaks"], 0);
+    let audit = json(folder.path().join("audit/audit.json"));
+    assert_eq!(audit["leaks"], 0);
+    for task in audit["tasks"].as_array().unwrap() {
+        assert_eq!(task["triples"], parts["train"], "{task}");
+    }
+}
+
+/// A config with one source of triples, whose official parts give one another away.
+fn leaky(folder: &Path) -> std::path::PathBuf {
+    let put = |name: &str, text: &str| kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+    put("train.tsv", "aspirin\ttreats\tfever\nfever\tsigns\tflu\ncough\tsigns\tflu\n");
+    put("test.tsv", "fever\ttreated_by\taspirin\nflu\tsigns\tcold\n");
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
+    let text = fs::read_to_string(whole).unwrap();
+    let source = "[sources.triples.umls-network]\nkg_bert = \"kg-bert/data/umls\"\n";
+    assert!(text.contains(source));
+    let ours = "[sources.triples.umls-network]\ninverses = [[\"treats\", \"treated_by\"]]\n\
+        [sources.triples.umls-network.table]\n\
+        files = [{ path = \"train.tsv\", part = \"train\" }, { path = \"test.tsv\", part = \"test\" }]\n\
+        layout = { separator = \"tab\", first_line = \"row\", columns = { subject = 1, relation = 2, object = 3 } }\n";
+    let text = text.replace(source, ours).replace("inverses = \"fold\"", "inverses = \"keep\"");
+    put("leaky.toml", &text);
+    folder.join("leaky.toml")
+}
+
+#[test]
+fn a_leak_fails_the_run_with_both_triples_in_words_unless_it_is_to_be_reported() {
+    let (data, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let config = leaky(data.path());
+    let run = |set: &str| {
+        let engraft = Engraft::plain(&["run", "split"], out.path()).arg("--config").arg(&config);
+        engraft.arg("--data").arg(data.path()).set(set).output()
+    };
+    let failed = run("split.on_leak=fail");
+    assert_eq!(failed.code(), Some(1), "{}", failed.text());
+    let text = failed.text();
+    assert!(text.contains("1 held-out") && text.contains("inverse") && text.contains("treated_by"), "{text}");
+    assert!(!out.path().join("split").exists(), "nothing is built on a leak");
+    let reported = run("split.on_leak=report");
+    assert_eq!(reported.code(), Some(0), "{}", reported.text());
+    assert_eq!(json(out.path().join("split/audit.json"))["leaks"], 1);
+}
+
+#[test]
+fn how_many_rows_memory_may_hold_changes_no_byte_and_starts_no_stage() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    Engraft::small(&["run", "triples"], one.path()).ok();
+    let small = |out: &Path| Engraft::small(&["run", "triples"], out).set("canon.rows_in_memory=1024");
+    small(two.path()).ok();
+    assert_same(&artifacts(one.path()), &artifacts(two.path()), "1,024 rows in memory");
+    let ledger = || fs::read(one.path().join("ledger.jsonl")).unwrap();
+    let before = ledger();
+    small(one.path()).ok();
+    assert_eq!(before, ledger(), "no stage ran");
+}
+
+#[test]
+fn what_another_source_moves_is_told_by_the_run_and_by_diff() {
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let without = "sources.hsdn={ path = \"world:hsdn/Combined-Input.tsv\", min_tfidf = 1e9 }";
+    Engraft::small(&["run", "triples"], old.path()).set(without).ok();
+    Engraft::small(&["run", "triples"], new.path()).ok();
+    let tables = [old.path().join("triples"), new.path().join("triples")];
+    let diff = |one: &Path, other: &Path| {
+        let list = new.path().join("changes");
+        Engraft::plain(&["diff", "--json"], new.path()).arg(one).arg(other).arg("--into").arg(list).output()
+    };
+    let changed = diff(&tables[0], &tables[1]);
+    assert_eq!(changed.code(), Some(3), "{}", changed.text());
+    let told: Value = serde_json::from_str(changed.text().lines().next().unwrap()).unwrap();
+    assert_eq!(told["triples"]["removed"], 0);
+    assert!(told["by_source"]["hsdn"]["added"].as_u64().unwrap() > 0, "{told}");
+    assert!(new.path().join("changes/moved.parquet").exists());
+    assert_eq!(diff(&tables[1], &tables[1]).code(), Some(0));
+    Engraft::small(&["run", "triples"], old.path()).ok();
+    let inspect = Engraft::small(&["inspect", "triples", "--json"], old.path()).ok();
+    let line: Value = serde_json::from_str(inspect.lines().next().unwrap()).unwrap();
+    assert_eq!(line["facts"]["moved"], told, "the run that replaced the table says the same");
+}
+
+#[test]
+fn the_report_is_one_page_that_needs_nothing_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    Engraft::small(&["run", "report"], folder.path()).ok();
+    let page = fs::read_to_string(folder.path().join("report/index.html")).unwrap();
+    assert!(page.matches("<svg").count() >= 5 && page.contains("may_treat"), "{}", page.len());
+    for outside in ["<script", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let certificate = json(folder.path().join("summary/certificate.json"));
+    let relations = certificate["relations"].as_array().unwrap();
+    let proven = relations.iter().filter(|one| one["verdict"] == "proven").count();
+    assert!(proven > 3, "{proven} of {}", relations.len());
+    assert!(
+        relations.iter().all(|one| one["verdict"] != "suspicious" || one["relation"] == "see_related"),
+        "{relations:?}"
+    );
+}
