@@ -26,7 +26,7 @@ pub struct Source<'f> {
 
 /// The files to read. MRCONSO and MRREL are needed; without another one what it tells is not known.
 pub struct Files<'f> {
-    /// MRCONSO.RRF: names. It is read twice if terms are kept or names wanted.
+    /// MRCONSO.RRF: names. It is read twice if terms are kept.
     pub conso: Source<'f>,
     /// MRREL.RRF: relations.
     pub rel: Source<'f>,

@@ -55,6 +55,7 @@ pub(super) fn entity(named: Named, names: &Names, used: &mut Used, builder: &mut
     if let Some(level) = names.level(named) {
         builder.set_level(entity, level);
     }
+    // After the level, so that it has something to keep only for what another source named first.
     builder.own(entity, &text, names.level(named));
     used.put(named, entity);
     entity
