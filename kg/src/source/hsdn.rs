@@ -215,6 +215,9 @@ impl<'k> Table<'k> {
                 builder.triple(subject, relation, object, origin)?;
             }
         }
+        for roster in [&self.diseases, &self.symptoms] {
+            roster.settle(builder);
+        }
         (self.tally.lines, self.tally.bytes) = (lines.lines(), lines.bytes());
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::canon::fold::{fold, tidy};
-use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
+use crate::table::builder::{DraftEntity, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
 
 /// Ids by folded name.
@@ -27,7 +27,6 @@ pub(super) struct Roster<'k> {
     place_of: HashMap<String, usize>,
     names: Vec<Name>,
     by_fold: BTreeMap<String, usize>,
-    terms: Option<DraftTermOrigin>,
 }
 
 #[derive(Debug)]
@@ -41,7 +40,7 @@ impl<'k> Roster<'k> {
     /// Names whose ids are looked up in `known`; the others get a `name:` key.
     pub(super) fn new(source: &'static str, role: &'static str, known: &'k Known) -> Self {
         let (place_of, names, by_fold) = (HashMap::new(), Vec::new(), BTreeMap::new());
-        Self { source, role, known, place_of, names, by_fold, terms: None }
+        Self { source, role, known, place_of, names, by_fold }
     }
 
     /// The place of a name as printed; spellings that fold to the same text share it.
@@ -52,33 +51,44 @@ impl<'k> Roster<'k> {
         let folded = fold(printed);
         let next = self.names.len();
         let place = *self.by_fold.entry(folded.clone()).or_insert(next);
+        let tidied = tidy(printed);
         if place == next {
-            self.names.push(Name { folded, printed: tidy(printed), entity: None });
+            self.names.push(Name { folded, printed: tidied, entity: None });
+        } else if self.names[place].printed < tidied {
+            // The spelling that stands for an entity too, whatever the order of the rows.
+            self.names[place].printed = tidied;
         }
         self.place_of.insert(printed.to_owned(), place);
         place
     }
 
-    /// The entity at a place, with its role as type and its name as term.
+    /// The entity at a place, with its role as type.
     pub(super) fn entity(&mut self, place: usize, builder: &mut Builder) -> DraftEntity {
-        let (source, role) = (self.source, self.role);
-        let terms = *self.terms.get_or_insert_with(|| {
-            let source = source.to_owned();
-            builder.term_origin(TermOrigin { source, vocabulary: None, language: None, level: None })
-        });
+        let (source, role, known) = (self.source, self.role, self.known);
         let name = &mut self.names[place];
         *name.entity.get_or_insert_with(|| {
-            let entity = match self.known.get(&name.folded) {
-                Some(id) => {
-                    builder.offer(&name.printed, &id.key, &id.text, OfferKind::Preferred);
-                    builder.entity(source, &id.key, &id.text)
-                }
-                None => builder.entity(source, &format!("name:{}", name.folded), &name.printed),
-            };
+            let entity = drafted(&name.folded, &name.printed, (source, known), builder);
             builder.add_type(entity, SemanticType { code: None, name: role.to_owned() });
-            builder.term(entity, TermKind::Preferred, &name.printed, terms);
             entity
         })
+    }
+
+    /// Gives the entities their names, once all spellings are read.
+    pub(super) fn settle(&self, builder: &mut Builder) {
+        let source = self.source.to_owned();
+        let mut terms = None;
+        for Name { folded, printed, entity } in &self.names {
+            let Some(entity) = *entity else { continue };
+            drafted(folded, printed, (self.source, self.known), builder);
+            if let Some(id) = self.known.get(folded) {
+                builder.offer(printed, &id.key, &id.text, OfferKind::Preferred);
+            }
+            let terms = *terms.get_or_insert_with(|| {
+                let source = source.clone();
+                builder.term_origin(TermOrigin { source, vocabulary: None, language: None, level: None })
+            });
+            builder.term(entity, TermKind::Preferred, printed, terms);
+        }
     }
 
     /// Different names read.
@@ -91,9 +101,22 @@ impl<'k> Roster<'k> {
         self.by_fold.contains_key(folded)
     }
 
-    /// Names that have no id, as first printed, in the order of their folded text.
+    /// Names that have no id, as printed, in the order of their folded text.
     pub(super) fn without_id(&self) -> Vec<String> {
         let unknown = self.by_fold.iter().filter(|(folded, _)| !self.known.contains_key(folded.as_str()));
         unknown.map(|(_, &place)| self.names[place].printed.clone()).collect()
+    }
+}
+
+/// The entity of a name: by its id, or by the name itself.
+fn drafted(
+    folded: &str,
+    printed: &str,
+    (source, known): (&'static str, &Known),
+    builder: &mut Builder,
+) -> DraftEntity {
+    match known.get(folded) {
+        Some(id) => builder.entity(source, &id.key, &id.text),
+        None => builder.entity(source, &format!("name:{folded}"), printed),
     }
 }

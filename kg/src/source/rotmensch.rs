@@ -106,6 +106,9 @@ pub fn read<R: BufRead>(
             }
         }
     }
+    for roster in [&diseases, &symptoms] {
+        roster.settle(builder);
+    }
     (tally.lines, tally.bytes) = (rows.csv.get_ref().lines_read(), rows.csv.get_ref().bytes_read());
     Ok(Funnel {
         source: SOURCE.to_owned(),
@@ -302,6 +305,31 @@ mod tests {
         assert_eq!(funnel.triples.dropped["below_min_probability"], 1);
         assert_eq!((funnel.triples.read, funnel.triples.kept, graph.triples().len()), (6, 5, 4));
         assert!(triples(&graph).contains(&("abscess", "pain", 0.5)));
+    }
+
+    #[test]
+    fn the_order_of_rows_changes_nothing_where_a_name_has_several_spellings() {
+        let rows =
+            ["FEVER,\"Pain (0.5), fever (0.1)\"", "Cold,\"PAIN (0.2)\"", "Fever,\"pain (0.3), FEVER (0.4)\""];
+        let given = |order: [usize; 3]| {
+            let text = format!("Diseases,Symptoms\r{}\r", order.map(|row| rows[row]).join("\r"));
+            let graph = parse(text, &ALL).unwrap().1;
+            let terms: Vec<_> =
+                graph.entities().iter().map(|entity| (entity.key.clone(), entity.text.clone())).collect();
+            let origins: Vec<f64> = (0..graph.triples().len())
+                .flat_map(|row| graph.origins(row))
+                .filter_map(|o| o.weight)
+                .collect();
+            (terms, graph.triples().to_vec(), origins)
+        };
+        let first = given([0, 1, 2]);
+        assert_eq!(
+            first.0.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
+            ["Cold", "fever", "pain"]
+        );
+        for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            assert_eq!(given(order), first, "{order:?}");
+        }
     }
 
     #[test]

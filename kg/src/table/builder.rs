@@ -157,7 +157,8 @@ impl Builder {
         }))
     }
 
-    /// The entity `key`, mentioned by `source`. `text` names it if no source did before.
+    /// The entity `key`, mentioned by `source`. `text` names it if no other source did before; of several spellings by that source the
+    /// last in byte order stands.
     pub fn entity(&mut self, source: &str, key: &str, text: &str) -> DraftEntity {
         self.speaker = self.source(source);
         let number = self.entities.number(self.speaker, key, text);

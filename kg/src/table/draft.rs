@@ -86,6 +86,9 @@ impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
 /// Marks that an entity's text has no licence level.
 const NO_LEVEL: u8 = u8::MAX;
 
+/// Stands for the source of an entity that the owner of its namespace has worded.
+const OWNER: u32 = u32::MAX;
+
 /// The entities in the making.
 #[derive(Debug)]
 pub(crate) struct Entities {
@@ -93,6 +96,8 @@ pub(crate) struct Entities {
     levels: Vec<u8>,
     /// Source whose text stands.
     sources: Vec<u32>,
+    /// Texts that stand instead of the first one of the same source.
+    respelled: HashMap<u32, String>,
     /// Text and level of entities that the owner of their namespace words otherwise than who named them first.
     owned: HashMap<u32, (String, Option<u8>)>,
     pub(crate) types: Interned<SemanticType>,
@@ -106,19 +111,28 @@ impl Entities {
             keyed: Keyed::default(),
             levels: Vec::new(),
             sources: Vec::new(),
+            respelled: HashMap::new(),
             owned: HashMap::new(),
             types: Interned::new(),
             typed: Vec::new(),
         }
     }
 
+    /// The number of a key. The first source words it; of its spellings the last in byte order stands (the one with fewer capitals and
+    /// more accents: `Ménière` before `Meniere` before `MENIERE`), so that the order of its rows does not matter.
     pub(crate) fn number(&mut self, source: u32, key: &str, text: &str) -> u32 {
         let number = self.keyed.number(key, text);
         if number as usize == self.levels.len() {
             self.levels.push(NO_LEVEL);
             self.sources.push(source);
+        } else if self.sources[number as usize] == source && self.spelling(number) < text {
+            self.respelled.insert(number, text.to_owned());
         }
         number
+    }
+
+    fn spelling(&self, number: u32) -> &str {
+        self.respelled.get(&number).map_or_else(|| self.keyed.text(number), String::as_str)
     }
 
     /// The level is that of the text, so only the source whose text stands can say it; its first word counts.
@@ -134,10 +148,12 @@ impl Entities {
         if self.text(number) != text || self.level(number) != level {
             self.owned.insert(number, (text.to_owned(), level));
         }
+        // Nobody else's word counts from here on, the first source's neither.
+        self.sources[number as usize] = OWNER;
     }
 
     pub(crate) fn text(&self, number: u32) -> &str {
-        self.owned.get(&number).map_or_else(|| self.keyed.text(number), |(text, _)| text)
+        self.owned.get(&number).map_or_else(|| self.spelling(number), |(text, _)| text)
     }
 
     pub(crate) fn level(&self, number: u32) -> Option<u8> {
@@ -180,5 +196,21 @@ mod tests {
         assert_eq!((entities.level(one), entities.text(one)), (Some(3), "secret"));
         entities.own(one, "Preferred", Some(9));
         assert_eq!((entities.level(one), entities.text(one)), (Some(9), "Preferred"));
+    }
+
+    #[test]
+    fn the_order_of_a_sources_rows_does_not_choose_the_spelling() {
+        for order in [["FEVER", "Fever", "Féver"], ["Féver", "FEVER", "Fever"], ["Fever", "Féver", "FEVER"]]
+        {
+            let mut entities = Entities::new();
+            let numbers = order.map(|text| entities.number(0, "name:fever", text));
+            assert_eq!(entities.number(1, "name:fever", "ÿ of another source"), numbers[0]);
+            assert_eq!((numbers, entities.text(0)), ([0; 3], "Féver"));
+            entities.own(0, "Féver", None);
+            assert_eq!(
+                (entities.number(0, "name:fever", "ÿ after the owner"), entities.text(0)),
+                (0, "Féver")
+            );
+        }
     }
 }
