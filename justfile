@@ -32,14 +32,25 @@ bench-shards DATA PYTHON="python3":
     cargo build --release
     {{PYTHON}} benches/shards.py target/release/engraft {{DATA}}
 
+# Streams beside their peers, in one run: 2.5 M triples to shards, reading and collating, kills on 1, 3 and 2 ranks (PYTHON needs
+# benches/requirements.txt, MOSAIC mosaicml-streaming; DATA has hsdn/ and rotmensch/; some 4 GB below OUT).
+bench-stream DATA PYTHON="python3" MOSAIC="python3" OUT="out/bench-stream":
+    cargo build --release --workspace --bins --example stream
+    mkdir -p {{OUT}}
+    {{PYTHON}} benches/shards.py target/release/engraft --scale 170 --sample 250000 --out {{OUT}}/scale
+    target/release/engraft --out {{OUT}}/world --set world.scale=14 run shards
+    sed '/^\[sources.mesh/,/^$/d' configs/open.toml > {{OUT}}/real.toml
+    target/release/engraft --out {{OUT}}/real --config {{OUT}}/real.toml --data {{DATA}} run shards
+    {{PYTHON}} benches/stream.py target/release/examples/stream {{OUT}}/world/shards {{OUT}}/real/shards --mosaic {{MOSAIC}}
+
 # A Metathesaurus of 20 M relations to canonical triples beside DuckDB, in one run (some 6 GB of invented data in a temporary folder).
 bench-kg PYTHON="python3":
-    cargo build --release -p engraft-kg --example metathesaurus --example umls_triples
+    cargo build --release --workspace --example metathesaurus --example umls_triples
     {{PYTHON}} benches/kg.py umls
 
 # MeSH XML to triples and terms beside lxml, in one run, on the world at scale 160 (about 370 MB of XML; PYTHON needs benches/requirements.txt).
 bench-mesh OUT="out/bench-mesh" PYTHON="python3":
     cargo build --release
-    cargo build --release -p engraft-kg --example mesh_triples
+    cargo build --release --workspace --example mesh_triples
     cargo run --release -- --out {{OUT}} --set world.scale=160 run world
     {{PYTHON}} benches/mesh.py target/release/examples/mesh_triples {{OUT}}/world/mesh

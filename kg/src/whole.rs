@@ -15,7 +15,8 @@ pub fn write_whole(file: &Path, contents: &[u8]) -> io::Result<()> {
 }
 
 /// The folder that a file lies in.
-pub(crate) fn folder(file: &Path) -> &Path {
+#[must_use]
+pub fn folder(file: &Path) -> &Path {
     match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -23,7 +24,10 @@ pub(crate) fn folder(file: &Path) -> &Path {
 }
 
 /// A named temporary file with the permissions of an ordinary new file, not those of a secret.
-pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+///
+/// # Errors
+/// When the folder is not writable.
+pub fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     // Named `.tmp...`: whoever finds such a file after a crash may delete it.
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -32,7 +36,10 @@ pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
 }
 
 /// Gives a temporary file, now complete, its name: fsync, rename, fsync of the folder.
-pub(crate) fn persist(temporary: tempfile::NamedTempFile, file: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn persist(temporary: tempfile::NamedTempFile, file: &Path) -> io::Result<()> {
     temporary.as_file().sync_all()?;
     temporary.persist(file)?;
     File::open(folder(file))?.sync_all()

@@ -138,6 +138,14 @@ pub enum Error {
         /// Cell, `row * width + position`.
         cell: usize,
     },
+    /// A task that these outputs do not have.
+    #[error(
+        "batch of {task}: KIMERA's outputs are for the graph tasks only; stream shards without this task"
+    )]
+    NoOutput {
+        /// Task of the batch.
+        task: &'static str,
+    },
     /// No target at all.
     #[error("batch of {task}: nothing is asked for; leave such a batch out")]
     Nothing {
@@ -220,9 +228,10 @@ impl Outputs {
             }
             Task::Relation | Task::Triplet => {
                 let linear = if batch.task == Task::Relation { &self.relation } else { &self.triplet };
-                let pooled_bd = self.pool.forward(x_nd, tokens.rows(index))?;
+                let pooled_bd = self.pool.forward(x_nd, tokens.samples(index))?;
                 (linear.forward(&thin(pooled_bd)?)?, classify::targets(batch)?)
             }
+            Task::MaskedLm | Task::Tagging => return Err(Error::NoOutput { task: batch.task.name() }),
         };
         check_classes(batch, &classes, logits_mc.dim(1)?)?;
         let wanted: Vec<Option<u32>> = classes.iter().copied().map(Some).collect();

@@ -22,6 +22,7 @@ use crate::optim::clip;
 use crate::output::{self, Loss, Outputs};
 use crate::params::{self, Params, Spec};
 use config::Setup;
+use coverage::Coverage;
 use record::{StepRecord, TaskRecord};
 
 /// An encoder with its task outputs, their optimiser and the number of steps made.
@@ -33,6 +34,7 @@ pub struct Trainer {
     outputs: Outputs,
     optimiser: AdamW,
     frozen: BTreeMap<String, &'static str>,
+    coverage: Coverage,
     device: Device,
 }
 
@@ -70,10 +72,12 @@ pub enum Error {
     },
     /// A parameter that nothing trains.
     #[error(
-        "step 1: no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection or a task has no batch",
+        "by step {step}, no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection or a task has no batch",
         .names.join(", ")
     )]
     NoGradient {
+        /// The step.
+        step: u64,
         /// Their names.
         names: Vec<String>,
     },
@@ -147,22 +151,25 @@ impl Trainer {
         let outputs = Outputs::new(&setup.outputs, &setup.encoder, &params)?;
         let frozen = coverage::frozen(&setup, &params)?;
         let optimiser = AdamW::new(setup.train.adamw.clone(), &params, |name| !frozen.contains_key(name))?;
-        Ok(Trainer { setup, params, encoder, outputs, optimiser, frozen, device: device.clone() })
+        let coverage = Coverage::new(&setup, &params, &frozen);
+        Ok(Trainer { setup, params, encoder, outputs, optimiser, frozen, coverage, device: device.clone() })
     }
 
     /// One update from at most one batch of each task; batches of tasks with alpha 0 are passed over. `epoch` only goes
     /// into the record.
     ///
     /// # Errors
-    /// When a batch does not fit, a loss or gradient is not finite, or (in step 1) a parameter that is not frozen gets
-    /// no gradient. The parameters are then as before the step.
+    /// When a batch does not fit, a loss or gradient is not finite, or, once every task has had a batch, a parameter that is not
+    /// frozen has had no gradient. The parameters are then as before the step.
     pub fn step(&mut self, epoch: u64, batches: &[Batch]) -> Result<StepRecord, Error> {
         let step = self.steps() + 1;
         let dropout = Chance::new(self.setup.train.seed).named("dropout").branch(step);
         let (batches, tokens) = self.read(step, batches)?;
         let losses = self.losses(&batches, &tokens, Some(dropout))?;
         let (total, total_loss) = self.total(step, &losses)?;
-        let grads = self.gradients(step, &total)?;
+        let grads = self.gradients(&total)?;
+        let tasks = batches.iter().map(|batch| batch.task);
+        self.coverage.see(step, tasks, &grads)?;
         let grad_norm = clip::global_norm(&grads)?;
         finite(step, grad_norm, || "the gradient's norm".to_owned())?;
         let (rate, scale) =
@@ -188,8 +195,9 @@ impl Trainer {
 
     /// The batches that count and their tokens.
     fn read<'a>(&self, step: u64, batches: &'a [Batch]) -> Result<(Vec<&'a Batch>, Tokens), Error> {
-        let active: Vec<&Batch> =
-            batches.iter().filter(|b| self.setup.train.alphas.of(b.task) > 0.0).collect();
+        // A task without a weight stays in: it has no output, which is an error and not to be passed over.
+        let counts = |batch: &&Batch| self.setup.train.alphas.of(batch.task) != Some(0.0);
+        let active: Vec<&Batch> = batches.iter().filter(counts).collect();
         if active.is_empty() {
             return Err(Error::NoBatch { step });
         }
@@ -223,27 +231,17 @@ impl Trainer {
         for (task, loss) in losses {
             let value = f64::from(loss.loss.to_scalar::<f32>()?);
             finite(step, value, || format!("the loss of {}", task.name()))?;
-            total = (total + (&loss.loss * self.setup.train.alphas.of(*task))?)?;
+            total = (total + (&loss.loss * self.setup.train.alphas.of(*task).unwrap_or(0.0))?)?;
         }
         let value = f64::from(total.to_scalar::<f32>()?);
         Ok((total, value))
     }
 
     /// Gradients of all parameters that are not frozen.
-    fn gradients(&self, step: u64, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
+    fn gradients(&self, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
         let mut store = total.backward()?;
         let trained = self.params.iter().filter(|(name, _)| !self.frozen.contains_key(*name));
-        let (mut grads, mut missing) = (BTreeMap::new(), vec![]);
-        for (name, param) in trained {
-            match store.remove(param) {
-                Some(grad) => drop(grads.insert(name.to_owned(), grad)),
-                None => missing.push(name.to_owned()),
-            }
-        }
-        if step == 1 {
-            coverage::check(&grads, missing)?;
-        }
-        Ok(grads)
+        Ok(trained.filter_map(|(name, param)| Some((name.to_owned(), store.remove(param)?))).collect())
     }
 
     /// Steps made so far.

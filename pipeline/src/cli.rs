@@ -4,8 +4,10 @@ mod args;
 mod diff;
 pub mod exit;
 mod explain;
+mod fetch;
 mod inspect;
 mod measure;
+mod outside;
 mod print;
 mod report;
 mod signals;
@@ -14,6 +16,7 @@ mod watch;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -28,6 +31,7 @@ use crate::engine::ledger::Ledger;
 use crate::engine::run::Outcome;
 use crate::engine::survey::State;
 use crate::engine::{Engine, Settings};
+use crate::stage::remote::Remotes;
 use args::{Command, Common, Verb};
 use exit::Exit;
 use print::Format;
@@ -55,15 +59,27 @@ pub fn main() -> ExitCode {
 fn obey(command: &Command) -> anyhow::Result<Exit> {
     let format = if command.common.json { Format::Json } else { Format::Text };
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
-    // Only a run has anything to bring to an orderly end.
+    // Only what writes or waits has anything to bring to an orderly end.
     let cancel = match command.verb {
-        Verb::Run { .. } => signals::cancel_on_signal().context("signals cannot be listened to")?,
+        Verb::Run { .. } | Verb::Fetch { .. } => {
+            signals::cancel_on_signal().context("signals cannot be listened to")?
+        }
         _ => Cancel::unset(),
     };
     if let Verb::Diff { old, new, into } = &command.verb {
         return diff::diff(old, new, into.as_deref(), format);
     }
-    let engine = engine(&command.common, cancel)?;
+    if let Verb::Fetch { names, into, catalog } = &command.verb {
+        let wish = fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref() };
+        return fetch::fetch(wish, outside::options(&command.common), &cancel, format);
+    }
+    let remotes = Arc::new(Remotes::new(outside::options(&command.common)));
+    let engine = engine(&command.common, &remotes, cancel.clone())?;
+    if let Some(goals) = looked_at(&command.verb)
+        && let Err(error) = outside::bring(&engine, &remotes, goals, &cancel)
+    {
+        return if cancel.is_set() { Ok(Exit::Interrupted) } else { Err(error) };
+    }
     match &command.verb {
         Verb::Run { stages } => run(&engine, stages, format, detail),
         Verb::Plan { stages, check } => {
@@ -74,16 +90,31 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         Verb::Status => status(&engine, format),
         Verb::Inspect { artifact } => inspect(&engine, artifact, format),
         Verb::Verify { stages } => verify(&engine, stages, format),
-        Verb::Diff { old, new, into } => diff::diff(old, new, into.as_deref(), format),
+        // Done above: neither needs an engine.
+        Verb::Diff { .. } | Verb::Fetch { .. } => Ok(Exit::Ok),
         Verb::Clean { stages, dry_run } => {
             clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
         }
     }
 }
 
-fn engine(common: &Common, cancel: Cancel) -> anyhow::Result<Engine> {
+/// The stages whose inputs a verb looks at; nothing for those that look at artifacts only.
+fn looked_at(verb: &Verb) -> Option<&[String]> {
+    match verb {
+        Verb::Run { stages } | Verb::Plan { stages, .. } => Some(stages),
+        Verb::Why { stage } => Some(std::slice::from_ref(stage)),
+        Verb::Status => Some(&[]),
+        Verb::Inspect { .. }
+        | Verb::Verify { .. }
+        | Verb::Diff { .. }
+        | Verb::Fetch { .. }
+        | Verb::Clean { .. } => None,
+    }
+}
+
+fn engine(common: &Common, remotes: &Arc<Remotes>, cancel: Cancel) -> anyhow::Result<Engine> {
     let config = crate::config::load(common.config.as_deref(), &common.set)?;
-    let stages = crate::stage::all(&config, common.data.as_deref())?;
+    let stages = crate::stage::all(&config, common.data.as_deref(), remotes)?;
     // One is always right where the system does not say how many cores there are: results do not depend on it.
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let settings = Settings {

@@ -10,7 +10,7 @@ use crate::{stage, world};
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
 
 /// The version of the config format that this engraft reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A whole config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         }
     };
     let parse = |problem: String| Error::Parse { name: name.clone(), problem: problem.trim_end().to_owned() };
-    let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(e.to_string()))?;
+    let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(told(&text, &e)))?;
     // Another version has other keys, so the version comes first.
     if let Some(&toml::Value::Integer(version)) = table.get("version")
         && version != i64::from(VERSION)
@@ -99,7 +99,7 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         return Err(Error::Version { name, version });
     }
     // Read as it stands first, because only then do errors carry line and column.
-    let mut config: Config = toml::from_str(&text).map_err(|e| parse(e.to_string()))?;
+    let mut config: Config = toml::from_str(&text).map_err(|e| parse(told(&text, &e)))?;
     for set in sets {
         let wrong = |problem: String| Error::Set { set: set.clone(), problem };
         let (key, value) = set.split_once('=').ok_or_else(|| wrong("expected KEY=VALUE".to_owned()))?;
@@ -118,6 +118,22 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         return Err(Error::Version { name, version: i64::from(config.version) });
     }
     Ok(config)
+}
+
+/// What is wrong with a config, with the line it is in, unless a URL stands there: it may be signed.
+fn told(text: &str, error: &toml::de::Error) -> String {
+    let whole = error.to_string();
+    if !whole.contains("://") {
+        return whole;
+    }
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    match error.message() {
+        message if message.contains("://") => {
+            format!("line {line}: a URL stands where something else is expected")
+        }
+        message => format!("line {line}: {message}"),
+    }
 }
 
 /// The first key whose value is no finite number. Such a value has no JSON form, so no fingerprint could tell it from none.
@@ -178,6 +194,18 @@ mod tests {
         for value in ["inf", "nan", "-inf"] {
             let error = sets(&[&format!("sources.hsdn.min_tfidf={value}")]).unwrap_err().to_string();
             assert!(error.contains("sources.hsdn.min_tfidf is infinite"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_signed_url_is_in_no_error() {
+        for line in [
+            "version = 3\nurl = \"https://h/x?sig=secret\" more",
+            "version = 3\nurl = \"https://h/x?sig=secret\"",
+        ] {
+            let error = toml::from_str::<Config>(line).unwrap_err();
+            let told = told(line, &error);
+            assert!(told.contains("line 2") && !told.contains("secret"), "{told}");
         }
     }
 

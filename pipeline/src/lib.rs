@@ -1,8 +1,10 @@
 //! The runner, the stages and the command line: everything that touches a config, a terminal or the clock.
 
+pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod engine;
+pub mod fetch;
 pub mod report;
 pub mod stage;
 pub mod world;

@@ -11,7 +11,7 @@ fn engraft(args: &[&str]) -> Output {
 #[test]
 fn every_verb_has_help_with_an_example() {
     let help = String::from_utf8(engraft(&["--help"]).stdout).unwrap();
-    for verb in ["run", "plan", "why", "status", "inspect", "verify", "clean"] {
+    for verb in ["run", "plan", "why", "status", "inspect", "verify", "fetch", "clean"] {
         assert!(help.contains(verb), "{help}");
         let own = engraft(&[verb, "--help"]);
         assert!(own.status.success());

@@ -1,87 +1,194 @@
-//! Triples to samples, one builder per task, in KIMERA's packed layout. Knows no vocabulary file and no shard.
+//! Triples to samples, one builder per task, in any [`Layout`]. Knows no vocabulary file and no shard.
 //!
-//! Packed: `[CLS] subject [SEP] relation [SEP] object [SEP]`, without gaps (MODELS section 1.8). Columns are cut before
-//! they come here, so the closing `[SEP]` always stands.
+//! Packed: `[CLS] subject [SEP] relation [SEP] object [SEP]`, without gaps; slotted: the same with padding behind each column up to
+//! its limit, which no token attends to (MODELS section 1.8). Each column is cut for itself, so the closing `[SEP]` always stands;
+//! encoding has cut the columns already and counted what it cut.
 
 pub mod entity;
+pub mod layout;
+pub mod masked_lm;
+pub mod passage;
 pub mod relation;
+pub mod tagging;
 pub mod triplet;
 
 use std::ops::Range;
 
+pub use self::layout::{Blanks, Form, Layout, Limits, NoSlots, TokenTypes};
 use crate::sample::Slot;
 use crate::stream::batch::IGNORED;
+use crate::token::align::Subword;
 use crate::token::encode::Special;
+
+/// Positions in front of a text: `[CLS]`.
+pub(crate) const BEFORE: usize = 1;
 
 /// The token ids of a triple's three columns.
 pub type Columns<'a> = [&'a [u32]; 3];
 
-/// One sample before it is stored; reused from row to row.
+/// One sample before it is stored; reused from row to row. The first three have one entry per position (T).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Token ids.
     pub input_ids: Vec<u32>,
+    /// 1 for a token or a blank, 0 for padding inside the row.
+    pub attention: Vec<u32>,
+    /// Segment of each token, 0 or 1.
+    pub token_type_ids: Vec<u32>,
     /// Token to be predicted at each position, [`IGNORED`] where none is; empty for tasks with a class.
     pub labels: Vec<i64>,
     /// Class to be predicted; `None` for tasks with tokens.
     pub class: Option<u32>,
 }
 
+/// Where a column stands in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    /// Its tokens.
+    column: Range<usize>,
+    /// Its tokens and the padding behind them.
+    slot: Range<usize>,
+}
+
 impl Sample {
-    /// Fills the sample with the packed columns and returns where each column stands.
-    fn pack(&mut self, special: Special, columns: Columns<'_>) -> [Range<usize>; 3] {
+    /// Fills the sample with the columns and returns where each of them stands.
+    fn lay(&mut self, layout: &Layout, special: Special, columns: Columns<'_>) -> [Place; 3] {
         self.labels.clear();
         self.class = None;
-        self.input_ids.clear();
-        self.input_ids.push(special.cls);
-        columns.map(|column| {
+        for cleared in [&mut self.input_ids, &mut self.attention, &mut self.token_type_ids] {
+            cleared.clear();
+        }
+        self.push(special.cls, 0);
+        Slot::ALL.map(|slot| {
+            let (column, width) = (columns[slot as usize], layout.width(slot));
+            let column = &column[..column.len().min(width)];
             let start = self.input_ids.len();
             self.input_ids.extend_from_slice(column);
-            self.input_ids.push(special.sep);
-            start..start + column.len()
+            let end = self.input_ids.len();
+            self.attention.resize(end, 1);
+            if layout.form == Form::Slotted {
+                self.input_ids.resize(start + width, special.padding);
+                self.attention.resize(start + width, 0);
+            }
+            let place = Place { column: start..end, slot: start..self.input_ids.len() };
+            self.token_type_ids.resize(place.slot.end, layout.token_type(slot));
+            self.push(special.sep, layout.token_type(slot));
+            place
         })
     }
 
-    /// Turns a column into blanks and asks for what stood there.
-    fn blank(&mut self, special: Special, place: Range<usize>) {
-        self.labels.resize(self.input_ids.len(), IGNORED);
-        for at in place {
-            self.labels[at] = i64::from(self.input_ids[at]);
-            self.input_ids[at] = special.blank;
+    /// Fills the sample with the subwords of a text, `[CLS] text [SEP]`; nothing is asked for yet.
+    pub(crate) fn lay_text(&mut self, special: Special, subwords: &[Subword]) {
+        self.class = None;
+        self.input_ids.clear();
+        self.input_ids.push(special.cls);
+        self.input_ids.extend(subwords.iter().map(|subword| subword.id));
+        self.input_ids.push(special.sep);
+        let length = self.input_ids.len();
+        for (column, value) in [(&mut self.attention, 1), (&mut self.token_type_ids, 0)] {
+            column.clear();
+            column.resize(length, value);
         }
+        self.labels.clear();
+        self.labels.resize(length, IGNORED);
     }
-}
 
-/// Which of a triple's columns an entity task asks for.
-pub(crate) fn place(places: &[Range<usize>; 3], slot: Slot) -> Range<usize> {
-    places[slot as usize].clone()
+    fn push(&mut self, token: u32, token_type: u32) {
+        self.input_ids.push(token);
+        self.attention.push(1);
+        self.token_type_ids.push(token_type);
+    }
+
+    /// Turns positions into blanks, which are seen whatever stood there.
+    fn blank(&mut self, special: Special, place: Range<usize>) {
+        self.input_ids[place.clone()].fill(special.blank);
+        self.attention[place].fill(1);
+    }
+
+    /// Turns positions into blanks and asks for what stood there.
+    fn ask(&mut self, special: Special, place: Range<usize>) {
+        self.labels.resize(self.input_ids.len(), IGNORED);
+        for at in place.clone() {
+            self.labels[at] = i64::from(self.input_ids[at]);
+        }
+        self.blank(special, place);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    pub(super) const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+    const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
     const N: i64 = IGNORED;
+    const PACKED: Layout = Layout {
+        form: Form::Packed,
+        token_types: TokenTypes::Zero,
+        blanks: Blanks::TrueLength,
+        limits: Limits { node: 3, edge: 2 },
+    };
+    const SLOTTED: Layout = Layout { form: Form::Slotted, token_types: TokenTypes::ByColumn, ..PACKED };
+    const COLUMNS: Columns<'_> = [&[10, 11], &[20, 21], &[30]];
 
     #[test]
-    fn every_task_builds_its_row() {
-        let columns: Columns<'_> = [&[10, 11], &[20, 21], &[30]];
+    fn every_task_builds_its_packed_row() {
         let mut sample = Sample::default();
-        entity::build(&mut sample, SPECIAL, columns, Slot::Subject);
+        entity::build(&mut sample, &PACKED, SPECIAL, COLUMNS, Slot::Subject);
         assert_eq!(sample.input_ids, [2, 4, 4, 3, 20, 21, 3, 30, 3]);
         assert_eq!(sample.labels, [N, 10, 11, N, N, N, N, N, N]);
+        assert_eq!((&sample.attention, &sample.token_type_ids), (&vec![1; 9], &vec![0; 9]));
         assert_eq!(sample.class, None);
-        entity::build(&mut sample, SPECIAL, columns, Slot::Object);
+        entity::build(&mut sample, &PACKED, SPECIAL, COLUMNS, Slot::Object);
         assert_eq!(sample.input_ids, [2, 10, 11, 3, 20, 21, 3, 4, 3]);
         assert_eq!(sample.labels, [N, N, N, N, N, N, N, 30, N]);
-        relation::build(&mut sample, SPECIAL, columns, 7);
+        relation::build(&mut sample, &PACKED, SPECIAL, COLUMNS, 7);
         assert_eq!(sample.input_ids, [2, 10, 11, 3, 4, 3, 30, 3], "one blank whatever the relation's length");
-        assert_eq!((sample.class, sample.labels.len()), (Some(7), 0));
-        triplet::build(&mut sample, SPECIAL, columns, triplet::Truth::Stated);
+        assert_eq!((sample.class, sample.labels.len(), sample.attention.len()), (Some(7), 0, 8));
+        triplet::build(&mut sample, &PACKED, SPECIAL, COLUMNS, triplet::Truth::Stated);
         assert_eq!(sample.input_ids, [2, 10, 11, 3, 20, 21, 3, 30, 3]);
         assert_eq!(sample.class, Some(1));
-        triplet::build(&mut sample, SPECIAL, columns, triplet::Truth::Corrupted);
+        triplet::build(&mut sample, &PACKED, SPECIAL, COLUMNS, triplet::Truth::Corrupted);
         assert_eq!(sample.class, Some(0));
+    }
+
+    #[test]
+    fn slotted_rows_have_fixed_places_and_pads_that_nobody_attends_to() {
+        let mut sample = Sample::default();
+        triplet::build(&mut sample, &SLOTTED, SPECIAL, COLUMNS, triplet::Truth::Stated);
+        assert_eq!(sample.input_ids, [2, 10, 11, 0, 3, 20, 21, 3, 30, 0, 0, 3]);
+        assert_eq!(sample.attention, [1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1]);
+        assert_eq!(sample.token_type_ids, [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0]);
+        entity::build(&mut sample, &SLOTTED, SPECIAL, COLUMNS, Slot::Object);
+        assert_eq!(sample.input_ids, [2, 10, 11, 0, 3, 20, 21, 3, 4, 0, 0, 3]);
+        assert_eq!(sample.labels, [N, N, N, N, N, N, N, N, 30, N, N, N]);
+        let columns: Columns<'_> = [&[10, 11], &[20], &[30]];
+        relation::build(&mut sample, &SLOTTED, SPECIAL, columns, 7);
+        assert_eq!(sample.input_ids, [2, 10, 11, 0, 3, 4, 4, 3, 30, 0, 0, 3], "the whole slot is blank");
+        assert_eq!(sample.attention, [1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1]);
+        assert_eq!(sample.input_ids.len(), SLOTTED.longest());
+    }
+
+    #[test]
+    fn whole_slots_hide_how_long_an_entity_is() {
+        let layout = Layout { blanks: Blanks::WholeSlot, ..SLOTTED };
+        let mut sample = Sample::default();
+        entity::build(&mut sample, &layout, SPECIAL, COLUMNS, Slot::Object);
+        assert_eq!(sample.input_ids, [2, 10, 11, 0, 3, 20, 21, 3, 4, 4, 4, 3]);
+        assert_eq!(sample.attention, [1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1], "blanks are seen");
+        assert_eq!(sample.labels, [N, N, N, N, N, N, N, N, 30, 0, 0, N], "padding is asked for as well");
+        let shorter: Columns<'_> = [&[10, 11], &[20, 21], &[30, 31, 32]];
+        let mut other = Sample::default();
+        entity::build(&mut other, &layout, SPECIAL, shorter, Slot::Object);
+        assert_eq!((sample.input_ids, sample.attention), (other.input_ids, other.attention));
+    }
+
+    #[test]
+    fn columns_are_cut_each_for_itself() {
+        let long: Columns<'_> = [&[10, 11, 12, 13], &[20, 21, 22], &[30, 31, 32, 33, 34]];
+        let mut sample = Sample::default();
+        for layout in [PACKED, SLOTTED] {
+            triplet::build(&mut sample, &layout, SPECIAL, long, triplet::Truth::Stated);
+            assert_eq!(sample.input_ids, [2, 10, 11, 12, 3, 20, 21, 3, 30, 31, 32, 3]);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Graph and text in, shuffled multi-task batches out. Knows no tensor library and no stage.
 
 pub mod builder;
+pub mod corpus;
 pub mod negative;
 pub mod sample;
 pub mod seed;

@@ -1,9 +1,14 @@
 //! Encoded samples on disk: zstd Parquet files per task and one index written last. Knows no graph source and no trainer.
 
+pub mod file;
+pub mod hub;
 pub mod index;
+pub mod items;
 pub mod read;
+pub mod rows;
 pub mod schema;
 pub mod shown;
+pub mod text;
 pub mod write;
 
 /// How every file here is written; for crates above, which write files of their own beside shards.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One of the four KIMERA graph tasks (paper 000, section 3.2).
+/// What a model is asked. The first four are KIMERA's graph tasks (paper 000, section 3.2), the others are on text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -14,11 +14,28 @@ pub enum Task {
     Relation,
     /// Tell a stated triple (class 1) from a corrupted one (class 0).
     Triplet,
+    /// Predict the blanks of a text (Devlin et al. 2019).
+    MaskedLm,
+    /// Give every word of a text its tag.
+    Tagging,
+}
+
+/// The form of what is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// A number for each token, most of them ignored.
+    Tokens,
+    /// One class for the row.
+    Class,
 }
 
 impl Task {
     /// All tasks in the order in which they are stored, drawn and summed.
-    pub const ALL: [Task; 4] = [Task::Subject, Task::Object, Task::Relation, Task::Triplet];
+    pub const ALL: [Task; 6] =
+        [Task::Subject, Task::Object, Task::Relation, Task::Triplet, Task::MaskedLm, Task::Tagging];
+
+    /// The tasks that are made of triples.
+    pub const GRAPH: [Task; 4] = [Task::Subject, Task::Object, Task::Relation, Task::Triplet];
 
     /// The name on disk, in configs and in metrics.
     #[must_use]
@@ -28,6 +45,23 @@ impl Task {
             Task::Object => "object",
             Task::Relation => "relation",
             Task::Triplet => "triplet",
+            Task::MaskedLm => "masked_lm",
+            Task::Tagging => "tagging",
         }
+    }
+
+    /// What its samples ask for.
+    #[must_use]
+    pub fn answer(self) -> Answer {
+        match self {
+            Task::Subject | Task::Object | Task::MaskedLm | Task::Tagging => Answer::Tokens,
+            Task::Relation | Task::Triplet => Answer::Class,
+        }
+    }
+
+    /// Whether its samples are made of triples; the others are made of text.
+    #[must_use]
+    pub fn is_graph(self) -> bool {
+        Task::GRAPH.contains(&self)
     }
 }

@@ -1,4 +1,5 @@
 //! Text to token ids: the vocabulary, its training, truncation. Knows no task and no tensor.
 
+pub mod align;
 pub mod encode;
 pub mod train;

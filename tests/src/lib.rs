@@ -1,5 +1,7 @@
 //! Runs the `engraft` binary as a user would, for the tests of the whole. Knows no crate's insides.
 
+pub mod server;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +11,10 @@ use std::process::{Command, Output};
 pub const SMALL: [&str; 10] = [
     "world.scale=0.1",
     "vocabulary.train.size=500",
-    "shards.triples_per_shard=700",
-    "shards.triples_per_group=50",
+    "shards.size={ rows = 700 }",
+    "shards.items_per_group=50",
     "retrain.epochs=1",
-    "retrain.batch=512",
+    "retrain.stream.batching={ items = 512 }",
     "retrain.checkpoint_every=2",
     "retrain.encoder.fresh.hidden_size=16",
     "retrain.encoder.fresh.intermediate_size=32",
@@ -66,6 +68,13 @@ impl Engraft {
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<std::ffi::OsStr>) -> Self {
         self.0.arg(arg);
+        self
+    }
+
+    /// With a variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.env(name, value);
         self
     }
 

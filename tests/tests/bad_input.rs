@@ -25,7 +25,7 @@ impl Outside {
 
     fn run(&self) -> Ran {
         let engraft = Engraft::plain(&["run", "shards"], &self.folder.path().join("out"));
-        let small = engraft.set("vocabulary.train.size=500").set("shards.triples_per_shard=700");
+        let small = engraft.set("vocabulary.train.size=500").set("shards.size={ rows = 700 }");
         let (config, data) = (self.folder.path().join("own.toml"), self.folder.path().join("data"));
         small.arg("--config").arg(config).arg("--data").arg(data).output()
     }

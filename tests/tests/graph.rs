@@ -15,18 +15,21 @@ const RATIO: &str =
     "split.parts={ ratio = { train = 0.8, valid = 0.1, test = 0.1, seed = 1, cover = \"train\" } }";
 
 #[test]
-fn shards_are_made_of_training_triples_only_and_the_audit_proves_it() {
+fn shards_of_a_part_are_made_of_its_triples_only_and_the_audit_proves_it() {
     let folder = tempfile::tempdir().unwrap();
     Engraft::small(&["run", "audit"], folder.path()).set(RATIO).ok();
     let parts = &json(folder.path().join("split/split.json"))["triples"];
     let number = |part: &str| parts[part].as_u64().unwrap();
     assert!(number("valid") > 0 && number("test") > 0, "{parts}");
-    assert_eq!(json(folder.path().join("shards/index.json"))["triples"], parts["train"]);
+    let shards = &json(folder.path().join("shards/index.json"))["triples"];
+    for part in ["train", "valid", "test"] {
+        assert_eq!(shards[part], parts[part], "{part}");
+    }
     assert_eq!(json(folder.path().join("split/audit.json"))["leaks"], 0);
     let audit = json(folder.path().join("audit/audit.json"));
     assert_eq!(audit["leaks"], 0);
     for task in audit["tasks"].as_array().unwrap() {
-        assert_eq!(task["triples"], parts["train"], "{task}");
+        assert_eq!(task["triples"], parts[task["part"].as_str().unwrap()], "{task}");
     }
 }
 

@@ -16,7 +16,7 @@ use model::encoder::{Encoder, Pass};
 use model::output::{EntityOutput, Loss, OutputConfig, Outputs, Sizes};
 use model::params::Params;
 use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
+use tasks::task::{Answer, Task};
 
 #[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
 fn folder() -> PathBuf {
@@ -87,7 +87,20 @@ impl Golden {
         let matrix = |field| self.integers::<u32>(&format!("{prefix}{field}"));
         let (input_ids, attention_mask) = (matrix("input_ids")?, matrix("attention_mask")?);
         let token_type_ids = matrix("token_type_ids")?;
-        Ok(Batch { task, rows, width, input_ids, attention_mask, token_type_ids, targets })
+        let (position_ids, segment_ids, samples) = (vec![], vec![], vec![]);
+        let batch = Batch {
+            task,
+            rows,
+            width,
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            segment_ids,
+            samples,
+            targets,
+        };
+        Ok(batch.one_per_row())
     }
 }
 
@@ -183,16 +196,14 @@ impl Scene {
         let batch = |task: Task| {
             let prefix = format!("{layout}.{}.", task.name());
             let targets = match task {
-                Task::Subject | Task::Object => {
+                _ if task.answer() == Answer::Tokens => {
                     Targets::Tokens(golden.integers(&format!("{prefix}mlm_labels"))?)
                 }
-                Task::Relation | Task::Triplet => {
-                    Targets::Classes(golden.integers(&format!("{prefix}labels"))?)
-                }
+                _ => Targets::Classes(golden.integers(&format!("{prefix}labels"))?),
             };
             golden.batch(&prefix, task, targets)
         };
-        let batches = Task::ALL.into_iter().map(batch).collect::<Result<Vec<_>>>()?;
+        let batches = Task::GRAPH.into_iter().map(batch).collect::<Result<Vec<_>>>()?;
         let batches: Vec<&Batch> = batches.iter().collect();
         let tokens = Tokens::new(&batches, &self.config, &Device::Cpu)?;
         let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
@@ -215,8 +226,8 @@ fn losses_and_logits_for_every_layout_and_pooling() -> Result<()> {
             let losses = Scene::new(&golden, pooling, EntityOutput::Linear)?.losses(&golden, &layout)?;
             for (task, loss) in losses {
                 let name = match task {
-                    Task::Subject | Task::Object => task.name().to_owned(),
-                    Task::Relation | Task::Triplet => format!("{}.{}", task.name(), pooling.name()),
+                    _ if task.answer() == Answer::Tokens => task.name().to_owned(),
+                    _ => format!("{}.{}", task.name(), pooling.name()),
                 };
                 golden.compare_all(&format!("{layout}.loss.{name}"), &loss.loss)?;
                 if matches!(task, Task::Relation | Task::Triplet) {
@@ -233,11 +244,11 @@ fn losses_and_logits_for_every_layout_and_pooling() -> Result<()> {
     Ok(())
 }
 
-/// The sum of the losses whose digit in `alphas` (in the order of [`Task::ALL`]) is not 0.
+/// The sum of the losses whose digit in `alphas` (in the order of [`Task::GRAPH`]) is not 0.
 fn total(losses: &BTreeMap<Task, Loss>, alphas: &str) -> Result<Tensor> {
     let mut total = Tensor::zeros((), DType::F32, &Device::Cpu)?;
-    ensure!(alphas.len() == Task::ALL.len(), "alphas {alphas}");
-    for (task, alpha) in Task::ALL.iter().zip(alphas.chars()) {
+    ensure!(alphas.len() == Task::GRAPH.len(), "alphas {alphas}");
+    for (task, alpha) in Task::GRAPH.iter().zip(alphas.chars()) {
         let alpha = f64::from(alpha.to_digit(10).with_context(|| format!("alphas {alphas}"))?);
         total = (total + (&losses[task].loss * alpha)?)?;
     }
@@ -257,7 +268,7 @@ fn totals_and_their_gradients() -> Result<()> {
             }
         }
         // The stored gradients are those of all four losses with weight 1.
-        let grads = total(&losses, &"1".repeat(Task::ALL.len()))?.backward()?;
+        let grads = total(&losses, &"1".repeat(Task::GRAPH.len()))?.backward()?;
         for name in &names {
             let Some(parameter) = name.strip_prefix(&format!("{layout}.grad_total_cls.")) else { continue };
             let ours = parameter.replace("head.", "outputs.");

@@ -45,8 +45,12 @@ fn batch() -> Batch {
         input_ids: cell(&|row, t| if real(row, t) { (row * 31 + t * 17 + 2) % 61 } else { 0 }),
         attention_mask: cell(&|row, t| u32::from(real(row, t))),
         token_type_ids: cell(&|row, t| u32::from(real(row, t) && t > 2)),
+        position_ids: vec![],
+        segment_ids: vec![],
+        samples: vec![],
         targets: Targets::Classes(vec![0; rows]),
     }
+    .one_per_row()
 }
 
 /// Hidden states of real tokens at their cells, 0 elsewhere.

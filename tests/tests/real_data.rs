@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use engraft_tests::{Engraft, artifacts, assert_same, skipped};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The folder with `hsdn/` and `rotmensch/`, if the environment names one.
 #[allow(clippy::disallowed_methods, reason = "tests take the place of real data from the environment")]
@@ -27,7 +27,7 @@ fn run(data: &Path, out: &Path, jobs: &str) {
     engraft.arg("--jobs").arg(jobs).ok();
 }
 
-fn json(path: &Path) -> Value {
+fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
@@ -39,7 +39,7 @@ fn the_open_graphs_have_the_published_counts_and_shards_follow_from_them() {
     run(&data, two.path(), "2");
     assert_same(&artifacts(one.path()), &artifacts(two.path()), "one and two jobs");
 
-    let funnel = json(&one.path().join("triples/funnel.json"));
+    let funnel = read_json(&one.path().join("triples/funnel.json"));
     let source = |name: &str| {
         let sources = funnel["read"].as_array().unwrap();
         sources.iter().find(|source| source["source"] == name).unwrap().clone()
@@ -61,12 +61,12 @@ fn the_open_graphs_have_the_published_counts_and_shards_follow_from_them() {
     // The published list lacks three ids; one of the three is not in the table.
     assert_eq!(without, &["Overdose", "Poisoning"].map(Value::from));
 
-    let index = json(&one.path().join("shards/index.json"));
-    let triples = index["triples"].as_u64().unwrap();
-    assert_eq!(index["triples"], funnel["merged"]["triples"]);
+    let index = read_json(&one.path().join("shards/index.json"));
+    let triples = index["triples"]["train"].as_u64().unwrap();
+    assert_eq!(index["triples"]["train"], funnel["merged"]["triples"]);
     let rows: Vec<u64> =
-        index["tasks"].as_array().unwrap().iter().map(|t| t["rows"].as_u64().unwrap()).collect();
-    let gave_up = index["negatives"]["gave_up"].as_u64().unwrap();
+        index["tasks"].as_array().unwrap().iter().map(|t| t["parts"][0]["rows"].as_u64().unwrap()).collect();
+    let gave_up = index["negatives"]["counts"]["train"]["gave_up"].as_u64().unwrap();
     assert_eq!(rows, [triples, triples, triples, 2 * triples - gave_up]);
 }
 
@@ -79,16 +79,19 @@ fn kg_berts_benchmark_keeps_its_official_split() {
     let out = tempfile::tempdir().unwrap();
     let engraft = Engraft::plain(&["run", "audit"], out.path()).arg("--config").arg(config("kg-bert"));
     engraft.arg("--data").arg(&data).ok();
-    let split = json(&out.path().join("split/split.json"));
+    let split = read_json(&out.path().join("split/split.json"));
     let parts = &split["triples"];
     assert_eq!((&parts["train"], &parts["valid"], &parts["test"]), (&5_216.into(), &652.into(), &661.into()));
-    let table = &json(&out.path().join("triples/funnel.json"))["merged"];
+    let table = &read_json(&out.path().join("triples/funnel.json"))["merged"];
     assert_eq!((&table["entities"], &table["triples"]), (&135.into(), &6_529.into()));
     assert_eq!(split["relations"].as_object().unwrap().len(), 46);
     assert_eq!(
-        json(&out.path().join("split/audit.json"))["leaks"],
+        read_json(&out.path().join("split/audit.json"))["leaks"],
         0,
         "by declared inverses; it declares none"
     );
-    assert_eq!(json(&out.path().join("shards/index.json"))["triples"], 5_216);
+    assert_eq!(
+        read_json(&out.path().join("shards/index.json"))["triples"],
+        json!({"train": 5_216, "valid": 652, "test": 661})
+    );
 }

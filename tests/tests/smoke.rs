@@ -33,7 +33,7 @@ fn the_encoder_learns_from_the_graph() {
     let folder = tempfile::tempdir().unwrap();
     let run = [
         "retrain.epochs=12",
-        "retrain.batch=64",
+        "retrain.stream.batching={ items = 64 }",
         "retrain.learning_rate=3e-3",
         "retrain.checkpoint_every=1000",
     ];
@@ -76,11 +76,11 @@ fn the_funnel_accounts_for_every_row_and_samples_follow_from_the_triples() {
     let merged = &funnel["merged"];
     assert_eq!(distinct, number(&merged["triples"]) + number(&merged["merged_across_sources"]));
     let index = read("shards/index.json");
-    assert_eq!(index["triples"], merged["triples"], "split.parts is all");
-    let triples = index["triples"].as_u64().unwrap();
+    assert_eq!(index["triples"]["train"], merged["triples"], "split.parts is all");
+    let triples = index["triples"]["train"].as_u64().unwrap();
     let rows: Vec<u64> =
-        index["tasks"].as_array().unwrap().iter().map(|t| t["rows"].as_u64().unwrap()).collect();
-    let gave_up = index["negatives"]["gave_up"].as_u64().unwrap();
+        index["tasks"].as_array().unwrap().iter().map(|t| t["parts"][0]["rows"].as_u64().unwrap()).collect();
+    let gave_up = index["negatives"]["counts"]["train"]["gave_up"].as_u64().unwrap();
     assert_eq!(rows, [triples, triples, triples, 2 * triples - gave_up]);
     let inspect = Engraft::small(&["inspect", "triples"], folder.path()).ok();
     assert!(inspect.contains("dropped_because") && inspect.contains("Combined-Input.tsv"), "{inspect}");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaDataReader};
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::ChunkReader;
@@ -28,46 +28,109 @@ const NEXT_FIELD_I32: u8 = 0x15;
 /// # Errors
 /// When `source` is no Parquet file, has no offset index, has page CRCs already, or cannot be read; when `sink` cannot be written.
 pub fn copy<R: ChunkReader, W: Write + Send>(source: &R, sink: W) -> Result<W> {
-    let metadata = ParquetMetaDataReader::new()
-        .with_page_index_policy(PageIndexPolicy::Required)
-        .parse_and_finish(source)?;
-    let file = metadata.file_metadata();
-    let properties =
-        WriterProperties::builder().set_key_value_metadata(file.key_value_metadata().cloned()).build();
-    let mut writer =
-        SerializedFileWriter::new(sink, file.schema_descr().root_schema_ptr(), Arc::new(properties))?;
-    for (group_number, group) in metadata.row_groups().iter().enumerate() {
-        let page_index = metadata.page_index_for_row_group(group_number);
-        let mut group_writer = writer.next_row_group()?;
-        for (column, chunk) in group.columns().iter().enumerate() {
-            let offsets = page_index.offset_index(column).cloned();
-            let offsets = offsets.ok_or_else(|| unusual("a column has no offset index"))?;
-            let (start, length) = chunk.byte_range();
-            let pages = source.get_bytes(start, usize::try_from(length).map_err(unusual)?)?;
-            let sealed = seal_chunk(&pages, chunk.clone(), offsets)?;
-            let close = ColumnCloseResult {
-                bytes_written: sealed.bytes.len() as u64,
-                rows_written: u64::try_from(group.num_rows()).map_err(unusual)?,
-                metadata: sealed.metadata,
-                bloom_filter: None,
-                column_index: page_index.column_index(column).cloned(),
-                offset_index: Some(sealed.offsets),
-            };
-            group_writer.append_column(&sealed.bytes, close)?;
-        }
-        group_writer.close()?;
+    let metadata = parsed(source)?;
+    let mut sealed = Sealed::begin(&metadata, sink)?;
+    sealed.append(source, &metadata)?;
+    sealed.finish()
+}
+
+/// What a finished Parquet file says of itself, its offset index included.
+///
+/// # Errors
+/// When it is none, or has no offset index.
+pub fn parsed<R: ChunkReader>(source: &R) -> Result<ParquetMetaData> {
+    ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required).parse_and_finish(source)
+}
+
+/// A file with page CRCs that is put together from the row groups of finished files without.
+pub struct Sealed<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+}
+
+impl<W: Write + Send> std::fmt::Debug for Sealed<W> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Sealed").field("bytes", &self.writer.bytes_written()).finish_non_exhaustive()
     }
-    writer.into_inner()
+}
+
+impl<W: Write + Send> Sealed<W> {
+    /// Starts a file of the schema and with the key and value pairs of `like`.
+    ///
+    /// # Errors
+    /// When `sink` cannot be written.
+    pub fn begin(like: &ParquetMetaData, sink: W) -> Result<Self> {
+        let file = like.file_metadata();
+        let properties =
+            WriterProperties::builder().set_key_value_metadata(file.key_value_metadata().cloned()).build();
+        let schema = file.schema_descr().root_schema_ptr();
+        Ok(Self { writer: SerializedFileWriter::new(sink, schema, Arc::new(properties))? })
+    }
+
+    /// Appends the row groups of `source`, which has the schema of this file.
+    ///
+    /// # Errors
+    /// As [`copy`].
+    pub fn append<R: ChunkReader>(&mut self, source: &R, metadata: &ParquetMetaData) -> Result<()> {
+        for (group_number, group) in metadata.row_groups().iter().enumerate() {
+            let page_index = metadata.page_index_for_row_group(group_number);
+            let mut group_writer = self.writer.next_row_group()?;
+            for (column, chunk) in group.columns().iter().enumerate() {
+                let offsets = page_index.offset_index(column).cloned();
+                let offsets = offsets.ok_or_else(|| unusual("a column has no offset index"))?;
+                let (start, length) = chunk.byte_range();
+                let pages = source.get_bytes(start, usize::try_from(length).map_err(unusual)?)?;
+                let sealed = seal_chunk(&pages, chunk.clone(), offsets)?;
+                let close = ColumnCloseResult {
+                    bytes_written: sealed.bytes.len() as u64,
+                    rows_written: u64::try_from(group.num_rows()).map_err(unusual)?,
+                    metadata: sealed.metadata,
+                    bloom_filter: None,
+                    column_index: page_index.column_index(column).cloned(),
+                    offset_index: Some(sealed.offsets),
+                };
+                group_writer.append_column(&sealed.bytes, close)?;
+            }
+            group_writer.close()?;
+        }
+        Ok(())
+    }
+
+    /// Bytes so far, without the footer.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.writer.bytes_written() as u64
+    }
+
+    /// What is written to, with everything that was appended.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn sink(&mut self) -> Result<&mut W> {
+        self.writer.flush()?;
+        Ok(self.writer.inner_mut())
+    }
+
+    /// Writes the footer and returns the sink, flushed.
+    ///
+    /// # Errors
+    /// When the sink cannot be written.
+    pub fn finish(self) -> Result<W> {
+        self.writer.into_inner()
+    }
 }
 
 /// A column chunk with CRCs; all its offsets count from its first byte.
-struct Sealed {
+struct SealedChunk {
     bytes: Bytes,
     metadata: ColumnChunkMetaData,
     offsets: OffsetIndexMetaData,
 }
 
-fn seal_chunk(pages: &[u8], chunk: ColumnChunkMetaData, mut offsets: OffsetIndexMetaData) -> Result<Sealed> {
+fn seal_chunk(
+    pages: &[u8],
+    chunk: ColumnChunkMetaData,
+    mut offsets: OffsetIndexMetaData,
+) -> Result<SealedChunk> {
     let (start, length) = chunk.byte_range();
     let within =
         |offset: i64| usize::try_from(offset).ok().and_then(|o| o.checked_sub(usize::try_from(start).ok()?));
@@ -99,7 +162,7 @@ fn seal_chunk(pages: &[u8], chunk: ColumnChunkMetaData, mut offsets: OffsetIndex
         .set_total_compressed_size(compressed)
         .set_total_uncompressed_size(uncompressed)
         .build()?;
-    Ok(Sealed { bytes: bytes.into(), metadata, offsets })
+    Ok(SealedChunk { bytes: bytes.into(), metadata, offsets })
 }
 
 /// Appends `page` (header and body) to `out` with the CRC of the body as field 4 of the header.

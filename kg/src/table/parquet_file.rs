@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -14,7 +13,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::page_crc;
-use crate::whole::{folder, persist, temporary, write_whole};
+use crate::whole::{folder, persist, temporary};
 
 /// Why a Parquet file could not be written. What stood under its name before is still there.
 #[derive(Debug, thiserror::Error)]
@@ -45,85 +44,16 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// A Parquet file in the making: zstd, a CRC in every page, equal bytes for equal rows.
-///
-/// The encoded file is held in memory, and reaches the disk only in [`Writer::finish`].
+/// A Parquet file in the making: zstd, a CRC in every page, equal bytes for equal rows. One row group is in memory at a time.
 #[derive(Debug)]
 pub struct Writer {
-    file: PathBuf,
-    encoder: ArrowWriter<Vec<u8>>,
-}
-
-impl Writer {
-    /// Starts a file of the columns `schema`, in row groups of `group_rows` rows (the last may have fewer), with `metadata` as
-    /// key and value pairs in its footer.
-    ///
-    /// # Errors
-    /// When the schema has no Parquet form.
-    pub fn create(
-        file: &Path,
-        schema: SchemaRef,
-        group_rows: usize,
-        metadata: &[(&str, String)],
-    ) -> Result<Self, Error> {
-        let encoder = ArrowWriter::try_new(Vec::new(), schema, Some(properties(group_rows, metadata)))
-            .map_err(|source| Error::Encode { file: file.to_owned(), source })?;
-        Ok(Self { file: file.to_owned(), encoder })
-    }
-
-    /// Appends rows.
-    ///
-    /// # Errors
-    /// When they do not have the schema of the file.
-    pub fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
-        self.encoder.write(rows).map_err(|source| Error::Encode { file: self.file.clone(), source })
-    }
-
-    /// Ends the row group that is being filled; the next rows begin a new one.
-    ///
-    /// # Errors
-    /// When its rows cannot be encoded.
-    pub fn end_group(&mut self) -> Result<(), Error> {
-        self.encoder.flush().map_err(|source| Error::Encode { file: self.file.clone(), source })
-    }
-
-    /// Puts the file on the disk under its name and returns its bytes, for a digest.
-    ///
-    /// # Errors
-    /// When the disk refuses; what stood under the name before is then untouched.
-    pub fn finish(self) -> Result<Bytes, Error> {
-        let file = self.file;
-        let sealed =
-            self.encoder.into_inner().and_then(|plain| page_crc::copy(&Bytes::from(plain), Vec::new()));
-        let bytes = match sealed {
-            Ok(bytes) => Bytes::from(bytes),
-            Err(source) => return Err(Error::Encode { file, source }),
-        };
-        match write_whole(&file, &bytes) {
-            Ok(()) => Ok(bytes),
-            Err(source) => Err(Error::Io { file, source }),
-        }
-    }
-}
-
-fn properties(group_rows: usize, metadata: &[(&str, String)]) -> WriterProperties {
-    let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
-    WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(group_rows))
-        .set_key_value_metadata(Some(pairs.collect()))
-        .build()
-}
-
-/// A Parquet file like that of [`Writer`], of which one row group is in memory at a time.
-#[derive(Debug)]
-pub struct StreamWriter {
     file: PathBuf,
     encoder: ArrowWriter<BufWriter<File>>,
 }
 
-impl StreamWriter {
-    /// Starts a file as [`Writer::create`] does. What is written goes to a nameless file in the same folder.
+impl Writer {
+    /// Starts a file of the columns `schema`, in row groups of `group_rows` rows (the last may have fewer), with `metadata` as
+    /// key and value pairs in its footer. What is written goes to a nameless file in the same folder.
     ///
     /// # Errors
     /// When the folder is not writable or the schema has no Parquet form.
@@ -166,15 +96,28 @@ impl StreamWriter {
     }
 }
 
+/// How every Parquet file is encoded, in row groups of at most `group_rows` rows, with `metadata` in its footer.
+#[must_use]
+pub fn properties(group_rows: usize, metadata: &[(&str, String)]) -> WriterProperties {
+    let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_key_value_metadata(Some(pairs.collect()))
+        .build()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
     use std::sync::Arc;
 
     use arrow_array::{ArrayRef, StringArray, UInt32Array};
+    use bytes::Bytes;
     use parquet::file::metadata::ParquetMetaDataReader;
 
     use super::*;
+    use crate::whole::write_whole;
 
     fn batch(first: u32) -> RecordBatch {
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(first..first + 1000));
@@ -189,7 +132,8 @@ mod tests {
         let mut writer = writer(file);
         writer.write(&batch(0)).unwrap();
         writer.write(&batch(1000)).unwrap();
-        writer.finish().unwrap()
+        writer.finish().unwrap();
+        fs::read(file).unwrap().into()
     }
 
     #[test]
@@ -203,18 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn a_streamed_file_has_the_bytes_of_one_made_in_memory() {
+    fn nothing_has_a_name_before_it_is_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, two) = (folder.path().join("one.parquet"), folder.path().join("two.parquet"));
-        let bytes = write(&one);
-        let footer = [("kind", "numbers".to_owned())];
-        let mut writer = StreamWriter::create(&two, batch(0).schema(), 700, &footer).unwrap();
+        let mut writer = writer(&folder.path().join("one.parquet"));
         writer.write(&batch(0)).unwrap();
-        writer.write(&batch(1000)).unwrap();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing has a name before it is whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         writer.finish().unwrap();
-        assert_eq!(bytes, fs::read(&two).unwrap());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
@@ -246,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_named_with_a_remedy() {
-        let error = writer(Path::new("/nowhere/at/all/x.parquet")).finish().unwrap_err().to_string();
+        let file = Path::new("/nowhere/at/all/x.parquet");
+        let error = Writer::create(file, batch(0).schema(), 700, &[]).unwrap_err().to_string();
         assert!(error.contains("/nowhere/at/all/x.parquet") && error.contains("make its folder"), "{error}");
     }
 

@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, DataType};
 
 use super::graph::Graph;
 use super::id::dense;
-use super::parquet_file::{self, StreamWriter};
+use super::parquet_file::{self, Writer};
 use super::row::{Direction, Entity, Origin, Relation, SemanticType, Term, Triple};
 use super::schema::{Table, inverse_fields, item, origin_fields, type_fields};
 
@@ -45,7 +45,7 @@ type Columns<T> = fn(rows: &[T], first: usize) -> Result<Vec<ArrayRef>, ArrowErr
 pub(crate) struct Sink<T> {
     table: Table,
     file: PathBuf,
-    writer: StreamWriter,
+    writer: Writer,
     columns: Columns<T>,
     waiting: Vec<T>,
     written: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Sink<T> {
 impl<T> Sink<T> {
     fn new(folder: &Path, table: Table, columns: Columns<T>) -> Result<Self, Error> {
         let file = folder.join(table.file());
-        let writer = StreamWriter::create(&file, table.columns(), GROUP_ROWS, &table.footer())?;
+        let writer = Writer::create(&file, table.columns(), GROUP_ROWS, &table.footer())?;
         Ok(Self { table, file, writer, columns, waiting: Vec::new(), written: 0 })
     }
 

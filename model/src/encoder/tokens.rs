@@ -1,11 +1,11 @@
-//! The real tokens of some batches, one row after the other, without padding. Knows no layer and no target.
+//! The real tokens of some batches, one sample after the other, without padding. Knows no layer and no target.
 
 use candle_core::{Device, Tensor};
-use tasks::stream::batch::Batch;
+use tasks::stream::batch::{Batch, Place};
 
 use super::config::Config;
 
-/// Where one row of a batch lies among the real tokens.
+/// Where one sample of a batch lies among the real tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// Index of its first token.
@@ -14,22 +14,22 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Real tokens of one or more batches on a device. A token keeps the position it has in its padded row, so rows may
-/// have gaps.
+/// Real tokens of one or more batches on a device. A token keeps the position that its batch gives it, so samples may have gaps; samples
+/// that share a row are apart here, so packing changes nothing but the shape of the batch.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     /// Token ids `[n]`.
     pub ids_n: Tensor,
-    /// Position of each token in its row `[n]`.
+    /// Position of each token in its sample `[n]`.
     pub positions_n: Tensor,
     /// Segment of each token `[n]`.
     pub types_n: Tensor,
-    /// The rows of all batches in order.
+    /// The samples of all batches in order.
     pub spans: Vec<Span>,
     /// For each batch, for each of its `rows * width` cells: the index among the real tokens, `None` for padding.
     cells: Vec<Vec<Option<u32>>>,
-    /// For each batch, the index of its first row in `spans`.
-    first_rows: Vec<usize>,
+    /// For each batch, the index of its first sample in `spans`.
+    first_samples: Vec<usize>,
 }
 
 /// A batch that the encoder cannot read.
@@ -69,13 +69,25 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
-    /// A row of nothing but padding.
-    #[error("batch of {task}, row {row}: every position is padding; a row needs at least one token")]
+    /// A sample of nothing but padding.
+    #[error("batch of {task}, row {row}: every position is padding; a sample needs at least one token")]
     Empty {
         /// Task of the batch.
         task: &'static str,
         /// Row in the batch.
         row: usize,
+    },
+    /// A sample that does not lie in its batch.
+    #[error(
+        "batch of {task}, row {row}: a sample ends beyond the {width} positions of a row, or beyond the last row; the batch was put together wrongly"
+    )]
+    Place {
+        /// Task of the batch.
+        task: &'static str,
+        /// Row of the sample.
+        row: usize,
+        /// Positions in a row.
+        width: usize,
     },
     /// The tensor library failed.
     #[error(transparent)]
@@ -96,14 +108,14 @@ impl Tokens {
     /// # Errors
     /// Names batch, row and position of the first number that does not fit `config`.
     pub fn new(batches: &[&Batch], config: &Config, device: &Device) -> Result<Self, Error> {
-        let (mut columns, mut cells, mut first_rows) =
+        let (mut columns, mut cells, mut first_samples) =
             (Columns { ids: vec![], positions: vec![], types: vec![], spans: vec![] }, vec![], vec![]);
         for batch in batches {
             check_lengths(batch)?;
-            first_rows.push(columns.spans.len());
+            first_samples.push(columns.spans.len());
             let mut cells_of_batch = vec![None; batch.rows * batch.width];
-            for row in 0..batch.rows {
-                columns.push_row(batch, row, config, &mut cells_of_batch[row * batch.width..])?;
+            for place in &batch.samples {
+                columns.push_sample(batch, *place, config, &mut cells_of_batch)?;
             }
             cells.push(cells_of_batch);
         }
@@ -114,7 +126,7 @@ impl Tokens {
             types_n: Tensor::from_vec(columns.types, count, device)?,
             spans: columns.spans,
             cells,
-            first_rows,
+            first_samples,
         })
     }
 
@@ -124,11 +136,11 @@ impl Tokens {
         self.spans.last().map_or(0, |span| span.start + span.len)
     }
 
-    /// The rows of one batch.
+    /// The samples of one batch.
     #[must_use]
-    pub fn rows(&self, batch: usize) -> &[Span] {
-        let end = self.first_rows.get(batch + 1).copied().unwrap_or(self.spans.len());
-        self.first_rows.get(batch).map_or(&[], |&start| &self.spans[start..end])
+    pub fn samples(&self, batch: usize) -> &[Span] {
+        let end = self.first_samples.get(batch + 1).copied().unwrap_or(self.spans.len());
+        self.first_samples.get(batch).map_or(&[], |&start| &self.spans[start..end])
     }
 
     /// The index among the real tokens of cell `row * width + position` of a batch, `None` for padding.
@@ -144,6 +156,7 @@ fn check_lengths(batch: &Batch) -> Result<(), Error> {
         ("input_ids", &batch.input_ids),
         ("attention_mask", &batch.attention_mask),
         ("token_type_ids", &batch.token_type_ids),
+        ("position_ids", &batch.position_ids),
     ];
     match fields.into_iter().find(|(_, values)| values.len() != expected) {
         Some((field, values)) => Err(Error::Length { task, field, found: values.len(), expected }),
@@ -152,45 +165,55 @@ fn check_lengths(batch: &Batch) -> Result<(), Error> {
 }
 
 impl Columns {
-    fn push_row(
+    fn push_sample(
         &mut self,
         batch: &Batch,
-        row: usize,
+        Place { row, start, len }: Place,
         config: &Config,
         cells: &mut [Option<u32>],
     ) -> Result<(), Error> {
-        let (task, start) = (batch.task.name(), self.ids.len());
-        for (position, index) in (row * batch.width..(row + 1) * batch.width).enumerate() {
-            let (id, kind, mask) =
-                (batch.input_ids[index], batch.token_type_ids[index], batch.attention_mask[index]);
+        let (task, width, first) = (batch.task.name(), batch.width, self.ids.len());
+        if row >= batch.rows || start + len > width {
+            return Err(Error::Place { task, row, width });
+        }
+        let begin = row * width + start;
+        for (offset, cell) in cells[begin..begin + len].iter_mut().enumerate() {
+            let index = begin + offset;
+            let (id, kind, mask, position) = (
+                batch.input_ids[index],
+                batch.token_type_ids[index],
+                batch.attention_mask[index],
+                batch.position_ids[index],
+            );
             let limits = [
                 ("attention_mask", mask as usize, 2, "use 1 for a token and 0 for padding"),
                 ("token id", id as usize, config.vocab_size, "the vocabulary is not the model's"),
                 ("segment", kind as usize, config.type_vocab_size, "raise type_vocab_size"),
                 (
                     "position",
-                    position,
+                    position as usize,
                     config.max_position_embeddings,
                     "shorten rows or raise max_position_embeddings",
                 ),
             ];
             for (field, found, limit, remedy) in limits {
                 if found >= limit && (mask != 0 || field == "attention_mask") {
+                    let position = start + offset;
                     return Err(Error::Range { task, row, position, field, found, limit, remedy });
                 }
             }
             if mask == 0 {
                 continue;
             }
-            cells[position] = u32::try_from(self.ids.len()).ok();
+            *cell = u32::try_from(self.ids.len()).ok();
             self.ids.push(id);
             self.types.push(kind);
-            self.positions.push(u32::try_from(position).unwrap_or(u32::MAX));
+            self.positions.push(position);
         }
-        match self.ids.len() - start {
+        match self.ids.len() - first {
             0 => Err(Error::Empty { task, row }),
             len => {
-                self.spans.push(Span { start, len });
+                self.spans.push(Span { start: first, len });
                 Ok(())
             }
         }
@@ -264,8 +287,12 @@ pub(crate) mod tests {
             input_ids: cells(&|id| id.unwrap_or(0)),
             attention_mask: cells(&|id| u32::from(id.is_some())),
             token_type_ids: cells(&|_| 0),
+            position_ids: vec![],
+            segment_ids: vec![],
+            samples: vec![],
             targets,
         }
+        .one_per_row()
     }
 
     fn relation(rows: &[&[u32]]) -> Batch {
@@ -279,13 +306,30 @@ pub(crate) mod tests {
         let tokens = Tokens::new(&[&relation(&[&[2, 3], &[2, 9, 3]]), &gap], &tiny(), &Device::Cpu).unwrap();
         assert_eq!(tokens.ids_n.to_vec1::<u32>().unwrap(), [2, 3, 2, 9, 3, 2, 7, 3]);
         assert_eq!(tokens.positions_n.to_vec1::<u32>().unwrap(), [0, 1, 0, 1, 2, 0, 2, 3]);
-        assert_eq!(tokens.rows(0), [Span { start: 0, len: 2 }, Span { start: 2, len: 3 }]);
-        assert_eq!(tokens.rows(1), [Span { start: 5, len: 3 }]);
+        assert_eq!(tokens.samples(0), [Span { start: 0, len: 2 }, Span { start: 2, len: 3 }]);
+        assert_eq!(tokens.samples(1), [Span { start: 5, len: 3 }]);
         assert_eq!(
             [tokens.index(0, 2), tokens.index(0, 3), tokens.index(1, 1), tokens.index(1, 2)],
             [None, Some(2), None, Some(6)]
         );
         assert_eq!(tokens.count(), 8);
+    }
+
+    #[test]
+    fn samples_that_share_a_row_come_apart() {
+        let mut packed = relation(&[&[2, 9, 3, 2, 3, 0]]);
+        packed.attention_mask[5] = 0;
+        packed.position_ids = vec![0, 1, 2, 0, 1, 0];
+        // The stream's order is not that of the places.
+        packed.samples = vec![Place { row: 0, start: 3, len: 2 }, Place { row: 0, start: 0, len: 3 }];
+        let tokens = Tokens::new(&[&packed], &tiny(), &Device::Cpu).unwrap();
+        assert_eq!(tokens.ids_n.to_vec1::<u32>().unwrap(), [2, 3, 2, 9, 3]);
+        assert_eq!(tokens.positions_n.to_vec1::<u32>().unwrap(), [0, 1, 0, 1, 2]);
+        assert_eq!(tokens.samples(0), [Span { start: 0, len: 2 }, Span { start: 2, len: 3 }]);
+        assert_eq!([tokens.index(0, 0), tokens.index(0, 3), tokens.index(0, 5)], [Some(2), Some(0), None]);
+        packed.samples[0].len = 4;
+        let error = Tokens::new(&[&packed], &tiny(), &Device::Cpu).unwrap_err().to_string();
+        assert!(error.contains("beyond the 6 positions"), "{error}");
     }
 
     #[test]

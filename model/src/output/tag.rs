@@ -8,7 +8,7 @@ use tasks::stream::batch::{Batch, IGNORED, Targets};
 use super::Error;
 use crate::encoder::tokens::Tokens;
 
-/// Index among the real tokens and class of each position that has a target, in the batch's order.
+/// Index among the real tokens and class of each position that has a target, sample after sample, so that packing changes nothing.
 ///
 /// # Errors
 /// When the batch asks for classes, or a target lies on padding or below 0.
@@ -20,7 +20,7 @@ pub(crate) fn targets(
     let (task, cells) = (batch.task.name(), batch.rows * batch.width);
     let (found, kind) = match &batch.targets {
         Targets::Tokens(targets) if targets.len() == cells => {
-            return asked(targets, |cell| tokens.index(index, cell), task);
+            return asked(batch, targets, |cell| tokens.index(index, cell));
         }
         Targets::Tokens(targets) => (targets.len(), "tokens"),
         Targets::Classes(classes) => (classes.len(), "classes"),
@@ -30,15 +30,27 @@ pub(crate) fn targets(
 }
 
 fn asked(
+    batch: &Batch,
     targets: &[i64],
     place: impl Fn(usize) -> Option<u32>,
-    task: &'static str,
 ) -> std::result::Result<(Vec<u32>, Vec<u32>), Error> {
+    let task = batch.task.name();
+    let padded = |cell: usize| targets[cell] != IGNORED && place(cell).is_none();
+    if let Some(cell) = (0..targets.len()).find(|&cell| padded(cell)) {
+        return Err(Error::Padded { task, cell });
+    }
     let (mut places, mut classes) = (vec![], vec![]);
-    for (cell, &class) in targets.iter().enumerate().filter(|(_, class)| **class != IGNORED) {
+    let cells = batch.samples.iter().flat_map(|sample| {
+        let start = sample.row * batch.width + sample.start;
+        start..start + sample.len
+    });
+    for (cell, place) in
+        cells.filter(|&cell| targets[cell] != IGNORED).filter_map(|cell| Some((cell, place(cell)?)))
+    {
+        let class = targets[cell];
         let wrong =
             |_| Error::Class { task, index: cell, class, classes: u32::MAX as usize, what: "vocabularies" };
-        places.push(place(cell).ok_or(Error::Padded { task, cell })?);
+        places.push(place);
         classes.push(u32::try_from(class).map_err(wrong)?);
     }
     Ok((places, classes))

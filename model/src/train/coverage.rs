@@ -1,8 +1,10 @@
-//! The gate of step 1: every parameter is trained or frozen for a stated reason. Knows no optimiser.
+//! The gate of the first steps: every parameter is trained or frozen for a stated reason. Knows no optimiser.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use candle_core::Tensor;
+use serde::{Deserialize, Serialize};
+use tasks::task::Task;
 
 use super::Error;
 use super::config::{self, Setup};
@@ -58,15 +60,57 @@ fn idle(setup: &Setup) -> Vec<(&'static str, &'static str)> {
     .collect()
 }
 
-/// Refuses parameters without a gradient (`missing`) and those whose gradient is 0 everywhere.
-pub(super) fn check(grads: &BTreeMap<String, Tensor>, missing: Vec<String>) -> Result<(), Error> {
-    let mut names = missing;
-    for (name, grad) in grads.iter().filter(|(name, _)| !TRUE_ZERO.iter().any(|zero| name.ends_with(zero))) {
-        let alone = BTreeMap::from([(name.clone(), grad.clone())]);
-        if clip::global_norm(&alone)? == 0.0 {
-            names.push(name.clone());
+/// Which parameters have had a gradient, until every task has had a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Coverage {
+    /// Parameters that are trained and have had none.
+    uncovered: BTreeSet<String>,
+    /// Tasks that have had no batch.
+    waiting: BTreeSet<Task>,
+    /// The step by which all have had one.
+    by: u64,
+}
+
+impl Coverage {
+    /// Nothing has been seen so far.
+    pub(super) fn new(setup: &Setup, params: &Params, frozen: &BTreeMap<String, &'static str>) -> Self {
+        let trained = params.iter().map(|(name, _)| name).filter(|name| !frozen.contains_key(*name));
+        let uncovered = trained.filter(|name| !TRUE_ZERO.iter().any(|zero| name.ends_with(zero)));
+        let weighs = |task: &Task| setup.train.alphas.of(*task).is_some_and(|alpha| alpha > 0.0);
+        Self {
+            uncovered: uncovered.map(str::to_owned).collect(),
+            waiting: Task::ALL.into_iter().filter(weighs).collect(),
+            by: setup.train.covered_by,
         }
     }
-    names.sort();
-    if names.is_empty() { Ok(()) } else { Err(Error::NoGradient { names }) }
+
+    /// Takes note of a step. Once every task has had a batch, refuses parameters that have had no gradient, or only such as are 0
+    /// everywhere.
+    pub(super) fn see(
+        &mut self,
+        step: u64,
+        tasks: impl Iterator<Item = Task>,
+        grads: &BTreeMap<String, Tensor>,
+    ) -> Result<(), Error> {
+        if self.uncovered.is_empty() {
+            return Ok(());
+        }
+        for (name, grad) in
+            grads.iter().filter(|(name, _)| self.uncovered.contains(*name)).collect::<Vec<_>>()
+        {
+            let alone = BTreeMap::from([(name.clone(), grad.clone())]);
+            if clip::global_norm(&alone)? != 0.0 {
+                self.uncovered.remove(name);
+            }
+        }
+        for task in tasks {
+            self.waiting.remove(&task);
+        }
+        let all = self.waiting.is_empty() || step >= self.by;
+        if self.uncovered.is_empty() || !all {
+            return Ok(());
+        }
+        Err(Error::NoGradient { step, names: self.uncovered.iter().cloned().collect() })
+    }
 }

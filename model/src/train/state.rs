@@ -11,13 +11,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::config::Setup;
+use super::coverage::Coverage;
 use super::{Error, Trainer, specs};
 use crate::checkpoint::{self, whole};
 use crate::output::PREFIX;
 use crate::params::Params;
 
 const INDEX: &str = "state.json";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version of `outputs.json`.
+const OUTPUTS_VERSION: u32 = 1;
 const FIRST: &str = "first.";
 const SECOND: &str = "second.";
 const TENSORS: &str = ".safetensors";
@@ -29,6 +32,7 @@ struct Index {
     setup: Value,
     parameters: Stored,
     moments: Stored,
+    coverage: Coverage,
     stream: Value,
 }
 
@@ -66,7 +70,8 @@ pub(super) fn save(trainer: &Trainer, dir: &Path, stream: &Value) -> Result<(), 
     let blake3 = whole::write_tensors(&dir.join(&moments), tensors)?;
     let moments = Stored { file: moments, blake3 };
     let (setup, stream) = (to_json(dir, &trainer.setup)?, stream.clone());
-    let index = Index { version: VERSION, step, setup, parameters, moments, stream };
+    let coverage = trainer.coverage.clone();
+    let index = Index { version: VERSION, step, setup, parameters, moments, coverage, stream };
     write_json(&dir.join(INDEX), &to_json(dir, &index)?)?;
     remove_others(dir, &[&index.parameters.file, &index.moments.file])
 }
@@ -108,6 +113,7 @@ pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer
         };
         (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
     }
+    trainer.coverage = index.coverage;
     trainer.optimiser.updates = index.step;
     Ok((trainer, index.stream))
 }
@@ -130,7 +136,8 @@ pub(super) fn save_checkpoint(trainer: &Trainer, dir: &Path) -> Result<(), Error
         trainer.params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(PREFIX)?, tensor)));
     whole::write_tensors(&dir.join("outputs.safetensors"), outputs)?;
     let Setup { outputs, sizes, .. } = &trainer.setup;
-    let index = json!({ "version": VERSION, "step": trainer.steps(), "outputs": outputs, "sizes": sizes });
+    let index =
+        json!({ "version": OUTPUTS_VERSION, "step": trainer.steps(), "outputs": outputs, "sizes": sizes });
     write_json(&dir.join("outputs.json"), &index)
 }
 

@@ -28,6 +28,7 @@ pub(super) struct Command {
 const AFTER_HELP: &str = "\
 Examples:
   engraft run                                      everything, on the embedded invented world
+  engraft fetch hsdn rotmensch mesh --into data    open data, checked, with their licences
   engraft run shards --config configs/open.toml --data data
   engraft plan --set world.scale=2                 what a changed setting would make run
   engraft why shards                               why it will run, or why it last ran
@@ -36,6 +37,8 @@ Environment:
   NO_COLOR         no colours, if set and not empty
   ENGRAFT_KILL_AT  a testing aid: STAGE:POINT (as in world:synced) or STAGE:working:N ends the
                    process by SIGKILL there
+  AWS_*, GOOGLE_*, AZURE_*, HTTPS_PROXY, NO_PROXY, ...
+                   credentials, endpoints and proxies for remote files (docs/config.md)
 
 ";
 
@@ -45,12 +48,24 @@ pub(super) struct Common {
     /// The configuration; without it, the embedded one: a small invented world
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(super) config: Option<PathBuf>,
-    /// The folder with the outside files that the configuration names
+    /// The folder with the outside files that the configuration names, or the URL that they lie below
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) data: Option<PathBuf>,
     /// The folder for artifacts and the ledger
     #[arg(long, global = true, value_name = "DIR", default_value = "out", help_heading = "Global options")]
     pub(super) out: PathBuf,
+    /// The folder in which remote files are kept; without it, `engraft` in the user's cache folder
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    pub(super) cache: Option<PathBuf>,
+    /// How many bytes that folder may hold; what was not used for longest goes first
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        default_value_t = 50_000_000_000,
+        help_heading = "Global options"
+    )]
+    pub(super) cache_bytes: u64,
     /// Changes one setting of the configuration; may be given again
     #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Global options")]
     pub(super) set: Vec<String>,
@@ -128,6 +143,26 @@ Examples:
         /// The stages whose artifacts to read; all if none is given
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
+    },
+    /// Fetches outside files that the catalogue names, or lists it
+    #[command(after_help = "\
+Examples:
+  engraft fetch                                what there is: access, bytes, licence
+  engraft fetch hsdn rotmensch mesh --into data
+  engraft fetch umls                           says where to get it, and where to put it
+
+A file appears under its name only when it is whole and has the SHA-256 of the catalogue. What an interrupted
+fetch leaves (NAME.part) is gone on with.")]
+    Fetch {
+        /// The datasets; without any, the catalogue is listed
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// The folder that the files go below
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+        /// Another catalogue than the embedded one
+        #[arg(long, value_name = "FILE")]
+        catalog: Option<PathBuf>,
     },
     /// Compares two triple tables: entities renumbered, rekeyed, merged, gone; triples added and removed
     #[command(after_help = "\

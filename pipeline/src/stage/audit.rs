@@ -2,7 +2,7 @@
 //! no trainer.
 
 use kg::audit::{self, Shown};
-use kg::split::{self, Part, View};
+use kg::split::{self, View};
 use kg::table::Graph;
 use kg::whole::write_whole;
 use serde_json::json;
@@ -33,7 +33,7 @@ impl Stage for Audit {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -53,12 +53,13 @@ impl Stage for Audit {
         let index = Index::read(folder)?;
         let mut all = Vec::new();
         let mut counts = Vec::new();
-        for (task, entry) in index.tasks.iter().zip(0..) {
-            context.check()?;
-            // Shards are for training.
-            let triples = shown::triples(folder, task)?;
-            counts.push(json!({"task": task.task, "triples": triples.len()}));
-            all.extend(triples.into_iter().map(|triple| Shown { task: entry, part: Part::Train, triple }));
+        for (task, entry) in index.tasks.iter().filter(|task| task.task.is_graph()).zip(0..) {
+            for part in &task.parts {
+                context.check()?;
+                let triples = shown::triples(folder, &part.files)?;
+                counts.push(json!({"task": task.task, "part": part.part, "triples": triples.len()}));
+                all.extend(triples.into_iter().map(|triple| Shown { task: entry, part: part.part, triple }));
+            }
         }
         let options = audit::Options { together: self.config.together(), inverses: &stored.detected };
         let leaks = audit::tasks((&view, &stored.part), all.into_iter(), &options)?;

@@ -1,15 +1,18 @@
-//! Where a config's paths lie: in the world's artifact, or in the data folder. Knows no format.
+//! Where a config's paths lie: in the world's artifact, in the data folder, or in a store elsewhere. Knows no format.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use super::remote::{Remote, Remotes, is_remote};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::Input;
 
-/// A path as a config gives it: `world:hsdn/x.tsv` lies in the artifact of stage `world`, anything else in the data
-/// folder (`--data`) or, if absolute, where it says.
+/// A path as a config gives it: `world:hsdn/x.tsv` lies in the artifact of stage `world`, `s3://bucket/x.tsv` in a store, anything
+/// else in the data folder (`--data`, which may itself be in a store) or, if absolute, where it says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Location(pub String);
@@ -21,6 +24,8 @@ pub struct Places<'a> {
     pub data: Option<&'a Path>,
     /// Whether the config has a world.
     pub world: bool,
+    /// Where remote files are expected.
+    pub remotes: &'a Arc<Remotes>,
 }
 
 /// A location that a stage can declare as an input and open while it runs.
@@ -40,7 +45,28 @@ pub enum Place {
         /// Where it lies.
         path: PathBuf,
     },
+    /// A file in a store elsewhere.
+    Remote {
+        /// What the stage calls it.
+        label: String,
+        /// The file.
+        remote: Remote,
+        /// Where its neighbours are asked for.
+        remotes: Neighbours,
+    },
 }
+
+/// Where the neighbours of a remote file are asked for. All are alike to comparisons: a file is told by its location.
+#[derive(Debug, Clone)]
+pub struct Neighbours(Arc<Remotes>);
+
+impl PartialEq for Neighbours {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Neighbours {}
 
 impl Location {
     /// Finds out where the location lies. `key` is its config key, for messages.
@@ -64,15 +90,32 @@ impl Location {
             return Ok(Place::World { label, below });
         }
         let path = Path::new(&self.0);
-        match places.data {
-            _ if path.is_absolute() => Ok(Place::Outside { label, path: path.to_owned() }),
-            Some(data) => Ok(Place::Outside { label, path: data.join(path) }),
+        let path = match places.data {
+            _ if path.is_absolute() || is_remote(path) => path.to_owned(),
+            // A signed URL has its path in front of its query.
+            Some(data) if is_remote(data) => {
+                let data = store::location::Location::parse(&data.to_string_lossy());
+                let location = data.context("--data cannot be meant")?.child(&self.0);
+                return Ok(remote(label, location, places));
+            }
+            Some(data) => data.join(path),
             None => anyhow::bail!(
                 "{key} = {:?} counts from the data folder: say where that is with --data DIR",
                 self.0
             ),
+        };
+        if !is_remote(&path) {
+            return Ok(Place::Outside { label, path });
         }
+        let location = store::location::Location::parse(&path.to_string_lossy());
+        let location = location.with_context(|| format!("{key} cannot be meant"))?;
+        Ok(remote(label, location, places))
     }
+}
+
+fn remote(label: String, location: store::location::Location, places: &Places<'_>) -> Place {
+    let remote = places.remotes.expect(location);
+    Place::Remote { label, remote, remotes: Neighbours(Arc::clone(places.remotes)) }
 }
 
 impl Place {
@@ -86,6 +129,23 @@ impl Place {
             Place::Outside { label, path } => {
                 Place::Outside { label: format!("{label}/{name}"), path: path.join(name) }
             }
+            Place::Remote { label, remote, remotes } => Place::Remote {
+                label: format!("{label}/{name}"),
+                remote: remotes.0.expect(remote.location().child(name)),
+                remotes: remotes.clone(),
+            },
+        }
+    }
+
+    /// Whether the file `name` lies below this place. What lies in a world is not known before it is made.
+    ///
+    /// # Errors
+    /// When a store cannot be asked.
+    pub fn has(&self, name: &str) -> anyhow::Result<bool> {
+        match self {
+            Place::World { .. } => Ok(false),
+            Place::Outside { path, .. } => Ok(path.join(name).is_file()),
+            Place::Remote { remote, remotes, .. } => remotes.0.has(&remote.location().child(name)),
         }
     }
 
@@ -93,7 +153,7 @@ impl Place {
     #[must_use]
     pub fn label(&self) -> &str {
         match self {
-            Place::World { label, .. } | Place::Outside { label, .. } => label,
+            Place::World { label, .. } | Place::Outside { label, .. } | Place::Remote { label, .. } => label,
         }
     }
 
@@ -103,6 +163,7 @@ impl Place {
         match self {
             Place::World { .. } => Input::artifact("world"),
             Place::Outside { label, path } => Input::file(label, path),
+            Place::Remote { label, remote, .. } => Input::file(label, remote.path()),
         }
     }
 
@@ -114,6 +175,7 @@ impl Place {
             Place::Outside { label, path } => {
                 to.field(label, path.file_name().unwrap_or_default().to_string_lossy().into());
             }
+            Place::Remote { label, remote, .. } => to.field(label, remote.location().name().into()),
         }
     }
 
@@ -124,8 +186,17 @@ impl Place {
     pub fn path(&self, context: &Context) -> anyhow::Result<PathBuf> {
         Ok(match self {
             Place::World { below, .. } => context.artifact("world")?.join(below),
-            Place::Outside { label, .. } => context.file(label)?.to_owned(),
+            Place::Outside { label, .. } | Place::Remote { label, .. } => context.file(label)?.to_owned(),
         })
+    }
+
+    /// How messages name it: a remote file as the config does, any other by `path`, where it lies.
+    #[must_use]
+    pub fn shown(&self, path: &Path) -> PathBuf {
+        match self {
+            Place::World { .. } | Place::Outside { .. } => path.to_owned(),
+            Place::Remote { remote, .. } => remote.shown(),
+        }
     }
 }
 
@@ -144,10 +215,26 @@ pub fn inputs<'a>(places: impl IntoIterator<Item = &'a Place>) -> Vec<Input> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::describe::Description;
+    use store::options::{Environment, Options};
+
+    fn remotes() -> Arc<Remotes> {
+        Arc::new(Remotes::new(Options {
+            cache: "/cache".into(),
+            cache_bytes: 1,
+            block_bytes: 1,
+            retries: 0,
+            patience: std::time::Duration::from_secs(1),
+            backoff: std::time::Duration::from_secs(1),
+            environment: Environment::empty(),
+        }))
+    }
 
     #[test]
     fn a_location_says_what_it_lacks() {
-        let (nowhere, world) = (Places { data: None, world: false }, Places { data: None, world: true });
+        let remotes = &remotes();
+        let (nowhere, world) =
+            (Places { data: None, world: false, remotes }, Places { data: None, world: true, remotes });
         let place = |text: &str, places| Location(text.to_owned()).place("sources.hsdn.path", places);
         let error = place("world:hsdn/x.tsv", &nowhere).unwrap_err().to_string();
         assert!(error.contains("no [world]"), "{error}");
@@ -157,10 +244,36 @@ mod tests {
         }
         let error = place("hsdn/x.tsv", &nowhere).unwrap_err().to_string();
         assert!(error.contains("sources.hsdn.path") && error.contains("--data DIR"), "{error}");
-        let data = Places { data: Some(Path::new("/d")), world: true };
+        let data = Places { data: Some(Path::new("/d")), world: true, remotes };
         let outside = place("hsdn/x.tsv", &data).unwrap();
         assert_eq!(outside.input(), Input::file("sources.hsdn.path", "/d/hsdn/x.tsv"));
         assert_eq!(place("world:hsdn", &data).unwrap().file("x").input(), Input::artifact("world"));
         assert!(place("/abs", &nowhere).is_ok());
+    }
+
+    #[test]
+    fn a_remote_file_is_described_as_a_local_one_of_its_name_and_shows_no_query() {
+        let remotes = &remotes();
+        let place = |text: &str, data: Option<&Path>| {
+            Location(text.to_owned()).place("key", &Places { data, world: false, remotes })
+        };
+        let described = |place: &Place| {
+            let (fields, files, artifacts) = Default::default();
+            let mut description =
+                Description { version: 1, fields, files, artifacts, unfit: Default::default() };
+            place.describe(&mut description);
+            description
+        };
+        let url = place("https://host/a/x.tsv?sig=hidden", None).unwrap();
+        assert_eq!(described(&url), described(&place("/d/x.tsv", None).unwrap()));
+        assert!(!format!("{url:?}").contains("hidden"));
+        assert_eq!(url.shown(Path::new("/cache/x.tsv")), Path::new("https://host/a/x.tsv"));
+        // Data that all lie in a bucket.
+        let below = place("hsdn/x.tsv", Some(Path::new("s3://bucket/data"))).unwrap();
+        assert_eq!(below.shown(Path::new("")), Path::new("s3://bucket/data/hsdn/x.tsv"));
+        assert_eq!(below.file("y").shown(Path::new("")), Path::new("s3://bucket/data/hsdn/x.tsv/y"));
+        assert_ne!(below.input(), below.file("y").input(), "inputs differ before they are there");
+        let error = format!("{:#}", place("ftp://host/x", None).unwrap_err());
+        assert!(error.contains("key") && error.contains("s3://"), "{error}");
     }
 }

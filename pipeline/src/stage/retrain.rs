@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use kg::split::Part;
 use kg::whole::write_whole;
 use model::Device;
 use model::encoder::config as encoder;
@@ -15,12 +16,15 @@ use model::train::config::{self as train, Alphas, Setup};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::shard::index::Index;
-use tasks::stream::kimera::{self, Stream};
+use tasks::stream::prefetch::Prefetched;
+use tasks::stream::schedule;
 use tasks::stream::state::State;
+use tasks::stream::steps::{self, Shards, Worker};
 use tasks::task::Task;
 
 use super::location::{Location, Place, Places};
 use super::metrics::{self, Metrics};
+use super::stream::Stream;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
@@ -46,10 +50,8 @@ pub struct Config {
     pub seed: u64,
     /// Times that every triple is shown in every task.
     pub epochs: u64,
-    /// Triples of a step; every task draws that many rows, the triplet task twice as many.
-    pub batch: usize,
-    /// Row groups per task that are shuffled together.
-    pub window: usize,
+    /// The order in which samples are shown.
+    pub stream: Stream,
     /// Steps between states that an interrupted run goes on from.
     pub checkpoint_every: u64,
     /// The encoder to begin with.
@@ -75,20 +77,31 @@ impl Config {
     fn check(&self, tasks: &[Task]) -> anyhow::Result<()> {
         let counts = [
             ("epochs", self.epochs),
-            ("batch", self.batch as u64),
-            ("window", self.window as u64),
+            ("stream.steps_ahead", self.stream.steps_ahead as u64),
             ("checkpoint_every", self.checkpoint_every),
         ];
+        self.stream.check()?;
         for (key, value) in counts {
             anyhow::ensure!(value > 0, "retrain.{key} is 0, expected at least 1");
         }
         for task in Task::ALL {
-            let name = task.name();
-            anyhow::ensure!(
-                self.alphas.of(task) == 0.0 || tasks.contains(&task),
-                "retrain.alphas.{name} is {}, but shards.tasks has no {name}: set it to 0, or build that task's shards",
-                self.alphas.of(task)
-            );
+            let (name, has) = (task.name(), tasks.contains(&task));
+            match self.alphas.of(task) {
+                Some(alpha) => {
+                    anyhow::ensure!(
+                        alpha == 0.0 || has,
+                        "retrain.alphas.{name} is {alpha}, but shards.tasks has no {name}: set it to 0, or build that task's shards"
+                    );
+                    anyhow::ensure!(
+                        alpha > 0.0 || !has || !self.stream.schedule.counts_batches(),
+                        "retrain.alphas.{name} is {alpha}, but with this schedule {name} takes turns of its own: leave it out of shards.tasks"
+                    );
+                }
+                None => anyhow::ensure!(
+                    !has,
+                    "shards.tasks has {name}, which KIMERA has no output for: leave it out of the shards that are trained on"
+                ),
+            }
         }
         let rate = self.learning_rate;
         anyhow::ensure!(rate > 0.0 && rate.is_finite(), "retrain.learning_rate is {rate}, expected above 0");
@@ -132,15 +145,17 @@ pub struct Fresh {
 pub struct Retrain {
     config: Config,
     checkpoint: Option<Place>,
+    /// What made the shards.
+    shards: super::shards::Shards,
 }
 
 impl Retrain {
-    /// The stage for `config`, on shards of `tasks`.
+    /// The stage for `config`, on the shards that `shards` makes.
     ///
     /// # Errors
     /// When the config names both kinds of encoder, or neither, or a place that cannot be meant.
-    pub fn new(config: &Config, tasks: &[Task], places: &Places<'_>) -> anyhow::Result<Self> {
-        config.check(tasks)?;
+    pub fn new(config: &Config, shards: super::shards::Shards, places: &Places<'_>) -> anyhow::Result<Self> {
+        config.check(&shards.config.tasks)?;
         let checkpoint = match (&config.encoder.checkpoint, &config.encoder.fresh) {
             (Some(folder), None) => Some(folder.place("retrain.encoder.checkpoint", places)?),
             (None, Some(_)) => None,
@@ -148,7 +163,7 @@ impl Retrain {
                 "[retrain.encoder] needs either `checkpoint` or a table `fresh`, not both and not neither"
             ),
         };
-        Ok(Self { config: config.clone(), checkpoint })
+        Ok(Self { config: config.clone(), checkpoint, shards })
     }
 
     /// Sizes and settings of the training, from the config, the shards and, if there is one, the checkpoint.
@@ -170,22 +185,23 @@ impl Retrain {
             encoder.vocab_size,
             index.tokenizer.size
         );
+        let longest = self.shards.longest(index);
         anyhow::ensure!(
-            encoder.max_position_embeddings >= index.longest(),
-            "the longest row has {} tokens and the encoder {} positions: raise max_position_embeddings or lower \
-             shards.node_tokens",
-            index.longest(),
+            encoder.max_position_embeddings >= longest,
+            "the longest row has {longest} tokens and the encoder {} positions: raise max_position_embeddings or lower \
+             shards.layout.limits.node",
             encoder.max_position_embeddings
         );
         anyhow::ensure!(
             index.relations.len() > 1 || self.config.alphas.relation == 0.0,
             "the graph has one relation only, so there is nothing to predict: set retrain.alphas.relation to 0"
         );
+        let (batch, triples) =
+            (self.config.stream.items(), index.triples.get(&Part::Train).copied().unwrap_or(0));
         anyhow::ensure!(
-            self.config.batch as u64 <= index.triples,
-            "retrain.batch is {}, but there are only {} triples: lower it",
-            self.config.batch,
-            index.triples
+            batch.is_none_or(|batch| batch as u64 <= triples),
+            "retrain.stream.batching asks for {} triples in a step, but there are only {triples}: lower it",
+            batch.unwrap_or(0)
         );
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
@@ -199,12 +215,18 @@ impl Retrain {
                 clip_norm,
                 alphas: self.config.alphas.clone(),
                 frozen: self.config.frozen.clone(),
+                // With KIMERA's schedule every step shows all tasks; others have shown all by the end, or one was never trained.
+                covered_by: if self.config.stream.schedule == schedule::Schedule::Kimera {
+                    1
+                } else {
+                    total_steps
+                },
             },
         })
     }
 
     /// A trainer and a stream at the first step, or where an interrupted run left them.
-    fn start(&self, context: &Context, setup: Setup, stream: &mut Stream) -> anyhow::Result<Trainer> {
+    fn start(&self, context: &Context, setup: Setup, stream: &mut steps::Stream) -> anyhow::Result<Trainer> {
         let folder = context.out().join(STATE);
         if folder.join(STATE_INDEX).exists() {
             let (trainer, state) = Trainer::resume(setup, &folder, &device())?;
@@ -222,13 +244,15 @@ impl Retrain {
 
     /// Steps until the end, then writes the checkpoint. The checkpoint's last file says that training is done.
     fn train(&self, context: &Context, index: &Index) -> anyhow::Result<()> {
-        let shards = context.artifact("shards")?;
-        let Config { seed, batch, window, epochs, .. } = self.config;
-        let mut stream = Stream::new(shards, index, &kimera::Config { seed, batch, window });
-        let steps_per_epoch = stream.steps_per_epoch();
-        let total_steps = epochs * steps_per_epoch;
+        let folder = context.artifact("shards")?;
+        let shards = Shards { redraw: self.shards.redraw(context)?, ..Shards::in_folder(folder, index) };
+        let mut stream =
+            steps::Stream::new(&shards, &self.config.stream.config(self.config.seed), Worker::ONLY)?;
+        let steps_per_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
+        let total_steps = self.config.epochs * steps_per_epoch;
         let setup = self.setup(context, index, total_steps)?;
         let mut trainer = self.start(context, setup, &mut stream)?;
+        let mut stream = Prefetched::new(stream, self.config.stream.steps_ahead)?;
         let state = context.out().join(STATE);
         let mut metrics = Metrics::open(&context.out().join(METRICS), trainer.steps())?;
         let progress = context.progress();
@@ -280,7 +304,7 @@ impl Stage for Retrain {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -291,7 +315,12 @@ impl Stage for Retrain {
     fn inputs(&self) -> Vec<Input> {
         // The audit is an input so that nothing is trained on shards that leak.
         let artifacts = ["shards", "audit"].map(Input::artifact);
-        artifacts.into_iter().chain(self.checkpoint.iter().map(Place::input)).collect()
+        // Negatives of later epochs are drawn from what the shards were made of.
+        artifacts
+            .into_iter()
+            .chain(self.shards.inputs())
+            .chain(self.checkpoint.iter().map(Place::input))
+            .collect()
     }
 
     fn resume(&self) -> Resume {

@@ -1,19 +1,27 @@
 //! Stage `shards`: the triple table as encoded samples of the KIMERA tasks. Knows no trainer.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use kg::split::{self, Part, View};
 use kg::table::Graph;
 use serde::{Deserialize, Serialize};
-use tasks::negative::uniform;
-use tasks::sample::Corpus;
-use tasks::shard::index::{Index, Limits};
-use tasks::shard::write;
+use tasks::builder::{Form, Layout};
+use tasks::negative::{self, Draw};
+use tasks::sample::{Corpus, Triple};
+use tasks::shard::file::Size;
+use tasks::shard::index::{Index, Source};
+use tasks::shard::items::Encoder;
+use tasks::shard::write::{self, From, Held};
+use tasks::stream::redraw::{Fresh, Redraw};
 use tasks::task::Task;
-use tasks::token::encode::{Case, Vocabulary};
+use tasks::token::encode::{Case, EncodeCounts, Vocabulary};
 
-use super::vocabulary::Source;
+use super::location::{self, Place, Places};
+use super::texts::{self, Files, MaskedLmConfig, TaggingConfig};
+use super::vocabulary;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -26,35 +34,31 @@ pub struct Config {
     pub seed: u64,
     /// Tasks to build.
     pub tasks: Vec<Task>,
-    /// Most tokens of an entity; longer names are cut and counted.
-    pub node_tokens: usize,
-    /// Most tokens of a relation.
-    pub edge_tokens: usize,
+    /// How columns stand in a row, and where they are cut; what is cut is counted.
+    pub layout: Layout,
+    /// Texts to mask, when `masked_lm` is among the tasks.
+    pub masked_lm: Option<MaskedLmConfig>,
+    /// Texts to tag, when `tagging` is among the tasks.
+    pub tagging: Option<TaggingConfig>,
     /// How negatives of the triplet task are drawn.
-    pub negatives: uniform::Config,
-    /// Triples behind one file.
-    pub triples_per_shard: usize,
-    /// Triples behind a row group.
-    pub triples_per_group: usize,
-}
-
-impl Config {
-    /// Where texts are cut.
-    #[must_use]
-    pub fn limits(&self) -> Limits {
-        Limits { node: self.node_tokens, edge: self.edge_tokens }
-    }
+    pub negatives: negative::Config,
+    /// Where a file ends.
+    pub size: Size,
+    /// Items behind a row group.
+    pub items_per_group: usize,
 }
 
 /// The stage.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Shards {
     /// How to build.
     pub config: Config,
     /// The vocabulary to encode with.
-    pub vocabulary: Source,
+    pub vocabulary: vocabulary::Source,
     /// Whether a `vocab.txt` keeps case.
     pub case: Case,
+    masked_lm: Vec<Place>,
+    tagging: Vec<Place>,
 }
 
 impl Stage for Shards {
@@ -63,34 +67,50 @@ impl Stage for Shards {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "shards", &self.config);
         describe::config(to, "vocabulary.case", &self.case);
-        if let Source::File(place) = &self.vocabulary {
+        texts::describe(&self.masked_lm, to);
+        texts::describe(&self.tagging, to);
+        if let vocabulary::Source::File(place) = &self.vocabulary {
             place.describe(to);
         }
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![Input::artifact("triples"), Input::artifact("split"), self.vocabulary.input()]
+        let mut inputs = location::inputs(self.masked_lm.iter().chain(&self.tagging));
+        inputs.extend([Input::artifact("triples"), Input::artifact("split"), self.vocabulary.input()]);
+        inputs
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let graph = Graph::read(context.artifact("triples")?)?;
-        let path = self.vocabulary.path(context)?;
-        let vocabulary = Vocabulary::load(&path, self.case)?;
-        let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
-        let view = View::of(&graph);
-        let parts = split::read::read(context.artifact("split")?, &view)?.part;
-        let corpus = corpus(&graph, &view, &parts)?;
+        let made = Made::read(context, self)?;
+        let (corpus, held) = made.corpus()?;
         let config = self.write_config();
         let progress = context.progress();
-        let rows = config.tasks.iter().map(|&task| if task == Task::Triplet { 2 } else { 1 }).sum::<u64>();
-        progress.total_rows(rows * corpus.triples.len() as u64);
-        let index = write::write(context.out(), &corpus, (&vocabulary, &digest), &config, &|rows| {
+        let triplet = 1 + u64::from(config.negatives.per_triple);
+        let rows =
+            config.tasks.iter().map(|&task| if task == Task::Triplet { triplet } else { 1 }).sum::<u64>();
+        let triples = corpus.triples.len() + held.iter().map(|held| held.triples.len()).sum::<usize>();
+        progress.total_rows(rows * triples as u64);
+        let sources = sources(&made.graph, &corpus);
+        let masked_lm = self.config.masked_lm.as_ref();
+        let masked_lm = masked_lm
+            .map(|of| of.build((&self.masked_lm, &made.vocabulary), self.config.seed, context))
+            .transpose()?;
+        let tagging = self.config.tagging.as_ref();
+        let tagging = tagging.map(|of| of.build((&self.tagging, &made.vocabulary), context)).transpose()?;
+        let from = From {
+            vocabulary: &made.vocabulary,
+            vocabulary_digest: &made.digest,
+            sources: &sources,
+            masked_lm: masked_lm.as_ref(),
+            tagging: tagging.as_ref(),
+        };
+        let index = write::write(context.out(), (&corpus, &held), from, &config, &|rows| {
             progress.add_rows(rows);
             Ok(progress.check()?)
         })?;
@@ -103,59 +123,176 @@ impl Stage for Shards {
     }
 }
 
-/// The triples to learn from, over the texts of the whole graph.
-fn corpus<'g>(graph: &'g Graph, view: &View<'_>, parts: &[Part]) -> anyhow::Result<Corpus<'g>> {
-    let shown = graph.triples().iter().zip(0..).zip(parts).filter(|(_, part)| **part == Part::Train);
-    let (triples, rows): (Vec<_>, Vec<_>) =
-        shown.map(|((t, row), _)| ([t.subject.0, t.relation.0, t.object.0], row)).unzip();
-    anyhow::ensure!(
-        !triples.is_empty() || graph.triples().is_empty(),
-        "the split leaves no triple to learn from: mend split.parts"
-    );
-    Ok(Corpus {
-        entities: graph.entities().iter().map(|entity| entity.text.as_str()).collect(),
-        relations: graph.relations().iter().map(|relation| relation.text.as_str()).collect(),
-        ways: split::ways(view, graph.relations().len()),
-        triples,
-        rows,
-    })
+/// What shards are made of.
+struct Made {
+    graph: Graph,
+    parts: Vec<Part>,
+    vocabulary: Vocabulary,
+    /// BLAKE3 of the vocabulary's file.
+    digest: String,
+}
+
+impl Made {
+    fn read(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
+        let graph = Graph::read(context.artifact("triples")?)?;
+        let path = shards.vocabulary.path(context)?;
+        let vocabulary = Vocabulary::load(&path, shards.case)?;
+        let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
+        let parts = split::read::read(context.artifact("split")?, &View::of(&graph))?.part;
+        Ok(Self { graph, parts, vocabulary, digest })
+    }
+
+    /// The triples to learn from and those that are held out, over the texts of the whole graph.
+    fn corpus(&self) -> anyhow::Result<(Corpus<'_>, Vec<Held>)> {
+        let (graph, parts) = (&self.graph, &self.parts);
+        let of = |part: Part| {
+            let rows = graph.triples().iter().zip(0..).zip(parts).filter(move |(_, of)| **of == part);
+            rows.map(|((triple, row), _)| ([triple.subject.0, triple.relation.0, triple.object.0], row))
+                .unzip()
+        };
+        let (triples, rows): (Vec<Triple>, Vec<u32>) = of(Part::Train);
+        anyhow::ensure!(
+            !triples.is_empty() || graph.triples().is_empty(),
+            "the split leaves no triple to learn from: mend split.parts"
+        );
+        let hidden = [Part::Valid, Part::Test, Part::Aside].map(|part| {
+            let (triples, rows) = of(part);
+            Held { part, triples, rows }
+        });
+        let corpus = Corpus {
+            entities: graph.entities().iter().map(|entity| entity.text.as_str()).collect(),
+            types: graph.entities().iter().map(|entity| entity.types.as_slice()).collect(),
+            relations: graph.relations().iter().map(|relation| relation.text.as_str()).collect(),
+            ways: split::ways(&View::of(graph), graph.relations().len()),
+            triples,
+            rows,
+            held: hidden.iter().flat_map(|held| &held.triples).copied().collect(),
+        };
+        let held =
+            hidden.into_iter().filter(|held| held.part.is_held_out() && !held.triples.is_empty()).collect();
+        Ok((corpus, held))
+    }
+}
+
+/// What stands in for a source: the names of subjects and objects may have a higher level than what is stated of them.
+const NAMES: &str = "names of subjects and objects";
+
+/// Where the shown triples come from, and under which licence levels they and their names are.
+fn sources(graph: &Graph, corpus: &Corpus<'_>) -> Vec<Source> {
+    let mut levels: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
+    let level_of = |level: Option<u8>| level.map_or_else(|| "none".to_owned(), |level| level.to_string());
+    for (&row, [subject, _, object]) in corpus.rows.iter().zip(&corpus.triples) {
+        let names = [subject, object].map(|&id| graph.entities()[id as usize].level);
+        let highest = level_of(names.into_iter().flatten().max());
+        *levels.entry(NAMES).or_default().entry(highest).or_default() += 1;
+        for origin in graph.origins(row as usize) {
+            *levels.entry(&origin.source).or_default().entry(level_of(origin.level)).or_default() += 1;
+        }
+    }
+    levels.into_iter().map(|(name, levels)| Source { name: name.to_owned(), levels }).collect()
 }
 
 impl Shards {
-    /// Whether every setting is in its range, so that nobody waits for earlier stages to learn that it is not.
+    /// Tokens of the longest row that a trainer can be shown: of the shards, and of negatives that later epochs may draw.
+    #[must_use]
+    pub fn longest(&self, index: &Index) -> usize {
+        if !self.draws_anew() || index.layout.form == Form::Slotted {
+            return index.longest();
+        }
+        let most = |of: &EncodeCounts, limit: usize| {
+            of.lengths.keys().next_back().map_or(1, |&length| length.clamp(1, limit))
+        };
+        let limits = index.layout.limits;
+        let drawn = 2 * most(&index.entity_texts, limits.node) + most(&index.relation_texts, limits.edge) + 4;
+        drawn.max(index.longest())
+    }
+
+    /// Whether later epochs have negatives of their own.
+    fn draws_anew(&self) -> bool {
+        self.config.negatives.draw == Draw::Fresh && self.config.tasks.contains(&Task::Triplet)
+    }
+
+    /// Draws the negatives of later epochs as those in the shards were drawn; none if all epochs have those.
+    ///
+    /// # Errors
+    /// When what the shards were made of cannot be read.
+    pub fn redraw(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn Redraw>>> {
+        if !self.draws_anew() {
+            return Ok(None);
+        }
+        let made = Made::read(context, self)?;
+        let (corpus, _) = made.corpus()?;
+        let encoder = Encoder::new(&corpus, &made.vocabulary, self.config.layout)?;
+        let sampler = write::negatives(&self.write_config(), &corpus)?;
+        Ok(Some(Arc::new(Fresh { sampler, encoder, triples: corpus.triples })))
+    }
+
+    /// The stage for `config`.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of its range, so that nobody waits for earlier stages to learn that it is.
+    pub fn new(
+        config: &Config,
+        (vocabulary, case): (vocabulary::Source, Case),
+        places: &Places<'_>,
+    ) -> anyhow::Result<Self> {
+        let place = |key: &str, files: Option<&Files>| {
+            files.map_or(Ok(Vec::new()), |files| files.places(&format!("shards.{key}.files"), places))
+        };
+        let masked_lm = place("masked_lm", config.masked_lm.as_ref().map(|of| &of.files))?;
+        let tagging = place("tagging", config.tagging.as_ref().map(|of| &of.files))?;
+        let shards = Self { config: config.clone(), vocabulary, case, masked_lm, tagging };
+        shards.check()?;
+        Ok(shards)
+    }
+
+    /// Whether every setting is in its range.
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    fn check(&self) -> anyhow::Result<()> {
+        let texts = [
+            (Task::MaskedLm, self.config.masked_lm.is_some()),
+            (Task::Tagging, self.config.tagging.is_some()),
+        ];
+        for (task, has) in texts {
+            let name = task.name();
+            anyhow::ensure!(
+                has == self.config.tasks.contains(&task),
+                "shards.tasks and [shards.{name}] go together: give both, or neither"
+            );
+        }
+        self.config.layout.check().context("[shards.layout]")?;
+        self.config.masked_lm.iter().try_for_each(MaskedLmConfig::check)?;
+        self.config.tagging.iter().try_for_each(TaggingConfig::check)?;
         self.write_config().check().context("[shards]")
     }
 
     fn write_config(&self) -> write::Config {
         let mut tasks = self.config.tasks.clone();
         tasks.sort();
-        write::Config {
-            tasks,
-            limits: self.config.limits(),
-            negatives: self.config.negatives.clone(),
-            seed: self.config.seed,
-            triples_per_shard: self.config.triples_per_shard,
-            triples_per_group: self.config.triples_per_group,
-        }
+        let Config { layout, seed, size, items_per_group, .. } = self.config;
+        write::Config { tasks, layout, negatives: self.config.negatives.clone(), seed, size, items_per_group }
     }
 }
 
 /// Leaves the counts of every step for `inspect` and the ledger.
 fn record(context: &Context, index: &Index) {
-    let tasks = index.tasks.iter().map(|task| {
+    let parts = index.tasks.iter().flat_map(|task| task.parts.iter().map(move |part| (task.task, part)));
+    let tasks = parts.map(|(task, part)| {
         serde_json::json!({
-            "task": task.task,
-            "rows": task.rows,
-            "tokens": task.tokens,
-            "longest": task.longest,
-            "files": task.files.len(),
+            "task": task,
+            "part": part.part,
+            "rows": part.rows,
+            "tokens": part.tokens,
+            "longest": part.longest(),
+            "files": part.files.len(),
         })
     });
     context.record("tasks", tasks.collect::<Vec<_>>());
+    for (task, counts) in &index.texts {
+        context.record(&format!("{}_texts", task.name()), serde_json::json!(counts));
+    }
     for (key, counts) in [("entity_texts", &index.entity_texts), ("relation_texts", &index.relation_texts)] {
         let counts = serde_json::json!({
             "texts": counts.texts,
@@ -166,17 +303,26 @@ fn record(context: &Context, index: &Index) {
         });
         context.record(key, counts);
     }
-    let negatives = &index.negatives;
-    let kept = negatives.kept.iter().map(|(slot, n)| (slot.name().to_owned(), serde_json::json!(n)));
-    let mut facts = serde_json::json!({
-        "proposed": negatives.proposed,
-        "refused_unchanged": negatives.unchanged,
-        "refused_known": negatives.known,
-        "other_slot": negatives.other_slot,
-        "gave_up": negatives.gave_up,
-    });
-    if let Some(table) = facts.as_object_mut() {
-        table.extend(kept.map(|(slot, n)| (format!("kept_{slot}"), n)));
+    for (part, counts) in &index.negatives.counts {
+        let kept =
+            counts.kept.iter().map(|(slot, n)| (format!("kept_{}", slot.name()), serde_json::json!(n)));
+        let mut facts = serde_json::json!({
+            "proposed": counts.proposed,
+            "refused_unchanged": counts.unchanged,
+            "refused_known": counts.known,
+            "refused_held": counts.held,
+            "refused_repeated": counts.repeated,
+            "kept_though_known": counts.known_kept,
+            "kept_though_held": counts.held_kept,
+            "no_candidate": counts.no_candidate,
+            "other_slot": counts.other_slot,
+            "gave_up": counts.gave_up,
+        });
+        if let Some(table) = facts.as_object_mut() {
+            table.extend(kept);
+        }
+        let key =
+            if *part == Part::Train { "negatives".to_owned() } else { format!("negatives_{}", part.name()) };
+        context.record(&key, facts);
     }
-    context.record("negatives", facts);
 }

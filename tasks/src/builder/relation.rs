@@ -1,11 +1,19 @@
-//! Relation prediction: the relation is one blank and the class is asked for (paper 000, relation prediction).
+//! Relation prediction: the relation is blank and the class is asked for (paper 000, relation prediction).
 
-use crate::builder::{Columns, Sample};
+use crate::builder::{Columns, Layout, Sample};
+use crate::sample::Slot;
 use crate::token::encode::Special;
 
-/// Builds the sample that asks for `relation`. A constant single blank stands for it, because as many blanks as the
-/// relation has tokens would give it away (MODELS section 1.8).
-pub fn build(sample: &mut Sample, special: Special, [subject, _, object]: Columns<'_>, relation: u32) {
-    sample.pack(special, [subject, &[special.blank], object]);
+/// Builds the sample that asks for `relation`. A constant number of blanks stands for it, because as many as the relation has
+/// tokens would give it away (MODELS section 1.8): one in a packed row, the whole slot in a slotted one.
+pub fn build(
+    sample: &mut Sample,
+    layout: &Layout,
+    special: Special,
+    [subject, _, object]: Columns<'_>,
+    relation: u32,
+) {
+    let places = sample.lay(layout, special, [subject, &[special.blank], object]);
+    sample.blank(special, places[Slot::Relation as usize].slot.clone());
     sample.class = Some(relation);
 }

@@ -1,6 +1,6 @@
 //! Triplet classification: is the triple stated or corrupted (paper 000, triplet classification)?
 
-use crate::builder::{Columns, Sample};
+use crate::builder::{Columns, Layout, Sample};
 use crate::token::encode::Special;
 
 /// Whether a triple is in the graph.
@@ -13,7 +13,7 @@ pub enum Truth {
 }
 
 /// Builds the sample that asks whether the triple is stated.
-pub fn build(sample: &mut Sample, special: Special, columns: Columns<'_>, truth: Truth) {
-    sample.pack(special, columns);
+pub fn build(sample: &mut Sample, layout: &Layout, special: Special, columns: Columns<'_>, truth: Truth) {
+    sample.lay(layout, special, columns);
     sample.class = Some(u32::from(truth == Truth::Stated));
 }

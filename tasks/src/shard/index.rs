@@ -1,13 +1,17 @@
 //! The index of a shard folder: what is there, how much, from which vocabulary. Written last, so that a folder without
 //! one is not finished. Knows no row.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use kg::split::Part;
 use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{FORMAT, VERSION};
-use crate::negative::uniform;
+use super::text::TextCounts;
+use crate::builder::Layout;
+use crate::negative;
 use crate::task::Task;
 use crate::token::encode::{EncodeCounts, Special};
 
@@ -22,22 +26,28 @@ pub struct Index {
     pub format: String,
     /// The format's version.
     pub version: u32,
-    /// The layout of the columns in a row: `packed`.
-    pub layout: String,
+    /// XXH3 of this file as 16 digits, taken while sixteen zeros stand here.
+    pub xxh3: String,
+    /// How the columns of a triple stand in a row.
+    pub layout: Layout,
     /// The vocabulary that the token ids belong to.
     pub tokenizer: Tokenizer,
-    /// Most tokens of an entity and of a relation.
-    pub limits: Limits,
-    /// Triples behind the samples.
-    pub triples: u64,
+    /// Triples of each part behind the samples.
+    pub triples: BTreeMap<Part, u64>,
     /// Relation texts in class order.
     pub relations: Vec<String>,
-    /// What encoding the entities' and the relations' texts did.
+    /// Tags in class order; empty without the tagging task.
+    pub classes: Vec<String>,
+    /// Where the triples come from, and under which licence levels.
+    pub sources: Vec<Source>,
+    /// What encoding the entities' texts did.
     pub entity_texts: EncodeCounts,
     /// The same for relations.
     pub relation_texts: EncodeCounts,
-    /// What drawing negatives did.
-    pub negatives: uniform::Counts,
+    /// What became of the texts of tasks on text.
+    pub texts: BTreeMap<Task, TextCounts>,
+    /// How negatives were drawn and what became of it.
+    pub negatives: Negatives,
     /// One entry per task, in task order.
     pub tasks: Vec<TaskIndex>,
 }
@@ -52,6 +62,28 @@ pub struct Tokenizer {
     pub size: usize,
     /// Ids of the special tokens.
     pub special: Special,
+}
+
+/// A source of triples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Its name in the config.
+    pub name: String,
+    /// Triples that it states, by licence level: a number, or `none` where it gives none.
+    pub levels: BTreeMap<String, u64>,
+}
+
+/// How negatives were drawn, and what became of it in each part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Negatives {
+    /// The seed.
+    pub seed: u64,
+    /// The settings.
+    pub config: negative::Config,
+    /// Counts of the draws that stand in the shards, by part.
+    pub counts: BTreeMap<Part, negative::Counts>,
 }
 
 /// Where columns are cut, in tokens.
@@ -70,12 +102,24 @@ pub struct Limits {
 pub struct TaskIndex {
     /// The task.
     pub task: Task,
+    /// Its parts in order; only those that have rows.
+    pub parts: Vec<PartIndex>,
+}
+
+/// The shards of one part of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartIndex {
+    /// What its samples are for.
+    pub part: Part,
+    /// Triples, or chunks of text.
+    pub items: u64,
     /// Rows in all files.
     pub rows: u64,
     /// Tokens in all files.
     pub tokens: u64,
-    /// Tokens of the longest row.
-    pub longest: usize,
+    /// How many rows have each length in tokens.
+    pub lengths: BTreeMap<usize, u64>,
     /// The files in row order.
     pub files: Vec<FileIndex>,
 }
@@ -86,26 +130,30 @@ pub struct TaskIndex {
 pub struct FileIndex {
     /// Path below the shard folder, with `/`.
     pub path: String,
-    /// The row groups in file order.
-    pub groups: Vec<GroupIndex>,
-    /// Tokens in the file.
-    pub tokens: u64,
-    /// Tokens of the longest row.
-    pub longest: usize,
     /// Size in bytes.
     pub bytes: u64,
     /// BLAKE3 of the file.
     pub blake3: String,
+    /// SHA-256 of the file, for tools of others.
+    pub sha256: String,
+    /// XXH3 of everything after the last row group, as 16 digits.
+    pub footer: String,
+    /// The row groups in file order; the first begins at byte 4 and each ends where the next begins.
+    pub groups: Vec<GroupIndex>,
 }
 
-/// One row group. Groups of the same number hold the same triples in every task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// One row group. Groups of the same number hold the same triples in every graph task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupIndex {
-    /// Triples behind the rows.
-    pub triples: u32,
-    /// Rows: one per triple, or two in the triplet task.
+    /// Items behind the rows.
+    pub items: u32,
+    /// Rows: one per item; in the triplet task one more for each negative.
     pub rows: u32,
+    /// Bytes of all its pages.
+    pub bytes: u64,
+    /// XXH3 of these bytes, as 16 digits.
+    pub xxh3: String,
 }
 
 /// Why an index cannot be used.
@@ -126,6 +174,16 @@ pub enum Error {
         path: PathBuf,
         /// What the parser said.
         source: serde_json::Error,
+    },
+    /// The file is not as it was written.
+    #[error("{}: damaged: its contents give the check {found}, but {expected} stands in it; build the shards again (`engraft run shards`)", path.display())]
+    Damaged {
+        /// The index.
+        path: PathBuf,
+        /// The check of what stands in it.
+        found: String,
+        /// The check that stands in it.
+        expected: String,
     },
     /// The index is of another format or version.
     #[error("{}: format {format:?} version {version}, but this engraft reads {FORMAT:?} version {VERSION}; build the shards again", path.display())]
@@ -156,68 +214,145 @@ struct Stamp {
     version: u32,
 }
 
+/// What stands in the place of the index's own check while it is taken.
+const UNCHECKED: &str = "0000000000000000";
+
+/// What stands before that check; no text comes before it in the file.
+const CHECK: &[u8] = b"\"xxh3\": \"";
+
+/// XXH3 (64 bits) of `bytes` as it stands in the index.
+#[must_use]
+pub fn check(bytes: &[u8]) -> String {
+    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(bytes))
+}
+
+/// The place of the index's own check among its bytes.
+fn check_place(json: &[u8]) -> Option<std::ops::Range<usize>> {
+    let at = json.windows(CHECK.len()).position(|window| window == CHECK)? + CHECK.len();
+    let place = at..at + UNCHECKED.len();
+    json.get(place.clone()).map(|_| place)
+}
+
 impl Index {
-    /// Reads the index of `folder` and checks that every shard is there with the size that it had when written.
+    /// Reads the index of `folder` and checks that it is as written and that every shard is there with the size that it had.
     ///
     /// # Errors
     /// When the index is missing, damaged or of another version, or a shard is missing or of another size.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let bytes = std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
-        let parse = |source| Error::Parse { path: path.clone(), source };
-        let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(parse)?;
-        if format != FORMAT || version != VERSION {
-            return Err(Error::Version { path, format, version });
-        }
-        let index: Index = serde_json::from_slice(&bytes).map_err(parse)?;
-        index.tasks.iter().flat_map(|task| &task.files).try_for_each(|file| file.check(folder))?;
+        let index = Self::parse(bytes, &path)?;
+        index.files().try_for_each(|file| check_size(&folder.join(&file.path), file.bytes))?;
         Ok(index)
     }
 
-    /// Writes the index whole; call it after every shard is in place.
+    /// Reads an index from its bytes; `path` names it in messages.
+    ///
+    /// # Errors
+    /// When it is damaged or of another version.
+    pub fn parse(mut bytes: Vec<u8>, path: &Path) -> Result<Self, Error> {
+        let parse = |source| Error::Parse { path: path.to_owned(), source };
+        let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(parse)?;
+        if format != FORMAT || version != VERSION {
+            return Err(Error::Version { path: path.to_owned(), format, version });
+        }
+        let index: Index = serde_json::from_slice(&bytes).map_err(parse)?;
+        if let Some(place) = check_place(&bytes) {
+            bytes[place].copy_from_slice(UNCHECKED.as_bytes());
+        }
+        let (path, found, expected) = (path.to_owned(), check(&bytes), index.xxh3.clone());
+        if found == expected { Ok(index) } else { Err(Error::Damaged { path, found, expected }) }
+    }
+
+    /// Puts its own check into the index and writes it whole; call it after every shard is in place.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+    pub fn write(&mut self, folder: &Path) -> Result<(), Error> {
         let path = folder.join(FILE);
         let io = |source: std::io::Error| Error::Io { path: path.clone(), source };
+        UNCHECKED.clone_into(&mut self.xxh3);
         let mut json = serde_json::to_vec_pretty(self).map_err(|e| io(e.into()))?;
         json.push(b'\n');
+        self.xxh3 = check(&json);
+        if let Some(place) = check_place(&json) {
+            json[place].copy_from_slice(self.xxh3.as_bytes());
+        }
         write_whole(&path, &json).map_err(io)
+    }
+
+    /// All shards, in the order of tasks, parts and rows.
+    pub fn files(&self) -> impl Iterator<Item = &FileIndex> {
+        self.tasks.iter().flat_map(|task| &task.parts).flat_map(|part| &part.files)
+    }
+
+    /// The shards of one task and part, if it has rows.
+    #[must_use]
+    pub fn part(&self, task: Task, part: Part) -> Option<&PartIndex> {
+        self.tasks.iter().find(|entry| entry.task == task)?.part(part)
+    }
+
+    /// Parts that any task has, in order.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Part> {
+        let has = |part: &Part| self.tasks.iter().any(|task| task.part(*part).is_some());
+        Part::ALL.into_iter().filter(has).collect()
     }
 
     /// Tokens of the longest row of any task.
     #[must_use]
     pub fn longest(&self) -> usize {
-        self.tasks.iter().map(|task| task.longest).max().unwrap_or(0)
+        self.tasks.iter().flat_map(|task| &task.parts).map(PartIndex::longest).max().unwrap_or(0)
     }
 
-    /// The digest that a stream's state carries: any change of any shard changes it.
+    /// The digest that a stream's state carries: any change of any shard, or of how later epochs are drawn, changes it.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        for file in self.tasks.iter().flat_map(|task| &task.files) {
+        for file in self.files() {
             hasher.update(file.path.as_bytes()).update(&[0]).update(file.blake3.as_bytes()).update(&[0]);
         }
-        hasher.update(self.tokenizer.blake3.as_bytes());
+        // The index's own check stands for all settings in it.
+        hasher.update(self.xxh3.as_bytes());
         hasher.finalize().to_hex().to_string()
     }
 }
 
-impl FileIndex {
-    fn check(&self, folder: &Path) -> Result<(), Error> {
-        let path = folder.join(&self.path);
-        let expected = format!("{} bytes", self.bytes);
-        match std::fs::metadata(&path) {
-            Ok(found) if found.len() == self.bytes => Ok(()),
-            Ok(found) => Err(Error::Shard { path, problem: format!("{} bytes", found.len()), expected }),
-            Err(e) => Err(Error::Shard { path, problem: e.to_string(), expected }),
-        }
+impl TaskIndex {
+    /// The shards of one part, if it has rows.
+    #[must_use]
+    pub fn part(&self, part: Part) -> Option<&PartIndex> {
+        self.parts.iter().find(|entry| entry.part == part)
     }
+}
 
+impl PartIndex {
+    /// Tokens of the longest row.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.lengths.keys().next_back().copied().unwrap_or(0)
+    }
+}
+
+fn check_size(path: &Path, bytes: u64) -> Result<(), Error> {
+    let (path, expected) = (path.to_owned(), format!("{bytes} bytes"));
+    match std::fs::metadata(&path) {
+        Ok(found) if found.len() == bytes => Ok(()),
+        Ok(found) => Err(Error::Shard { path, problem: format!("{} bytes", found.len()), expected }),
+        Err(e) => Err(Error::Shard { path, problem: e.to_string(), expected }),
+    }
+}
+
+impl FileIndex {
     /// Rows in the file.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.rows)).sum()
+    }
+
+    /// Where row group `group` begins; that of the number after the last is where the footer begins.
+    #[must_use]
+    pub fn start(&self, group: usize) -> u64 {
+        4 + self.groups.iter().take(group).map(|group| group.bytes).sum::<u64>()
     }
 }

@@ -1,48 +1,57 @@
-//! Rows of a shard, one row group at a time. Knows no order and no batch.
+//! Rows of a shard, one row group at a time, checked against the index. Knows no order and no batch.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int8Type, Int32Type, UInt32Type};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+use bytes::{Buf, Bytes, buf::Reader};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::Int32Type;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::statistics::Statistics;
 
+use super::index::{FileIndex, GroupIndex, check};
 use super::schema::columns;
-use crate::task::Task;
+use crate::builder::Form;
+use crate::task::{Answer, Task};
 
 /// Why a shard cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: row group {group}: {problem}; the shard is damaged: `engraft verify` lists all damaged files, `engraft run shards` builds them again", path.display())]
+#[error("{}: {place}: {problem}; the shard is damaged: `engraft verify` lists all damaged files, `engraft run shards` builds them again", path.display())]
 pub struct Error {
     path: PathBuf,
-    group: usize,
+    place: String,
     problem: String,
 }
 
 impl Error {
-    /// Shards without a single triple.
-    pub(crate) fn no_triples() -> Self {
-        Self { path: super::index::FILE.into(), group: 0, problem: "no task has a triple".to_owned() }
+    /// A shard that could not be opened.
+    pub(crate) fn unopened(path: PathBuf, problem: &dyn std::fmt::Display) -> Self {
+        Self { path, place: "the file".to_owned(), problem: problem.to_string() }
     }
 }
 
-/// The rows of one row group as flat arrays. Triple `t` of the group has the rows `firsts[t]..firsts[t + 1]`, row `i` the
-/// tokens `starts[i]..starts[i + 1]`.
+/// The rows of one row group as flat arrays. Item `t` of the group has the rows `firsts[t]..firsts[t + 1]`, row `i` the tokens
+/// `starts[i]..starts[i + 1]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// First row of each triple, and the end of the last.
-    pub firsts: Vec<usize>,
+    /// First row of each item, and the end of the last.
+    pub firsts: Vec<u32>,
     /// Where each row starts, and the end of the last.
-    pub starts: Vec<usize>,
-    /// Token ids of all rows.
-    pub input_ids: Vec<u32>,
-    /// Segments of all rows.
-    pub token_type_ids: Vec<u32>,
-    /// What is to be predicted: as many as tokens, or as rows.
+    pub starts: Vec<u32>,
+    /// Token ids of all rows, none below 0.
+    pub input_ids: Vec<i32>,
+    /// Segments of all rows; none where all are 0.
+    pub token_type_ids: Option<Vec<i32>>,
+    /// 1 for a token, 0 for the padding inside a slot; none where all are tokens.
+    pub attention: Option<Vec<i32>>,
+    /// What is to be predicted.
     pub answers: Answers,
 }
 
@@ -50,123 +59,319 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answers {
     /// One per token.
-    Tokens(Vec<i64>),
+    Tokens(Vec<i32>),
     /// One per row.
-    Classes(Vec<u32>),
+    Classes(Vec<i32>),
+}
+
+/// A file that is read by place. Where it lies is the reader's concern.
+pub trait Blob: Send + Sync + std::fmt::Debug {
+    /// The `length` bytes from `start`.
+    ///
+    /// # Errors
+    /// When they are not to be had.
+    fn read_at(&self, start: u64, length: usize) -> io::Result<Bytes>;
+}
+
+impl Blob for File {
+    fn read_at(&self, start: u64, length: usize) -> io::Result<Bytes> {
+        let mut bytes = vec![0; length];
+        #[cfg(unix)]
+        std::os::unix::fs::FileExt::read_exact_at(self, &mut bytes, start)?;
+        #[cfg(not(unix))]
+        {
+            use std::io::{Read, Seek, SeekFrom};
+            let mut file = self.try_clone()?;
+            file.seek(SeekFrom::Start(start))?;
+            file.read_exact(&mut bytes)?;
+        }
+        Ok(bytes.into())
+    }
 }
 
 /// An open shard.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
-    file: File,
+    blob: Box<dyn Blob>,
     task: Task,
-    metadata: ArrowReaderMetadata,
+    index: FileIndex,
+    metadata: ParquetMetaData,
+    columns: Columns,
+}
+
+/// Places of the columns among the leaves of the schema.
+#[derive(Debug)]
+struct Columns {
+    input_ids: usize,
+    attention: Option<usize>,
+    token_type_ids: usize,
+    answers: usize,
 }
 
 impl Shard {
-    /// Opens a shard of `task` and checks that it has the columns of this format.
+    /// Opens a shard of `task` that `index` lists, and checks that it has the columns of this format.
     ///
     /// # Errors
-    /// When the file is missing, no Parquet, or has other columns.
-    pub fn open(path: &Path, task: Task) -> Result<Self, Error> {
-        let bad = |problem: String| Error { path: path.to_owned(), group: 0, problem };
-        let file = File::open(path).map_err(|e| bad(e.to_string()))?;
-        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
-        let metadata = metadata.map_err(|e| bad(e.to_string()))?;
-        let (found, expected) = (metadata.schema(), columns(task));
-        for field in expected.fields() {
-            match found.field_with_name(field.name()) {
-                Ok(other) if other.data_type() == field.data_type() => {}
-                Ok(other) => {
-                    let (name, is, should) = (field.name(), other.data_type(), field.data_type());
-                    return Err(bad(format!("column {name} has type {is}, expected {should}")));
-                }
-                Err(_) => return Err(bad(format!("column {} is missing", field.name()))),
-            }
+    /// When the file is missing, is not as the index says, or has other columns.
+    pub fn open(folder: &Path, index: &FileIndex, task: Task, form: Form) -> Result<Self, Error> {
+        let path = folder.join(&index.path);
+        match File::open(&path) {
+            Ok(file) => Self::over(Box::new(file), path, index, (task, form)),
+            Err(e) => Err(Error::unopened(path, &e)),
         }
-        Ok(Self { path: path.to_owned(), file, task, metadata })
     }
 
-    /// Reads row group `group` and checks every page's CRC on the way.
+    /// A shard that lies in `blob`; `path` names it in messages.
     ///
     /// # Errors
-    /// When a page is damaged or the group does not exist.
+    /// As [`Shard::open`].
+    pub fn over(
+        blob: Box<dyn Blob>,
+        path: PathBuf,
+        index: &FileIndex,
+        (task, form): (Task, Form),
+    ) -> Result<Self, Error> {
+        let bad = |problem: String| Error { path: path.clone(), place: "footer".to_owned(), problem };
+        let start = index.start(index.groups.len());
+        let length = index.bytes.checked_sub(start).and_then(|length| usize::try_from(length).ok());
+        let length = length.ok_or_else(|| bad("the index gives it no footer".to_owned()))?;
+        let footer = blob.read_at(start, length).map_err(|e| bad(e.to_string()))?;
+        let found = check(&footer);
+        if found != index.footer {
+            return Err(bad(format!("its check is {found}, but the index says {}", index.footer)));
+        }
+        let part = Slice { bytes: footer, start, end: index.bytes };
+        let metadata =
+            ParquetMetaDataReader::new().parse_and_finish(&part).map_err(|e| bad(e.to_string()))?;
+        let columns = Columns::find(&metadata, task, form).map_err(bad)?;
+        if metadata.num_row_groups() != index.groups.len() {
+            let (found, expected) = (metadata.num_row_groups(), index.groups.len());
+            return Err(bad(format!("{found} row groups, but the index says {expected}")));
+        }
+        Ok(Self { path, blob, task, index: index.clone(), metadata, columns })
+    }
+
+    /// Reads row group `group`, after checking its bytes against the index.
+    ///
+    /// # Errors
+    /// When it is damaged or does not exist.
     pub fn group(&self, group: usize) -> Result<Group, Error> {
-        let bad = |problem: String| Error { path: self.path.clone(), group, problem };
-        let Some(described) = self.metadata.metadata().row_groups().get(group) else {
+        let bad =
+            |problem: String| Error { path: self.path.clone(), place: format!("row group {group}"), problem };
+        let Some(listed) = self.index.groups.get(group) else {
             return Err(bad("it does not exist".to_owned()));
         };
-        let row_count = usize::try_from(described.num_rows()).map_err(|e| bad(e.to_string()))?;
-        let file = self.file.try_clone().map_err(|e| bad(e.to_string()))?;
-        let wanted = ["triple", "input_ids", "token_type_ids", "labels", "label"];
-        let mask = ProjectionMask::columns(self.metadata.parquet_schema(), wanted);
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-            .with_row_groups(vec![group])
-            .with_projection(mask)
-            .with_batch_size(row_count.max(1))
-            .build()
-            .map_err(|e| bad(e.to_string()))?;
-        let batches: Result<Vec<RecordBatch>, _> = reader.collect();
-        let batches = batches.map_err(|e| bad(e.to_string()))?;
-        let mut rows = Group {
-            firsts: Vec::new(),
-            starts: vec![0],
-            input_ids: Vec::new(),
-            token_type_ids: Vec::new(),
-            answers: match self.task {
-                Task::Subject | Task::Object => Answers::Tokens(Vec::new()),
-                Task::Relation | Task::Triplet => Answers::Classes(Vec::new()),
+        let start = self.index.start(group);
+        let length = usize::try_from(listed.bytes).map_err(|e| bad(e.to_string()))?;
+        let bytes = self.blob.read_at(start, length).map_err(|e| bad(e.to_string()))?;
+        let found = check(&bytes);
+        if found != listed.xxh3 {
+            return Err(bad(format!("its check is {found}, but the index says {}", listed.xxh3)));
+        }
+        let pages = Arc::new(Slice { bytes, start, end: start + listed.bytes });
+        self.decode(&pages, (self.metadata.row_group(group), listed)).map_err(|e| bad(e.to_string()))
+    }
+
+    fn decode(
+        &self,
+        pages: &Arc<Slice>,
+        of: (&RowGroupMetaData, &GroupIndex),
+    ) -> Result<Group, ParquetError> {
+        let (described, listed) = of;
+        let rows = listed.rows as usize;
+        if described.num_rows() != i64::from(listed.rows) {
+            let found = described.num_rows();
+            return Err(wrong(format!("{found} rows, but the index says {rows}")));
+        }
+        let leaf = |column: usize| Leaf { pages, described, column, rows };
+        let (starts, input_ids) = leaf(self.columns.input_ids).lists()?;
+        // The sign of them all at once.
+        if input_ids.iter().fold(0, |signs, id| signs | id) < 0 {
+            return Err(wrong("a token id is below 0".to_owned()));
+        }
+        let optional = |column: usize, constant: i32| -> Result<Option<Vec<i32>>, ParquetError> {
+            if constant_of(described.column(column)) == Some(constant) {
+                return Ok(None);
+            }
+            let (found, values) = leaf(column).lists()?;
+            if found == starts { Ok(Some(values)) } else { Err(unlike()) }
+        };
+        let token_type_ids = optional(self.columns.token_type_ids, 0)?;
+        let attention = self.columns.attention.map(|column| optional(column, 1)).transpose()?.flatten();
+        let answers = match self.task.answer() {
+            Answer::Class => Answers::Classes(leaf(self.columns.answers).flat()?),
+            Answer::Tokens => match leaf(self.columns.answers).lists()? {
+                (found, values) if found == starts => Answers::Tokens(values),
+                _ => return Err(unlike()),
             },
         };
-        let mut last = None;
-        batches.iter().try_for_each(|batch| append(&mut rows, &mut last, batch)).map_err(bad)?;
-        rows.firsts.push(rows.starts.len() - 1);
-        Ok(rows)
+        let firsts = match &answers {
+            // A stated triple, and behind it its negatives: what is stated begins an item.
+            Answers::Classes(classes) if self.task == Task::Triplet => stated(classes),
+            // One row each: the first rows are the rows.
+            _ => (0..=listed.rows).collect(),
+        };
+        if firsts.len() != listed.items as usize + 1 {
+            let (found, expected) = (firsts.len() - 1, listed.items);
+            return Err(wrong(format!("{found} items, but the index says {expected}")));
+        }
+        Ok(Group { firsts, starts, input_ids, token_type_ids, attention, answers })
     }
 }
 
-/// Adds the rows of `batch`; `last` is the triple of the row before them.
-fn append(rows: &mut Group, last: &mut Option<u32>, batch: &RecordBatch) -> Result<(), String> {
-    let column = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"));
-    let before = rows.starts.len() - 1;
-    for (row, &triple) in column("triple")?.as_primitive::<UInt32Type>().values().iter().enumerate() {
-        if *last != Some(triple) {
-            rows.firsts.push(before + row);
-            *last = Some(triple);
-        }
+/// The rows of class 1, and the end of all.
+fn stated(classes: &[i32]) -> Vec<u32> {
+    let of_class_1 = (0_u32..).zip(classes).filter(|&(_, &class)| class == 1).map(|(row, _)| row);
+    of_class_1.chain(std::iter::once(u32::try_from(classes.len()).unwrap_or(u32::MAX))).collect()
+}
+
+/// The value that all of a column's values have, if its footer says that there is one.
+fn constant_of(column: &ColumnChunkMetaData) -> Option<i32> {
+    match column.statistics() {
+        Some(Statistics::Int32(of)) => of.min_opt().filter(|least| Some(*least) == of.max_opt()).copied(),
+        _ => None,
     }
-    let ids = column("input_ids")?.as_list::<i32>();
-    let types = column("token_type_ids")?.as_list::<i32>();
-    if ids.offsets() != types.offsets() {
-        return Err("input_ids and token_type_ids have different lengths".to_owned());
-    }
-    let base = rows.input_ids.len();
-    let lengths = ids.offsets().lengths();
-    rows.starts.extend(lengths.scan(base, |at, length| {
-        *at += length;
-        Some(*at)
-    }));
-    let negative = |_| "a negative id".to_owned();
-    for &id in ids.values().as_primitive::<Int32Type>().values() {
-        rows.input_ids.push(u32::try_from(id).map_err(negative)?);
-    }
-    for &segment in types.values().as_primitive::<Int8Type>().values() {
-        rows.token_type_ids.push(u32::try_from(segment).map_err(negative)?);
-    }
-    match &mut rows.answers {
-        Answers::Tokens(labels) => {
-            let list = column("labels")?.as_list::<i32>();
-            if list.offsets() != ids.offsets() {
-                return Err("input_ids and labels have different lengths".to_owned());
+}
+
+fn wrong(problem: String) -> ParquetError {
+    ParquetError::General(problem)
+}
+
+fn unlike() -> ParquetError {
+    wrong("the columns of a row have different lengths".to_owned())
+}
+
+impl Columns {
+    fn find(metadata: &ParquetMetaData, task: Task, form: Form) -> Result<Self, String> {
+        let schema = metadata.file_metadata().schema_descr();
+        let find = |name: &str| {
+            let mut leaves =
+                (0..schema.num_columns()).filter(|&leaf| schema.get_column_root(leaf).name() == name);
+            let leaf = leaves.next().ok_or_else(|| format!("column {name} is missing"))?;
+            let found = schema.column(leaf);
+            let list = u8::from(name != "label");
+            let levels = (i16::from(list), i16::from(list));
+            let right = found.physical_type() == parquet::basic::Type::INT32
+                && (found.max_def_level(), found.max_rep_level()) == levels;
+            if right {
+                Ok(leaf)
+            } else {
+                Err(format!("column {name} is not of the type that this format has"))
             }
-            labels.extend(list.values().as_primitive::<Int32Type>().values().iter().map(|&l| i64::from(l)));
-        }
-        Answers::Classes(classes) => {
-            for &class in column("label")?.as_primitive::<Int32Type>().values() {
-                classes.push(u32::try_from(class).map_err(negative)?);
+        };
+        for field in columns(task, form).fields() {
+            if schema.root_schema().get_fields().iter().all(|found| found.name() != field.name()) {
+                return Err(format!("column {} is missing", field.name()));
             }
         }
+        Ok(Self {
+            input_ids: find("input_ids")?,
+            attention: if task.is_graph() && form == Form::Slotted {
+                Some(find("attention_mask")?)
+            } else {
+                None
+            },
+            token_type_ids: find("token_type_ids")?,
+            answers: find(if task.answer() == Answer::Class { "label" } else { "labels" })?,
+        })
     }
-    Ok(())
+}
+
+/// One column of a row group.
+struct Leaf<'a> {
+    pages: &'a Arc<Slice>,
+    described: &'a RowGroupMetaData,
+    column: usize,
+    rows: usize,
+}
+
+impl Leaf<'_> {
+    fn reader(&self) -> Result<ColumnReaderImpl<Int32Type>, ParquetError> {
+        let chunk = self.described.column(self.column);
+        let pages = SerializedPageReader::new(Arc::clone(self.pages), chunk, self.rows, None)?;
+        Ok(ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages)))
+    }
+
+    /// The values of a column that has one in each row.
+    fn flat(&self) -> Result<Vec<i32>, ParquetError> {
+        let (mut reader, mut values) = (self.reader()?, Vec::with_capacity(self.rows));
+        while values.len() < self.rows {
+            if reader.read_records(self.rows - values.len(), None, None, &mut values)?.0 == 0 {
+                return Err(wrong("a column ends too early".to_owned()));
+            }
+        }
+        Ok(values)
+    }
+
+    /// Where each row's values start, and all values, of a column that has a list in each row.
+    fn lists(&self) -> Result<(Vec<u32>, Vec<i32>), ParquetError> {
+        let most = usize::try_from(self.described.column(self.column).num_values()).unwrap_or_default();
+        let (mut definition, mut repetition) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let (mut reader, mut values) = (self.reader()?, Vec::with_capacity(most));
+        let mut read = 0;
+        while read < self.rows {
+            let left = self.rows - read;
+            let (definition, repetition) = (Some(&mut definition), Some(&mut repetition));
+            match reader.read_records(left, definition, repetition, &mut values)?.0 {
+                0 => return Err(wrong("a column ends too early".to_owned())),
+                records => read += records,
+            }
+        }
+        if values.len() != repetition.len() {
+            return Err(wrong("a row is empty".to_owned()));
+        }
+        // One more place than there are rows: each number is written where the next start belongs, and stays if it is one.
+        let (mut starts, mut found) = (vec![0; self.rows + 2], 0);
+        for (at, &level) in (0_u32..).zip(&repetition) {
+            starts[found] = at;
+            found += usize::from(level == 0);
+            if found > self.rows {
+                return Err(wrong("a column has more rows than its row group".to_owned()));
+            }
+        }
+        starts.truncate(found);
+        starts.push(u32::try_from(values.len()).map_err(|e| wrong(e.to_string()))?);
+        Ok((starts, values))
+    }
+}
+
+/// A part of a file in memory, read by its places in the file.
+#[derive(Debug)]
+struct Slice {
+    bytes: Bytes,
+    start: u64,
+    end: u64,
+}
+
+impl Slice {
+    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
+        let within = start.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
+        let within = within.filter(|&at| at <= self.bytes.len());
+        within
+            .map(|at| self.bytes.slice(at..))
+            .ok_or_else(|| wrong("a page lies outside its row group".to_owned()))
+    }
+}
+
+impl Length for Slice {
+    fn len(&self) -> u64 {
+        self.end
+    }
+}
+
+impl ChunkReader for Slice {
+    type T = Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(self.from(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let bytes = self.from(start)?;
+        if bytes.len() < length {
+            return Err(wrong("a page lies outside its row group".to_owned()));
+        }
+        Ok(bytes.slice(..length))
+    }
 }

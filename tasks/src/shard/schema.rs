@@ -5,47 +5,80 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use crate::task::Task;
+use crate::builder::Form;
+use crate::task::{Answer, Task};
 
 /// The format's name in the index and in every file's footer.
 pub const FORMAT: &str = "engraft-shards";
 
 /// The version of columns and index. It rises when a reader of the old version would misread the new one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The columns of `task`'s shards; docs/formats.md has them as a table.
 #[must_use]
-pub fn columns(task: Task) -> SchemaRef {
-    let mut fields = vec![
-        field("triple", DataType::UInt32, "row of the triple in triples.parquet"),
-        field(
-            "input_ids",
-            list(DataType::Int32),
-            "token ids without padding: [CLS] subject [SEP] relation [SEP] object [SEP]",
-        ),
-        field("token_type_ids", list(DataType::Int8), "segment of each token; all 0 in the packed layout"),
-    ];
-    match task {
-        Task::Subject | Task::Object => {
-            let meaning = "token to be predicted at each position, -100 where none is";
-            fields.push(field("labels", list(DataType::Int32), meaning));
-        }
-        Task::Relation => {
-            fields.push(field("label", DataType::Int32, "the relation, as its row in relations.parquet"));
-        }
-        Task::Triplet => {
-            fields.push(field("label", DataType::Int32, "1 = stated, 0 = corrupted"));
-            let slot = field("slot", DataType::Utf8, "column that was replaced; null for stated triples");
-            fields.push(slot.with_nullable(true));
-            let donor = field(
-                "donor",
-                DataType::UInt32,
-                "row in triples.parquet that gave the column; null for stated triples",
-            );
-            fields.push(donor.with_nullable(true));
-        }
+pub fn columns(task: Task, form: Form) -> SchemaRef {
+    let mut fields = if task.is_graph() {
+        vec![field("triple", DataType::UInt32, "row of the triple in triples.parquet")]
+    } else {
+        vec![
+            field("document", DataType::UInt32, "number of the document in the order of reading, from 0"),
+            field("chunk", DataType::UInt32, "part of the document, from 0"),
+        ]
+    };
+    fields.push(field("input_ids", list(DataType::Int32), inputs(task, form)));
+    if task.is_graph() && form == Form::Slotted {
+        let meaning = "1 for a token, 0 for the padding inside a slot";
+        fields.push(field("attention_mask", list(DataType::Int8), meaning));
+    }
+    fields.push(field("token_type_ids", list(DataType::Int8), "segment of each token, 0 or 1"));
+    match task.answer() {
+        Answer::Tokens => fields.push(field("labels", list(DataType::Int32), labels(task))),
+        Answer::Class => fields.push(field("label", DataType::Int32, label(task))),
+    }
+    if task == Task::Triplet {
+        fields.extend(provenance());
     }
     Arc::new(Schema::new(fields))
+}
+
+/// How a negative came about; all null for stated triples.
+fn provenance() -> [Field; 4] {
+    let null = "null for stated triples";
+    [
+        field("slot", DataType::Utf8, &format!("column that was replaced; {null}")),
+        field("sampler", DataType::Utf8, &format!("what proposed the negative; {null}")),
+        field("donor", DataType::UInt32, "row in triples.parquet that gave the column; null where none did"),
+        field("verdict", DataType::Utf8, &format!("what the filter said of the negative; {null}")),
+    ]
+    .map(|field| field.with_nullable(true))
+}
+
+fn inputs(task: Task, form: Form) -> &'static str {
+    match (task.is_graph(), form) {
+        (true, Form::Packed) => {
+            "token ids without padding: [CLS] subject [SEP] relation [SEP] object [SEP]; what is asked for is [MASK]"
+        }
+        (true, Form::Slotted) => {
+            "token ids, each column padded to its slot: [CLS] subject [SEP] relation [SEP] object [SEP]; what is asked for is [MASK]"
+        }
+        (false, _) => "token ids without padding: [CLS] text [SEP]",
+    }
+}
+
+fn labels(task: Task) -> &'static str {
+    match task {
+        Task::Tagging => {
+            "class of the word at each position as its place in the index's classes, -100 where none is asked"
+        }
+        _ => "token to be predicted at each position, -100 where none is",
+    }
+}
+
+fn label(task: Task) -> &'static str {
+    match task {
+        Task::Relation => "the relation, as its row in relations.parquet",
+        _ => "1 = stated, 0 = corrupted",
+    }
 }
 
 fn field(name: &str, kind: DataType, meaning: &str) -> Field {

@@ -8,7 +8,7 @@ use arrow_array::types::UInt32Type;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::index::TaskIndex;
+use super::index::FileIndex;
 
 /// Why the triples of a shard are not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -18,14 +18,14 @@ pub struct Error {
     problem: String,
 }
 
-/// The rows of the triple table that the shards of `task` below `folder` were made of, sorted, each once. Read from the files
-/// themselves, not from the index.
+/// The rows of the triple table that `files` below `folder` were made of, sorted, each once. Read from the files themselves, not from
+/// the index.
 ///
 /// # Errors
 /// When a file is missing or damaged.
-pub fn triples(folder: &Path, task: &TaskIndex) -> Result<Vec<u32>, Error> {
+pub fn triples(folder: &Path, files: &[FileIndex]) -> Result<Vec<u32>, Error> {
     let mut shown = Vec::new();
-    for file in &task.files {
+    for file in files {
         let path = folder.join(&file.path);
         let wrong = |problem: String| Error { path: path.clone(), problem };
         let open = File::open(&path).map_err(|e| wrong(e.to_string()))?;

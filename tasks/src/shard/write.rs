@@ -1,48 +1,43 @@
 //! Builds the samples of every task and writes them as shards: the same bytes for any number of threads, the index last.
 //! Knows no stage and no trainer.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow_array::builder::{Int8Builder, Int32Builder, ListBuilder, StringBuilder, UInt32Builder};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType};
-use kg::table::parquet_file::{self, Writer};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use arrow_schema::ArrowError;
+use kg::split::Part;
+use parquet::errors::ParquetError;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::index::{self, FileIndex, GroupIndex, Index, Limits, TaskIndex, Tokenizer};
-use super::schema::{FORMAT, VERSION, columns, list_item};
-use crate::builder::{Columns, Sample, entity, relation, triplet};
-use crate::negative::uniform::{self, Counts, Sampler};
-use crate::sample::{Corpus, Known, Slot, Triple};
+use super::file::{self, Encoded, Files, Size};
+use super::hub;
+use super::index::{self, Index, Negatives, PartIndex, Source, TaskIndex, Tokenizer};
+use super::items::{Encoder, Items, Triples};
+use super::rows::Rows;
+use super::schema::{FORMAT, VERSION};
+use super::text::{MaskedLm, Tagging};
+use crate::builder::{self, Layout, Sample};
+use crate::negative::{self, Counts, Filter, Sampler, Unfit};
+use crate::sample::{Corpus, Triple};
 use crate::seed::Seed;
 use crate::task::Task;
-use crate::token::encode::{self, EncodedTexts, Vocabulary};
+use crate::token::encode::{self, Vocabulary};
 
 /// How samples become shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The tasks to build, in task order.
     pub tasks: Vec<Task>,
-    /// Where columns are cut, in tokens.
-    pub limits: Limits,
+    /// How columns stand in a row, and where they are cut.
+    pub layout: Layout,
     /// How negatives are drawn.
-    pub negatives: uniform::Config,
+    pub negatives: negative::Config,
     /// Seed of all chance here.
     pub seed: u64,
-    /// Triples behind one file; a triplet file has up to twice as many rows.
-    pub triples_per_shard: usize,
-    /// Triples behind a row group, the unit in which a stream reads; the triplet task has up to twice as many rows in it.
-    pub triples_per_group: usize,
-}
-
-/// A setting with which no shards can be built.
-#[derive(Debug, thiserror::Error)]
-#[error("{setting} is {found}, expected {expected}")]
-pub struct Unfit {
-    setting: &'static str,
-    found: String,
-    expected: &'static str,
+    /// Where a file ends.
+    pub size: Size,
+    /// Items behind a row group, the unit in which a stream reads; the triplet task has more rows in it.
+    pub items_per_group: usize,
 }
 
 impl Config {
@@ -57,46 +52,53 @@ impl Config {
         let (one, no_repeat) = ("at least 1", "at least one, and none twice");
         let names =
             |tasks: &[Task]| format!("{:?}", tasks.iter().map(|task| task.name()).collect::<Vec<_>>());
-        let mut slots = self.negatives.slots.clone();
-        slots.sort();
-        slots.dedup();
-        let (Limits { node, edge }, draws) = (self.limits, self.negatives.max_draws as usize);
+        let limits = self.layout.limits;
         let whole_tasks = !tasks.is_empty() && tasks.len() == self.tasks.len();
-        let whole_slots = !slots.is_empty() && slots.len() == self.negatives.slots.len();
+        let (size, group) = (self.size.most(), self.items_per_group);
         let rules = [
             ("tasks", names(&self.tasks), whole_tasks, no_repeat),
-            ("negatives.slots", format!("{:?}", self.negatives.slots), whole_slots, no_repeat),
-            ("negatives.max_draws", draws.to_string(), draws > 0, one),
-            ("node_tokens", node.to_string(), node > 0, one),
-            ("edge_tokens", edge.to_string(), edge > 0, one),
-            ("triples_per_shard", self.triples_per_shard.to_string(), self.triples_per_shard > 0, one),
-            ("triples_per_group", self.triples_per_group.to_string(), self.triples_per_group > 0, one),
+            ("layout.limits.node", limits.node.to_string(), limits.node > 0, one),
+            ("layout.limits.edge", limits.edge.to_string(), limits.edge > 0, one),
+            ("size", size.to_string(), size > 0, one),
+            ("items_per_group", group.to_string(), group > 0, one),
         ];
         match rules.into_iter().find(|(_, _, fits, _)| !fits) {
             Some((setting, found, _, expected)) => Err(Unfit { setting, found, expected }),
-            None => Ok(()),
+            None => self.negatives.check(),
         }
     }
 }
 
-/// Why shards could not be written.
+/// Why shards could not be written. There is no index then.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A text could not be encoded.
     #[error(transparent)]
     Encode(#[from] encode::Error),
-    /// A file could not be written.
+    /// A shard could not be written.
     #[error(transparent)]
-    File(#[from] parquet_file::Error),
+    File(#[from] file::Error),
+    /// The folder could not be described.
+    #[error(transparent)]
+    Hub(#[from] hub::Error),
     /// The index could not be written.
     #[error(transparent)]
     Index(#[from] index::Error),
     /// Rows did not fit their schema.
     #[error("rows do not fit the shard schema: {0}")]
     Rows(#[from] ArrowError),
+    /// Rows could not be encoded.
+    #[error("rows cannot be encoded: {0}")]
+    Parquet(#[from] ParquetError),
     /// A setting is out of range.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// Negatives cannot be drawn.
+    #[error(transparent)]
+    Negatives(#[from] negative::Error),
+    /// The layout contradicts itself.
+    #[error("layout: {0}")]
+    Layout(#[from] builder::NoSlots),
     /// There is nothing to build from.
     #[error(
         "the triple table is empty: no sample can be built; look at the funnel (`engraft inspect triples`) for what was dropped"
@@ -110,21 +112,140 @@ pub enum Error {
     Io(#[from] std::io::Error),
 }
 
-/// Told the number of rows just written; an error from it stops the work.
+/// Told the number of rows just encoded; an error from it stops the work.
 pub type Tick<'a> = &'a (dyn Fn(u64) -> std::io::Result<()> + Sync);
 
-/// Encodes `corpus` with `vocabulary` and writes all shards and the index into `folder`.
+/// Row groups that are encoded before they are written; it bounds memory and changes no byte.
+const WAVE: usize = 64;
+
+/// Writes the shards of all `items` into `folder`, in the layout and with the digest of the vocabulary that `written_as` names, and tells
+/// what was written. Items of one task stand together, in the order of parts.
+/// Threads encode row groups; files are put together in the order of items, so no order between threads reaches the disk.
+///
+/// # Errors
+/// When the disk refuses or `tick` stops the work; no shard of the present task and part has its name then.
+pub fn write_items(
+    folder: &Path,
+    items: &[&dyn Items],
+    written_as: (&Layout, &str),
+    (size, per_group): (Size, usize),
+    tick: Tick<'_>,
+) -> Result<Written, Error> {
+    let mut written = Written { tasks: Vec::new(), negatives: BTreeMap::new() };
+    for of in items.iter().filter(|items| !items.is_empty()) {
+        let below = of.task().name();
+        let place = folder.join(below);
+        std::fs::create_dir_all(&place)?;
+        let mut files = Files::new(&place, size);
+        let (mut lengths, mut rows) = (BTreeMap::<usize, u64>::new(), 0);
+        let groups: Vec<usize> = (0..of.len()).step_by(per_group).collect();
+        for wave in groups.chunks(WAVE) {
+            let encode = |&first: &usize| {
+                encode_group(*of, first..(first + per_group).min(of.len()), written_as, tick)
+            };
+            let encoded: Result<Vec<(Encoded, Rows)>, Error> = wave.par_iter().map(encode).collect();
+            for (group, counted) in encoded? {
+                files.append(&group)?;
+                written.negatives.entry(of.part()).or_default().add(&counted.counts);
+                for (length, count) in counted.lengths {
+                    *lengths.entry(length).or_default() += count;
+                    rows += count;
+                }
+            }
+        }
+        let tokens = lengths.iter().map(|(&length, &count)| length as u64 * count).sum();
+        let files = files.finish(of.part().name(), below)?;
+        let part = PartIndex { part: of.part(), items: of.len() as u64, rows, tokens, lengths, files };
+        match written.tasks.last_mut() {
+            Some(last) if last.task == of.task() => last.parts.push(part),
+            _ => written.tasks.push(TaskIndex { task: of.task(), parts: vec![part] }),
+        }
+    }
+    Ok(written)
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Written {
+    /// The shards.
+    pub tasks: Vec<TaskIndex>,
+    /// What became of proposed negatives, by part.
+    pub negatives: BTreeMap<Part, Counts>,
+}
+
+fn encode_group(
+    of: &dyn Items,
+    items: std::ops::Range<usize>,
+    (layout, tokenizer): (&Layout, &str),
+    tick: Tick<'_>,
+) -> Result<(Encoded, Rows), Error> {
+    let (mut rows, mut sample) = (Rows::new(of.task(), layout.form), Sample::default());
+    let count = u32::try_from(items.len()).map_err(|_| Error::TooMany(items.len()))?;
+    items.for_each(|item| of.build(item, &mut sample, &mut rows));
+    let batch = rows.finish()?;
+    let metadata = [
+        ("engraft.format", FORMAT.to_owned()),
+        ("engraft.version", VERSION.to_string()),
+        ("engraft.task", of.task().name().to_owned()),
+        ("engraft.part", of.part().name().to_owned()),
+        ("engraft.tokenizer.blake3", tokenizer.to_owned()),
+    ];
+    let encoded = Encoded::new(&batch, count, &metadata)?;
+    tick(batch.num_rows() as u64)?;
+    Ok((encoded, rows))
+}
+
+/// Triples that are held out of training, with their rows in the triple table.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// Valid or test.
+    pub part: Part,
+    /// The triples in the order of the triple table.
+    pub triples: Vec<Triple>,
+    /// Row of each in the triple table.
+    pub rows: Vec<u32>,
+}
+
+/// What shards are made from besides triples.
+#[derive(Debug, Clone, Copy)]
+pub struct From<'a> {
+    /// The vocabulary to encode with.
+    pub vocabulary: &'a Vocabulary,
+    /// BLAKE3 of its file.
+    pub vocabulary_digest: &'a str,
+    /// Where the triples come from.
+    pub sources: &'a [Source],
+    /// Masked language modelling, where it is among the tasks.
+    pub masked_lm: Option<&'a MaskedLm>,
+    /// Tagging, where it is among the tasks.
+    pub tagging: Option<&'a Tagging>,
+}
+
+fn negatives_seed(config: &Config) -> Seed {
+    Seed::new(config.seed).named("negatives")
+}
+
+/// What draws the negatives of the shown triples, in shards and in streams that draw those of later epochs.
+///
+/// # Errors
+/// When a setting is out of range or does not fit the graph.
+pub fn negatives(config: &Config, corpus: &Corpus<'_>) -> Result<Sampler, negative::Error> {
+    Sampler::new(&config.negatives, corpus, negatives_seed(config))
+}
+
+/// Encodes `corpus` and what is held out and writes all shards and the index into `folder`.
 ///
 /// # Errors
 /// When a text cannot be encoded, the disk refuses or `tick` stops the work; the index is not written then.
 pub fn write(
     folder: &Path,
-    corpus: &Corpus<'_>,
-    (vocabulary, vocabulary_digest): (&Vocabulary, &str),
+    (corpus, held): (&Corpus<'_>, &[Held]),
+    from: From<'_>,
     config: &Config,
     tick: Tick<'_>,
 ) -> Result<Index, Error> {
     config.check()?;
+    config.layout.check()?;
     let triples = corpus.triples.len();
     if triples == 0 {
         return Err(Error::NoTriples);
@@ -132,246 +253,69 @@ pub fn write(
     if u32::try_from(triples).is_err() {
         return Err(Error::TooMany(triples));
     }
-    for task in &config.tasks {
-        std::fs::create_dir_all(folder.join(task.name()))?;
-    }
-    let known = Known::new(corpus);
-    let builder = Builder {
-        config,
-        triples: &corpus.triples,
-        table_rows: &corpus.rows,
-        entities: vocabulary.encode_all(&corpus.entities, config.limits.node)?,
-        relations: vocabulary.encode_all(&corpus.relations, config.limits.edge)?,
-        special: vocabulary.special(),
-        sampler: Sampler {
-            config: &config.negatives,
-            triples: &corpus.triples,
-            known: &known,
-            // Epoch 0: these shards hold one fixed draw.
-            seed: Seed::new(config.seed).named("negatives").at(0),
-        },
-        folder,
-        tick,
+    let encoder = Encoder::new(corpus, from.vocabulary, config.layout)?;
+    let sampler = negatives(config, corpus)?;
+    let seed = negatives_seed(config);
+    // A model is judged by its negatives too: those of held-out parts must be false in every part. Nobody learns from them.
+    let judged = negative::Config { filter: Filter::All, ..config.negatives.clone() };
+    let of_held = |held: &Held| Sampler::new(&judged, corpus, seed.named(held.part.name()));
+    let held_samplers: Vec<Sampler> = held.iter().map(of_held).collect::<Result<_, _>>()?;
+    let triples_of = |task: Task| {
+        let (encoder, donors) = (&encoder, corpus.rows.as_slice());
+        let (triples, rows, sampler) = (corpus.triples.as_slice(), donors, &sampler);
+        let train = Triples { task, part: Part::Train, triples, rows, encoder, sampler, donors };
+        let held = held.iter().zip(&held_samplers).map(move |(held, sampler)| {
+            let Held { part, ref triples, ref rows } = *held;
+            Triples { task, part, triples, rows, encoder, sampler, donors }
+        });
+        std::iter::once(train).chain(held)
     };
-    let (tasks, negatives) = builder.write_all()?;
-    let index = Index {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        layout: "packed".to_owned(),
-        tokenizer: Tokenizer {
-            blake3: vocabulary_digest.to_owned(),
-            size: vocabulary.size(),
-            special: vocabulary.special(),
-        },
-        limits: config.limits,
-        triples: triples as u64,
-        relations: corpus.relations.iter().map(|text| (*text).to_owned()).collect(),
-        entity_texts: builder.entities.counts.clone(),
-        relation_texts: builder.relations.counts.clone(),
-        negatives,
-        tasks,
-    };
+    let graph = config.tasks.iter().filter(|task| task.is_graph());
+    let items: Vec<Triples<'_>> = graph.flat_map(|&task| triples_of(task)).collect();
+    let mut items: Vec<&dyn Items> = items.iter().map(|items| items as &dyn Items).collect();
+    items.extend(from.masked_lm.map(|items| items as &dyn Items));
+    items.extend(from.tagging.map(|items| items as &dyn Items));
+    let written_as = (&config.layout, from.vocabulary_digest);
+    let written = write_items(folder, &items, written_as, (config.size, config.items_per_group), tick)?;
+    let mut index = index_of((corpus, held), from, config, (&encoder, written));
+    hub::write(folder, &index)?;
     index.write(folder)?;
     Ok(index)
 }
 
-/// All that building needs, shared by the threads.
-struct Builder<'a> {
-    config: &'a Config,
-    triples: &'a [Triple],
-    /// Row of each triple in the triple table.
-    table_rows: &'a [u32],
-    entities: EncodedTexts,
-    relations: EncodedTexts,
-    special: encode::Special,
-    sampler: Sampler<'a>,
-    folder: &'a Path,
-    tick: Tick<'a>,
-}
-
-impl Builder<'_> {
-    /// Writes the files of all tasks; each is the work of one thread, so no order between threads reaches the disk.
-    fn write_all(&self) -> Result<(Vec<TaskIndex>, Counts), Error> {
-        let shards = self.triples.len().div_ceil(self.config.triples_per_shard);
-        let units: Vec<(Task, usize)> =
-            self.config.tasks.iter().flat_map(|&task| (0..shards).map(move |shard| (task, shard))).collect();
-        let done: Result<Vec<(FileIndex, Counts)>, Error> =
-            units.into_par_iter().map(|(task, shard)| self.write_shard(task, shard, shards)).collect();
-        let mut counts = Counts::default();
-        let mut files = done?.into_iter().map(|(file, file_counts)| {
-            counts.add(&file_counts);
-            file
-        });
-        let tasks: Vec<TaskIndex> = self
-            .config
-            .tasks
-            .iter()
-            .map(|&task| {
-                let files: Vec<FileIndex> = files.by_ref().take(shards).collect();
-                TaskIndex {
-                    task,
-                    rows: files.iter().map(FileIndex::rows).sum(),
-                    tokens: files.iter().map(|file| file.tokens).sum(),
-                    longest: files.iter().map(|file| file.longest).max().unwrap_or(0),
-                    files,
-                }
-            })
-            .collect();
-        drop(files);
-        Ok((tasks, counts))
-    }
-
-    fn write_shard(&self, task: Task, shard: usize, shards: usize) -> Result<(FileIndex, Counts), Error> {
-        let path = format!("{}/train-{shard:05}-of-{shards:05}.parquet", task.name());
-        let metadata = [
-            ("engraft.format", FORMAT.to_owned()),
-            ("engraft.version", VERSION.to_string()),
-            ("engraft.task", task.name().to_owned()),
-        ];
-        let file = self.folder.join(&path);
-        let writer = Writer::create(&file, columns(task), 2 * self.config.triples_per_group, &metadata)?;
-        let mut rows = Rows::new(task, writer, self.tick);
-        let (first, last) =
-            (shard * self.config.triples_per_shard, (shard + 1) * self.config.triples_per_shard);
-        let mut counts = Counts::default();
-        let mut sample = Sample::default();
-        for index in first..last.min(self.triples.len()) {
-            let index = u32::try_from(index).map_err(|_| Error::TooMany(index))?;
-            rows.next_triple(self.config.triples_per_group)?;
-            self.build(task, index, &mut sample);
-            let row = self.table_rows[index as usize];
-            rows.push(row, &sample, None);
-            if task == Task::Triplet
-                && let Some(negative) = self.sampler.negative(index, &mut counts)
-            {
-                let columns = self.columns(negative.triple);
-                triplet::build(&mut sample, self.special, columns, triplet::Truth::Corrupted);
-                rows.push(row, &sample, Some((negative.slot, self.table_rows[negative.donor as usize])));
-            }
-        }
-        Ok((rows.finish(path)?, counts))
-    }
-
-    fn build(&self, task: Task, index: u32, sample: &mut Sample) {
-        let triple = self.triples[index as usize];
-        let columns = self.columns(triple);
-        match task {
-            Task::Subject => entity::build(sample, self.special, columns, Slot::Subject),
-            Task::Object => entity::build(sample, self.special, columns, Slot::Object),
-            Task::Relation => relation::build(sample, self.special, columns, triple[1]),
-            Task::Triplet => triplet::build(sample, self.special, columns, triplet::Truth::Stated),
-        }
-    }
-
-    fn columns(&self, [subject, relation, object]: Triple) -> Columns<'_> {
-        let entity = |id: u32| self.entities.get(id as usize);
-        [entity(subject), self.relations.get(relation as usize), entity(object)]
-    }
-}
-
-/// The rows of one file, gathered column by column until a row group is full.
-struct Rows<'a> {
-    task: Task,
-    writer: Writer,
-    tick: Tick<'a>,
-    triple: UInt32Builder,
-    input_ids: ListBuilder<Int32Builder>,
-    token_type_ids: ListBuilder<Int8Builder>,
-    labels: ListBuilder<Int32Builder>,
-    label: Int32Builder,
-    slot: StringBuilder,
-    donor: UInt32Builder,
-    pending: GroupIndex,
-    groups: Vec<GroupIndex>,
-    tokens: u64,
-    longest: usize,
-}
-
-impl<'a> Rows<'a> {
-    fn new(task: Task, writer: Writer, tick: Tick<'a>) -> Self {
-        let int32 = || ListBuilder::new(Int32Builder::new()).with_field(list_item(DataType::Int32));
-        Self {
-            task,
-            writer,
-            tick,
-            triple: UInt32Builder::new(),
-            input_ids: int32(),
-            token_type_ids: ListBuilder::new(Int8Builder::new()).with_field(list_item(DataType::Int8)),
-            labels: int32(),
-            label: Int32Builder::new(),
-            slot: StringBuilder::new(),
-            donor: UInt32Builder::new(),
-            pending: GroupIndex { triples: 0, rows: 0 },
-            groups: Vec::new(),
-            tokens: 0,
-            longest: 0,
-        }
-    }
-
-    /// Begins the rows of the next triple, in a new row group if `most` triples are in the present one.
-    fn next_triple(&mut self, most: usize) -> Result<(), Error> {
-        if self.pending.triples as usize >= most {
-            self.flush()?;
-        }
-        self.pending.triples += 1;
-        Ok(())
-    }
-
-    fn push(&mut self, triple: u32, sample: &Sample, negative: Option<(Slot, u32)>) {
-        self.triple.append_value(triple);
-        // Ids come from 32-bit vocabularies of far fewer than 2^31 entries.
-        self.input_ids.append_value(sample.input_ids.iter().map(|&id| Some(id.cast_signed())));
-        self.token_type_ids.append_value(sample.input_ids.iter().map(|_| Some(0)));
-        match sample.class {
-            Some(class) => self.label.append_value(class.cast_signed()),
-            None => self.labels.append_value(sample.labels.iter().map(|&l| i32::try_from(l).ok())),
-        }
-        if self.task == Task::Triplet {
-            self.slot.append_option(negative.map(|(slot, _)| slot.name()));
-            self.donor.append_option(negative.map(|(_, donor)| donor));
-        }
-        self.tokens += sample.input_ids.len() as u64;
-        self.longest = self.longest.max(sample.input_ids.len());
-        self.pending.rows += 1;
-    }
-
-    /// Writes the gathered rows as one row group.
-    fn flush(&mut self) -> Result<(), Error> {
-        if self.pending.rows == 0 {
-            return Ok(());
-        }
-        let mut arrays: Vec<ArrayRef> = vec![
-            Arc::new(self.triple.finish()),
-            Arc::new(self.input_ids.finish()),
-            Arc::new(self.token_type_ids.finish()),
-        ];
-        match self.task {
-            Task::Subject | Task::Object => arrays.push(Arc::new(self.labels.finish())),
-            Task::Relation => arrays.push(Arc::new(self.label.finish())),
-            Task::Triplet => {
-                arrays.push(Arc::new(self.label.finish()));
-                arrays.push(Arc::new(self.slot.finish()));
-                arrays.push(Arc::new(self.donor.finish()));
-            }
-        }
-        self.writer.write(&RecordBatch::try_new(columns(self.task), arrays)?)?;
-        self.writer.end_group()?;
-        self.groups.push(self.pending);
-        (self.tick)(u64::from(self.pending.rows))?;
-        self.pending = GroupIndex { triples: 0, rows: 0 };
-        Ok(())
-    }
-
-    fn finish(mut self, path: String) -> Result<FileIndex, Error> {
-        self.flush()?;
-        let bytes = self.writer.finish()?;
-        Ok(FileIndex {
-            path,
-            groups: self.groups,
-            tokens: self.tokens,
-            longest: self.longest,
-            bytes: bytes.len() as u64,
-            blake3: blake3::hash(&bytes).to_hex().to_string(),
-        })
+/// What the index says of all that.
+fn index_of(
+    (corpus, held): (&Corpus<'_>, &[Held]),
+    from: From<'_>,
+    config: &Config,
+    (encoder, written): (&Encoder, Written),
+) -> Index {
+    let mut triples = BTreeMap::from([(Part::Train, corpus.triples.len() as u64)]);
+    triples.extend(held.iter().map(|held| (held.part, held.triples.len() as u64)));
+    let masked = from.masked_lm.into_iter().map(|items| (Task::MaskedLm, items.counts()));
+    let tagging = from.tagging.into_iter().map(|items| (Task::Tagging, items.counts()));
+    Index {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        xxh3: String::new(),
+        layout: config.layout,
+        tokenizer: Tokenizer {
+            blake3: from.vocabulary_digest.to_owned(),
+            size: from.vocabulary.size(),
+            special: from.vocabulary.special(),
+        },
+        triples,
+        relations: corpus.relations.iter().map(|text| (*text).to_owned()).collect(),
+        classes: from.tagging.map(|tagging| tagging.classes().to_vec()).unwrap_or_default(),
+        sources: from.sources.to_vec(),
+        entity_texts: encoder.entities.counts.clone(),
+        relation_texts: encoder.relations.counts.clone(),
+        texts: masked.chain(tagging).collect(),
+        negatives: Negatives {
+            seed: config.seed,
+            config: config.negatives.clone(),
+            counts: written.negatives,
+        },
+        tasks: written.tasks,
     }
 }

@@ -2,33 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::lane::Position;
+use crate::shard::index::check;
+
 /// The state's version.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// Where a stream stands: the next triple to be shown, in all tasks alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Position {
-    /// Epochs completed.
-    pub epoch: u64,
-    /// Triples of the current epoch already shown.
-    pub triple: u64,
-}
-
-/// What a stream's order depends on. Two streams with equal orders give equal batches at equal positions.
+/// What a stream's order depends on. Two streams with equal orders give equal batches at equal positions, whatever the number of ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
     /// Digest of the shard index.
     pub index: String,
+    /// Part that is streamed.
+    pub part: String,
+    /// Tasks in their order.
+    pub tasks: String,
     /// Seed of the order.
     pub seed: u64,
     /// How tasks take turns.
     pub schedule: String,
-    /// Triples of a step.
-    pub batch: usize,
-    /// Row groups shuffled together.
-    pub window: usize,
+    /// Which items make a batch.
+    pub batching: String,
+    /// How items are mixed.
+    pub shuffle: String,
+    /// How negatives are drawn.
+    pub negatives: String,
 }
 
 /// Where a stream stands.
@@ -37,46 +36,79 @@ pub struct Fingerprint {
 pub struct State {
     /// The state's version.
     pub version: u32,
-    /// The order that the position belongs to.
+    /// The order that the positions belong to.
     pub order: Fingerprint,
-    /// The next triple.
-    pub position: Position,
+    /// Steps taken.
+    pub step: u64,
+    /// Where each lane stands.
+    pub lanes: Vec<Position>,
+    /// XXH3 of all the above, as 16 digits.
+    pub xxh3: String,
 }
 
 /// Why a state is refused.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "this stream state does not fit: {field} was {was} when it was saved and is {is} now; rows would be lost or repeated. \
-     Resume with the same shards and settings, or start anew"
-)]
-pub struct Mismatch {
-    field: &'static str,
-    was: String,
-    is: String,
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// It belongs to another order.
+    #[error(
+        "this stream state does not fit: {field} was {was} when it was saved and is {is} now; rows would be lost or repeated. \
+         Resume with the same shards and settings, or start anew"
+    )]
+    Order {
+        /// What differs.
+        field: &'static str,
+        /// When it was saved.
+        was: String,
+        /// Now.
+        is: String,
+    },
+    /// It is not as it was saved.
+    #[error(
+        "this stream state is damaged: its contents give the check {found}, but {expected} stands in it; use an earlier one, or start anew"
+    )]
+    Damaged {
+        /// The check of its contents.
+        found: String,
+        /// The check that stands in it.
+        expected: String,
+    },
 }
 
 impl State {
-    /// Checks that the state was saved by a stream with this order over `triples` triples.
+    /// A state that passes its own check.
+    #[must_use]
+    pub fn new(order: Fingerprint, step: u64, lanes: Vec<Position>) -> Self {
+        let mut state = Self { version: VERSION, order, step, lanes, xxh3: String::new() };
+        state.xxh3 = state.contents();
+        state
+    }
+
+    fn contents(&self) -> String {
+        let Self { version, order, step, lanes, .. } = self;
+        check(format!("{version} {order:?} {step} {lanes:?}").as_bytes())
+    }
+
+    /// Checks that the state is as it was saved, by a stream with this order.
     ///
     /// # Errors
     /// Names the first thing that differs.
-    pub fn check(&self, order: &Fingerprint, triples: u64) -> Result<(), Mismatch> {
-        let (was, is) = (&self.order, order);
-        if self.version == VERSION && was == is && self.position.triple >= triples {
-            let (was, is) = (self.position.triple.to_string(), format!("below {triples}"));
-            return Err(Mismatch { field: "position", was, is });
-        }
+    pub fn check(&self, is: &Fingerprint) -> Result<(), Mismatch> {
+        let was = &self.order;
         let fields = [
             ("version", self.version.to_string(), VERSION.to_string()),
             ("shard index", was.index.clone(), is.index.clone()),
+            ("part", was.part.clone(), is.part.clone()),
+            ("tasks", was.tasks.clone(), is.tasks.clone()),
             ("seed", was.seed.to_string(), is.seed.to_string()),
             ("schedule", was.schedule.clone(), is.schedule.clone()),
-            ("batch", was.batch.to_string(), is.batch.to_string()),
-            ("window", was.window.to_string(), is.window.to_string()),
+            ("batch", was.batching.clone(), is.batching.clone()),
+            ("shuffle", was.shuffle.clone(), is.shuffle.clone()),
+            ("negatives", was.negatives.clone(), is.negatives.clone()),
         ];
-        match fields.into_iter().find(|(_, was, is)| was != is) {
-            Some((field, was, is)) => Err(Mismatch { field, was, is }),
-            None => Ok(()),
+        if let Some((field, was, is)) = fields.into_iter().find(|(_, was, is)| was != is) {
+            return Err(Mismatch::Order { field, was, is });
         }
+        let (found, expected) = (self.contents(), self.xxh3.clone());
+        if found == expected { Ok(()) } else { Err(Mismatch::Damaged { found, expected }) }
     }
 }

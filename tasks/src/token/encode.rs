@@ -10,6 +10,8 @@ use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 
+use super::align::Subword;
+
 /// The special tokens of BERT, in the order in which a trained vocabulary numbers them.
 pub const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
@@ -163,6 +165,21 @@ impl Vocabulary {
         let encoding =
             encoding.map_err(|e| Error::Encode { text: text.to_owned(), problem: e.to_string() })?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The subwords of one text as the tokenizer places them, without `[CLS]` and `[SEP]`; a word is what it cut off before looking
+    /// into the vocabulary, and numbers of words may have gaps. [`super::align::Aligned`] mends what it leaves out.
+    pub(super) fn encode_placed(&self, text: &str) -> Result<Vec<Subword>, Error> {
+        let encoding = self.tokenizer.encode(text, false);
+        let encoding =
+            encoding.map_err(|e| Error::Encode { text: text.to_owned(), problem: e.to_string() })?;
+        let places = encoding.get_ids().iter().zip(encoding.get_offsets()).zip(encoding.get_word_ids());
+        let subword = |((&id, &(start, end)), word): ((&u32, &(usize, usize)), &Option<u32>)| Subword {
+            id,
+            word: word.map_or(0, |word| word as usize),
+            bytes: start..end,
+        };
+        Ok(places.map(subword).collect())
     }
 
     /// Ids of many texts, each cut to `limit` tokens. The result does not depend on the number of threads.

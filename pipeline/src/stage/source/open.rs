@@ -19,11 +19,11 @@ pub(super) fn open(path: &Path, context: &Context) -> anyhow::Result<Reader> {
     Ok(Box::new(reader.with_context(|| format!("{}: cannot read it", path.display()))?))
 }
 
-/// The path of a place, and its reader.
+/// The path of a place as messages name it, and its reader.
 pub(super) fn at(place: &Place, context: &Context) -> anyhow::Result<(PathBuf, Reader)> {
     let path = place.path(context)?;
     let reader = open(&path, context)?;
-    Ok((path, reader))
+    Ok((place.shown(&path), reader))
 }
 
 /// The same for a place that a config may leave out.

@@ -129,7 +129,7 @@ impl Triples {
             files.iter().enumerate().map(piece).collect()
         };
         let input = match (&config.kg_bert, &config.table, &config.parquet) {
-            (Some(folder), None, None) => Input::kg_bert(&place(folder, "kg_bert")?),
+            (Some(folder), None, None) => Input::kg_bert(&place(folder, "kg_bert")?)?,
             (None, Some(table), None) => {
                 Input::Table { layout: table.layout.clone(), files: pieces(&table.files, "table")? }
             }
@@ -188,7 +188,7 @@ impl Triples {
                     let path = place.path(context)?;
                     let file =
                         File::open(&path).with_context(|| format!("{}: cannot open it", path.display()))?;
-                    statements.parquet((file, &path), fields, part.as_deref(), builder)?;
+                    statements.parquet((file, &place.shown(&path)), fields, part.as_deref(), builder)?;
                 }
             }
             Input::KgBert { .. } => {}
@@ -224,14 +224,10 @@ impl Triples {
 }
 
 impl Input {
-    fn kg_bert(folder: &Place) -> Self {
-        let there = match folder {
-            Place::World { .. } => false,
-            Place::Outside { path, .. } => path.join(LONG_TEXTS).is_file(),
-        };
+    fn kg_bert(folder: &Place) -> anyhow::Result<Self> {
         let files = NEEDED.map(|name| folder.file(name)).to_vec();
-        let definitions = there.then(|| folder.file(LONG_TEXTS));
-        Self::KgBert { files, definitions }
+        let definitions = folder.has(LONG_TEXTS)?.then(|| folder.file(LONG_TEXTS));
+        Ok(Self::KgBert { files, definitions })
     }
 
     fn places(&self) -> Vec<&Place> {

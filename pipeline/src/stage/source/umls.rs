@@ -76,6 +76,9 @@ impl Umls {
                             .collect(),
                     ),
                 },
+                Place::Remote { .. } => Some(remote(&folder, name)?)
+                    .filter(|parts| !parts.is_empty())
+                    .or_else(|| (number < NEEDED).then(|| vec![plain])),
             };
             if let Some(found) = found {
                 files.insert(name, found);
@@ -88,12 +91,31 @@ impl Umls {
         let Some(places) = self.files.get(name) else { return Ok(None) };
         let paths: Vec<PathBuf> =
             places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
-        let label = paths.first().map(|path| path.with_file_name(name)).unwrap_or_default();
+        let first = places.first().zip(paths.first()).map(|(place, path)| place.shown(path));
+        let label = first.map(|path| path.with_file_name(name)).unwrap_or_default();
         let open = move || -> std::io::Result<files::Bytes<'c>> {
             files::open(&paths, &|file| Box::new(context.progress().reader(file)))
         };
         Ok(Some(files::Source { label, open: Box::new(open) }))
     }
+}
+
+/// The file `name` of a folder in a store, which need not list what it has: plain, packed, or in packed parts `.aa.gz`, `.ab.gz`.
+fn remote(folder: &Place, name: &str) -> anyhow::Result<Vec<Place>> {
+    for whole in [name.to_owned(), format!("{name}.gz")] {
+        if folder.has(&whole)? {
+            return Ok(vec![folder.file(&whole)]);
+        }
+    }
+    let mut parts = Vec::new();
+    for (first, second) in ('a'..='z').flat_map(|first| ('a'..='z').map(move |second| (first, second))) {
+        let part = format!("{name}.{first}{second}.gz");
+        if !folder.has(&part)? {
+            break;
+        }
+        parts.push(folder.file(&part));
+    }
+    Ok(parts)
 }
 
 fn options(config: &Config) -> Options {

@@ -1,0 +1,62 @@
+//! What the command line hands to stores (cache, credentials, proxies), and remote inputs brought before stages are looked at. Holds no
+//! logic of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use store::options::{Environment, Options};
+
+use super::args::Common;
+use super::print;
+use crate::engine::Engine;
+use crate::engine::cancel::Cancel;
+use crate::engine::stage::Input;
+use crate::stage::remote::Remotes;
+
+/// The least that is asked of a server.
+const BLOCK: u64 = 4 << 20;
+const RETRIES: u32 = 5;
+const PATIENCE: Duration = Duration::from_secs(30);
+const BACKOFF: Duration = Duration::from_millis(200);
+
+/// How stores work, from the arguments and the environment.
+pub(super) fn options(common: &Common) -> Options {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    Options {
+        cache: common.cache.clone().unwrap_or_else(|| cache(common)),
+        cache_bytes: common.cache_bytes,
+        block_bytes: BLOCK,
+        retries: RETRIES,
+        patience: PATIENCE,
+        backoff: BACKOFF,
+        environment: Environment::of(std::env::vars_os().filter_map(text)),
+    }
+}
+
+/// The user's cache folder; where there is none, that of the output folder.
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn cache(common: &Common) -> PathBuf {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let user = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    user.map_or_else(|| common.out.join(".cache/objects"), |user| user.join("engraft"))
+}
+
+/// Brings what the named stages and those they need read from elsewhere.
+pub(super) fn bring(
+    engine: &Engine,
+    remotes: &Remotes,
+    goals: &[String],
+    cancel: &Cancel,
+) -> anyhow::Result<()> {
+    let stages = engine.graph().needed(goals)?;
+    let inputs = stages.into_iter().flat_map(|place| engine.graph().stage(place).inputs());
+    let paths: Vec<PathBuf> = inputs
+        .filter_map(|input| match input {
+            Input::File { path, .. } => Some(path),
+            Input::Artifact(_) => None,
+        })
+        .collect();
+    remotes.bring(&paths, cancel, &|location| print::note(&format!("fetching {location}")))
+}

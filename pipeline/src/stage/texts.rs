@@ -1,0 +1,209 @@
+//! The texts of the shards' tasks on text: where they lie, what they look like, how they become rows. Knows no triple.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use tasks::builder::masked_lm::{Masker, Rates, Unit};
+use tasks::builder::tagging::{Classes, LaterSubwords};
+use tasks::corpus::Labels;
+use tasks::corpus::file::{Format, documents};
+use tasks::seed::Seed;
+use tasks::shard::text::{MaskedLm, Tagging, Texts};
+use tasks::token::encode::Vocabulary;
+
+use super::location::{Location, Place, Places};
+use crate::engine::context::Context;
+use crate::engine::describe::Describe;
+
+/// Where the texts of each task stand in a config.
+const MASKED_LM: &str = "shards.masked_lm.files";
+const TAGGING: &str = "shards.tagging.files";
+
+/// Files of text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// Files, or folders of which all files with the format's extension are read (`.txt`, `.jsonl`, `.conll`).
+    #[serde(skip_serializing)]
+    pub paths: Vec<Location>,
+    /// What they look like.
+    pub format: Format,
+    /// Most tokens of a row, `[CLS]` and `[SEP]` included.
+    pub max_tokens: usize,
+}
+
+/// Masked language modelling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskedLmConfig {
+    /// The texts.
+    pub files: Files,
+    /// How much is hidden, and how.
+    pub rates: Rates,
+    /// What is hidden together.
+    pub hide: Hide,
+}
+
+/// What is hidden together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hide {
+    /// Each token on its own.
+    Subwords,
+    /// All tokens of a word.
+    Words,
+    /// All tokens of a marked span first, then of words.
+    Entities,
+}
+
+/// Tagging.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaggingConfig {
+    /// The texts, with marked spans.
+    pub files: Files,
+    /// What the later subwords of a word are asked for.
+    pub later_subwords: LaterSubwords,
+}
+
+impl Files {
+    /// Where they lie. `key` is their config key.
+    ///
+    /// # Errors
+    /// When a path cannot be meant.
+    pub fn places(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Vec<Place>> {
+        let paths = self.paths.iter().enumerate();
+        paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places)).collect()
+    }
+
+    fn extension(&self) -> &'static str {
+        match self.format {
+            Format::Text(_) => "txt",
+            Format::Jsonl(_) => "jsonl",
+            Format::Conll(_) => "conll",
+        }
+    }
+
+    fn check(&self, key: &str) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.paths.is_empty(), "{key}.paths names no file");
+        let most = self.max_tokens;
+        anyhow::ensure!(
+            most > 2,
+            "{key}.max_tokens is {most}, expected at least 3: [CLS] and [SEP] are counted"
+        );
+        Ok(())
+    }
+
+    /// Reads all documents and cuts them into chunks.
+    fn read(
+        &self,
+        key: &str,
+        (places, vocabulary): (&[Place], &Vocabulary),
+        context: &Context,
+    ) -> anyhow::Result<(Texts, Labels)> {
+        let (mut texts, mut labels) = (Texts::default(), Labels::default());
+        for place in places {
+            let path = place.path(context)?;
+            for file in files(&path, self.extension())? {
+                let open =
+                    File::open(&file).with_context(|| format!("{}: cannot open the text", file.display()))?;
+                let reader = BufReader::new(context.progress().reader(open));
+                documents((reader, &file), &self.format, &mut labels, |document| {
+                    texts.push(vocabulary, document, self.max_tokens)
+                })?;
+            }
+        }
+        anyhow::ensure!(
+            texts.counts.chunks > 0,
+            "{key}: there is no text in it (of a folder, files that end in .{} are read): mend paths or format",
+            self.extension()
+        );
+        Ok((texts, labels))
+    }
+}
+
+/// `path` itself, or the files below it with that extension in the order of their names.
+fn files(path: &Path, extension: &str) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
+        let entry = entry?.path();
+        if entry.is_dir() {
+            found.extend(files(&entry, extension)?);
+        } else if entry.extension().is_some_and(|e| e == extension) {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+impl MaskedLmConfig {
+    /// Refuses settings that contradict each other.
+    ///
+    /// # Errors
+    /// Names them.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.files.check(MASKED_LM)?;
+        self.rates.check()?;
+        anyhow::ensure!(
+            self.hide != Hide::Entities || self.files.format.has_spans(),
+            "shards.masked_lm.hide is \"entities\", but plain text marks none: give files in another format, or hide \"words\""
+        );
+        Ok(())
+    }
+
+    /// The task's rows.
+    ///
+    /// # Errors
+    /// When a file is damaged or a setting out of range.
+    pub fn build(
+        &self,
+        from: (&[Place], &Vocabulary),
+        seed: u64,
+        context: &Context,
+    ) -> anyhow::Result<MaskedLm> {
+        let unit = match self.hide {
+            Hide::Subwords => Unit::Subwords,
+            Hide::Words => Unit::Words,
+            Hide::Entities => Unit::Entities(tasks::builder::masked_lm::Kinds::All),
+        };
+        let (texts, _) = self.files.read(MASKED_LM, from, context)?;
+        let masker = Masker::new(from.1, self.rates, unit, Seed::new(seed)).context("[shards.masked_lm]")?;
+        Ok(MaskedLm::new(texts, masker))
+    }
+}
+
+impl TaggingConfig {
+    /// Refuses settings that contradict each other.
+    ///
+    /// # Errors
+    /// Names them.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.files.check(TAGGING)?;
+        anyhow::ensure!(
+            self.files.format.has_spans(),
+            "shards.tagging.files.format is plain text, which marks no entity: give `jsonl` or `conll` files"
+        );
+        Ok(())
+    }
+
+    /// The task's rows.
+    ///
+    /// # Errors
+    /// When a file is damaged.
+    pub fn build(&self, from: (&[Place], &Vocabulary), context: &Context) -> anyhow::Result<Tagging> {
+        let (texts, labels) = self.files.read(TAGGING, from, context)?;
+        Ok(Tagging::new(texts, Classes::new(&labels), self.later_subwords)?)
+    }
+}
+
+/// Describes where texts lie.
+pub fn describe(places: &[Place], to: &mut dyn Describe) {
+    places.iter().for_each(|place| place.describe(to));
+}

@@ -1,0 +1,19 @@
+//! Files and objects of other places: `s3://`, `gs://`, `az://`, `http(s)://` and local paths, by range or whole, through a bounded
+//! cache on disk. Knows no format, reads no environment, prints nothing.
+//!
+//! Nothing here is asynchronous to its callers: a runtime of one thread is hidden inside. All of it may be shared by threads.
+
+mod cache;
+mod connect;
+mod download;
+pub mod failure;
+pub mod location;
+pub mod meta;
+pub mod object;
+pub mod options;
+mod remote;
+mod store;
+
+pub use cache::{Error as CacheError, VERSION as CACHE_VERSION};
+pub use download::{Downloaded, sha256};
+pub use store::{Error, Store, Watch, Whole};

@@ -1,0 +1,386 @@
+//! Where an object is: a path on this machine, or the address of an object in a store or on a web server. Knows no bytes.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+/// Where an object is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// On this machine.
+    Local(PathBuf),
+    /// Somewhere else.
+    Remote(Address),
+}
+
+/// Who answers for a remote object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scheme {
+    /// `s3://BUCKET/KEY`: Amazon S3, or what speaks as it does.
+    S3,
+    /// `gs://BUCKET/KEY`: Google Cloud Storage.
+    Gs,
+    /// `az://CONTAINER/KEY`: Azure Blob Storage.
+    Az,
+    /// `http://...` and `https://...`: a web server.
+    Http,
+}
+
+/// The address of a remote object. Shown without what may be secret: the query of a URL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    scheme: Scheme,
+    /// Empty for web servers.
+    bucket: String,
+    /// Of the object in its bucket; empty for web servers and for a bucket itself.
+    key: String,
+    /// For web servers.
+    url: Option<Url>,
+}
+
+/// Why a text is no location.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A scheme that nobody here speaks.
+    #[error(
+        "`{scheme}://` is not spoken here: expected s3://, gs://, az://, http://, https://, file:// or a path"
+    )]
+    Scheme {
+        /// What stands before the colon.
+        scheme: String,
+    },
+    /// A known scheme without `//`.
+    #[error("`{scheme}:` must be followed by `//`, as in {scheme}://bucket/key")]
+    Slashes {
+        /// What stands before the colon.
+        scheme: String,
+    },
+    /// No bucket.
+    #[error("{scheme}:// names no bucket: expected {scheme}://bucket/key")]
+    Bucket {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A key that cannot be meant.
+    #[error("{shown}: the key {problem}")]
+    Key {
+        /// The location.
+        shown: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// No URL.
+    #[error("{shown} is no URL: {problem}")]
+    Url {
+        /// What can be shown of it.
+        shown: String,
+        /// What the parser says.
+        problem: String,
+    },
+    /// A user name or password in a URL.
+    #[error(
+        "{shown}: a user name or password in a URL ends up in logs; leave it out and use a signed URL, or download the file"
+    )]
+    UserInfo {
+        /// The URL without it.
+        shown: String,
+    },
+}
+
+impl Scheme {
+    const BUCKETS: [(&'static str, Scheme); 3] = [("s3", Scheme::S3), ("gs", Scheme::Gs), ("az", Scheme::Az)];
+
+    /// What stands before `://`; `http` for both kinds of web server.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::S3 => "s3",
+            Scheme::Gs => "gs",
+            Scheme::Az => "az",
+            Scheme::Http => "http",
+        }
+    }
+}
+
+impl Location {
+    /// Reads a location: a URL of a known scheme, or else a path.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            let known = Scheme::BUCKETS.map(|(name, _)| name).into_iter().chain(["http", "https", "file"]);
+            return match text.split_once(':').and_then(|(before, _)| known.into_iter().find(|k| *k == before))
+            {
+                Some(scheme) => Err(Error::Slashes { scheme: scheme.to_owned() }),
+                None => Ok(Self::Local(PathBuf::from(text))),
+            };
+        };
+        let lower = scheme.to_ascii_lowercase();
+        if let Some((name, scheme)) = Scheme::BUCKETS.into_iter().find(|(name, _)| *name == lower) {
+            return bucket(scheme, name, rest).map(Self::Remote);
+        }
+        match lower.as_str() {
+            "http" | "https" => web(text).map(Self::Remote),
+            "file" => {
+                let url = Url::parse(text).map_err(|e| bad_url(text, &e.to_string()))?;
+                let path = url.to_file_path();
+                let path =
+                    path.map_err(|()| bad_url(text, "expected file:///, followed by an absolute path"))?;
+                Ok(Self::Local(path))
+            }
+            _ if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
+                Err(Error::Scheme { scheme: scheme.to_owned() })
+            }
+            _ => Ok(Self::Local(PathBuf::from(text))),
+        }
+    }
+
+    /// The location `name` below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        match self {
+            Self::Local(path) => Self::Local(path.join(name)),
+            Self::Remote(address) => Self::Remote(address.child(name)),
+        }
+    }
+
+    /// The file's name: the last part of the path; `object` if there is none.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = match self {
+            Self::Local(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Self::Remote(address) => address.path().rsplit('/').next().unwrap_or_default().to_owned(),
+        };
+        if matches!(name.as_str(), "" | "." | "..") { "object".to_owned() } else { name }
+    }
+}
+
+/// Whether a text is meant to be remote: it begins with a scheme and `://` that is not `file`.
+#[must_use]
+pub fn is_remote(text: &str) -> bool {
+    !matches!(Location::parse(text), Ok(Location::Local(_)))
+}
+
+fn bucket(scheme: Scheme, name: &'static str, rest: &str) -> Result<Address, Error> {
+    let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+    if bucket.is_empty() {
+        return Err(Error::Bucket { scheme: name });
+    }
+    let key = key.trim_end_matches('/');
+    let address = Address { scheme, bucket: bucket.to_owned(), key: key.to_owned(), url: None };
+    let bad = |problem| Err(Error::Key { shown: address.to_string(), problem });
+    if key.split('/').any(|part| part.is_empty()) && !key.is_empty() {
+        return bad("has an empty part between two slashes");
+    }
+    if key.split('/').any(|part| matches!(part, "." | "..")) {
+        return bad("has a part `.` or `..`");
+    }
+    Ok(address)
+}
+
+fn web(text: &str) -> Result<Address, Error> {
+    let mut url = Url::parse(text).map_err(|e| bad_url(text, &e.to_string()))?;
+    url.set_fragment(None);
+    let named = !url.username().is_empty() || url.password().is_some();
+    let address = Address { scheme: Scheme::Http, bucket: String::new(), key: String::new(), url: Some(url) };
+    if named { Err(Error::UserInfo { shown: address.to_string() }) } else { Ok(address) }
+}
+
+/// A complaint about a URL that shows no more of it than what comes before the query, without user name and password.
+fn bad_url(text: &str, problem: &str) -> Error {
+    let shown = text.split(['?', '#']).next().unwrap_or_default();
+    let shown = match (shown.split_once("://"), shown.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, after))) => format!("{scheme}://{after}"),
+        _ => shown.to_owned(),
+    };
+    Error::Url { shown, problem: problem.to_owned() }
+}
+
+impl Address {
+    /// Who answers for it.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    pub(crate) fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn url(&self) -> Option<&Url> {
+        self.url.as_ref()
+    }
+
+    fn path(&self) -> &str {
+        self.url.as_ref().map_or(self.key.as_str(), Url::path)
+    }
+
+    fn child(&self, name: &str) -> Self {
+        let mut child = self.clone();
+        match &mut child.url {
+            // A web URL always has a path, so the segments are there.
+            Some(url) => {
+                if let Ok(mut parts) = url.path_segments_mut() {
+                    parts.pop_if_empty().extend(name.split('/'));
+                }
+            }
+            None if child.key.is_empty() => name.clone_into(&mut child.key),
+            None => child.key = format!("{}/{name}", child.key),
+        }
+        child
+    }
+
+    /// What tells this object from all others, whoever signed the URL. Not for showing.
+    pub(crate) fn identity(&self) -> String {
+        let Some(url) = &self.url else {
+            return format!("{}://{}/{}", self.scheme.name(), self.bucket, self.key);
+        };
+        let mut bare = url.clone();
+        let kept: Vec<(String, String)> =
+            url.query_pairs().filter(|(name, _)| !signs(name)).map(|(k, v)| (k.into(), v.into())).collect();
+        bare.set_query(None);
+        if !kept.is_empty() {
+            bare.query_pairs_mut().extend_pairs(kept);
+        }
+        bare.into()
+    }
+}
+
+/// Whether a parameter of a query belongs to a signature, which is another every time.
+fn signs(name: &str) -> bool {
+    const OTHERS: [&str; 22] = [
+        "signature",
+        "expires",
+        "awsaccesskeyid",
+        "googleaccessid",
+        "key-pair-id",
+        "policy",
+        "token",
+        "access_token",
+        "sig",
+        "se",
+        "sp",
+        "sv",
+        "sr",
+        "st",
+        "spr",
+        "sip",
+        "skoid",
+        "sktid",
+        "skt",
+        "ske",
+        "sks",
+        "skv",
+    ];
+    let name = name.to_ascii_lowercase();
+    name.starts_with("x-amz-") || name.starts_with("x-goog-") || OTHERS.contains(&name.as_str())
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.url {
+            None if self.key.is_empty() => write!(f, "{}://{}", self.scheme.name(), self.bucket),
+            None => write!(f, "{}://{}/{}", self.scheme.name(), self.bucket, self.key),
+            Some(url) => {
+                write!(f, "{}://{}", url.scheme(), url.host_str().unwrap_or_default())?;
+                url.port().map_or(Ok(()), |port| write!(f, ":{port}"))?;
+                f.write_str(url.path())?;
+                if url.query().is_some() { f.write_str("?...") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => fmt::Display::fmt(&path.display(), f),
+            Self::Remote(address) => fmt::Display::fmt(address, f),
+        }
+    }
+}
+
+impl From<&Path> for Location {
+    fn from(path: &Path) -> Self {
+        Self::Local(path.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        Location::parse(text).unwrap().to_string()
+    }
+
+    fn refused(text: &str) -> String {
+        Location::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_kind_of_location_is_told_apart() {
+        let remote = |text| match Location::parse(text).unwrap() {
+            Location::Remote(address) => address.scheme(),
+            Location::Local(path) => panic!("{}", path.display()),
+        };
+        assert_eq!(remote("s3://bucket/a/b.tsv"), Scheme::S3);
+        assert_eq!(remote("gs://bucket/a"), Scheme::Gs);
+        assert_eq!(remote("az://box/a"), Scheme::Az);
+        assert_eq!(remote("HTTPS://host/a"), Scheme::Http);
+        for (text, path) in
+            [("a/b:c", "a/b:c"), ("/abs", "/abs"), ("file:///a/b%20c", "/a/b c"), ("C:x", "C:x")]
+        {
+            assert_eq!(Location::parse(text).unwrap(), Location::Local(path.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_what_is_expected() {
+        assert!(refused("ftp://host/x").contains("`ftp://`") && refused("ftp://h/x").contains("s3://"));
+        assert!(refused("s3:///key").contains("s3://bucket/key"));
+        assert!(refused("s3:bucket/key").contains("`//`"));
+        assert!(refused("s3://b/a//c").contains("empty part"));
+        assert!(refused("gs://b/../c").contains("`..`"));
+        assert!(refused("file://x").contains("file:///"));
+        assert!(refused("http://").contains("no URL"));
+    }
+
+    #[test]
+    fn what_may_be_secret_is_not_shown_and_what_signs_is_not_part_of_the_identity() {
+        let url = "https://host:8443/a/b.tsv?X-Amz-Signature=secret&part=3&sig=s3cret#there";
+        assert_eq!(shown(url), "https://host:8443/a/b.tsv?...");
+        let location = Location::parse(url).unwrap();
+        assert!(!format!("{location:?}").contains("cret"));
+        assert_eq!(location.name(), "b.tsv");
+        let Location::Remote(address) = location else { panic!() };
+        assert_eq!(address.identity(), "https://host:8443/a/b.tsv?part=3");
+        let with_password = "https://me:hunter2@host/a?q=hunter2";
+        assert!(!refused(with_password).contains("hunter2"), "{}", refused(with_password));
+        assert!(!refused("https://me:hunter2@:x/a").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_child_lies_below_and_keeps_the_query() {
+        let child = |text: &str| match Location::parse(text).unwrap().child("META/MRREL.RRF") {
+            Location::Remote(address) => address.identity(),
+            Location::Local(path) => path.display().to_string(),
+        };
+        assert_eq!(child("s3://b"), "s3://b/META/MRREL.RRF");
+        assert_eq!(child("s3://b/x/"), "s3://b/x/META/MRREL.RRF");
+        assert_eq!(child("https://h/x/?v=2"), "https://h/x/META/MRREL.RRF?v=2");
+        assert_eq!(child("/x"), "/x/META/MRREL.RRF");
+    }
+}

@@ -1,0 +1,92 @@
+//! What a store is given by whoever opens it. Reads no environment itself.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a store works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder of the cache; made when the first object is put there.
+    pub cache: PathBuf,
+    /// How many bytes the cache may hold.
+    pub cache_bytes: u64,
+    /// How many bytes a block of the cache holds, which is the least that is asked of a server.
+    pub block_bytes: u64,
+    /// How often a request is made again after a failure that may pass.
+    pub retries: u32,
+    /// How long a server may be silent.
+    pub patience: Duration,
+    /// How long to wait before the first try again; doubled at each, with chance, up to `patience`.
+    pub backoff: Duration,
+    /// Credentials, endpoints and proxies.
+    pub environment: Environment,
+}
+
+/// Credentials, endpoints and proxies under the names of their environment variables. Values are never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Environment(BTreeMap<String, String>);
+
+const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
+const CLOUDS: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
+
+impl Environment {
+    /// Takes what concerns stores from a process's variables: `AWS_*`, `GOOGLE_*`, `AZURE_*` and the four proxies, which may be
+    /// written small. Empty ones are left out.
+    pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let taken = variables.into_iter().filter_map(|(name, value)| {
+            let name = name.to_ascii_uppercase();
+            let concerns =
+                CLOUDS.iter().any(|cloud| name.starts_with(cloud)) || PROXIES.contains(&name.as_str());
+            (concerns && !value.is_empty()).then_some((name, value))
+        });
+        Self(taken.collect())
+    }
+
+    /// Nothing: everybody is asked without a name and directly.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// What begins with `prefix`, such as `AWS_`.
+    pub(crate) fn of_cloud(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        pairs.filter(move |(name, _)| name.starts_with(prefix))
+    }
+
+    pub(crate) fn has_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.0.contains_key(*name))
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_concerns_stores_is_taken_and_no_value_is_shown() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let given = [
+            pair("AWS_SECRET_ACCESS_KEY", "hidden"),
+            pair("https_proxy", "p"),
+            pair("HOME", "h"),
+            pair("AWS_REGION", ""),
+        ];
+        let taken = Environment::of(given);
+        assert_eq!(taken.get("HTTPS_PROXY"), Some("p"));
+        assert_eq!((taken.get("HOME"), taken.get("AWS_REGION")), (None, None));
+        assert_eq!(format!("{taken:?}"), r#"{"AWS_SECRET_ACCESS_KEY", "HTTPS_PROXY"}"#);
+    }
+}

@@ -1,0 +1,220 @@
+//! The store: where every location is asked for what it is, for its parts, and for itself as a file on this machine. Knows no format.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use crate::cache::{self, Cache, Making};
+use crate::failure::Failure;
+use crate::location::{Address, Location};
+use crate::meta::Meta;
+use crate::object::{Kind, Object};
+use crate::options::Options;
+use crate::remote::{Ask, Part, Remote};
+
+/// Told how many more bytes have come; may end the work.
+pub type Watch<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// Why an object cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The remote store did not give it.
+    #[error(transparent)]
+    Remote(#[from] Failure),
+    /// The cache cannot hold it.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// A file of this machine cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Local {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A range that the object does not have.
+    #[error("{location}: bytes {start} to {end} were asked for, but it has {bytes}")]
+    Range {
+        /// The object.
+        location: String,
+        /// First byte.
+        start: u64,
+        /// After the last byte.
+        end: u64,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A fetched file that is not as long as its object.
+    #[error(
+        "{}: {found} bytes lie there, but {location} has {bytes}: another process may be writing it; nothing of it is kept; run \
+         again when that has ended",
+        path.display()
+    )]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// The object.
+        location: String,
+        /// The object's length.
+        bytes: u64,
+        /// The file's.
+        found: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Stopped,
+}
+
+impl Error {
+    pub(crate) fn local(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Local { path, source }
+    }
+}
+
+/// All locations behind one cache. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Store(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: Options,
+    cache: Cache,
+    /// Made at the first request: certificates are read then.
+    remote: OnceLock<Remote>,
+}
+
+/// An object as a file on this machine. One of the cache is not thrown away while this lives.
+#[derive(Debug)]
+pub struct Whole {
+    path: PathBuf,
+    _pin: Option<cache::Whole>,
+}
+
+impl Whole {
+    /// Where it lies; its file name is that of the location.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Store {
+    /// A store. Touches neither disk nor network.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let cache = Cache::new(&options.cache, options.cache_bytes);
+        Self(Arc::new(Inner { options, cache, remote: OnceLock::new() }))
+    }
+
+    /// What the object is: one request where it is remote.
+    ///
+    /// # Errors
+    /// When it is not there or cannot be asked for.
+    pub fn meta(&self, location: &Location) -> Result<Meta, Error> {
+        match location {
+            Location::Local(path) => {
+                let data = std::fs::metadata(path).map_err(Error::local(path))?;
+                let modified = std::os::unix::fs::MetadataExt::mtime(&data);
+                Ok(Meta { bytes: Some(data.len()), etag: None, modified: Some(modified) })
+            }
+            Location::Remote(address) => Ok(self.remote()?.meta(address)?),
+        }
+    }
+
+    /// Whether the object is there.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub fn exists(&self, location: &Location) -> Result<bool, Error> {
+        match self.meta(location) {
+            Ok(_) => Ok(true),
+            Err(Error::Remote(failure)) if failure.is_missing() => Ok(false),
+            Err(Error::Local { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens an object, to read parts of it. What it is now it must stay: a part of another state is an error.
+    ///
+    /// # Errors
+    /// When it is not there, cannot be asked for, or its server does not say its length.
+    pub fn open(&self, location: &Location) -> Result<Object, Error> {
+        let kind = match location {
+            Location::Local(path) => Kind::Local(Arc::new(File::open(path).map_err(Error::local(path))?)),
+            Location::Remote(_) => Kind::Remote,
+        };
+        let meta = self.meta(location)?;
+        let Some(bytes) = meta.bytes else {
+            return Err(Failure::NoLength { url: location.to_string() }.into());
+        };
+        Ok(Object::new(self.clone(), location.clone(), kind, (meta, bytes)))
+    }
+
+    /// The object as a file: of the cache, where one request shows that it has not changed, or else fetched whole.
+    ///
+    /// # Errors
+    /// When it is not there, cannot be fetched, or does not fit into the cache; [`Error::Stopped`] when `watch` ends it.
+    pub fn local_file(&self, location: &Location, watch: Watch<'_>) -> Result<Whole, Error> {
+        let address = match location {
+            Location::Local(path) => {
+                File::open(path).map_err(Error::local(path))?;
+                return Ok(Whole { path: path.clone(), _pin: None });
+            }
+            Location::Remote(address) => address,
+        };
+        let (remote, cache) = (self.remote()?, &self.0.cache);
+        let meta = remote.meta(address)?;
+        let (name, file) = (cache::name(&address.identity(), &meta.state(), 0), location.name());
+        // An object without tag and time may be another one each time.
+        if meta.is_telling()
+            && let Some(found) = cache.whole(&name, &file)?
+        {
+            return Ok(Whole { path: found.path().to_owned(), _pin: Some(found) });
+        }
+        let mut making = Making::begin(cache, &name, &file, meta.bytes)?;
+        let ask = Ask { address, expected: Some(&meta), part: Part::Whole };
+        remote.read(&ask, |bytes| {
+            making.write(cache, &bytes)?;
+            if watch(bytes.len() as u64).is_break() { Err(Error::Stopped) } else { Ok(()) }
+        })?;
+        let made = making.finish(cache, &meta)?;
+        Ok(Whole { path: made.path().to_owned(), _pin: Some(made) })
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.0.cache
+    }
+
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.0.options.block_bytes.max(1)
+    }
+
+    pub(crate) fn remote(&self) -> Result<&Remote, Failure> {
+        if let Some(remote) = self.0.remote.get() {
+            return Ok(remote);
+        }
+        let made = Remote::new(&self.0.options)?;
+        // Whoever was first wins; the other one has asked for nothing yet.
+        Ok(self.0.remote.get_or_init(|| made))
+    }
+
+    /// Reads a range of a remote object past the cache.
+    pub(crate) fn fetch(
+        &self,
+        (address, meta): (&Address, &Meta),
+        range: std::ops::Range<u64>,
+    ) -> Result<Vec<u8>, Error> {
+        // Grows as bytes come: the length is what the server claims, and no memory may hold that.
+        let soon = (range.end - range.start).min(self.block_bytes());
+        let mut bytes = Vec::with_capacity(usize::try_from(soon).unwrap_or_default());
+        let ask = Ask { address, expected: Some(meta), part: Part::Range(range) };
+        self.remote()?.read::<Error>(&ask, |chunk| {
+            bytes.extend_from_slice(&chunk);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+}

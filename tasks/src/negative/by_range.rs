@@ -1,0 +1,68 @@
+//! Proposes entities that stand in the same column of the same relation elsewhere. Knows no semantic type.
+
+use std::sync::Arc;
+
+use super::config::Corruption;
+use super::corrupt::{Corrupt, Proposal};
+use super::ends::Ends;
+use super::uniform::Uniform;
+use crate::sample::{Slot, Triple};
+use crate::seed::Seed;
+
+/// Takes an entity from the domain or the range that a relation has in the shown triples, each entity as likely as another however
+/// often it stands there. The donor is the first triple that has it there. Relations are taken as under uniform.
+#[derive(Debug)]
+pub struct ByRange {
+    relations: Uniform,
+    ends: Ends,
+}
+
+impl ByRange {
+    /// Gathers the domain and the range of every relation in the shown triples.
+    #[must_use]
+    pub fn new(triples: &Arc<[Triple]>) -> Self {
+        Self { relations: Uniform { triples: Arc::clone(triples) }, ends: Ends::new(triples) }
+    }
+}
+
+impl Corrupt for ByRange {
+    fn order(&self, slots: &mut [Slot], stated: Triple, seed: Seed) {
+        self.relations.order(slots, stated, seed);
+    }
+
+    fn propose(&self, stated: Triple, slot: Slot, seed: Seed) -> Option<Proposal> {
+        let ends = match slot {
+            Slot::Subject => self.ends.subjects(stated[1]),
+            Slot::Relation => return self.relations.propose(stated, slot, seed),
+            Slot::Object => self.ends.objects(stated[1]),
+        };
+        if ends.len() < 2 {
+            return None; // only the one that stands there
+        }
+        let end = ends.get(usize::try_from(seed.below(ends.len() as u64)).ok()?)?;
+        Some(Proposal { value: end.entity, donor: Some(end.first), sampler: Corruption::TypedByRange })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entities_come_from_the_column_of_the_relation_each_as_often() {
+        let triples = [[0, 0, 5], [0, 0, 6], [1, 0, 6], [2, 0, 6], [3, 1, 7]];
+        let by_range = ByRange::new(&Arc::from(triples.as_slice()));
+        let mut drawn = [0_u32; 8];
+        for i in 0..30_000 {
+            let proposal = by_range.propose(triples[3], Slot::Subject, Seed::new(1).at(i)).unwrap();
+            assert_eq!(triples[proposal.donor.unwrap() as usize][0], proposal.value);
+            assert_eq!(proposal.sampler, Corruption::TypedByRange);
+            drawn[proposal.value as usize] += 1;
+        }
+        assert!(drawn[..3].iter().all(|n| (9_700..10_300).contains(n)), "{drawn:?}");
+        assert_eq!(drawn[3..], [0; 5]);
+        assert_eq!(by_range.propose(triples[4], Slot::Object, Seed::new(1)), None, "the range is one entity");
+        let relation = by_range.propose(triples[4], Slot::Relation, Seed::new(1)).unwrap();
+        assert_eq!(relation.sampler, Corruption::Uniform);
+    }
+}

@@ -1,0 +1,130 @@
+//! How negatives are drawn: every setting of it. Knows no graph.
+
+use serde::{Deserialize, Serialize};
+
+use super::judge::Filter;
+use super::statement::Same;
+use crate::sample::Slot;
+
+/// How negatives are drawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What proposes.
+    pub sampler: Corruption,
+    /// Columns that may be replaced.
+    pub slots: Vec<Slot>,
+    /// Negatives per stated triple; no two of a triple say the same.
+    pub per_triple: u32,
+    /// What is refused.
+    pub filter: Filter,
+    /// When two triples count as one.
+    pub same: Same,
+    /// Whether every epoch has its own negatives.
+    pub draw: Draw,
+    /// Proposals tried per column before the next column gets its turn.
+    pub max_draws: u32,
+}
+
+/// A way of proposing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Corruption {
+    /// The column of a random stated triple; every column has the same chance ([`super::uniform`]).
+    Uniform,
+    /// As uniform, but the side that has fewer partners per entity is kept more often ([`super::bernoulli`]).
+    Bernoulli,
+    /// An entity that shares a semantic type with the replaced one ([`super::by_type`]).
+    TypedByType,
+    /// An entity that stands in the same column of the same relation ([`super::by_range`]).
+    TypedByRange,
+}
+
+impl Corruption {
+    /// All ways of proposing.
+    pub const ALL: [Corruption; 4] =
+        [Corruption::Uniform, Corruption::Bernoulli, Corruption::TypedByType, Corruption::TypedByRange];
+
+    /// The name on disk and in configs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Corruption::Uniform => "uniform",
+            Corruption::Bernoulli => "bernoulli",
+            Corruption::TypedByType => "typed_by_type",
+            Corruption::TypedByRange => "typed_by_range",
+        }
+    }
+}
+
+/// Whether every epoch has its own negatives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Draw {
+    /// Those of epoch 0 in every epoch.
+    Fixed,
+    /// A draw of its own per epoch (KIMERA's reading; MODELS section 1.8).
+    Fresh,
+}
+
+/// A setting with which no negative can be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting} is {found}, expected {expected}")]
+pub struct Unfit {
+    /// The setting.
+    pub setting: &'static str,
+    /// Its value.
+    pub found: String,
+    /// What it may be.
+    pub expected: &'static str,
+}
+
+impl Config {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> Result<(), Unfit> {
+        let mut slots = self.slots.clone();
+        slots.sort();
+        slots.dedup();
+        if slots.is_empty() || slots.len() != self.slots.len() {
+            let names = self.slots.iter().map(|slot| slot.name()).collect::<Vec<_>>();
+            return Err(Unfit {
+                setting: "negatives.slots",
+                found: format!("{names:?}"),
+                expected: "at least one of subject, relation and object, and none twice",
+            });
+        }
+        let numbers = [("negatives.per_triple", self.per_triple), ("negatives.max_draws", self.max_draws)];
+        match numbers.into_iter().find(|(_, number)| *number == 0) {
+            Some((setting, _)) => Err(Unfit { setting, found: "0".to_owned(), expected: "at least 1" }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_config_reads_as_it_is_written_and_settings_out_of_range_are_named() {
+        let json = r#"{"sampler":"typed_by_range","slots":["subject"],"per_triple":2,"filter":"all","same":"ids",
+                       "draw":"fresh","max_draws":9}"#;
+        let config: Config = serde_json::from_str(json).unwrap();
+        assert_eq!((config.sampler, config.filter), (Corruption::TypedByRange, Filter::All));
+        assert_eq!((config.same, config.draw), (Same::Ids, Draw::Fresh));
+        config.check().unwrap();
+        assert!(serde_json::from_str::<Config>(&json.replace("per_triple", "per_tripel")).is_err());
+        for corruption in Corruption::ALL {
+            assert_eq!(serde_json::to_value(corruption).unwrap(), corruption.name());
+        }
+        let refused = |changed: Config| changed.check().unwrap_err().to_string();
+        let twice = refused(Config { slots: vec![Slot::Object, Slot::Object], ..config.clone() });
+        assert!(twice.contains(r#"negatives.slots is ["object", "object"]"#), "{twice}");
+        assert!(refused(Config { slots: vec![], ..config.clone() }).contains("at least one of"));
+        assert!(refused(Config { per_triple: 0, ..config.clone() }).contains("per_triple is 0"));
+        assert!(refused(Config { max_draws: 0, ..config }).contains("max_draws is 0"));
+    }
+}

@@ -1,0 +1,28 @@
+//! The trait of everything that proposes corruptions. Knows no judge and no way of proposing.
+
+use std::fmt::Debug;
+
+use super::config::Corruption;
+use crate::sample::{Slot, Triple};
+use crate::seed::Seed;
+
+/// What may stand in a column instead of what does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proposal {
+    /// The entity or relation.
+    pub value: u32,
+    /// The triple whose column it is, by its place among the shown triples; none if it was not taken from a triple.
+    pub donor: Option<u32>,
+    /// Who proposes.
+    pub sampler: Corruption,
+}
+
+/// Proposes corruptions of shown triples; whether they are false is for others to say. Everything is a pure function of its
+/// arguments.
+pub trait Corrupt: Debug + Send + Sync {
+    /// Puts `slots` into the order in which they get their turn: the first is the one to replace, the others stand in for it.
+    fn order(&self, slots: &mut [Slot], stated: Triple, seed: Seed);
+
+    /// A value for a column of a shown triple. None if there is none but that which stands there, whatever the seed.
+    fn propose(&self, stated: Triple, slot: Slot, seed: Seed) -> Option<Proposal>;
+}

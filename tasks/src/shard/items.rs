@@ -1,0 +1,128 @@
+//! What the rows of a task are made from, item after item: triples or chunks of text. Knows no file.
+
+use super::rows::{Origin, Rows};
+use crate::builder::{Columns, Layout, Sample, entity, relation, triplet};
+use crate::negative::Sampler;
+use crate::sample::{Corpus, Slot, Triple};
+use crate::task::Task;
+use crate::token::encode::{self, EncodedTexts, Special, Vocabulary};
+use kg::split::Part;
+
+/// The items of one task and part. Each is built alone, so that threads may share the work.
+pub trait Items: Sync {
+    /// The task that the rows belong to.
+    fn task(&self) -> Task;
+
+    /// What they are for.
+    fn part(&self) -> Part;
+
+    /// Number of items.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds the rows of item `item`; `sample` is scratch.
+    fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows);
+}
+
+/// Encoded names and how they are put together.
+#[derive(Debug)]
+pub struct Encoder {
+    /// Entities' names by id.
+    pub entities: EncodedTexts,
+    /// Relations' names by id.
+    pub relations: EncodedTexts,
+    /// The special tokens.
+    pub special: Special,
+    /// How columns stand in a row.
+    pub layout: Layout,
+}
+
+impl Encoder {
+    /// Encodes all names of a corpus.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses one.
+    pub fn new(corpus: &Corpus<'_>, vocabulary: &Vocabulary, layout: Layout) -> Result<Self, encode::Error> {
+        Ok(Self {
+            entities: vocabulary.encode_all(&corpus.entities, layout.limits.node)?,
+            relations: vocabulary.encode_all(&corpus.relations, layout.limits.edge)?,
+            special: vocabulary.special(),
+            layout,
+        })
+    }
+
+    fn columns(&self, [subject, relation, object]: Triple) -> Columns<'_> {
+        let entity = |id: u32| self.entities.get(id as usize);
+        [entity(subject), self.relations.get(relation as usize), entity(object)]
+    }
+
+    /// The row of a stated triple.
+    pub fn stated(&self, task: Task, triple: Triple, sample: &mut Sample) {
+        let (special, layout, columns) = (self.special, &self.layout, self.columns(triple));
+        match task {
+            Task::Object => entity::build(sample, layout, special, columns, Slot::Object),
+            Task::Relation => relation::build(sample, layout, special, columns, triple[1]),
+            Task::Triplet => triplet::build(sample, layout, special, columns, triplet::Truth::Stated),
+            _ => entity::build(sample, layout, special, columns, Slot::Subject),
+        }
+    }
+
+    /// The row of a negative.
+    pub fn corrupted(&self, triple: Triple, sample: &mut Sample) {
+        let columns = self.columns(triple);
+        triplet::build(sample, &self.layout, self.special, columns, triplet::Truth::Corrupted);
+    }
+}
+
+/// The triples of one part as a graph task's items.
+#[derive(Debug)]
+pub struct Triples<'a> {
+    /// The task.
+    pub task: Task,
+    /// The part.
+    pub part: Part,
+    /// The triples in the order of the triple table.
+    pub triples: &'a [Triple],
+    /// Row of each in the triple table.
+    pub rows: &'a [u32],
+    /// Names to tokens.
+    pub encoder: &'a Encoder,
+    /// Draws negatives of these triples.
+    pub sampler: &'a Sampler,
+    /// Row in the triple table of each triple that can be a donor.
+    pub donors: &'a [u32],
+}
+
+impl Items for Triples<'_> {
+    fn task(&self) -> Task {
+        self.task
+    }
+
+    fn part(&self) -> Part {
+        self.part
+    }
+
+    fn len(&self) -> usize {
+        self.triples.len()
+    }
+
+    fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows) {
+        let origin = Origin::Triple(self.rows[item]);
+        self.encoder.stated(self.task, self.triples[item], sample);
+        rows.push(origin, sample, None);
+        if self.task != Task::Triplet {
+            return;
+        }
+        // Epoch 0 is what shards hold; a stream may draw those of later epochs itself.
+        let index = u32::try_from(item).unwrap_or(u32::MAX);
+        for negative in self.sampler.negatives_of(self.triples[item], 0, index, &mut rows.counts) {
+            self.encoder.corrupted(negative.triple, sample);
+            let donor = negative.donor.and_then(|donor| self.donors.get(donor as usize)).copied();
+            rows.push(origin, sample, Some((&negative, donor)));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Negatives drawn anew for an epoch in place of those that shards hold. Knows no file.
+
+use std::ops::Range;
+
+use crate::builder::{Form, Sample};
+use crate::negative::{Counts, Sampler};
+use crate::sample::Triple;
+use crate::shard::items::Encoder;
+use crate::shard::read::{Answers, Group};
+use crate::task::Task;
+
+/// Makes row groups of the triplet task whose negatives are those of another epoch than the shards'.
+pub trait Redraw: Send + Sync + std::fmt::Debug {
+    /// The rows of the triples `items` (by their number in the train part) in `epoch`; none when they are those of the shards.
+    fn group(&self, epoch: u64, items: Range<u64>) -> Option<Group>;
+}
+
+/// Draws as the shards were drawn, from the graph that they were made of.
+#[derive(Debug)]
+pub struct Fresh {
+    /// What drew the shards' negatives.
+    pub sampler: Sampler,
+    /// What encoded the shards.
+    pub encoder: Encoder,
+    /// The triples of the train part in their order.
+    pub triples: Vec<Triple>,
+}
+
+impl Redraw for Fresh {
+    fn group(&self, epoch: u64, items: Range<u64>) -> Option<Group> {
+        // Shards hold the draw of epoch 0.
+        if epoch == 0 || !self.sampler.draws_anew() {
+            return None;
+        }
+        let (mut rows, mut sample, mut counts) = (Rows::new(), Sample::default(), Counts::default());
+        for item in items {
+            let (place, index) = (usize::try_from(item).ok()?, u32::try_from(item).ok()?);
+            let stated = *self.triples.get(place)?;
+            rows.firsts.push(rows.count());
+            self.encoder.stated(Task::Triplet, stated, &mut sample);
+            rows.push(&sample);
+            for negative in self.sampler.negatives(epoch, index, &mut counts) {
+                self.encoder.corrupted(negative.triple, &mut sample);
+                rows.push(&sample);
+            }
+        }
+        rows.firsts.push(rows.count());
+        Some(rows.group(self.encoder.layout.form))
+    }
+}
+
+/// Rows as a row group holds them.
+struct Rows {
+    firsts: Vec<u32>,
+    starts: Vec<u32>,
+    input_ids: Vec<i32>,
+    token_type_ids: Vec<i32>,
+    attention: Vec<i32>,
+    classes: Vec<i32>,
+}
+
+impl Rows {
+    fn new() -> Self {
+        let [input_ids, token_type_ids, attention, classes] = [const { Vec::new() }; 4];
+        Self { firsts: Vec::new(), starts: vec![0], input_ids, token_type_ids, attention, classes }
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.classes.len()).unwrap_or(u32::MAX)
+    }
+
+    fn push(&mut self, sample: &Sample) {
+        let signed = |number: &u32| number.cast_signed();
+        self.input_ids.extend(sample.input_ids.iter().map(signed));
+        self.token_type_ids.extend(sample.token_type_ids.iter().map(signed));
+        self.attention.extend(sample.attention.iter().map(signed));
+        self.classes.extend(sample.class.iter().map(signed));
+        self.starts.push(u32::try_from(self.input_ids.len()).unwrap_or(u32::MAX));
+    }
+
+    fn group(self, form: Form) -> Group {
+        let any = |numbers: &[i32], other: i32| numbers.iter().any(|&number| number != other);
+        Group {
+            token_type_ids: Some(self.token_type_ids).filter(|types| any(types, 0)),
+            attention: Some(self.attention).filter(|_| form == Form::Slotted),
+            firsts: self.firsts,
+            starts: self.starts,
+            input_ids: self.input_ids,
+            answers: Answers::Classes(self.classes),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Shards that lie in another place, read by ranges through a bounded cache. Knows no order.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use store::Store;
+use store::location::Location;
+use store::object::Object;
+
+use super::source::Open;
+use super::steps::Shards;
+use crate::builder::Form;
+use crate::shard::index::{self, FileIndex, Index};
+use crate::shard::read::{Blob, Error, Shard};
+use crate::task::Task;
+
+/// A shard folder in any place that the store knows.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    store: Store,
+    folder: Location,
+}
+
+/// Why a folder's index cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// It cannot be read.
+    #[error("{0}; a shard folder without its index is not finished")]
+    Store(#[from] store::Error),
+    /// It is damaged or of another version.
+    #[error(transparent)]
+    Index(#[from] index::Error),
+}
+
+impl Remote {
+    /// The shard folder at `folder`.
+    #[must_use]
+    pub fn new(store: Store, folder: Location) -> Self {
+        Self { store, folder }
+    }
+
+    /// Its index, which is small and read whole.
+    ///
+    /// # Errors
+    /// When it is missing, damaged or of another version.
+    pub fn index(&self) -> Result<Index, IndexError> {
+        let location = self.folder.child(index::FILE);
+        let object = self.store.open(&location)?;
+        let bytes = object.range(0..object.len())?;
+        Ok(Index::parse(bytes.to_vec(), &PathBuf::from(location.to_string()))?)
+    }
+
+    /// The shards of `index`, with the negatives that they hold.
+    #[must_use]
+    pub fn shards(self, index: &Index) -> Shards<'_> {
+        Shards { index, place: Arc::new(self), redraw: None }
+    }
+}
+
+/// An object as a shard's reader reads it.
+#[derive(Debug)]
+struct Ranges(Object);
+
+impl Blob for Ranges {
+    fn read_at(&self, start: u64, length: usize) -> io::Result<Bytes> {
+        self.0.range(start..start + length as u64).map_err(io::Error::other)
+    }
+}
+
+impl Open for Remote {
+    fn open(&self, index: &FileIndex, of: (Task, Form)) -> Result<Shard, Error> {
+        let location = index.path.split('/').fold(self.folder.clone(), |folder, name| folder.child(name));
+        let path = PathBuf::from(location.to_string());
+        let object = self.store.open(&location).map_err(|e| Error::unopened(path.clone(), &e))?;
+        if object.len() != index.bytes {
+            let problem = format!("{} bytes, but the index says {}", object.len(), index.bytes);
+            return Err(Error::unopened(path, &problem));
+        }
+        Shard::over(Box::new(Ranges(object)), path, index, of)
+    }
+}

@@ -1,0 +1,89 @@
+//! The row groups of one task, by number over all its files. Knows no order.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::builder::Form;
+use crate::shard::index::{FileIndex, PartIndex};
+use crate::shard::read::{Error, Group, Shard};
+use crate::task::Task;
+
+/// Files that are kept open; more would run into the system's limit for many tasks and ranks.
+const OPEN: usize = 32;
+
+/// Opens a shard, wherever it lies.
+pub trait Open: Send + Sync + std::fmt::Debug {
+    /// Opens the shard that `index` lists.
+    ///
+    /// # Errors
+    /// When it cannot be opened or is not as the index says.
+    fn open(&self, index: &FileIndex, of: (Task, Form)) -> Result<Shard, Error>;
+}
+
+/// Shards in a folder on this machine.
+#[derive(Debug, Clone)]
+pub struct Folder(pub PathBuf);
+
+impl Open for Folder {
+    fn open(&self, index: &FileIndex, (task, form): (Task, Form)) -> Result<Shard, Error> {
+        let folder: &Path = &self.0;
+        Shard::open(folder, index, task, form)
+    }
+}
+
+/// The row groups of one task and part.
+#[derive(Debug)]
+pub struct Source {
+    task: Task,
+    form: Form,
+    place: Arc<dyn Open>,
+    files: Vec<FileIndex>,
+    /// File and row group within it, by number.
+    groups: Vec<(usize, usize)>,
+    /// Shards opened last, the latest in front.
+    open: Mutex<VecDeque<(usize, Arc<Shard>)>>,
+}
+
+impl Source {
+    /// The row groups that `index` lists.
+    #[must_use]
+    pub fn new(place: Arc<dyn Open>, (task, form): (Task, Form), index: &PartIndex) -> Self {
+        let files = index.files.clone();
+        let groups = files.iter().enumerate();
+        let groups = groups.flat_map(|(file, of)| (0..of.groups.len()).map(move |group| (file, group)));
+        Self { task, form, place, groups: groups.collect(), files, open: Mutex::new(VecDeque::new()) }
+    }
+
+    /// The task whose rows these are.
+    #[must_use]
+    pub fn task(&self) -> Task {
+        self.task
+    }
+
+    /// Items of each row group.
+    pub fn items(&self) -> impl Iterator<Item = u32> {
+        self.files.iter().flat_map(|file| file.groups.iter().map(|group| group.items))
+    }
+
+    /// Reads row group `number`.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn group(&self, number: u32) -> Result<Group, Error> {
+        let (file, group) = self.groups[number as usize];
+        self.shard(file)?.group(group)
+    }
+
+    fn shard(&self, file: usize) -> Result<Arc<Shard>, Error> {
+        let locked = || self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, shard)) = locked().iter().find(|(of, _)| *of == file) {
+            return Ok(Arc::clone(shard));
+        }
+        let shard = Arc::new(self.place.open(&self.files[file], (self.task, self.form))?);
+        let mut open = locked();
+        open.push_front((file, Arc::clone(&shard)));
+        open.truncate(OPEN);
+        Ok(shard)
+    }
+}

@@ -1,0 +1,110 @@
+//! Tasks on text beside the graph's: what their shards hold, and how they are mixed with the others.
+
+use std::path::Path;
+
+use kg::split::Part;
+use tasks::builder::masked_lm::{Masker, Rates, Unit};
+use tasks::builder::tagging::{Classes, LaterSubwords};
+use tasks::corpus::file::{Format, documents};
+use tasks::corpus::{Labels, jsonl};
+use tasks::seed::Seed;
+use tasks::shard::index::Index;
+use tasks::shard::text::{MaskedLm, Tagging, Texts};
+use tasks::shard::write::{Config, From, write};
+use tasks::stream::batch::{IGNORED, Targets};
+use tasks::stream::lane::Batching;
+use tasks::stream::schedule::Schedule;
+use tasks::stream::steps;
+use tasks::task::Task;
+
+use crate::world::{STREAM, World, files, stream};
+
+const FORMAT: jsonl::Config = jsonl::Config {
+    unit: jsonl::Unit::Characters,
+    overlaps: jsonl::Overlaps::Refuse,
+    other_keys: jsonl::OtherKeys::Refuse,
+};
+
+/// Twenty texts of names, each with its second word marked; one of them has nothing to mask.
+fn lines(world: &World) -> String {
+    let line = |i: usize| {
+        let text = format!("a1 {} finds a2", world.names[i]);
+        let end = 3 + world.names[i].find(' ').unwrap();
+        format!(
+            "{{\"text\": \"{text}\", \"spans\": [{{\"start\": 3, \"end\": {end}, \"label\": \"Name\"}}]}}\n"
+        )
+    };
+    (0..20).map(line).collect::<String>() + "{\"text\": \"zzz\"}\n"
+}
+
+fn texts(world: &World) -> (Texts, Labels) {
+    let (mut texts, mut labels) = (Texts::default(), Labels::default());
+    let (text, file) = (lines(world), Path::new("x.jsonl"));
+    documents((text.as_bytes(), file), &Format::Jsonl(FORMAT), &mut labels, |document| {
+        texts.push(&world.vocabulary, document, 8)
+    })
+    .unwrap();
+    (texts, labels)
+}
+
+fn written(world: &World, folder: &Path) -> Index {
+    let rates = Rates { rate: 0.3, blank: 1.0, random: 0.0 };
+    let masker = Masker::new(&world.vocabulary, rates, Unit::Words, Seed::new(5)).unwrap();
+    let masked = MaskedLm::new(texts(world).0, masker);
+    let (tagged, labels) = texts(world);
+    let tagging = Tagging::new(tagged, Classes::new(&labels), LaterSubwords::Ignored).unwrap();
+    let from = From {
+        vocabulary: &world.vocabulary,
+        vocabulary_digest: "digest",
+        sources: &[],
+        masked_lm: Some(&masked),
+        tagging: Some(&tagging),
+    };
+    let config = Config { tasks: Task::ALL.to_vec(), ..World::config() };
+    write(folder, (&world.corpus(), &[World::held()]), from, &config, &|_| Ok(())).unwrap()
+}
+
+#[test]
+fn text_shards_ask_for_what_was_hidden_and_for_tags() {
+    let world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    let index = written(&world, folder.path());
+    let counts = &index.texts[&Task::MaskedLm];
+    let masked = counts.masked.unwrap();
+    assert_eq!((counts.passages.documents, masked.nothing_to_ask), (21, 1));
+    let rows = |task| index.part(task, Part::Train).unwrap().rows;
+    assert_eq!((rows(Task::MaskedLm), rows(Task::MaskedLm) + 1), (masked.rows, rows(Task::Tagging)));
+    assert_eq!(index.classes, ["O", "B-Name", "I-Name"]);
+    let only = steps::Config { schedule: Schedule::Proportional, batching: Batching::Items(5), ..STREAM };
+    let mut stream = stream(folder.path(), &only);
+    let (mut asked, mut names) = (0, 0);
+    for _ in 0..60 {
+        let batch = stream.next_step().unwrap().remove(0);
+        let Targets::Tokens(labels) = &batch.targets else { continue };
+        let cells = batch.input_ids.iter().zip(labels).filter(|(_, label)| **label != IGNORED);
+        match batch.task {
+            Task::MaskedLm => cells.for_each(|(id, _)| {
+                assert_eq!(*id, 4, "hidden");
+                asked += 1;
+            }),
+            Task::Tagging => names += cells.filter(|(_, label)| **label == 1).count(),
+            _ => {}
+        }
+    }
+    assert!(asked > 0 && names > 0, "{asked} {names}");
+    let again = tempfile::tempdir().unwrap();
+    assert_eq!(written(&world, again.path()), index);
+    assert_eq!(files(again.path()), files(folder.path()));
+}
+
+#[test]
+fn with_kimera_every_step_has_a_batch_of_the_text_tasks_too() {
+    let world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    written(&world, folder.path());
+    let mut stream = stream(folder.path(), &STREAM);
+    for _ in 0..30 {
+        let tasks: Vec<Task> = stream.next_step().unwrap().iter().map(|batch| batch.task).collect();
+        assert_eq!(tasks, Task::ALL);
+    }
+}

@@ -1,0 +1,342 @@
+//! A web server on this machine that misbehaves on request, and an S3 server of others' making. Knows no client.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// What the server does once instead of answering as it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Answers with this status.
+    Status(u16),
+    /// Sends so many bytes of the body and hangs up.
+    Cut(usize),
+    /// The same, and from then on another object is there, with another tag.
+    Change(usize),
+    /// Hangs up without a word.
+    HangUp,
+    /// Says nothing and keeps the connection.
+    Silence,
+}
+
+/// How an object is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// With ranges, length and HEAD.
+    Full,
+    /// The same, with a time instead of a tag.
+    Dated,
+    /// Whole or not at all.
+    NoRanges,
+    /// Whole, in chunks, without saying how long it is.
+    NoLength,
+    /// HEAD is forbidden, as for a URL that is signed for GET.
+    NoHead,
+}
+
+/// A request as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `GET` or `HEAD`.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Headers by lower-case name.
+    pub headers: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+struct Thing {
+    bytes: Arc<Vec<u8>>,
+    etag: Option<String>,
+    manner: Manner,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    things: BTreeMap<String, Thing>,
+    faults: VecDeque<Fault>,
+    always: Option<Fault>,
+    log: Vec<Request>,
+    silent: Vec<TcpStream>,
+    closed: bool,
+}
+
+/// The server; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// A server without any object.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub fn start() -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if locked(&shared).closed {
+                    return;
+                }
+                let shared = Arc::clone(&shared);
+                // A client that hangs up early is no fault of the server's.
+                std::thread::spawn(move || answer(stream, &shared).unwrap_or_default());
+            }
+        });
+        Ok(Self { address, state, thread: Some(thread) })
+    }
+
+    /// The URL of the object at `path`, which begins with a slash.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Serves `bytes` at `path`; without a tag the server says neither tag nor time.
+    pub fn put(&self, path: &str, bytes: &[u8], etag: Option<&str>, manner: Manner) {
+        let thing =
+            Thing { bytes: Arc::new(bytes.to_vec()), etag: etag.map(|tag| format!("\"{tag}\"")), manner };
+        locked(&self.state).things.insert(path.to_owned(), thing);
+    }
+
+    /// Does this at the next requests, one after the other.
+    pub fn fail(&self, faults: &[Fault]) {
+        locked(&self.state).faults.extend(faults.iter().cloned());
+    }
+
+    /// Does this at every request.
+    pub fn always(&self, fault: Fault) {
+        locked(&self.state).always = Some(fault);
+    }
+
+    /// What came since the last look.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        std::mem::take(&mut locked(&self.state).log)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        locked(&self.state).closed = true;
+        // Wakes the thread that waits for the next connection.
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Request {
+    /// The bytes asked for as `first-last`; empty for all.
+    #[must_use]
+    pub fn range(&self) -> &str {
+        self.headers.get("range").and_then(|range| range.strip_prefix("bytes=")).unwrap_or_default()
+    }
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn request(stream: &TcpStream) -> std::io::Result<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut words = line.split_whitespace().map(ToOwned::to_owned);
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
+            return Ok(Request { method, target, headers });
+        }
+        if let Some((name, value)) = line.split_once(':') {
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+    }
+}
+
+fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let request = request(&stream)?;
+    let (fault, thing) = {
+        let mut state = locked(state);
+        state.log.push(request.clone());
+        let bodiless = request.method == "HEAD";
+        let body = |fault: &Fault| matches!(fault, Fault::Cut(_) | Fault::Change(_));
+        let next = match state.faults.front() {
+            // An answer without body cannot be cut: that waits for the next.
+            Some(fault) if bodiless && body(fault) => None,
+            _ => state.faults.pop_front(),
+        };
+        let fault = next.or_else(|| state.always.clone());
+        let path = request.target.split('?').next().unwrap_or_default().to_owned();
+        let thing = state.things.get(&path).cloned();
+        if let (Some(Fault::Change(_)), Some(thing)) = (&fault, state.things.get_mut(&path)) {
+            Arc::make_mut(&mut thing.bytes).iter_mut().for_each(|byte| *byte = !*byte);
+            thing.etag = thing.etag.as_ref().map(|_| "\"changed\"".to_owned());
+        }
+        (fault, thing)
+    };
+    let limit = match fault {
+        Some(Fault::Silence) => {
+            locked(state).silent.push(stream);
+            return Ok(());
+        }
+        Some(Fault::HangUp) => return Ok(()),
+        Some(Fault::Status(status)) => return plain(&stream, status),
+        Some(Fault::Cut(bytes) | Fault::Change(bytes)) => bytes,
+        None => usize::MAX,
+    };
+    let Some(thing) = thing else { return plain(&stream, 404) };
+    if thing.manner == Manner::NoHead && request.method == "HEAD" {
+        return plain(&stream, 403);
+    }
+    if request.headers.get("if-match").is_some_and(|tag| Some(tag) != thing.etag.as_ref()) {
+        return plain(&stream, 412);
+    }
+    send(&stream, &request, &thing, limit)
+}
+
+fn plain(mut stream: &TcpStream, status: u16) -> std::io::Result<()> {
+    let secret = "body with AKIASECRET";
+    write!(
+        stream,
+        "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{secret}",
+        secret.len()
+    )
+}
+
+fn send(mut stream: &TcpStream, request: &Request, thing: &Thing, limit: usize) -> std::io::Result<()> {
+    let ranges = matches!(thing.manner, Manner::Full | Manner::Dated | Manner::NoHead);
+    let asked = part(request.range(), thing.bytes.len()).filter(|_| ranges);
+    if asked.as_ref().is_some_and(|range| range.start >= thing.bytes.len()) {
+        return plain(stream, 416);
+    }
+    let body = &thing.bytes[asked.clone().unwrap_or(0..thing.bytes.len())];
+    let mut head = "Connection: close\r\n".to_owned();
+    if let Some(etag) = thing.etag.as_ref().filter(|_| thing.manner != Manner::Dated) {
+        head += &format!("ETag: {etag}\r\n");
+    }
+    if thing.etag.is_some() {
+        head += "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n";
+    }
+    let chunked = thing.manner == Manner::NoLength;
+    head += &if chunked {
+        "Transfer-Encoding: chunked\r\n".to_owned()
+    } else {
+        format!("Content-Length: {}\r\n", body.len())
+    };
+    match &asked {
+        Some(range) => {
+            let (first, last, all) = (range.start, range.end - 1, thing.bytes.len());
+            write!(
+                stream,
+                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {first}-{last}/{all}\r\n{head}\r\n"
+            )?;
+        }
+        None => write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n")?,
+    }
+    let body = if request.method == "HEAD" { &[] } else { &body[..body.len().min(limit)] };
+    match chunked && request.method != "HEAD" {
+        true => {
+            write!(stream, "{:x}\r\n", body.len())?;
+            stream.write_all(body)?;
+            stream.write_all(b"\r\n0\r\n\r\n")
+        }
+        false => stream.write_all(body),
+    }
+}
+
+fn part(range: &str, all: usize) -> Option<Range<usize>> {
+    let (first, last) = range.split_once('-')?;
+    let last = last.parse().map_or(all, |last: usize| last + 1);
+    Some(first.parse().ok()?..last.min(all))
+}
+
+/// A whole S3 server (`moto`), which ends when this is dropped.
+#[derive(Debug)]
+pub struct S3 {
+    child: std::process::Child,
+    address: String,
+}
+
+impl S3 {
+    /// Starts `moto` with the interpreter `python`; nothing if that has no `moto`.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn start(python: &std::ffi::OsStr) -> std::io::Result<Option<Self>> {
+        let has = std::process::Command::new(python).args(["-c", "import moto.server"]).output()?;
+        if !has.status.success() {
+            return Ok(None);
+        }
+        let mut command = std::process::Command::new(python);
+        command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        let child = command.spawn()?;
+        let mut server = Self { child, address: String::new() };
+        let Some(said) = server.child.stderr.take() else {
+            return Err(std::io::ErrorKind::BrokenPipe.into());
+        };
+        let mut said = BufReader::new(said);
+        let mut text = String::new();
+        while server.address.is_empty() {
+            let mut line = String::new();
+            if said.read_line(&mut line)? == 0 {
+                return Err(std::io::Error::other(format!("moto did not come up: {text}")));
+            }
+            if let Some((_, after)) = line.split_once("Running on http://") {
+                let address = after.split_whitespace().next().unwrap_or_default();
+                address.trim_end_matches('/').clone_into(&mut server.address);
+            }
+            text += &line;
+        }
+        // It goes on saying what it is asked; nobody listening would stop it.
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()).unwrap_or_default());
+        Ok(Some(server))
+    }
+
+    /// Its endpoint.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Puts a bucket (`/bucket`) or an object (`/bucket/key`) there; returns the status.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn put(&self, path: &str, bytes: &[u8]) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        let (host, length) = (&self.address, bytes.len());
+        // As a client of S3 would look: the server tells buckets by host or path.
+        write!(stream, "PUT {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n")?;
+        write!(
+            stream,
+            "Authorization: AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request\r\n"
+        )?;
+        write!(stream, "Connection: close\r\n\r\n")?;
+        stream.write_all(bytes)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer.lines().next().unwrap_or_default().to_owned())
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,106 @@
+//! What the order and the shape of batches change in a training, and what they must not.
+#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
+
+use std::fs;
+use std::path::Path;
+
+use engraft_tests::Engraft;
+use serde_json::Value;
+
+/// What each step says of itself after a training with these settings.
+fn metrics(out: &Path, settings: &[&str]) -> String {
+    let engraft = Engraft::small(&["run"], out);
+    settings.iter().fold(engraft, |engraft, set| engraft.set(set)).ok();
+    fs::read_to_string(out.join("retrain/metrics.jsonl")).unwrap()
+}
+
+#[test]
+fn packing_and_reading_ahead_change_no_number_of_a_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = metrics(&folder.path().join("plain"), &[]);
+    let packed = metrics(&folder.path().join("packed"), &["retrain.stream.pack=128"]);
+    assert_eq!(plain, packed);
+    let ahead = ["retrain.stream.ahead={ windows = 0, threads = 1 }", "retrain.stream.steps_ahead=5"];
+    assert_eq!(plain, metrics(&folder.path().join("plain"), &ahead), "nor does anything run again");
+    let weights =
+        |name: &str| fs::read(folder.path().join(name).join("retrain/model/model.safetensors")).unwrap();
+    assert_eq!(weights("plain"), weights("packed"));
+}
+
+#[test]
+fn every_schedule_trains_and_shows_the_tasks_that_it_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = |schedule: &str| -> Vec<Vec<String>> {
+        let set = format!("retrain.stream.schedule={schedule}");
+        let batching = "retrain.stream.batching={ bucketed = { items = 256, pool = 2 } }";
+        let lines = metrics(folder.path(), &[&set, batching]);
+        let of = |line: &str| -> Vec<String> {
+            let step: Value = serde_json::from_str(line).unwrap();
+            step["tasks"].as_object().unwrap().keys().cloned().collect()
+        };
+        lines.lines().map(of).collect()
+    };
+    assert!(tasks("\"kimera\"").iter().all(|tasks| tasks.len() == 4));
+    for schedule in ["\"merged\"", "{ round_robin = \"paper\" }", "\"proportional\"", "{ temperature = 2.0 }"]
+    {
+        let steps = tasks(schedule);
+        assert!(steps.iter().all(|tasks| tasks.len() == 1), "{schedule}");
+        let mut seen = steps.concat();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen, ["object", "relation", "subject", "triplet"], "{schedule}");
+    }
+}
+
+#[test]
+fn settings_without_a_sample_are_refused_before_any_stage_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |set: &str| {
+        let ran = Engraft::small(&["run"], folder.path()).set(set).output();
+        assert_ne!(ran.code(), Some(0), "{set}");
+        ran.text()
+    };
+    let found = refused("retrain.stream.batching={ items = 0 }");
+    assert!(found.contains("retrain.stream.batching.items is 0, expected at least 1"), "{found}");
+    let found = refused("retrain.stream.batching={ tokens = { tokens = 100, pool = 50 } }");
+    assert!(found.contains("token budget"), "{found}");
+    let found = refused("retrain.stream.schedule={ temperature = 0.0 }");
+    assert!(found.contains("temperature is 0, expected above 0"), "{found}");
+    let found = refused("shards.tasks=[\"subject\", \"masked_lm\"]");
+    assert!(found.contains("shards.tasks and [shards.masked_lm] go together"), "{found}");
+    let found = refused(
+        "shards.layout={ form = \"packed\", token_types = \"zero\", blanks = \"whole_slot\", limits = { node = 9, edge = 9 } }",
+    );
+    assert!(found.contains("slotted"), "{found}");
+    assert!(!folder.path().join("world").exists(), "no stage has run");
+}
+
+#[test]
+fn text_is_masked_beside_the_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let masked = "shards.masked_lm={ files = { paths = [\"world:text\"], format = { text = \"paragraph\" }, max_tokens = 64 }, \
+                  rates = { rate = 0.15, blank = 0.8, random = 0.1 }, hide = \"words\" }";
+    // KIMERA's trainer has no output for texts, so this config ends with the audit.
+    let default =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/default.toml")).unwrap();
+    let config = folder.path().join("texts.toml");
+    kg::whole::write_whole(&config, default.split("[retrain]").next().unwrap().as_bytes()).unwrap();
+    let shards = |jobs: &str, out: &Path| {
+        Engraft::plain(&["run", "audit", "--jobs", jobs], out)
+            .arg("--config")
+            .arg(&config)
+            .set("world.scale=0.1")
+            .set("vocabulary.train.size=500")
+            .set("shards.tasks=[\"relation\", \"masked_lm\"]")
+            .set(masked)
+            .ok();
+        fs::read(out.join("shards/index.json")).unwrap()
+    };
+    let index = shards("1", &folder.path().join("one"));
+    assert_eq!(index, shards("2", &folder.path().join("two")));
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let texts = &index["texts"]["masked_lm"];
+    let share = texts["masked"]["targets"].as_f64().unwrap() / texts["masked"]["maskable"].as_f64().unwrap();
+    assert!((0.13..0.17).contains(&share), "{share}");
+    assert_eq!(index["tasks"][1]["parts"][0]["rows"], texts["masked"]["rows"]);
+}
