@@ -37,7 +37,7 @@ bench-shards DATA PYTHON="python3":
 bench-stream DATA PYTHON="python3" MOSAIC="python3" OUT="out/bench-stream":
     cargo build --release --workspace --bins --example stream
     mkdir -p {{OUT}}
-    {{PYTHON}} benches/shards.py target/release/engraft --scale 170 --sample 250000 --out {{OUT}}/scale
+    {{PYTHON}} benches/shards.py target/release/engraft --scale 170 --sample 60000 --out {{OUT}}/scale
     target/release/engraft --out {{OUT}}/world --set world.scale=14 run shards
     sed '/^\[sources.mesh/,/^$/d' configs/open.toml > {{OUT}}/real.toml
     target/release/engraft --out {{OUT}}/real --config {{OUT}}/real.toml --data {{DATA}} run shards
