@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::toml_error;
+
 /// The catalogue that is used without `--catalog`.
 pub const EMBEDDED: &str = include_str!("../../datasets.toml");
 
@@ -173,7 +175,7 @@ impl Catalog {
     fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong =
             |problem: String| Error::Parse { name: name.to_owned(), problem: problem.trim_end().to_owned() };
-        let catalog: Self = toml::from_str(text).map_err(|e| wrong(told(text, &e)))?;
+        let catalog: Self = toml::from_str(text).map_err(|e| wrong(toml_error::told(text, &e)))?;
         if catalog.version != VERSION {
             return Err(wrong(format!(
                 "version {}, but this engraft reads version {VERSION}",
@@ -213,16 +215,6 @@ impl Catalog {
             }),
             None => Ok(self.datasets.iter().filter(|dataset| names.contains(&dataset.name)).collect()),
         }
-    }
-}
-
-/// Where and why a text is no catalogue. The line itself is not shown: it may hold a signed URL.
-fn told(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start));
-    let line = before.map_or_else(String::new, |text| format!("line {}: ", text.matches('\n').count() + 1));
-    match error.message() {
-        message if message.contains("://") => format!("{line}a URL stands where something else is expected"),
-        message => format!("{line}{message}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{stage, world};
+use crate::{stage, toml_error, world};
 
 /// The config that is used without `--config`: the embedded world.
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
@@ -123,17 +123,7 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
 /// What is wrong with a config, with the line it is in, unless a URL stands there: it may be signed.
 fn told(text: &str, error: &toml::de::Error) -> String {
     let whole = error.to_string();
-    if !whole.contains("://") {
-        return whole;
-    }
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    match error.message() {
-        message if message.contains("://") => {
-            format!("line {line}: a URL stands where something else is expected")
-        }
-        message => format!("line {line}: {message}"),
-    }
+    if whole.contains("://") { toml_error::told(text, error) } else { whole }
 }
 
 /// The first key whose value is no finite number. Such a value has no JSON form, so no fingerprint could tell it from none.

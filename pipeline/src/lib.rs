@@ -7,4 +7,5 @@ pub mod engine;
 pub mod fetch;
 pub mod report;
 pub mod stage;
+mod toml_error;
 pub mod world;

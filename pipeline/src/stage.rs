@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::engine::stage::Stage;
 
 pub mod audit;
+mod folder;
 pub mod location;
 mod metrics;
 pub mod remote;

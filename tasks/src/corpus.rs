@@ -108,6 +108,15 @@ pub struct Counts {
     pub spans: SpanTally,
 }
 
+impl Counts {
+    /// The same with what was read of the file so far.
+    fn with_size(&self, bytes: u64, lines: u64) -> Self {
+        let mut counts = self.clone();
+        (counts.documents.bytes, counts.documents.lines) = (bytes, lines);
+        counts
+    }
+}
+
 fn keep(tally: &mut Tally) {
     tally.read += 1;
     tally.kept += 1;

@@ -137,13 +137,22 @@ impl Ran {
 /// When a file cannot be read.
 #[must_use]
 pub fn artifacts(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    below(folder, |name| !name.starts_with('.') && !name.starts_with("ledger"))
+}
+
+/// Every file below `folder` by relative path, of those whose paths, and whose folders' paths, are wanted.
+///
+/// # Panics
+/// When a file cannot be read.
+#[must_use]
+pub fn below(folder: &Path, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-            if name.starts_with('.') || name.starts_with("ledger") {
+            if !wanted(&name) {
                 continue;
             }
             if path.is_dir() {

@@ -272,11 +272,29 @@ pub struct S3 {
 }
 
 impl S3 {
+    /// Starts `moto` with the interpreter that `ENGRAFT_PYTHON` names; without one, or without `moto` in it, nothing, and the test says that
+    /// it skips.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn of_environment() -> std::io::Result<Option<Self>> {
+        #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
+        let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
+            crate::skipped("ENGRAFT_PYTHON does not name a Python with tests/python/requirements.txt");
+            return Ok(None);
+        };
+        let started = Self::start(&python)?;
+        if started.is_none() {
+            crate::skipped("ENGRAFT_PYTHON has no moto: install tests/python/requirements.txt");
+        }
+        Ok(started)
+    }
+
     /// Starts `moto` with the interpreter `python`; nothing if that has no `moto`.
     ///
     /// # Errors
     /// When it does not come up.
-    pub fn start(python: &std::ffi::OsStr) -> std::io::Result<Option<Self>> {
+    fn start(python: &std::ffi::OsStr) -> std::io::Result<Option<Self>> {
         let has = std::process::Command::new(python).args(["-c", "import moto.server"]).output()?;
         if !has.status.success() {
             return Ok(None);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use engraft_tests::server::{Fault, Manner, S3, Server};
-use engraft_tests::{Engraft, Ran, artifacts, assert_same, skipped};
+use engraft_tests::{Engraft, Ran, artifacts, assert_same};
 use serde_json::Value;
 
 /// A catalogue of one file on a server of our own.
@@ -265,15 +265,7 @@ fn remote_inputs_make_the_same_bytes_cost_a_look_while_unchanged_and_are_named_a
 
 #[test]
 fn a_bucket_of_an_s3_server_of_others_serves_as_data_folder() {
-    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
-    let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
-        skipped("ENGRAFT_PYTHON does not name a Python with tests/python/requirements.txt");
-        return;
-    };
-    let Some(s3) = S3::start(&python).unwrap() else {
-        skipped("ENGRAFT_PYTHON has no moto: install tests/python/requirements.txt");
-        return;
-    };
+    let Some(s3) = S3::of_environment().unwrap() else { return };
     let twins = Twins::new();
     assert!(s3.put("/medical", b"").unwrap().contains("200"));
     for (path, bytes) in artifacts(&twins.out("data")) {

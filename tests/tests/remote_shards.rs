@@ -2,12 +2,11 @@
 //! is smaller than they are; a bad server gives an error that names the shard.
 #![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engraft_tests::server::{Fault, Manner, S3, Server};
-use engraft_tests::{Engraft, skipped};
+use engraft_tests::{Engraft, artifacts, below};
 use kg::split::Part;
 use store::Store;
 use store::location::Location;
@@ -53,25 +52,6 @@ fn made() -> (tempfile::TempDir, PathBuf) {
     (out, shards)
 }
 
-/// Every file below the folder with its path there.
-fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.push((
-                    path.strip_prefix(folder).unwrap().display().to_string(),
-                    fs::read(path).unwrap(),
-                ));
-            }
-        }
-    }
-    found
-}
-
 fn steps(shards: &Shards<'_>) -> Vec<Vec<Batch>> {
     let mut stream = Stream::new(shards, &STREAM, Worker::ONLY).unwrap();
     (0..2 * stream.steps_per_epoch().unwrap()).map(|_| stream.next_step().unwrap()).collect()
@@ -81,7 +61,7 @@ fn steps(shards: &Shards<'_>) -> Vec<Vec<Batch>> {
 fn a_web_server_gives_the_batches_of_the_folder_in_ranges() {
     let (_out, folder) = made();
     let server = Server::start().unwrap();
-    for (path, bytes) in files(&folder) {
+    for (path, bytes) in artifacts(&folder) {
         server.put(&format!("/bucket/shards/{path}"), &bytes, Some(&path), Manner::Full);
     }
     let cache = tempfile::tempdir().unwrap();
@@ -93,7 +73,7 @@ fn a_web_server_gives_the_batches_of_the_folder_in_ranges() {
     server.fail(&[Fault::Status(503)]);
     assert_eq!(steps(&remote.shards(&index)), steps(&Shards::in_folder(&folder, &index)));
     assert!(server.requests().iter().any(|request| !request.range().is_empty()));
-    let held: u64 = files(cache.path()).iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    let held: u64 = below(cache.path(), |_| true).values().map(|bytes| bytes.len() as u64).sum();
     assert!(held < 60_000, "the cache stays within its bound: {held}");
 }
 
@@ -101,7 +81,7 @@ fn a_web_server_gives_the_batches_of_the_folder_in_ranges() {
 fn a_shard_that_cannot_be_had_or_is_another_is_named() {
     let (_out, folder) = made();
     let server = Server::start().unwrap();
-    let all = files(&folder);
+    let all = artifacts(&folder);
     for (path, bytes) in &all {
         let mut bytes = bytes.clone();
         if path.starts_with("object/") {
@@ -129,19 +109,11 @@ fn a_shard_that_cannot_be_had_or_is_another_is_named() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "tests take the Python to use from the environment")]
 fn a_bucket_gives_the_batches_of_the_folder() {
-    let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
-        skipped("ENGRAFT_PYTHON names no Python with moto");
-        return;
-    };
-    let Some(server) = S3::start(&python).unwrap() else {
-        skipped("ENGRAFT_PYTHON has no moto");
-        return;
-    };
+    let Some(server) = S3::of_environment().unwrap() else { return };
     let (_out, folder) = made();
     server.put("/made", b"").unwrap();
-    for (path, bytes) in files(&folder) {
+    for (path, bytes) in artifacts(&folder) {
         server.put(&format!("/made/shards/{path}"), &bytes).unwrap();
     }
     let variables = [

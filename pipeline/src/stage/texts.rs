@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,7 @@ use tasks::seed::Seed;
 use tasks::shard::text::{MaskedLm, Tagging, Texts};
 use tasks::token::encode::Vocabulary;
 
+use super::folder;
 use super::location::{Location, Place, Places};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
@@ -107,7 +107,7 @@ impl Files {
         let (mut texts, mut labels) = (Texts::default(), Labels::default());
         for place in places {
             let path = place.path(context)?;
-            for file in files(&path, self.extension())? {
+            for file in folder::files(&path, self.extension())? {
                 let open =
                     File::open(&file).with_context(|| format!("{}: cannot open the text", file.display()))?;
                 let reader = BufReader::new(context.progress().reader(open));
@@ -123,24 +123,6 @@ impl Files {
         );
         Ok((texts, labels))
     }
-}
-
-/// `path` itself, or the files below it with that extension in the order of their names.
-fn files(path: &Path, extension: &str) -> anyhow::Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
-        let entry = entry?.path();
-        if entry.is_dir() {
-            found.extend(files(&entry, extension)?);
-        } else if entry.extension().is_some_and(|e| e == extension) {
-            found.push(entry);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 impl MaskedLmConfig {

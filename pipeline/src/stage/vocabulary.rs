@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tasks::token::encode::Case;
 use tasks::token::train::{self, WordCounts};
 
+use super::folder;
 use super::location::{self, Location, Place, Places};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -149,7 +150,7 @@ impl Stage for Vocabulary {
             words.add(&relation.text)?;
         }
         for place in &self.text {
-            for file in text_files(&place.path(context)?)? {
+            for file in folder::files(&place.path(context)?, "txt")? {
                 count_words(&file, &mut words, context)?;
             }
         }
@@ -164,24 +165,6 @@ impl Stage for Vocabulary {
         write_whole(&context.out().join(FILE), (tokens.join("\n") + "\n").as_bytes())?;
         Ok(())
     }
-}
-
-/// `path` itself, or the `.txt` files below it in the order of their names.
-fn text_files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
-        let entry = entry?.path();
-        if entry.is_dir() {
-            files.extend(text_files(&entry)?);
-        } else if entry.extension().is_some_and(|e| e == "txt") {
-            files.push(entry);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 fn count_words(file: &Path, words: &mut WordCounts, context: &Context) -> anyhow::Result<()> {

@@ -196,10 +196,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     /// What became of the file so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let mut counts = self.counts.clone();
-        counts.documents.bytes = self.lines.bytes();
-        counts.documents.lines = self.lines.lines();
-        counts
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
     }
 }
 

@@ -184,10 +184,7 @@ impl Lane {
     /// # Errors
     /// When a shard is damaged, or there is nothing to stream.
     pub fn next_batches(&mut self, share: Share) -> Result<Vec<Batch>, Failure> {
-        let pool = match self.pool.take().filter(|pool| pool.start == self.position.item) {
-            Some(pool) => pool,
-            None => self.fill()?,
-        };
+        let pool = self.present()?;
         let chosen = pool.batches.get(self.position.batch as usize).map_or(&[][..], |batch| share.of(batch));
         let batches = self.windows.tasks().enumerate().map(|(number, task)| {
             let mut samples = Samples::new(task);
@@ -207,12 +204,17 @@ impl Lane {
     /// # Errors
     /// As [`Lane::next_batches`].
     pub fn skip(&mut self) -> Result<(), Failure> {
-        let pool = match self.pool.take().filter(|pool| pool.start == self.position.item) {
-            Some(pool) => pool,
-            None => self.fill()?,
-        };
+        let pool = self.present()?;
         self.step(pool);
         Ok(())
+    }
+
+    /// The pool at the present position, taken out.
+    fn present(&mut self) -> Result<Pool, Failure> {
+        match self.pool.take().filter(|pool| pool.start == self.position.item) {
+            Some(pool) => Ok(pool),
+            None => self.fill(),
+        }
     }
 
     fn step(&mut self, pool: Pool) {

@@ -1,0 +1,26 @@
+//! The files that a config means with a folder. Knows no format.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// `path` itself, or the files below it with that extension in the order of their names.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub(super) fn files(path: &Path, extension: &str) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
+        let entry = entry?.path();
+        if entry.is_dir() {
+            found.extend(files(&entry, extension)?);
+        } else if entry.extension().is_some_and(|e| e == extension) {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
