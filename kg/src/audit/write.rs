@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
-use parquet::errors::ParquetError;
+use arrow_array::{ArrayRef, StringArray, UInt32Array};
 
 use super::schema::{FILE, FORMAT, VERSION, columns};
 use super::{Audit, Leak};
@@ -26,14 +25,9 @@ impl Audit {
         let footer = [("engraft.format", FORMAT.to_owned()), ("engraft.version", VERSION.to_string())];
         let mut writer = Writer::create(&file, columns(), GROUP_ROWS, &footer)?;
         for leaks in self.leaks.chunks(BATCH_ROWS) {
-            let encode = |source: arrow_schema::ArrowError| Error::Encode {
-                file: file.clone(),
-                source: ParquetError::ArrowError(source.to_string()),
-            };
-            writer.write(&RecordBatch::try_new(columns(), rows(leaks)).map_err(encode)?)?;
+            writer.write_columns(rows(leaks))?;
         }
-        writer.finish()?;
-        Ok(())
+        writer.finish()
     }
 }
 

@@ -1,17 +1,16 @@
 //! The triples that break their relation's direction, in memory and on disk. Knows no reason why.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
-use arrow_schema::ArrowError;
+use arrow_array::{ArrayRef, StringArray, UInt32Array};
 use serde::{Deserialize, Serialize};
 
 use super::direction::contradicted;
 use super::schema;
 use super::signature::{Fit, Signatures};
 use crate::table::id::dense;
-use crate::table::parquet_file::{self, Writer};
+use crate::table::parquet_file::{Error, Writer};
 use crate::table::{Graph, Triple};
 
 /// Rows of a row group, and rows that are turned into columns at a time.
@@ -78,22 +77,6 @@ pub fn find(graph: &Graph, signatures: &Signatures) -> Vec<Violation> {
     found
 }
 
-/// Why violations could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file could not be written.
-    #[error(transparent)]
-    File(#[from] parquet_file::Error),
-    /// Rows did not fit the columns.
-    #[error("{}: rows do not fit the columns: {problem}", file.display())]
-    Columns {
-        /// The file.
-        file: PathBuf,
-        /// What does not fit.
-        problem: ArrowError,
-    },
-}
-
 /// Writes the violations of `graph` to [`schema::FILE`] in `folder`, whole. Equal violations give equal bytes.
 ///
 /// # Errors
@@ -102,25 +85,22 @@ pub fn write(violations: &[Violation], graph: &Graph, folder: &Path) -> Result<(
     let file = folder.join(schema::FILE);
     let mut writer = Writer::create(&file, schema::columns(), GROUP_ROWS, &schema::footer())?;
     for rows in violations.chunks(GROUP_ROWS) {
-        let batch = batch(rows, graph).map_err(|problem| Error::Columns { file: file.clone(), problem })?;
-        writer.write(&batch)?;
+        writer.write_columns(columns(rows, graph))?;
     }
-    writer.finish()?;
-    Ok(())
+    writer.finish()
 }
 
-fn batch(rows: &[Violation], graph: &Graph) -> Result<RecordBatch, ArrowError> {
+fn columns(rows: &[Violation], graph: &Graph) -> Vec<ArrayRef> {
     let texts = |value: &dyn Fn(&Triple) -> String| -> ArrayRef {
         let values = rows.iter().map(|row| value(&graph.triples()[row.triple as usize]));
         Arc::new(StringArray::from_iter_values(values))
     };
     let entity = |place: usize| graph.entities()[place].key.clone();
-    let columns = vec![
+    vec![
         Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.triple))) as ArrayRef,
         texts(&|triple| graph.relations()[triple.relation.index()].key.clone()),
         texts(&|triple| entity(triple.subject.index())),
         texts(&|triple| entity(triple.object.index())),
         Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.kind.name()))),
-    ];
-    RecordBatch::try_new(schema::columns(), columns)
+    ]
 }

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
-use parquet::errors::ParquetError;
+use arrow_array::{ArrayRef, StringArray, UInt32Array};
 
 use super::schema::{FILE, INVERSES, columns, footer, inverses};
 use super::{Part, Split, View};
@@ -30,15 +29,9 @@ impl Split {
         let mut writer = Writer::create(&file, columns(), GROUP_ROWS, &footer)?;
         for start in (0..self.part.len()).step_by(BATCH_ROWS) {
             let rows = start..self.part.len().min(start + BATCH_ROWS);
-            let batch = RecordBatch::try_new(columns(), self.columns(rows));
-            let encode = |source: arrow_schema::ArrowError| Error::Encode {
-                file: file.clone(),
-                source: ParquetError::ArrowError(source.to_string()),
-            };
-            writer.write(&batch.map_err(encode)?)?;
+            writer.write_columns(self.columns(rows))?;
         }
-        writer.finish()?;
-        Ok(())
+        writer.finish()
     }
 
     fn columns(&self, rows: Range<usize>) -> Vec<ArrayRef> {

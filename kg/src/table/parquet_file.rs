@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -48,6 +49,7 @@ fn remedy(error: &io::Error) -> &'static str {
 #[derive(Debug)]
 pub struct Writer {
     file: PathBuf,
+    schema: SchemaRef,
     encoder: ArrowWriter<BufWriter<File>>,
 }
 
@@ -66,9 +68,9 @@ impl Writer {
         let plain = tempfile::tempfile_in(folder(file))
             .map_err(|source| Error::Io { file: file.to_owned(), source })?;
         let properties = properties(group_rows, metadata);
-        let encoder = ArrowWriter::try_new(BufWriter::new(plain), schema, Some(properties))
+        let encoder = ArrowWriter::try_new(BufWriter::new(plain), Arc::clone(&schema), Some(properties))
             .map_err(|source| Error::Encode { file: file.to_owned(), source })?;
-        Ok(Self { file: file.to_owned(), encoder })
+        Ok(Self { file: file.to_owned(), schema, encoder })
     }
 
     /// Appends rows.
@@ -77,6 +79,18 @@ impl Writer {
     /// When they do not have the schema of the file, or the disk refuses.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
         self.encoder.write(rows).map_err(|source| Error::Encode { file: self.file.clone(), source })
+    }
+
+    /// Appends rows that are given as the columns of the file's schema.
+    ///
+    /// # Errors
+    /// When they are not its columns, or the disk refuses.
+    pub fn write_columns(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
+        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|e| {
+            let source = ParquetError::ArrowError(e.to_string());
+            Error::Encode { file: self.file.clone(), source }
+        })?;
+        self.write(&rows)
     }
 
     /// Puts the file on the disk under its name.
