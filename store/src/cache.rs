@@ -14,6 +14,7 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use rustix::fs::{CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use tempfile::NamedTempFile;
 
 pub(crate) use whole::{Making, Whole};
 
@@ -111,28 +112,35 @@ impl Cache {
             return Ok(());
         }
         self.make_room(size)?;
+        // The folder is flat and stays: none that another empties and removes can go between making it and moving a block there.
         let path = self.block_path(name, number);
-        let (parts, folder) = (self.parts(), path.parent().unwrap_or(&self.folder).to_owned());
         let write = || -> io::Result<()> {
-            fs::create_dir_all(&parts)?;
-            let mut part = tempfile::Builder::new().prefix(".tmp").tempfile_in(&parts)?;
-            part.as_file().lock_shared()?;
+            fs::create_dir_all(self.blocks())?;
+            let mut part = self.part()?;
             part.write_all(blake3::hash(bytes).as_bytes())?;
             part.write_all(bytes)?;
-            fs::create_dir_all(&folder)?;
             part.persist(&path).map_err(|e| e.error)?;
             Ok(())
         };
-        // Another process may make room by removing the empty folder, or this part before it is locked; once more is enough.
-        match write() {
-            Err(error) if is_absent(&error) => write(),
-            written => written,
+        write().map_err(Error::written(&path))
+    }
+
+    /// A file among the parts that nobody else throws away.
+    fn part(&self) -> io::Result<NamedTempFile> {
+        let parts = self.parts();
+        fs::create_dir_all(&parts)?;
+        loop {
+            let part = tempfile::Builder::new().prefix(".tmp").tempfile_in(&parts)?;
+            part.as_file().lock_shared()?;
+            // Who makes room takes one that is not yet locked for a dead process's.
+            if whole::is_at(part.as_file(), part.path()) {
+                return Ok(part);
+            }
         }
-        .map_err(Error::written(&path))
     }
 
     fn block_path(&self, name: &str, number: u64) -> PathBuf {
-        self.blocks().join(name).join(number.to_string())
+        self.blocks().join(format!("{name}-{number}"))
     }
 
     fn blocks(&self) -> PathBuf {
@@ -194,6 +202,25 @@ mod tests {
         cache.put_block("a", 3, b"hello").unwrap();
         File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
         assert_eq!(cache.block("a", 3, 5).unwrap(), None, "one that is cut");
+    }
+
+    #[test]
+    fn threads_that_throw_each_others_blocks_away_never_fail_for_it() {
+        let dir = tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..6 {
+                let cache = Cache::new(dir.path(), 3 * (5 + HASH as u64));
+                scope.spawn(move || {
+                    for number in 0..300 {
+                        match cache.put_block(&format!("{}", thread % 2), number % 2, b"hello") {
+                            // What the others are writing is in use.
+                            Ok(()) | Err(Error::Full { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -130,12 +130,9 @@ impl Cache {
 
     fn entries(&self) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
-        for folder in list(&self.blocks())? {
-            for block in list(&folder.path())? {
-                entries.extend(
-                    stat(&block.path())?.map(|data| entry(Kind::Block, block.path(), &data, data.len())),
-                );
-            }
+        for block in list(&self.blocks())? {
+            entries
+                .extend(stat(&block.path())?.map(|data| entry(Kind::Block, block.path(), &data, data.len())));
         }
         for whole in list(&self.wholes())? {
             entries.extend(folder(Kind::Whole, whole.path())?);
@@ -219,12 +216,6 @@ fn discard(entry: &Entry) -> Result<Fate, Error> {
     match removed {
         Err(error) if !is_absent(&error) => return Err(Error::written(&entry.path)(error)),
         _ => {}
-    }
-    if entry.kind == Kind::Block
-        && let Some(folder) = entry.path.parent()
-    {
-        // Succeeds for the last block of an object only.
-        let _ = fs::remove_dir(folder);
     }
     Ok(Fate::Gone)
 }

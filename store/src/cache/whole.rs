@@ -163,6 +163,24 @@ fn digest(path: &Path) -> io::Result<String> {
     }
 }
 
+/// A folder among the parts with a locked label, which nobody else throws away.
+fn labelled(parts: &Path) -> io::Result<(TempDir, File)> {
+    fs::create_dir_all(parts)?;
+    loop {
+        let folder = tempfile::Builder::new().prefix(".tmp").tempdir_in(parts)?;
+        let path = folder.path().join(LABEL);
+        let label = match File::create_new(&path) {
+            // Who makes room takes one that is not yet locked for a dead process's.
+            Err(error) if is_absent(&error) => continue,
+            made => made?,
+        };
+        label.lock()?;
+        if is_at(&label, &path) {
+            return Ok((folder, label));
+        }
+    }
+}
+
 impl Making {
     /// Begins the object `name`, whose file is to be called `file` and has `bytes`, if that is known.
     pub(crate) fn begin(cache: &Cache, name: &str, file: &str, bytes: Option<u64>) -> Result<Self, Error> {
@@ -170,12 +188,8 @@ impl Making {
         let room = bytes.unwrap_or_else(|| cache.step()).saturating_add(BESIDE);
         cache.make_room(room)?;
         let begin = || -> io::Result<Self> {
-            fs::create_dir_all(&parts)?;
-            let folder = tempfile::Builder::new().prefix(".tmp").tempdir_in(&parts)?;
-            let label = File::create_new(folder.path().join(LABEL))?;
-            label.lock()?;
-            let file_path = folder.path().join(file_name(file));
-            let made = File::create_new(file_path)?;
+            let (folder, label) = labelled(&parts)?;
+            let made = File::create_new(folder.path().join(file_name(file)))?;
             Ok(Self {
                 folder,
                 place: cache.wholes().join(name),
@@ -188,12 +202,7 @@ impl Making {
                 room,
             })
         };
-        match begin() {
-            // Another process may have swept the folder away before it was locked.
-            Err(error) if is_absent(&error) => begin(),
-            begun => begun,
-        }
-        .map_err(Error::written(&parts))
+        begin().map_err(Error::written(&parts))
     }
 
     /// Appends bytes.
