@@ -54,3 +54,11 @@ bench-mesh OUT="out/bench-mesh" PYTHON="python3":
     cargo build --release --workspace --example mesh_triples
     cargo run --release -- --out {{OUT}} --set world.scale=160 run world
     {{PYTHON}} benches/mesh.py target/release/examples/mesh_triples {{OUT}}/world/mesh
+
+# Corpus statistics, phrases and maps beside GloVe, gensim, SciPy and NumPy, then the dictionary beside spaCy, in one run. DATA has medquad/, hoc/,
+# bc5cdr/, pubmedqa/ and mesh/; GLOVE is a checkout of GloVe, made there if it was not; PYTHON needs benches/requirements.txt (some 5 GB below OUT).
+bench-maps DATA GLOVE PYTHON="python3" OUT="out/bench-maps":
+    cargo build --release --workspace --example count --example phrases --example maps --example tag
+    mkdir -p {{OUT}}
+    {{PYTHON}} benches/maps.py target/release/examples {{DATA}} --glove {{GLOVE}} --out {{OUT}}
+    {{PYTHON}} benches/tag.py target/release/examples/tag {{DATA}}

@@ -5,6 +5,7 @@ mod diff;
 pub mod exit;
 mod explain;
 mod fetch;
+mod heat;
 mod inspect;
 mod measure;
 mod outside;
@@ -88,7 +89,17 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         }
         Verb::Why { stage } => why(&engine, stage, format),
         Verb::Status => status(&engine, format),
-        Verb::Inspect { artifact } => inspect(&engine, artifact, format),
+        Verb::Inspect { artifact, text: None, .. } => inspect(&engine, artifact, format),
+        Verb::Inspect { artifact, text: Some(text), svg } => {
+            anyhow::ensure!(
+                artifact == "maps",
+                "--text goes with `engraft inspect maps`, not with {artifact:?}"
+            );
+            let config = crate::config::load(command.common.config.as_deref(), &command.common.set)?;
+            let maps = crate::stage::maps_alone(&config, command.common.data.as_deref(), &remotes)?;
+            let drawn = heat::Drawing { maps: &maps, layout: engine.layout(), text, svg: svg.as_deref() };
+            heat::draw(&drawn, format)
+        }
         Verb::Verify { stages } => verify(&engine, stages, format),
         // Done above: neither needs an engine.
         Verb::Diff { .. } | Verb::Fetch { .. } => Ok(Exit::Ok),

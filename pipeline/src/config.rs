@@ -30,6 +30,14 @@ pub struct Config {
     pub summary: stage::summary::Config,
     /// What turns text into token ids.
     pub vocabulary: stage::vocabulary::Config,
+    /// The texts that words are counted in and maps are made of, if there are any.
+    pub corpus: Option<stage::corpus::Config>,
+    /// How words are counted.
+    pub counts: Option<stage::counts::Config>,
+    /// How counts become relevances.
+    pub pmi: Option<tasks::corpus::pmi::Config>,
+    /// How the corpus becomes semantic attention maps.
+    pub maps: Option<stage::maps::Config>,
     /// How samples are built and stored.
     pub shards: stage::shards::Config,
     /// How the encoder is trained on them, if it is to be.

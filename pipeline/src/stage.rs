@@ -3,13 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tasks::token::encode::Case;
+
 use crate::config::Config;
 use crate::engine::stage::Stage;
 
 pub mod audit;
+pub mod corpus;
+pub mod counts;
 mod folder;
 pub mod location;
+pub mod maps;
+pub mod memory;
 mod metrics;
+pub mod pmi;
 pub mod remote;
 pub mod report;
 pub mod retrain;
@@ -54,11 +61,71 @@ pub fn all(
         limits: config.shards.layout.limits,
     }));
     stages.push(Box::new(report::Reporting));
-    let shards = shards::Shards::new(&config.shards, (vocabulary_source, case), &places)?;
+    let shards = shards::Shards::new(&config.shards, (vocabulary_source.clone(), case), &places)?;
     stages.push(Box::new(shards.clone()));
     stages.push(Box::new(audit::Audit { config: config.split.clone() }));
+    let needs =
+        [("counts", config.counts.is_some()), ("pmi", config.pmi.is_some()), ("maps", config.maps.is_some())];
+    if let Some((table, _)) = needs.into_iter().find(|(_, needed)| *needed && config.corpus.is_none()) {
+        anyhow::bail!("[{table}] reads the texts of [corpus]: add [[corpus.texts]]");
+    }
+    if let Some(corpus) = &config.corpus {
+        stages.extend(on_corpus(config, corpus, (&vocabulary_source, case), &places)?);
+    }
     if let Some(retrain) = &config.retrain {
         stages.push(Box::new(retrain::Retrain::new(retrain, shards, &places)?));
     }
     Ok(stages)
+}
+
+/// The stages on a corpus.
+fn on_corpus(
+    config: &Config,
+    corpus: &corpus::Config,
+    (vocabulary, case): (&vocabulary::Source, Case),
+    places: &location::Places<'_>,
+) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    let corpus = corpus::Corpus::new(corpus, places)?;
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if let Some(counts) = &config.counts {
+        stages.push(Box::new(counts::Counting::new(counts, &corpus, places)?));
+    }
+    if let Some(pmi) = &config.pmi {
+        anyhow::ensure!(config.counts.is_some(), "[pmi] scores the counts of [counts]: add that table");
+        stages.push(Box::new(pmi::Scoring::new(pmi)?));
+    }
+    if let Some(maps) = mapping(config, &corpus, (vocabulary.clone(), case))? {
+        stages.push(Box::new(maps));
+    }
+    Ok(stages)
+}
+
+fn mapping(
+    config: &Config,
+    corpus: &corpus::Corpus,
+    vocabulary: (vocabulary::Source, Case),
+) -> anyhow::Result<Option<maps::Mapping>> {
+    let around = maps::Around { counts: config.counts.as_ref(), pmi: config.pmi.as_ref() };
+    config.maps.as_ref().map(|maps| maps::Mapping::new(maps, corpus, vocabulary, around)).transpose()
+}
+
+/// Stage `maps` alone, for looking at the maps of one text.
+///
+/// # Errors
+/// When the config describes no maps, or as [`all`].
+pub fn maps_alone(
+    config: &Config,
+    data: Option<&Path>,
+    remotes: &Arc<remote::Remotes>,
+) -> anyhow::Result<maps::Mapping> {
+    let places = location::Places { data, world: config.world.is_some(), remotes };
+    let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, &places)?;
+    let corpus = config.corpus.as_ref().map(|corpus| corpus::Corpus::new(corpus, &places)).transpose()?;
+    let found = match corpus {
+        Some(corpus) => mapping(config, &corpus, (vocabulary.source(), config.vocabulary.case))?,
+        None => None,
+    };
+    found.ok_or_else(|| {
+        anyhow::anyhow!("the config has no [maps], so there is nothing to look at: add that table")
+    })
 }

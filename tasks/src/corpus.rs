@@ -1,11 +1,38 @@
 //! Texts as their files have them: what a document is and what its marked spans are called. Knows no token and no task.
 
+pub mod annotated_json;
+pub mod attach;
+pub mod bioc;
+pub mod brackets;
+pub mod brat;
 pub mod characters;
 pub mod conll;
+pub mod conllu;
+pub mod count;
+#[cfg(test)]
+mod damage;
 pub mod file;
+pub mod flatten;
+pub mod json;
 pub mod jsonl;
+pub mod medquad;
+pub mod mention;
+pub mod metered;
+pub mod mimic_notes;
+#[cfg(test)]
+mod mutate;
+pub mod parquet;
+pub mod phrase;
+pub mod pmi;
+pub mod pubmed;
+pub mod pubmedqa;
+pub mod pubtator;
 pub mod sentence;
+pub mod subtree;
 pub mod text;
+pub mod wikisection;
+pub mod word;
+pub mod xml;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,6 +51,10 @@ pub struct Document {
     pub words: Vec<Range<usize>>,
     /// What is marked in it, in order and without overlaps.
     pub spans: Vec<Span>,
+    /// What an annotation file says of it: entities, which may overlap, in order of their beginning.
+    pub entities: Vec<Entity>,
+    /// Its phrases, in order and without overlaps, if an annotation file says so; what is in none is a phrase by itself, word by word.
+    pub phrases: Vec<Range<usize>>,
 }
 
 impl Document {
@@ -32,6 +63,8 @@ impl Document {
         self.text.clear();
         self.words.clear();
         self.spans.clear();
+        self.entities.clear();
+        self.phrases.clear();
     }
 }
 
@@ -42,6 +75,17 @@ pub struct Span {
     pub bytes: Range<usize>,
     /// What it is.
     pub label: Label,
+}
+
+/// An entity as an annotation file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entity {
+    /// Where it stands, in bytes: one piece, or several where it is discontinuous; in order and apart, none empty, between characters.
+    pub pieces: Vec<Range<usize>>,
+    /// What it is.
+    pub label: Label,
+    /// The concepts that it names, as the file writes them (`D009270`, `C0494165`); none where it says none.
+    pub concepts: Vec<String>,
 }
 
 /// The kind of a span: its number in [`Labels`].
@@ -125,6 +169,17 @@ fn keep(tally: &mut Tally) {
 fn drop_for(tally: &mut Tally, reason: &'static str) {
     tally.read += 1;
     *tally.dropped.entry(reason).or_insert(0) += 1;
+}
+
+/// Appends a paragraph, with a blank line between it and what stands there; one of nothing but white space is none.
+fn paragraph(text: &mut String, next: &str) {
+    if next.trim().is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(next);
 }
 
 /// A line without the mark that some programs put in front of a file of UTF-8.

@@ -2,7 +2,9 @@
 
 pub mod builder;
 pub mod corpus;
+pub mod maps;
 pub mod negative;
+pub mod ner;
 pub mod sample;
 pub mod seed;
 pub mod shard;

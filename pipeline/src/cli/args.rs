@@ -130,10 +130,17 @@ Example:
     #[command(after_help = "\
 Examples:
   engraft inspect triples
-  engraft inspect triples --json  the ledger's line")]
+  engraft inspect triples --json  the ledger's line
+  engraft inspect maps --text \"Chest pain may be a symptom of heart failure.\" --svg maps")]
     Inspect {
         /// The stage that made it
         artifact: String,
+        /// With `maps`: the maps of this text, drawn with what that stage would make them with
+        #[arg(long)]
+        text: Option<String>,
+        /// With --text: a folder in which each map is drawn as an SVG file as well
+        #[arg(long, value_name = "DIR", requires = "text")]
+        svg: Option<PathBuf>,
     },
     /// Reads every file of the artifacts again and compares it with the ledger
     #[command(

@@ -1,14 +1,11 @@
 //! The texts of the shards' tasks on text: where they lie, what they look like, how they become rows. Knows no triple.
 
-use std::fs::File;
-use std::io::BufReader;
-
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
 use tasks::corpus::Labels;
-use tasks::corpus::file::{Format, documents};
+use tasks::corpus::file::{Format, documents_of};
 use tasks::seed::Seed;
 use tasks::shard::text::{MaskedLm, Tagging, Texts};
 use tasks::token::encode::Vocabulary;
@@ -26,7 +23,7 @@ const TAGGING: &str = "shards.tagging.files";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
-    /// Files, or folders of which all files with the format's extension are read (`.txt`, `.jsonl`, `.conll`).
+    /// Files, or folders of which all files with the format's endings are read (`.txt`, `.jsonl`, `.conll`, ..., also packed as `.gz`).
     #[serde(skip_serializing)]
     pub paths: Vec<Location>,
     /// What they look like.
@@ -79,14 +76,6 @@ impl Files {
         paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places)).collect()
     }
 
-    fn extension(&self) -> &'static str {
-        match self.format {
-            Format::Text(_) => "txt",
-            Format::Jsonl(_) => "jsonl",
-            Format::Conll(_) => "conll",
-        }
-    }
-
     fn check(&self, key: &str) -> anyhow::Result<()> {
         anyhow::ensure!(!self.paths.is_empty(), "{key}.paths names no file");
         let most = self.max_tokens;
@@ -107,19 +96,17 @@ impl Files {
         let (mut texts, mut labels) = (Texts::default(), Labels::default());
         for place in places {
             let path = place.path(context)?;
-            for file in folder::files(&path, self.extension())? {
-                let open =
-                    File::open(&file).with_context(|| format!("{}: cannot open the text", file.display()))?;
-                let reader = BufReader::new(context.progress().reader(open));
-                documents((reader, &file), &self.format, &mut labels, |document| {
+            for file in folder::ending(&path, self.format.extensions())? {
+                let counts = documents_of(&file, &self.format, &mut labels, |document| {
                     texts.push(vocabulary, document, self.max_tokens)
                 })?;
+                context.progress().add_bytes(counts.documents.bytes);
             }
         }
         anyhow::ensure!(
             texts.counts.chunks > 0,
-            "{key}: there is no text in it (of a folder, files that end in .{} are read): mend paths or format",
-            self.extension()
+            "{key}: there is no text in it (of a folder, files that end in {} are read): mend paths or format",
+            self.format.extensions().join(" or ")
         );
         Ok((texts, labels))
     }

@@ -81,7 +81,7 @@ pub enum Error {
 
 /// What a tag says of its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
+pub(super) enum Mark {
     Begin,
     Inside,
     Last,
@@ -90,7 +90,7 @@ enum Mark {
 
 const DOCUMENT: &str = "-DOCSTART-";
 const DOCUMENT_LINE: &str = "document line";
-const MENDED: &str = "tags that break the scheme";
+pub(super) const MENDED: &str = "tags that break the scheme";
 
 /// Reads sentence after sentence.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     /// See [`Error`].
     pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
         document.clear();
-        let mut open = Open { label: None, scheme: self.config.scheme, broken: 0 };
+        let mut open = Open::new(self.config.scheme);
         while let Some(line) = self.lines.next_line()? {
             if unmarked(line.text).trim().is_empty() {
                 if document.words.is_empty() {
@@ -189,18 +189,31 @@ fn columns<'a>(
 /// What the tag in column `width` says; `None` for `O`.
 fn parse(
     line: Line<'_>,
-    (tag, width): (&str, usize),
+    (text, width): (&str, usize),
     config: &Config,
     labels: &mut Labels,
 ) -> Result<Option<(Mark, Label)>, Error> {
+    tag(text, config.scheme, config.untyped.as_deref(), labels).map_err(|expected| {
+        let place = line.place(Some((width, "tag")));
+        Error::Tag { place, found: text.to_owned(), expected }
+    })
+}
+
+/// What a tag says, `None` for `O`; bare tags mean `untyped`. An error says which tags the scheme has.
+pub(super) fn tag(
+    tag: &str,
+    scheme: Scheme,
+    untyped: Option<&str>,
+    labels: &mut Labels,
+) -> Result<Option<(Mark, Label)>, &'static str> {
     if tag == "O" {
         return Ok(None);
     }
     let (letter, name) = match tag.split_once('-') {
         Some((letter, name)) => (letter, Some(name).filter(|name| !name.is_empty())),
-        None => (tag, config.untyped.as_deref()),
+        None => (tag, untyped),
     };
-    let mark = match (letter, config.scheme) {
+    let mark = match (letter, scheme) {
         ("B", _) => Some(Mark::Begin),
         ("I", _) => Some(Mark::Inside),
         ("L" | "E", Scheme::Bilou) => Some(Mark::Last),
@@ -208,26 +221,29 @@ fn parse(
         _ => None,
     };
     let label = name.and_then(|name| labels.intern(name));
-    let expected = match config.scheme {
+    mark.zip(label).map(Some).ok_or(match scheme {
         Scheme::Iob1 | Scheme::Bio => "O, B-kind or I-kind (a bare B or I needs `untyped` in the config)",
         Scheme::Bilou => {
             "O or one of B, I, L, E, U, S with -kind behind it (bare ones need `untyped` in the config)"
         }
-    };
-    let place = || line.place(Some((width, "tag")));
-    mark.zip(label).map(Some).ok_or_else(|| Error::Tag { place: place(), found: tag.to_owned(), expected })
+    })
 }
 
 /// The entity that the words read so far leave open; its span is the last.
-struct Open {
+pub(super) struct Open {
     label: Option<Label>,
     scheme: Scheme,
     /// Tags that the scheme does not allow where they stand.
-    broken: u64,
+    pub(super) broken: u64,
 }
 
 impl Open {
-    fn word(&mut self, spans: &mut Vec<Span>, bytes: Range<usize>, tag: Option<(Mark, Label)>) {
+    pub(super) fn new(scheme: Scheme) -> Self {
+        Self { label: None, scheme, broken: 0 }
+    }
+
+    /// The next word, where it stands and what its tag says; without a tag the entity ends.
+    pub(super) fn word(&mut self, spans: &mut Vec<Span>, bytes: Range<usize>, tag: Option<(Mark, Label)>) {
         let before = self.label.take();
         let continues = |label| before == Some(label);
         let Some((mark, label)) = tag else {

@@ -1,12 +1,17 @@
 //! Documents of a file of any of the formats. Knows no token.
 
-use std::io::BufRead;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
 
 use kg::source::funnel::Tally;
+use kg::source::gz;
 use serde::{Deserialize, Serialize};
 
-use super::{Counts, Document, Labels, SpanTally, conll, jsonl, text};
+use super::{
+    Counts, Document, Labels, SpanTally, annotated_json, bioc, brackets, brat, conll, conllu, flatten, json,
+    jsonl, medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, text, wikisection, xml,
+};
 
 /// What a file looks like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,19 +23,94 @@ pub enum Format {
     Jsonl(jsonl::Config),
     /// A word and its tag a line.
     Conll(conll::Config),
+    /// Answers of MedQuAD, an XML file for each web page.
+    Medquad(medquad::Config),
+    /// Citations of PubMed as XML.
+    Pubmed(pubmed::Config),
+    /// Articles of WikiSection.
+    Wikisection,
+    /// Abstracts of PubMedQA.
+    Pubmedqa(pubmedqa::Config),
+    /// Notes of MIMIC-III.
+    MimicNotes(mimic_notes::Config),
+    /// A column of a Parquet file.
+    Parquet(parquet::Config),
+    /// Abstracts with entities, as PubTator prints them.
+    Pubtator(pubtator::Config),
+    /// Passages with entities as BioC's XML.
+    Bioc(bioc::Config),
+    /// A text and, in the file beside it that ends in `.ann`, its entities, as brat keeps them.
+    Brat(brat::Config),
+    /// Sentences with entities and dependencies, as Stanza and spaCy write CoNLL-U.
+    Conllu(conllu::Config),
+    /// Constituency trees in brackets.
+    Brackets(brackets::Config),
+    /// The JSON of Stanza or spaCy, a document a line.
+    AnnotatedJson(annotated_json::Config),
 }
 
 impl Format {
     /// Whether files of it say which entities are in them.
     #[must_use]
     pub fn has_spans(&self) -> bool {
-        !matches!(self, Format::Text(_))
+        match self {
+            Self::Jsonl(_)
+            | Self::Conll(_)
+            | Self::Pubtator(_)
+            | Self::Bioc(_)
+            | Self::Brat(_)
+            | Self::Conllu(_)
+            | Self::AnnotatedJson(_) => true,
+            Self::Text(_)
+            | Self::Medquad(_)
+            | Self::Pubmed(_)
+            | Self::Wikisection
+            | Self::Pubmedqa(_)
+            | Self::MimicNotes(_)
+            | Self::Parquet(_)
+            | Self::Brackets(_) => false,
+        }
+    }
+
+    /// Whether files of it say which phrases are in them.
+    #[must_use]
+    pub fn has_phrases(&self) -> bool {
+        matches!(self, Self::Brackets(_) | Self::Conllu(_) | Self::AnnotatedJson(_))
+    }
+
+    /// How the names of its files end.
+    #[must_use]
+    pub fn extensions(&self) -> &'static [&'static str] {
+        match self {
+            Self::Text(_) => &[".txt", ".txt.gz"],
+            Self::Jsonl(_) => &[".jsonl", ".jsonl.gz"],
+            Self::Conll(_) => &[".conll", ".conll.gz"],
+            Self::Medquad(_) | Self::Pubmed(_) => &[".xml", ".xml.gz"],
+            Self::Wikisection | Self::Pubmedqa(_) => &[".json", ".json.gz"],
+            Self::MimicNotes(_) => &[".csv", ".csv.gz"],
+            Self::Parquet(_) => &[".parquet"],
+            Self::Pubtator(_) => &[".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"],
+            Self::Bioc(_) => &[".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"],
+            // Its annotations stand in another file, which is not looked for in a packed form.
+            Self::Brat(_) => &[".txt"],
+            Self::Conllu(_) => &[".conllu", ".conllu.gz"],
+            Self::Brackets(_) => &[".mrg", ".mrg.gz", ".ptb", ".ptb.gz"],
+            Self::AnnotatedJson(_) => &[".jsonl", ".jsonl.gz"],
+        }
     }
 }
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error<E> {
+    /// The file cannot be opened.
+    #[error("{}: cannot open the text: {source}", file.display())]
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
     /// Plain text.
     #[error(transparent)]
     Text(text::Error),
@@ -40,12 +120,61 @@ pub enum Error<E> {
     /// CoNLL.
     #[error(transparent)]
     Conll(conll::Error),
+    /// MedQuAD, PubMed.
+    #[error(transparent)]
+    Xml(xml::Error),
+    /// WikiSection, PubMedQA.
+    #[error(transparent)]
+    Json(json::Error),
+    /// MIMIC-III.
+    #[error(transparent)]
+    MimicNotes(mimic_notes::Error),
+    /// Parquet.
+    #[error(transparent)]
+    Parquet(parquet::Error),
+    /// PubTator.
+    #[error(transparent)]
+    Pubtator(pubtator::Error),
+    /// BioC.
+    #[error(transparent)]
+    Bioc(bioc::Error),
+    /// brat.
+    #[error(transparent)]
+    Brat(brat::Error),
+    /// CoNLL-U.
+    #[error(transparent)]
+    Conllu(conllu::Error),
+    /// Constituency trees.
+    #[error(transparent)]
+    Brackets(brackets::Error),
+    /// Stanza, spaCy.
+    #[error(transparent)]
+    AnnotatedJson(annotated_json::Error),
     /// What was done with a document failed.
     #[error(transparent)]
     Each(E),
 }
 
-/// Hands each document of a file to `each`. `file` names it in messages.
+/// Hands each document of `file` to `each`. What is packed by gzip is unpacked, but for Parquet files, which pack their pages.
+///
+/// # Errors
+/// When the file cannot be opened or is damaged, or `each` fails.
+pub fn documents_of<E: std::error::Error>(
+    file: &Path,
+    format: &Format,
+    labels: &mut Labels,
+    each: impl FnMut(&Document) -> Result<(), E>,
+) -> Result<Counts, Error<E>> {
+    let unopened = |source| Error::Open { file: file.to_owned(), source };
+    let opened = File::open(file).map_err(unopened)?;
+    match format {
+        Format::Parquet(config) => columns((opened, file), config, each),
+        _ => documents((gz::reader(opened).map_err(unopened)?, file), format, labels, each),
+    }
+}
+
+/// Hands each document of a file to `each`. `file` names it in messages; of a Parquet file, which is not read from its beginning on,
+/// it is what is read, and `reader` is not.
 ///
 /// # Errors
 /// When the file is damaged, or `each` fails.
@@ -55,29 +184,287 @@ pub fn documents<R: BufRead, E: std::error::Error>(
     labels: &mut Labels,
     mut each: impl FnMut(&Document) -> Result<(), E>,
 ) -> Result<Counts, Error<E>> {
-    let mut document = Document::default();
+    let each = &mut each;
     match format {
         Format::Text(unit) => {
             let mut reader = text::Reader::new(reader, file, *unit);
-            while reader.read(&mut document).map_err(Error::Text)? {
-                each(&document).map_err(Error::Each)?;
-            }
-            let documents: Tally = reader.tally();
-            Ok(Counts { documents, spans: SpanTally::default() })
+            hand_over(|document| reader.read(document).map_err(Error::Text), each)?;
+            Ok(without_spans(reader.tally()))
         }
         Format::Jsonl(config) => {
             let mut reader = jsonl::Reader::new(reader, file, *config);
-            while reader.read(&mut document, labels).map_err(Error::Jsonl)? {
-                each(&document).map_err(Error::Each)?;
-            }
+            hand_over(|document| reader.read(document, labels).map_err(Error::Jsonl), each)?;
             Ok(reader.counts())
         }
         Format::Conll(config) => {
             let mut reader = conll::Reader::new(reader, file, config.clone());
-            while reader.read(&mut document, labels).map_err(Error::Conll)? {
-                each(&document).map_err(Error::Each)?;
-            }
+            hand_over(|document| reader.read(document, labels).map_err(Error::Conll), each)?;
             Ok(reader.counts())
+        }
+        Format::Medquad(config) => {
+            let mut reader = medquad::Reader::new(reader, file, *config);
+            hand_over(|document| reader.read(document).map_err(Error::Xml), each)?;
+            Ok(without_spans(reader.tally()))
+        }
+        Format::Pubmed(config) => {
+            let mut reader = pubmed::Reader::new(reader, file, *config);
+            hand_over(|document| reader.read(document).map_err(Error::Xml), each)?;
+            Ok(without_spans(reader.tally()))
+        }
+        Format::Wikisection => {
+            let mut reader = wikisection::Reader::new(reader, file);
+            hand_over(|document| reader.read(document).map_err(Error::Json), each)?;
+            Ok(without_spans(reader.tally()))
+        }
+        Format::Pubmedqa(config) => {
+            let mut reader = pubmedqa::Reader::new(reader, file, *config);
+            hand_over(|document| reader.read(document).map_err(Error::Json), each)?;
+            Ok(without_spans(reader.tally()))
+        }
+        Format::MimicNotes(config) => {
+            let mut reader = mimic_notes::Reader::new(reader, file, config.clone());
+            hand_over(|document| reader.read(document).map_err(Error::MimicNotes), each)?;
+            Ok(without_spans(reader.tally()))
+        }
+        Format::Parquet(config) => {
+            let unopened = |source| Error::Open { file: file.to_owned(), source };
+            columns((File::open(file).map_err(unopened)?, file), config, each)
+        }
+        _ => annotated((reader, file), format, labels, each),
+    }
+}
+
+/// The formats in which entities or phrases are marked. Of entities that overlap, the longest are the document's spans.
+fn annotated<R: BufRead, E: std::error::Error>(
+    (reader, file): (R, &Path),
+    format: &Format,
+    labels: &mut Labels,
+    each: &mut impl FnMut(&Document) -> Result<(), E>,
+) -> Result<Counts, Error<E>> {
+    let mut flat = SpanTally::default();
+    let mut counts = match format {
+        Format::Pubtator(config) => {
+            let mut reader = pubtator::Reader::new(reader, file, *config);
+            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::Pubtator);
+            hand_over(flattened(read, &mut flat), each)?;
+            reader.counts()
+        }
+        Format::Bioc(config) => {
+            let mut reader = bioc::Reader::new(reader, file, config.clone());
+            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::Bioc);
+            hand_over(flattened(read, &mut flat), each)?;
+            reader.counts()
+        }
+        Format::Conllu(config) => {
+            let mut reader = conllu::Reader::new(reader, file, *config);
+            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::Conllu);
+            hand_over(flattened(read, &mut flat), each)?;
+            reader.counts()
+        }
+        Format::AnnotatedJson(config) => {
+            let mut reader = annotated_json::Reader::new(reader, file, *config);
+            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::AnnotatedJson);
+            hand_over(flattened(read, &mut flat), each)?;
+            reader.counts()
+        }
+        Format::Brat(config) => {
+            let (pair, mut counts) = (brat::Pair::of(file), None);
+            let read = |document: &mut Document| {
+                if counts.is_none() {
+                    let read = brat::open(&pair, *config, document, labels);
+                    counts = Some(read.map_err(Error::Brat)?);
+                    return Ok(true);
+                }
+                Ok(false)
+            };
+            hand_over(flattened(read, &mut flat), each)?;
+            counts.unwrap_or_else(|| without_spans(Tally::new(file, &[])))
+        }
+        Format::Brackets(config) => {
+            let (mut reader, mut tree) =
+                (brackets::Reader::new(reader, file, *config), brackets::Tree::default());
+            hand_over(|document| reader.document(&mut tree, document).map_err(Error::Brackets), each)?;
+            return Ok(without_spans(reader.tally()));
+        }
+        _ => without_spans(Tally::new(file, &[])),
+    };
+    counts.spans.dropped.extend(flat.dropped);
+    counts.spans.kept = flat.kept;
+    Ok(counts)
+}
+
+/// Reads as `read` does, and makes spans of the entities of each document.
+fn flattened<E: std::error::Error>(
+    mut read: impl FnMut(&mut Document) -> Result<bool, Error<E>>,
+    tally: &mut SpanTally,
+) -> impl FnMut(&mut Document) -> Result<bool, Error<E>> {
+    move |document| {
+        let found = read(document)?;
+        if found {
+            let flat = flatten::longest(&document.entities, flatten::Discontinuous::Drop);
+            document.spans = flat.spans;
+            tally.kept += flat.tally.kept;
+            flat.tally
+                .dropped
+                .into_iter()
+                .for_each(|(why, spans)| *tally.dropped.entry(why).or_insert(0) += spans);
+        }
+        Ok(found)
+    }
+}
+
+/// Hands each document of a Parquet file to `each`.
+fn columns<E: std::error::Error>(
+    (opened, file): (File, &Path),
+    config: &parquet::Config,
+    mut each: impl FnMut(&Document) -> Result<(), E>,
+) -> Result<Counts, Error<E>> {
+    let mut reader = parquet::Reader::new(opened, file, config.clone()).map_err(Error::Parquet)?;
+    hand_over(|document| reader.read(document).map_err(Error::Parquet), &mut each)?;
+    Ok(without_spans(reader.tally()))
+}
+
+/// Has `each` take what `read` gives, to its end.
+fn hand_over<E: std::error::Error>(
+    mut read: impl FnMut(&mut Document) -> Result<bool, Error<E>>,
+    each: &mut impl FnMut(&Document) -> Result<(), E>,
+) -> Result<(), Error<E>> {
+    let mut document = Document::default();
+    while read(&mut document)? {
+        each(&document).map_err(Error::Each)?;
+    }
+    Ok(())
+}
+
+fn without_spans(documents: Tally) -> Counts {
+    Counts { documents, spans: SpanTally::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::io::Write;
+
+    use super::*;
+
+    fn format(json: &str) -> Format {
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// A format as configs have it, a file of it, and the text of its only document.
+    const FILES: [(&str, &str, &str); 8] = [
+        (r#"{"text":"line"}"#, "Fever.\n", "Fever."),
+        (
+            r#"{"jsonl":{"unit":"bytes","overlaps":"refuse","other_keys":"refuse"}}"#,
+            r#"{"text":"Fever."}"#,
+            "Fever.",
+        ),
+        (r#"{"conll":{"scheme":"bio","separator":"tab"}}"#, "Fever\tO\n.\tO\n", "Fever ."),
+        (
+            r#"{"medquad":{"questions":"leave"}}"#,
+            "<Document source='a'><QAPairs><QAPair><Question qid='1'>b</Question><Answer>Fever.</Answer></QAPair></QAPairs></Document>",
+            "Fever.",
+        ),
+        (
+            r#"{"pubmed":{"section_labels":"take"}}"#,
+            "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>Fever.</ArticleTitle></Article>\
+             </MedlineCitation></PubmedArticle></PubmedArticleSet>",
+            "Fever.",
+        ),
+        (r#""wikisection""#, r#"{"id":"1","text":"Fever."}"#, "Fever."),
+        (r#"{"pubmedqa":{"long_answers":"leave"}}"#, r#"{"1":{"CONTEXTS":["Fever."]}}"#, "Fever."),
+        (
+            r#"{"mimic_notes":{"categories":[],"deidentified":"keep"}}"#,
+            "ROW_ID,CATEGORY,ISERROR,TEXT\n1,Radiology,,Fever.\n",
+            "Fever.",
+        ),
+    ];
+
+    fn texts(file: &Path, format: &Format) -> Result<Vec<String>, String> {
+        let mut texts = Vec::new();
+        let each = |document: &Document| -> Result<(), Infallible> {
+            texts.push(document.text.clone());
+            Ok(())
+        };
+        let counts = documents_of(file, format, &mut Labels::default(), each).map_err(|e| e.to_string())?;
+        assert_eq!(counts.documents.kept, texts.len() as u64);
+        Ok(texts)
+    }
+
+    #[test]
+    fn a_file_of_each_format_is_read_packed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for (config, contents, expected) in FILES {
+            let format = format(config);
+            let [plain, packed] = format.extensions() else { panic!("{config}") };
+            let (plain, packed) =
+                (folder.path().join(format!("a{plain}")), folder.path().join(format!("a{packed}")));
+            File::create(&plain).unwrap().write_all(contents.as_bytes()).unwrap();
+            let level = flate2::Compression::fast();
+            let mut encoder = flate2::write::GzEncoder::new(File::create(&packed).unwrap(), level);
+            encoder.write_all(contents.as_bytes()).unwrap();
+            encoder.finish().unwrap();
+            assert_eq!(texts(&plain, &format).unwrap(), [expected], "{config}");
+            assert_eq!(texts(&packed, &format).unwrap(), [expected], "{config}");
+            let marks = config.contains("jsonl") || config.contains("conll");
+            assert_eq!(format.has_spans(), marks, "{config}");
+            assert_eq!(
+                serde_json::to_value(&format).unwrap(),
+                serde_json::from_str::<serde_json::Value>(config)
+                    .map(|mut value| {
+                        if let Some(conll) = value.get_mut("conll").and_then(|conll| conll.as_object_mut()) {
+                            conll.insert("untyped".to_owned(), serde_json::Value::Null);
+                        }
+                        value
+                    })
+                    .unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn a_parquet_file_is_read_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.parquet");
+        let texts: arrow_array::ArrayRef =
+            std::sync::Arc::new(arrow_array::StringArray::from(vec!["Fever.", "Pain."]));
+        let batch = arrow_array::RecordBatch::try_from_iter([("body", texts)]).unwrap();
+        let opened = File::create(&file).unwrap();
+        let mut writer = ::parquet::arrow::ArrowWriter::try_new(opened, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let format = format(r#"{"parquet":{"column":"body"}}"#);
+        assert_eq!(self::texts(&file, &format).unwrap(), ["Fever.", "Pain."]);
+        let mut read = Vec::new();
+        let each = |document: &Document| -> Result<(), Infallible> {
+            read.push(document.id.clone());
+            Ok(())
+        };
+        documents((io::empty(), &*file), &format, &mut Labels::default(), each).unwrap();
+        assert_eq!(read, ["1", "2"]);
+        assert_eq!((format.extensions(), format.has_spans()), (&[".parquet"][..], false));
+    }
+
+    #[test]
+    fn missing_files_damaged_packing_and_unknown_keys_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.xml.gz");
+        let medquad = format(r#"{"medquad":{"questions":"take"}}"#);
+        let message = texts(&file, &medquad).unwrap_err();
+        assert!(message.contains("a.xml.gz: cannot open the text"), "{message}");
+        File::create(&file).unwrap().write_all(b"\x1f\x8b\x08\0\0").unwrap();
+        let message = texts(&file, &medquad).unwrap_err();
+        assert!(
+            message.contains("a.xml.gz: line 1, column 1 (byte of the line): cannot read on"),
+            "{message}"
+        );
+        for wrong in [
+            r#"{"medquad":{"questions":"take","x":1}}"#,
+            r#"{"medquad":{}}"#,
+            r#"{"mimic":{}}"#,
+            r#""medquad""#,
+        ] {
+            assert!(serde_json::from_str::<Format>(wrong).is_err(), "{wrong}");
         }
     }
 }

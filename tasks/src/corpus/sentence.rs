@@ -1,6 +1,6 @@
 //! Where sentences begin, by rule. Knows no token.
 //!
-//! Good enough to choose where a long document is cut, which is all it is for: a sentence ends with `.`, `!` or `?` and closing
+//! Good enough to choose where a long document is cut, and within which words are counted together: a sentence ends with `.`, `!` or `?` and closing
 //! marks, followed by white space and no lower-case letter; with a full-width mark of CJK texts; or with a blank line. Initials
 //! and common abbreviations end none.
 

@@ -200,8 +200,8 @@ impl Files {
         Ok(())
     }
 
-    /// Gives all files their names, `PART-00000-of-0000N.parquet`, and returns what they are; `below` stands before the names in the
-    /// index.
+    /// Gives all files their names, `PART-00000-of-0000N.parquet`, and returns what they are; `below`, unless empty, stands before the
+    /// names in the index.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -213,7 +213,7 @@ impl Files {
         for (number, Unnamed { temporary, mut index }) in done.into_iter().enumerate() {
             let name = format!("{part}-{number:05}-of-{all:05}.parquet");
             temporary.persist(self.folder.join(&name)).map_err(|e| self.refused(e.error))?;
-            index.path = format!("{below}/{name}");
+            index.path = if below.is_empty() { name } else { format!("{below}/{name}") };
             files.push(index);
         }
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(|e| self.refused(e))?;

@@ -215,7 +215,7 @@ struct Stamp {
 }
 
 /// What stands in the place of the index's own check while it is taken.
-const UNCHECKED: &str = "0000000000000000";
+pub(crate) const UNCHECKED: &str = "0000000000000000";
 
 /// What stands before that check; no text comes before it in the file.
 const CHECK: &[u8] = b"\"xxh3\": \"";
@@ -227,7 +227,7 @@ pub fn check(bytes: &[u8]) -> String {
 }
 
 /// The place of the index's own check among its bytes.
-fn check_place(json: &[u8]) -> Option<std::ops::Range<usize>> {
+pub(crate) fn check_place(json: &[u8]) -> Option<std::ops::Range<usize>> {
     let at = json.windows(CHECK.len()).position(|window| window == CHECK)? + CHECK.len();
     let place = at..at + UNCHECKED.len();
     json.get(place.clone()).map(|_| place)

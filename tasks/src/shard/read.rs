@@ -133,22 +133,8 @@ impl Shard {
         (task, form): (Task, Form),
     ) -> Result<Self, Error> {
         let bad = |problem: String| Error { path: path.clone(), place: "footer".to_owned(), problem };
-        let start = index.start(index.groups.len());
-        let length = index.bytes.checked_sub(start).and_then(|length| usize::try_from(length).ok());
-        let length = length.ok_or_else(|| bad("the index gives it no footer".to_owned()))?;
-        let footer = blob.read_at(start, length).map_err(|e| bad(e.to_string()))?;
-        let found = check(&footer);
-        if found != index.footer {
-            return Err(bad(format!("its check is {found}, but the index says {}", index.footer)));
-        }
-        let part = Slice { bytes: footer, start, end: index.bytes };
-        let metadata =
-            ParquetMetaDataReader::new().parse_and_finish(&part).map_err(|e| bad(e.to_string()))?;
+        let metadata = footer(blob.as_ref(), index).map_err(bad)?;
         let columns = Columns::find(&metadata, task, form).map_err(bad)?;
-        if metadata.num_row_groups() != index.groups.len() {
-            let (found, expected) = (metadata.num_row_groups(), index.groups.len());
-            return Err(bad(format!("{found} row groups, but the index says {expected}")));
-        }
         Ok(Self { path, blob, task, index: index.clone(), metadata, columns })
     }
 
@@ -162,14 +148,7 @@ impl Shard {
         let Some(listed) = self.index.groups.get(group) else {
             return Err(bad("it does not exist".to_owned()));
         };
-        let start = self.index.start(group);
-        let length = usize::try_from(listed.bytes).map_err(|e| bad(e.to_string()))?;
-        let bytes = self.blob.read_at(start, length).map_err(|e| bad(e.to_string()))?;
-        let found = check(&bytes);
-        if found != listed.xxh3 {
-            return Err(bad(format!("its check is {found}, but the index says {}", listed.xxh3)));
-        }
-        let pages = Arc::new(Slice { bytes, start, end: start + listed.bytes });
+        let pages = Arc::new(pages(self.blob.as_ref(), &self.index, group).map_err(bad)?);
         self.decode(&pages, (self.metadata.row_group(group), listed)).map_err(|e| bad(e.to_string()))
     }
 
@@ -217,6 +196,37 @@ impl Shard {
             return Err(wrong(format!("{found} items, but the index says {expected}")));
         }
         Ok(Group { firsts, starts, input_ids, token_type_ids, attention, answers })
+    }
+}
+
+/// What the footer of a file that `index` lists says, after checking its bytes against it.
+pub(crate) fn footer(blob: &dyn Blob, index: &FileIndex) -> Result<ParquetMetaData, String> {
+    let start = index.start(index.groups.len());
+    let length = index.bytes.checked_sub(start).ok_or("the index gives it no footer")?;
+    let part = checked(blob, (start, length), &index.footer)?;
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&part).map_err(|e| e.to_string())?;
+    let (found, expected) = (metadata.num_row_groups(), index.groups.len());
+    if found == expected {
+        Ok(metadata)
+    } else {
+        Err(format!("{found} row groups, but the index says {expected}"))
+    }
+}
+
+/// The pages of a row group of a file that `index` lists, after checking them against it.
+pub(crate) fn pages(blob: &dyn Blob, index: &FileIndex, group: usize) -> Result<Slice, String> {
+    let listed = index.groups.get(group).ok_or("it does not exist")?;
+    checked(blob, (index.start(group), listed.bytes), &listed.xxh3)
+}
+
+fn checked(blob: &dyn Blob, (start, length): (u64, u64), expected: &str) -> Result<Slice, String> {
+    let most = usize::try_from(length).map_err(|e| e.to_string())?;
+    let bytes = blob.read_at(start, most).map_err(|e| e.to_string())?;
+    let found = check(&bytes);
+    if found == expected {
+        Ok(Slice { bytes, start, end: start + length })
+    } else {
+        Err(format!("its check is {found}, but the index says {expected}"))
     }
 }
 
@@ -338,7 +348,7 @@ impl Leaf<'_> {
 
 /// A part of a file in memory, read by its places in the file.
 #[derive(Debug)]
-struct Slice {
+pub(crate) struct Slice {
     bytes: Bytes,
     start: u64,
     end: u64,

@@ -116,7 +116,7 @@ pub enum Error {
 pub type Tick<'a> = &'a (dyn Fn(u64) -> std::io::Result<()> + Sync);
 
 /// Row groups that are encoded before they are written; it bounds memory and changes no byte.
-const WAVE: usize = 64;
+pub(crate) const WAVE: usize = 64;
 
 /// Writes the shards of all `items` into `folder`, in the layout and with the digest of the vocabulary that `written_as` names, and tells
 /// what was written. Items of one task stand together, in the order of parts.

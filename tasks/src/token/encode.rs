@@ -150,6 +150,12 @@ impl Vocabulary {
         self.special
     }
 
+    /// The entry of an id, `##` in front of one that goes on a word.
+    #[must_use]
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.tokenizer.id_to_token(id)
+    }
+
     /// Number of entries (V).
     #[must_use]
     pub fn size(&self) -> usize {

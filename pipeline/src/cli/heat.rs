@@ -1,0 +1,80 @@
+//! The maps of one text, drawn for a terminal and as SVG files. Knows no sample's making.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::json;
+use tasks::maps::draw::{self, Shades, Square};
+use tasks::maps::expand::{Map, expand};
+use tasks::stream::batch::Place;
+
+use super::exit::Exit;
+use super::print::{self, Format};
+use crate::engine::layout::Layout;
+use crate::stage::maps::Mapping;
+
+/// What is drawn, and where.
+pub(super) struct Drawing<'a> {
+    /// What makes maps.
+    pub(super) maps: &'a Mapping,
+    /// Where the artifacts lie.
+    pub(super) layout: &'a Layout,
+    /// The text.
+    pub(super) text: &'a str,
+    /// A folder for SVG files.
+    pub(super) svg: Option<&'a Path>,
+}
+
+/// Draws all maps of a text, auxiliary terms behind its words.
+pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit> {
+    let tools = drawing
+        .maps
+        .tools(&|name| drawing.layout.artifact(name))
+        .context("what maps are made with is not there; `engraft run maps` makes it")?;
+    let (sample, words) = tools.sample(drawing.text)?;
+    let row = sample.row();
+    let place = Place { row: 0, start: 0, len: row.tokens() };
+    let mut squares = Vec::new();
+    for map in Map::ALL {
+        let cells = expand(&[(place, row)], &[map], (1, row.tokens()))?;
+        let values = draw::by_word(&row, 0, (&cells, row.tokens())).context("a map without all its words")?;
+        squares.push((map, values));
+    }
+    // Words of the text are all in a phrase.
+    let auxiliary = row.phrases.iter().filter(|phrase| **phrase == 0).count();
+    if let Some(folder) = drawing.svg {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("{}: cannot make the folder", folder.display()))?;
+        for (map, values) in &squares {
+            let square = Square { title: map.name(), labels: &words, values };
+            let file = folder.join(format!("{}.svg", map.name()));
+            kg::whole::write_whole(&file, draw::svg(&square)?.as_bytes())
+                .with_context(|| format!("{}: cannot be written", file.display()))?;
+        }
+    }
+    let pictures = || -> Result<Vec<String>, draw::Shape> {
+        let shades = if io::stdout().is_terminal() && has_colour() { Shades::Ansi } else { Shades::Blocks };
+        let square = |(map, values): &(Map, Vec<f32>)| {
+            draw::text(&Square { title: map.name(), labels: &words, values }, shades)
+        };
+        squares.iter().map(square).collect()
+    };
+    let mut lines = pictures()?;
+    lines.push(format!("{} words, {auxiliary} of them auxiliary terms", words.len()));
+    print::result(
+        format,
+        || lines,
+        || {
+            let maps: serde_json::Map<_, _> =
+                squares.iter().map(|(map, values)| (map.name().to_owned(), json!(values))).collect();
+            vec![json!({"words": words, "auxiliary": auxiliary, "maps": maps})]
+        },
+    )?;
+    Ok(Exit::Ok)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn has_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

@@ -1,0 +1,174 @@
+//! The texts of a corpus: where they lie, what they look like, how each is handed on. Knows no word.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::corpus::file::{Format, documents_of};
+use tasks::corpus::{Document, Labels};
+
+use super::folder;
+use super::location::{self, Location, Place, Places};
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::Input;
+
+/// The corpus's part of a config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Its texts, read in this order.
+    pub texts: Vec<Texts>,
+}
+
+/// Texts of one format.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Texts {
+    /// What the funnel calls them.
+    pub name: String,
+    /// Files, or folders of which all files with the format's endings are read.
+    #[serde(skip_serializing)]
+    pub paths: Vec<Location>,
+    /// What they look like.
+    pub format: Format,
+}
+
+/// A corpus that a stage reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Corpus {
+    config: Config,
+    places: Vec<Vec<Place>>,
+}
+
+/// Ends the reading of a file; the reason is kept elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+struct Stop;
+
+/// What became of the texts of one name.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Read {
+    texts: String,
+    files: u64,
+    bytes: u64,
+    read: u64,
+    dropped: u64,
+    kept: u64,
+}
+
+impl Corpus {
+    /// The corpus that `config` names, its files below `places`.
+    ///
+    /// # Errors
+    /// When there is no text, a name stands twice, or a place cannot be meant.
+    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+        anyhow::ensure!(!config.texts.is_empty(), "corpus.texts names no text: add a table [[corpus.texts]]");
+        let mut all = Vec::new();
+        for (i, texts) in config.texts.iter().enumerate() {
+            let key = format!("corpus.texts.{i}");
+            anyhow::ensure!(!texts.paths.is_empty(), "{key}.paths names no file");
+            let twice = config.texts[..i].iter().any(|other| other.name == texts.name);
+            anyhow::ensure!(!twice, "{key}.name = {:?} stands twice: give each its own name", texts.name);
+            let paths = texts.paths.iter().enumerate();
+            let places = paths.map(|(j, path)| path.place(&format!("{key}.paths.{j}"), places));
+            all.push(places.collect::<anyhow::Result<_>>()?);
+        }
+        Ok(Self { config: config.clone(), places: all })
+    }
+
+    /// The formats of its texts.
+    pub fn formats(&self) -> impl Iterator<Item = &Format> {
+        self.config.texts.iter().map(|texts| &texts.format)
+    }
+
+    /// Describes formats and files.
+    pub fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "corpus", &self.config);
+        self.places.iter().flatten().for_each(|place| place.describe(to));
+    }
+
+    /// What a stage that reads it declares.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<Input> {
+        let places: Vec<Place> = self.places.iter().flatten().cloned().collect();
+        location::inputs(&places)
+    }
+
+    /// Hands each document to `take`, in order, and leaves what became of the files as a fact. Returns the names of labels.
+    ///
+    /// # Errors
+    /// When a file is missing or damaged, `take` fails, or the run is to stop.
+    pub fn each(
+        &self,
+        context: &Context,
+        mut take: impl FnMut(&Document) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Labels> {
+        let (mut labels, mut failed, mut facts) = (Labels::default(), None, Vec::new());
+        let (mut dropped, progress) = (Vec::new(), context.progress());
+        progress.unit("documents");
+        for (texts, places) in self.config.texts.iter().zip(&self.places) {
+            let mut sum = Read { texts: texts.name.clone(), ..Read::default() };
+            let mut reasons = std::collections::BTreeMap::<&str, u64>::new();
+            for file in self.files(texts, places, context)? {
+                context.check()?;
+                let counted = documents_of(&file, &texts.format, &mut labels, |document| {
+                    progress.add_rows(1);
+                    let going = context.check().map_err(anyhow::Error::from);
+                    going.and_then(|()| take(document)).map_err(|error| {
+                        failed = Some(error);
+                        Stop
+                    })
+                });
+                let tally = match (counted, failed.take()) {
+                    (_, Some(error)) => return Err(error),
+                    (counted, None) => counted?.documents,
+                };
+                progress.add_bytes(tally.bytes);
+                sum.files += 1;
+                sum.bytes += tally.bytes;
+                sum.read += tally.read;
+                sum.kept += tally.kept;
+                sum.dropped += tally.read - tally.kept;
+                tally.dropped.iter().for_each(|(reason, rows)| *reasons.entry(reason).or_insert(0) += rows);
+            }
+            dropped.extend(reasons.iter().filter(|(_, rows)| **rows > 0).map(
+                |(reason, rows)| json!({"texts": texts.name, "dropped_because": reason, "documents": rows}),
+            ));
+            facts.push(json!(sum));
+        }
+        context.record("corpus", facts);
+        context.record("dropped", dropped);
+        Ok(labels)
+    }
+
+    fn files(
+        &self,
+        texts: &Texts,
+        places: &[Place],
+        context: &Context,
+    ) -> anyhow::Result<Vec<std::path::PathBuf>> {
+        let mut files = Vec::new();
+        for place in places {
+            let path = place.path(context)?;
+            let found = folder::ending(&path, texts.format.extensions())
+                .with_context(|| format!("{} of [[corpus.texts]] {:?}", place.label(), texts.name))?;
+            anyhow::ensure!(
+                !found.is_empty(),
+                "{}: no file there ends in {}, which is what the format of [[corpus.texts]] {:?} looks for",
+                path.display(),
+                texts.format.extensions().join(" or "),
+                texts.name
+            );
+            // Its neighbour with the entities would be no input of the stage.
+            let alone = matches!(texts.format, Format::Brat(_)) && !path.is_dir();
+            anyhow::ensure!(
+                !alone,
+                "{}: a text of brat goes with the .ann file beside it: name their folder in [[corpus.texts]] {:?}",
+                path.display(),
+                texts.name
+            );
+            files.extend(found);
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,172 @@
+//! Stage `counts`: how often the words of the corpus occur, alone and together. Knows no score.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::corpus::count::{self, Counts, Room};
+
+use super::corpus::Corpus;
+use super::location::{self, Location, Place, Places};
+use super::memory::Memory;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The counts' part of a config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What is counted.
+    pub what: count::Config,
+    /// How much memory counting may use; it changes no byte of what comes out.
+    #[serde(skip_serializing)]
+    pub memory: Memory,
+    /// Only every so-manieth document, for counts that are put together with those of the other shards: `"2/4"`.
+    pub shard: Option<Shard>,
+    /// Folders with the counts of all shards, to be put together instead of counting the corpus.
+    #[serde(skip_serializing)]
+    pub merge: Option<Vec<Location>>,
+}
+
+/// One of several shares of a corpus, as `"2/4"`: the second, sixth, tenth... document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Shard {
+    number: u64,
+    of: u64,
+}
+
+impl TryFrom<String> for Shard {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let numbers =
+            text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Self { number, of }),
+            _ => Err(format!("{text:?} is no shard; expected \"1/4\" for the first of four, to \"4/4\"")),
+        }
+    }
+}
+
+impl From<Shard> for String {
+    fn from(shard: Shard) -> String {
+        format!("{}/{}", shard.number, shard.of)
+    }
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Counting {
+    config: Config,
+    corpus: Corpus,
+    merge: Option<Vec<Place>>,
+}
+
+impl Counting {
+    /// The stage for `config`.
+    ///
+    /// # Errors
+    /// When a setting cannot be meant, or a place.
+    pub fn new(config: &Config, corpus: &Corpus, places: &Places<'_>) -> anyhow::Result<Self> {
+        config.what.check().map_err(|error| anyhow::anyhow!("counts.what.{error}"))?;
+        let most = count::LEAST_MEMORY;
+        anyhow::ensure!(
+            config.memory.0 >= most,
+            "counts.memory is {} bytes, expected at least {} MiB",
+            config.memory.0,
+            most >> 20
+        );
+        anyhow::ensure!(
+            config.merge.is_none() || config.shard.is_none(),
+            "counts.merge puts shards together and counts.shard counts one: leave one of them out"
+        );
+        let merge = config.merge.as_ref().map(|folders| {
+            let folders = folders.iter().enumerate();
+            folders.map(|(i, folder)| folder.place(&format!("counts.merge.{i}"), places)).collect()
+        });
+        Ok(Self { config: config.clone(), corpus: corpus.clone(), merge: merge.transpose()? })
+    }
+
+    fn count(&self, context: &Context, room: &Room) -> anyhow::Result<Counts> {
+        let mut number = 0;
+        count::count(&self.config.what, room, |feed| {
+            self.corpus.each(context, |document| {
+                let mine = self.config.shard.is_none_or(|shard| number % shard.of == shard.number - 1);
+                number += 1;
+                if mine { Ok(feed.document(&document.text)?) } else { Ok(()) }
+            })?;
+            Ok(())
+        })
+    }
+}
+
+impl Stage for Counting {
+    fn name(&self) -> &'static str {
+        "counts"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "counts", &self.config);
+        match &self.merge {
+            Some(places) => places.iter().for_each(|place| place.describe(to)),
+            None => self.corpus.describe(to),
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        self.merge.as_ref().map_or_else(|| self.corpus.inputs(), location::inputs)
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let room =
+            Room { memory: self.config.memory.0, threads: context.jobs(), folder: context.out().to_owned() };
+        let counts = match &self.merge {
+            None => self.count(context, &room)?,
+            Some(places) => {
+                let folders: Vec<PathBuf> =
+                    places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
+                let what = &self.config.what;
+                let merged = count::merge(&folders, (what.min_count, what.max_words), &room)?;
+                anyhow::ensure!(
+                    merged.config() == what,
+                    "the shards of counts.merge were counted with other settings than counts.what says: {:?}",
+                    merged.config()
+                );
+                merged
+            }
+        };
+        context.check()?;
+        let index = counts.write(context.out())?;
+        context.record(
+            "counts",
+            json!({"documents": index.documents, "segments": index.segments, "units": index.units,
+                   "occurrences": index.occurrences, "different_words": index.distinct, "words": index.words,
+                   "pairs": index.pairs.rows, "neighbours": index.adjacent.map(|total| total.rows)}),
+        );
+        Ok(())
+    }
+
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        super::triples::inspect_parquet(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_one_of_several() {
+        let read = |text: &str| Shard::try_from(text.to_owned());
+        assert_eq!(read("2/4").map(String::from), Ok("2/4".to_owned()));
+        for text in ["0/4", "5/4", "1", "a/b", "1/0", ""] {
+            assert!(read(text).unwrap_err().contains("1/4"), "{text}");
+        }
+    }
+}

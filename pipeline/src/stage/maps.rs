@@ -1,0 +1,305 @@
+//! Stage `maps`: the semantic attention maps of a corpus, as spans and sparse pairs. Knows no batch.
+
+mod judge;
+pub mod tools;
+
+use std::path::{Path, PathBuf};
+
+use kg::split::Part;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::corpus::file::Format;
+use tasks::corpus::phrase;
+use tasks::maps::generators::{Counts, Limits};
+use tasks::maps::index::{Index, Options};
+use tasks::maps::write::{Target, Writer};
+use tasks::ner::Filters;
+use tasks::shard::file::Size;
+use tasks::shard::index::Tokenizer;
+use tasks::token::encode::Case;
+
+use self::tools::{Piece, Tools};
+use super::corpus::Corpus;
+use super::location::Place;
+use super::vocabulary::Source;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The maps' part of a config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What a sample is made of.
+    pub unit: Unit,
+    /// How long samples may be.
+    pub limits: Limits,
+    /// Where entities come from.
+    pub entities: Entities,
+    /// Where phrases come from.
+    pub phrases: Phrases,
+    /// Whether words are related, and auxiliary terms added.
+    pub terms: Terms,
+    /// Whether entities beside each other in the graph are related.
+    pub graph: Graph,
+    /// Where files end.
+    pub size: Size,
+    /// Documents behind a row group.
+    pub items_per_group: usize,
+}
+
+impl Config {
+    /// Whether entities or their neighbours are looked up in the triple table.
+    fn needs_graph(&self) -> bool {
+        self.entities != Entities::None || self.graph == Graph::Adjacent
+    }
+}
+
+/// What a sample is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A sentence.
+    Sentence,
+    /// A document.
+    Document,
+}
+
+/// Where entities come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entities {
+    /// There are none.
+    None,
+    /// From the corpus's files.
+    Marked,
+    /// The graph's terms are looked for.
+    Dictionary(Filters),
+}
+
+/// Where phrases come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phrases {
+    /// Every word is one.
+    None,
+    /// From the corpus's files.
+    Marked,
+    /// Neighbours that belong together by the counts.
+    Neighbours(phrase::Config),
+}
+
+/// Whether words are related.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Terms {
+    /// They are not.
+    None,
+    /// As `pmi` has it.
+    Relevance,
+}
+
+/// Whether entities are related.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Graph {
+    /// They are not.
+    None,
+    /// Those beside each other in the triple table.
+    Adjacent,
+}
+
+/// What a config has besides `[maps]` that maps need.
+#[derive(Debug, Clone, Copy)]
+pub struct Around<'a> {
+    /// How words are counted, if they are.
+    pub counts: Option<&'a super::counts::Config>,
+    /// Whether counts are scored.
+    pub pmi: Option<&'a tasks::corpus::pmi::Config>,
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Mapping {
+    /// How maps are made.
+    config: Config,
+    corpus: Corpus,
+    vocabulary: (Source, Case),
+}
+
+impl Mapping {
+    /// The stage for `config`.
+    ///
+    /// # Errors
+    /// When a setting cannot be meant, or needs a stage that the config lacks.
+    pub fn new(
+        config: &Config,
+        corpus: &Corpus,
+        vocabulary: (Source, Case),
+        around: Around<'_>,
+    ) -> anyhow::Result<Self> {
+        config.limits.check().map_err(|error| anyhow::anyhow!("maps.limits.{error}"))?;
+        anyhow::ensure!(config.items_per_group > 0, "maps.items_per_group is 0, expected at least 1");
+        anyhow::ensure!(config.size.most() > 0, "maps.size is 0, expected at least 1");
+        if let Entities::Dictionary(filters) = &config.entities {
+            filters.check().map_err(|error| anyhow::anyhow!("maps.entities.dictionary.{error}"))?;
+        }
+        if let Phrases::Neighbours(phrases) = &config.phrases {
+            phrases.check().map_err(|error| anyhow::anyhow!("maps.phrases.neighbours.{error}"))?;
+            anyhow::ensure!(
+                around.counts.is_some(),
+                "maps.phrases = neighbours needs the counts of [counts]: add that table"
+            );
+        }
+        for (wanted, field, marks, what) in [
+            (
+                config.entities == Entities::Marked,
+                "entities",
+                Format::has_spans as fn(&Format) -> bool,
+                "entities",
+            ),
+            (config.phrases == Phrases::Marked, "phrases", Format::has_phrases, "phrases"),
+        ] {
+            anyhow::ensure!(
+                !wanted || corpus.formats().any(marks),
+                "maps.{field} = \"marked\", but no format of [[corpus.texts]] marks {what}: find them otherwise, or bring files that mark them"
+            );
+        }
+        if config.terms == Terms::Relevance {
+            anyhow::ensure!(
+                around.pmi.is_some(),
+                "maps.terms = \"relevance\" needs the scores of [pmi]: add that table"
+            );
+        }
+        if let Some(counts) = around.counts {
+            anyhow::ensure!(
+                counts.what.case == vocabulary.1,
+                "counts.what.case is {:?}, but vocabulary.case is {:?}: maps look words up as the vocabulary spells them, so set both alike",
+                counts.what.case,
+                vocabulary.1
+            );
+        }
+        Ok(Self { config: config.clone(), corpus: corpus.clone(), vocabulary })
+    }
+
+    /// Loads what samples are made with, outside of a run. `artifact` says where a stage's artifact lies.
+    ///
+    /// # Errors
+    /// When something is missing or damaged.
+    pub fn tools(&self, artifact: &dyn Fn(&str) -> PathBuf) -> anyhow::Result<Tools> {
+        let vocabulary = match &self.vocabulary.0 {
+            Source::Trained => artifact("vocabulary").join(super::vocabulary::FILE),
+            Source::File(Place::Outside { path, .. }) => path.clone(),
+            Source::File(Place::World { below, .. }) => artifact("world").join(below),
+            Source::File(Place::Remote { remote, .. }) => anyhow::bail!(
+                "{}: a remote vocabulary is not looked at here: fetch it and name the file with --set vocabulary.file=FILE",
+                remote.location().name()
+            ),
+        };
+        self.load(&vocabulary, &|name| Ok(artifact(name)))
+    }
+
+    fn load(
+        &self,
+        vocabulary: &Path,
+        artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
+    ) -> anyhow::Result<Tools> {
+        Tools::load(&self.config, (vocabulary, self.vocabulary.1), artifact)
+    }
+}
+
+impl Stage for Mapping {
+    fn name(&self) -> &'static str {
+        "maps"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "maps", &self.config);
+        describe::config(to, "vocabulary.case", &self.vocabulary.1);
+        if let Source::File(place) = &self.vocabulary.0 {
+            place.describe(to);
+        }
+        self.corpus.describe(to);
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let mut inputs = self.corpus.inputs();
+        inputs.push(self.vocabulary.0.input());
+        if self.config.needs_graph() {
+            inputs.push(Input::artifact("triples"));
+        }
+        if matches!(self.config.phrases, Phrases::Neighbours(_)) {
+            inputs.push(Input::artifact("counts"));
+        }
+        if self.config.terms == Terms::Relevance {
+            inputs.push(Input::artifact("pmi"));
+        }
+        inputs
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let path = self.vocabulary.0.path(context)?;
+        let tools = self.load(&path, &|name| Ok(context.artifact(name)?.to_owned()))?;
+        let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
+        let target = Target {
+            folder: context.out(),
+            part: Part::Train,
+            tokenizer: &digest,
+            size: self.config.size,
+            items_per_group: self.config.items_per_group,
+        };
+        let build = |first: u32, pieces: &[Piece]| tools.samples(first, pieces);
+        let mut writer = Writer::new(target, &build)?;
+        let mut judge = tools.judge();
+        let labels = self.corpus.each(context, |document| {
+            judge.document(document);
+            Ok(writer.push(tools.piece(document))?)
+        })?;
+        let (part, counts) = writer.finish()?;
+        context.check()?;
+        let (vocabulary, (relevance, graph)) = (tools.vocabulary(), tools.digests());
+        let tokenizer =
+            Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
+        let options = Options { limits: self.config.limits, relevance, graph };
+        record(context, &counts, part.tokens);
+        context.record("against_marks", judge.told(&labels));
+        if let Some(report) = tools.dictionary() {
+            context.record("dictionary", json!({"terms": report.terms, "entities": report.entities}));
+            let mut dropped = Vec::new();
+            for (spelling, tally) in [
+                ("as written", &report.written),
+                ("turned", &report.turned),
+                ("other number", &report.other_number),
+            ] {
+                dropped.push(json!({"spelling": spelling, "read": tally.read, "kept": tally.kept, "why_not": tally.dropped}));
+            }
+            context.record("spellings", dropped);
+        }
+        Index::new(options, tokenizer, vec![(part, counts)]).write(context.out())?;
+        Ok(())
+    }
+
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        super::triples::inspect_parquet(file)
+    }
+}
+
+fn record(context: &Context, counts: &Counts, tokens: u64) {
+    context.record(
+        "samples",
+        json!({"samples": counts.samples, "cut": counts.cut, "without_words": counts.without_words,
+               "words": counts.words.kept, "words_cut": counts.words.cut, "tokens": tokens}),
+    );
+    context.record(
+        "found",
+        json!({"mentions": counts.mentions.kept, "mentions_cut": counts.mentions.cut,
+               "overlapping": counts.overlapping, "different_words": counts.different,
+               "with_relevance": counts.known, "term_pairs": counts.term_pairs,
+               "auxiliary_terms": counts.auxiliary.kept, "without_room": counts.auxiliary.cut,
+               "graph_pairs": counts.graph_pairs}),
+    );
+}

@@ -1,0 +1,330 @@
+//! What samples of maps are made with: vocabulary, dictionary, phrases, relevance and graph, read from the artifacts before. Knows no
+//! stage's work and no file of samples.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use kg::table::row::TermKind;
+use kg::table::{EntityId, Graph, read};
+use tasks::corpus::count::Read;
+use tasks::corpus::phrase;
+use tasks::corpus::pmi::{MATRIX, Matrix};
+use tasks::corpus::word::Words;
+use tasks::corpus::{Document, Entity, Span, sentence};
+use tasks::maps::generators::{Counts, From, Generator, Spell, Text};
+use tasks::maps::graph::Adjacency;
+use tasks::maps::sample::{NO_WORD, Sample};
+use tasks::maps::spelt::{self, Mention, Spelt};
+use tasks::maps::write::Error;
+use tasks::ner::{Dictionary, Entry, Filters, Report, Tagger};
+use tasks::token::encode::{Case, Vocabulary};
+
+use super::judge::Judge;
+use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
+
+/// The table of triples, whose digest stands for the graph.
+const TRIPLES: &str = "triples.parquet";
+
+/// Everything that samples are made with.
+#[derive(Debug)]
+pub struct Tools {
+    config: Config,
+    case: Case,
+    vocabulary: Vocabulary,
+    /// Entities by their keys in lower case, with and without the namespace; only where entities are marked.
+    keys: HashMap<String, EntityId>,
+    dictionary: Option<Dictionary>,
+    phrases: Option<phrase::Phrases>,
+    matrix: Option<Matrix>,
+    adjacency: Option<Adjacency>,
+    digests: (Option<String>, Option<String>),
+}
+
+/// What a document has for samples.
+#[derive(Debug)]
+pub struct Piece {
+    text: String,
+    entities: Vec<Entity>,
+    phrases: Vec<Range<usize>>,
+}
+
+fn digest(path: &Path) -> anyhow::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let file = std::fs::File::open(path).with_context(|| format!("{}", path.display()))?;
+    hasher.update_reader(file).with_context(|| format!("{}", path.display()))?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+impl Tools {
+    /// Reads what `config` asks for.
+    pub(super) fn load(
+        config: &Config,
+        (vocabulary, case): (&Path, Case),
+        artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let mut graph = None;
+        if config.needs_graph() {
+            let triples = artifact("triples")?;
+            graph = Some((Graph::read(&triples)?, triples));
+        }
+        let dictionary = match (&config.entities, &graph) {
+            (Entities::Dictionary(filters), Some((graph, triples))) => {
+                Some(dictionary(graph, triples, filters)?)
+            }
+            _ => None,
+        };
+        let phrases = match &config.phrases {
+            Phrases::Neighbours(config) => {
+                Some(phrase::Phrases::of(&Read::open(&artifact("counts")?)?, config)?)
+            }
+            Phrases::Marked | Phrases::None => None,
+        };
+        let (mut matrix, mut relevance) = (None, None);
+        if config.terms == Terms::Relevance {
+            let path = artifact("pmi")?.join(MATRIX);
+            relevance = Some(digest(&path)?);
+            matrix = Some(Matrix::open(&path)?);
+        }
+        let (mut adjacency, mut table) = (None, None);
+        if let Some((graph, triples)) = graph.as_ref().filter(|_| config.graph == GraphMap::Adjacent) {
+            adjacency = Some(Adjacency::of_graph(graph));
+            table = Some(digest(&triples.join(TRIPLES))?);
+        }
+        let marked = graph.as_ref().filter(|_| config.entities == Entities::Marked);
+        let keys = marked.map(|(graph, _)| keys(graph)).unwrap_or_default();
+        Ok(Self {
+            config: config.clone(),
+            case,
+            vocabulary: Vocabulary::load(vocabulary, case)?,
+            keys,
+            dictionary,
+            phrases,
+            matrix,
+            adjacency,
+            digests: (relevance, table),
+        })
+    }
+
+    /// The vocabulary.
+    #[must_use]
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// What became of the dictionary's terms.
+    #[must_use]
+    pub fn dictionary(&self) -> Option<&Report> {
+        self.dictionary.as_ref().map(Dictionary::report)
+    }
+
+    /// Compares what the dictionary finds with what the corpus marks.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge::new(self.dictionary.as_ref())
+    }
+
+    /// Digests of the relevance matrix and of the triple table, where they are used.
+    #[must_use]
+    pub fn digests(&self) -> (Option<String>, Option<String>) {
+        self.digests.clone()
+    }
+
+    /// What a document has for samples.
+    #[must_use]
+    pub fn piece(&self, document: &Document) -> Piece {
+        let mut entities = document.entities.clone();
+        if entities.is_empty() {
+            // Some formats mark spans, which name no concept.
+            let entity = |span: &Span| Entity {
+                pieces: vec![span.bytes.clone()],
+                label: span.label,
+                concepts: Vec::new(),
+            };
+            entities.extend(document.spans.iter().map(entity));
+        }
+        Piece { text: document.text.clone(), entities, phrases: document.phrases.clone() }
+    }
+
+    /// The sample of one text, whole, and its words, those of auxiliary terms behind the text's.
+    ///
+    /// # Errors
+    /// As [`Tools::samples`].
+    pub fn sample(&self, text: &str) -> Result<(Sample, Vec<String>), Error> {
+        let document = Document { text: text.to_owned(), ..Document::default() };
+        let mut reader = Reader::new(self);
+        reader.read(&self.piece(&document), 0..text.len())?;
+        let spell = |word: &str| self.vocabulary.encode(word);
+        let mut generator = Generator::new(self.from(&spell))?;
+        let text = Text { spelt: &reader.spelt, mentions: &reader.mentions, phrases: &reader.phrases };
+        let sample = generator.build(text, None)?;
+        let row = sample.row();
+        let of_text = row.words[..usize::from(row.real)].iter().filter(|word| **word != NO_WORD).max();
+        let of_text = of_text.map_or(0, |last| usize::from(*last) + 1);
+        let words = (0..of_text).filter_map(|word| reader.spelt.get(word));
+        let mut words: Vec<String> = words.map(|(letters, _)| letters.to_owned()).collect();
+        words.resize(row.word_count(), String::new());
+        for (&word, &id) in row.words.iter().zip(row.input_ids).skip(usize::from(row.real)) {
+            let token = u32::try_from(id).ok().and_then(|id| self.vocabulary.token(id)).unwrap_or_default();
+            if let Some(label) = words.get_mut(usize::from(word)) {
+                label.push_str(token.strip_prefix("##").unwrap_or(&token));
+            }
+        }
+        Ok((sample, words))
+    }
+
+    fn from<'t>(&'t self, spell: Spell<'t>) -> From<'t> {
+        From {
+            special: self.vocabulary.special(),
+            limits: self.config.limits,
+            terms: self.matrix.as_ref().map(|matrix| (matrix as _, spell)),
+            graph: self.adjacency.as_ref(),
+        }
+    }
+
+    /// The samples of documents, of which the first has the number `first`.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses a text, or splits it otherwise than BERT's.
+    pub fn samples(&self, first: u32, pieces: &[Piece]) -> Result<(Vec<Sample>, Counts), Error> {
+        let spell = |word: &str| self.vocabulary.encode(word);
+        let (mut generator, mut made) = (Generator::new(self.from(&spell))?, Vec::new());
+        let mut reader = Reader::new(self);
+        for (document, piece) in (first..).zip(pieces) {
+            let starts =
+                if self.config.unit == Unit::Sentence { sentence::starts(&piece.text) } else { Vec::new() };
+            let (mut start, mut chunk) = (0, 0);
+            for end in starts.into_iter().chain([piece.text.len()]) {
+                let bytes = std::mem::replace(&mut start, end)..end;
+                reader.read(piece, bytes)?;
+                if reader.spelt.is_empty() {
+                    continue;
+                }
+                let text =
+                    Text { spelt: &reader.spelt, mentions: &reader.mentions, phrases: &reader.phrases };
+                made.push(Sample { document, chunk, ..generator.build(text, None)? });
+                chunk += 1;
+            }
+        }
+        generator.counts.mentions.cut += reader.crossing;
+        Ok((made, generator.counts))
+    }
+
+    /// The graph's entities that an annotation names.
+    fn named(&self, entity: &Entity) -> Vec<EntityId> {
+        let known = |concept: &String| self.keys.get(concept.to_lowercase().as_str());
+        entity.concepts.iter().filter_map(known).copied().collect()
+    }
+}
+
+/// Reads one text after the other, by words.
+struct Reader<'t> {
+    tools: &'t Tools,
+    words: Words,
+    tagger: Option<Tagger<'t>>,
+    found: Vec<tasks::ner::Mention>,
+    spelt: Spelt,
+    mentions: Vec<Mention>,
+    phrases: Vec<Range<usize>>,
+    /// Marked entities that begin in a part and end in another.
+    crossing: u64,
+}
+
+impl<'t> Reader<'t> {
+    fn new(tools: &'t Tools) -> Self {
+        Self {
+            tools,
+            words: Words::new(tools.case),
+            tagger: tools.dictionary.as_ref().map(Tagger::new),
+            found: Vec::new(),
+            spelt: Spelt::default(),
+            mentions: Vec::new(),
+            phrases: Vec::new(),
+            crossing: 0,
+        }
+    }
+
+    /// Reads a part of a document.
+    fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
+        let text = &piece.text[bytes.clone()];
+        self.words.split(text);
+        self.spelt.read(&self.tools.vocabulary, text, &self.words)?;
+        self.mentions.clear();
+        if let (Some(tagger), Some(dictionary)) = (&mut self.tagger, &self.tools.dictionary) {
+            tagger.tag(text, &mut self.found);
+            self.mentions.extend(self.found.iter().map(|mention| Mention {
+                // By place, since the dictionary splits words without case.
+                words: vec![spelt::cover(&self.words, &mention.bytes)],
+                entities: dictionary.entities(mention.term).to_vec(),
+            }));
+        } else if self.tools.config.entities == Entities::Marked {
+            let inside = within(&piece.entities, &bytes);
+            let begins =
+                |entity: &&Entity| entity.pieces.first().is_some_and(|first| bytes.contains(&first.start));
+            self.crossing += (piece.entities.iter().filter(begins).count() - inside.len()) as u64;
+            self.mentions = spelt::mentions(&self.words, &inside, |entity| self.tools.named(entity));
+        }
+        match (&self.tools.phrases, &self.tools.config.phrases) {
+            (Some(phrases), _) => {
+                phrases.segment(self.words.iter().map(|word| word.letters), &mut self.phrases);
+            }
+            (None, Phrases::Marked) => {
+                let inside = piece.phrases.iter().filter_map(|phrase| shifted(phrase, &bytes));
+                self.phrases = spelt::phrases(&self.words, &inside.collect::<Vec<_>>());
+            }
+            (None, _) => self.phrases.clear(),
+        }
+        Ok(())
+    }
+}
+
+/// The entities that lie inside a part of a text, with places that count from its beginning.
+fn within(entities: &[Entity], bytes: &Range<usize>) -> Vec<Entity> {
+    let inside = |entity: &Entity| {
+        let pieces: Option<Vec<_>> = entity.pieces.iter().map(|piece| shifted(piece, bytes)).collect();
+        Some(Entity { pieces: pieces?, label: entity.label, concepts: entity.concepts.clone() })
+    };
+    entities.iter().filter_map(inside).collect()
+}
+
+fn shifted(piece: &Range<usize>, bytes: &Range<usize>) -> Option<Range<usize>> {
+    let is_inside = bytes.start <= piece.start && piece.end <= bytes.end;
+    is_inside.then(|| piece.start - bytes.start..piece.end - bytes.start)
+}
+
+/// Entities by the keys that annotations may use: `mesh:D009270`, and `D009270` where no two entities share it.
+fn keys(graph: &Graph) -> HashMap<String, EntityId> {
+    let mut keys: HashMap<String, Option<EntityId>> = HashMap::new();
+    for (entity, id) in graph.entities().iter().zip(0..) {
+        for key in std::iter::once(&entity.key).chain(&entity.same_as) {
+            let bare = key.split_once(':').map(|(_, bare)| bare);
+            for key in std::iter::once(key.as_str()).chain(bare) {
+                // `MESH:D009270` to some, `mesh:D009270` to others.
+                let slot = keys.entry(key.to_lowercase()).or_insert(Some(EntityId(id)));
+                if *slot != Some(EntityId(id)) {
+                    *slot = None;
+                }
+            }
+        }
+    }
+    keys.into_iter().filter_map(|(key, id)| Some((key, id?))).collect()
+}
+
+/// The dictionary of a graph's names and terms.
+fn dictionary(graph: &Graph, triples: &Path, filters: &Filters) -> anyhow::Result<Dictionary> {
+    let mut terms: Vec<(String, EntityId)> =
+        graph.entities().iter().zip(0..).map(|(entity, id)| (entity.text.clone(), EntityId(id))).collect();
+    if triples.join("terms.parquet").exists() {
+        read::terms(triples, |term| {
+            if term.kind != TermKind::Definition {
+                terms.push((term.text, term.entity));
+            }
+            Ok(())
+        })?;
+    }
+    let entries = terms.iter().map(|(text, entity)| {
+        let types = graph.entities().get(entity.0 as usize).map_or(&[][..], |entity| entity.types.as_slice());
+        Entry { text, entity: *entity, types }
+    });
+    Ok(Dictionary::build(entries, filters)?)
+}

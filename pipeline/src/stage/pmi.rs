@@ -1,0 +1,70 @@
+//! Stage `pmi`: how related words are, from how often they occur together. Knows no text.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tasks::corpus::count::Read;
+use tasks::corpus::pmi::{self, Config, MATRIX, Matrix};
+
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The stage.
+#[derive(Debug)]
+pub struct Scoring {
+    config: Config,
+}
+
+impl Scoring {
+    /// The stage for `config`.
+    ///
+    /// # Errors
+    /// When a setting cannot be meant.
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        config.check().map_err(|error| anyhow::anyhow!("pmi.{error}"))?;
+        Ok(Self { config: config.clone() })
+    }
+}
+
+impl Stage for Scoring {
+    fn name(&self) -> &'static str {
+        "pmi"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "pmi", &self.config);
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![Input::artifact("counts")]
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let counts = Read::open(context.artifact("counts")?)?;
+        let index = pmi::score(&counts, &self.config, context.out())?;
+        let funnel = |what: &str, funnel: &pmi::Funnel| {
+            let mut row = json!({"what": what, "read": funnel.read, "kept": funnel.kept});
+            if let Value::Object(row) = &mut row {
+                row.extend(funnel.dropped.iter().map(|(reason, rows)| (reason.clone(), json!(rows))));
+            }
+            row
+        };
+        context.record("words", vec![funnel("words", &index.words)]);
+        context.record("pairs", vec![funnel("pairs", &index.pairs)]);
+        context.record("matrix", json!({"entries": index.entries, "scale": index.scale}));
+        Ok(())
+    }
+
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        if file.file_name().is_some_and(|name| name == MATRIX) {
+            let matrix = Matrix::open(file)?;
+            return Ok(vec![format!("relevance of {} words for each other", matrix.len())]);
+        }
+        super::triples::inspect_parquet(file)
+    }
+}

@@ -1,0 +1,108 @@
+//! Finds phrases in a corpus of one sentence a line and cuts all of it into them, on one thread: one side of the phrases in `benches/maps.py`.
+//!
+//! `phrases FILE FOLDER MEMORY_MIB MIN_COUNT THRESHOLD`. Neighbours are counted, in order and to disk (FOLDER); those with MIN_COUNT and
+//! an NPMI of THRESHOLD are phrases of two words. Finding them includes reading FILE and splitting it into words; cutting is timed with the splitting
+//! and without. Times are of the processor, so that other work on the machine does not count. Prints one JSON object.
+#![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::json;
+use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Read, Room, Weight, Within};
+use tasks::corpus::phrase::{self, Phrases};
+use tasks::corpus::word::Words;
+use tasks::token::encode::Case;
+
+/// Neighbours, and pairs that are nothing but those.
+const COUNTING: Config = Config {
+    case: Case::Uncased,
+    within: Within::Document,
+    pairs: Counting::Distance(Distance { window: 1, weight: Weight::Equal, order: Order::Directed }),
+    adjacent: Adjacent::Count,
+    min_count: 1,
+    max_words: None,
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, folder, memory, min_count, threshold] = arguments.as_slice() else {
+        return Err("usage: phrases FILE FOLDER MEMORY_MIB MIN_COUNT THRESHOLD".into());
+    };
+    let (file, folder) = (Path::new(file), Path::new(folder));
+    fs::create_dir_all(folder)?;
+    let config = phrase::Config {
+        min_count: min_count.parse()?,
+        threshold: threshold.parse()?,
+        max_words: 2,
+        connectors: Vec::new(),
+    };
+    let start = processor()?;
+    let room = Room { memory: memory.parse::<usize>()? << 20, threads: 1, folder: folder.to_owned() };
+    let tokens = counted(file, &room)?;
+    let phrases = Phrases::of(&Read::open(folder)?, &config)?;
+    let build = processor()? - start;
+
+    let text = fs::read_to_string(file)?;
+    let (mut words, mut found, mut joined) = (Words::new(Case::Uncased), Vec::new(), 0);
+    let start = processor()?;
+    for line in text.lines() {
+        words.split(line);
+        phrases.segment(words.iter().map(|word| word.letters), &mut found);
+        joined += saved(&found);
+    }
+    let with_splitting = processor()? - start;
+    let split: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+    let start = processor()?;
+    let mut again = 0;
+    for line in &split {
+        phrases.segment(line.iter().copied(), &mut found);
+        again += saved(&found);
+    }
+    let alone = processor()? - start;
+    if joined != again {
+        return Err(
+            "the corpus is not split at single spaces: write letters and digits only, in lower case".into()
+        );
+    }
+    println!(
+        "{}",
+        json!({
+            "tokens": tokens, "phrases": phrases.len(), "joined": joined, "build_seconds": build,
+            "split_and_apply_seconds": with_splitting, "apply_seconds": alone,
+        })
+    );
+    Ok(())
+}
+
+/// Counts the neighbours of `file` into the room's folder; the number of its words.
+fn counted(file: &Path, room: &Room) -> Result<u64, Box<dyn Error>> {
+    let counted = count::count(&COUNTING, room, |feed| {
+        let (mut lines, mut line) = (BufReader::with_capacity(1 << 20, File::open(file)?), String::new());
+        while lines.read_line(&mut line)? > 0 {
+            feed.document(&line)?;
+            line.clear();
+        }
+        Ok::<(), Box<dyn Error>>(())
+    })?;
+    Ok(counted.write(&room.folder)?.occurrences)
+}
+
+/// Words less once phrases are one word each.
+fn saved(phrases: &[Range<usize>]) -> usize {
+    phrases.iter().map(|phrase| phrase.len() - 1).sum()
+}
+
+/// Seconds that the processor has worked for this process (Linux: user and system time, in hundredths).
+fn processor() -> Result<f64, Box<dyn Error>> {
+    let text = fs::read_to_string("/proc/self/stat")?;
+    // The second field, the name in brackets, may have spaces.
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| -> Result<f64, Box<dyn Error>> {
+        Ok(fields.get(at).ok_or("short /proc/self/stat")?.parse()?)
+    };
+    Ok((ticks(11)? + ticks(12)?) / 100.0)
+}

@@ -1,0 +1,81 @@
+//! Tags a text with a list of terms, on one thread: `tag TERMS TEXT [MENTIONS]`. TERMS has one term a line, which names the entity with the
+//! number of its line; TEXT one text a line. Prints how long the dictionary took and how fast the text was tagged, as JSON, in seconds of the
+//! processor (Linux); MENTIONS, if asked for, is written with the line, the beginning and the end (bytes) of each mention, tabs between.
+#![allow(clippy::print_stdout, reason = "an example tells what it did")]
+
+use std::error::Error;
+use std::fs::{File, read_to_string};
+use std::io::{BufWriter, Write};
+
+use kg::table::EntityId;
+use tasks::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
+use tasks::ner::{Dictionary, Entry, Filters, Tagger};
+
+/// How often the text is tagged; the fastest counts.
+const RUNS: usize = 5;
+
+/// Every term is looked for as it is written.
+fn filters() -> Filters {
+    Filters {
+        min_letters: 1,
+        max_words: usize::MAX,
+        numbers: Numbers::Keep,
+        stop_words: StopWords::None,
+        common_words: Vec::new(),
+        ambiguous: Ambiguous::Keep,
+        types: Types::All,
+        plurals: Plurals::AsWritten,
+        inverted: Inverted::AsWritten,
+        possessives: Possessives::Keep,
+        upper_case: None,
+    }
+}
+
+/// Seconds that this thread has been on a core (Linux): a machine may be busy with other things.
+fn on_core() -> Result<f64, Box<dyn Error>> {
+    let told = read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds: u64 = told.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
+    Ok(nanoseconds as f64 / 1e9)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (terms, text, out) = match arguments.as_slice() {
+        [terms, text] => (terms, text, None),
+        [terms, text, mentions] => (terms, text, Some(mentions)),
+        _ => return Err("usage: tag TERMS TEXT [MENTIONS]".into()),
+    };
+    let (terms, text) = (read_to_string(terms)?, read_to_string(text)?);
+    let start = on_core()?;
+    let entries =
+        terms.lines().zip(0..).map(|(text, line)| Entry { text, entity: EntityId(line), types: &[] });
+    let dictionary = Dictionary::build(entries, &filters())?;
+    let build = on_core()? - start;
+    let mut tagger = Tagger::new(&dictionary);
+    let (mut mentions, mut found, mut fastest) = (Vec::new(), 0, f64::INFINITY);
+    for _ in 0..RUNS {
+        let start = on_core()?;
+        found = 0;
+        for line in text.lines() {
+            tagger.tag(line, &mut mentions);
+            found += mentions.len();
+        }
+        fastest = fastest.min(on_core()? - start);
+    }
+    if let Some(out) = out {
+        let mut out = BufWriter::new(File::create(out)?);
+        for (number, line) in text.lines().enumerate() {
+            tagger.tag(line, &mut mentions);
+            for mention in &mentions {
+                writeln!(out, "{number}\t{}\t{}", mention.bytes.start, mention.bytes.end)?;
+            }
+        }
+        out.flush()?;
+    }
+    println!(
+        "{{\"terms\": {}, \"build_seconds\": {build:.3}, \"seconds\": {fastest:.4}, \"megabytes_per_second\": {:.1}, \"mentions\": {found}}}",
+        dictionary.len(),
+        text.len() as f64 / 1e6 / fastest
+    );
+    Ok(())
+}

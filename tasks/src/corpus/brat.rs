@@ -1,0 +1,419 @@
+//! Texts with their entities as brat has them: a file `.txt` and beside it one `.ann`. Knows no token.
+//!
+//! `T1<tab>DISO 15 36<tab>words` is an entity (`15 20;30 36` where it is discontinuous; places are characters of the text), and
+//! `#1<tab>AnnotatorNotes T1<tab>C0494165 C0012634` says which concepts it names.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use kg::source::funnel::Tally;
+use kg::source::line::{self, LastLine, Line, Lines, Place};
+use serde::{Deserialize, Serialize};
+
+use super::characters::Characters;
+use super::mention::{self, Misfits, Printed, Text};
+use super::{Counts, Document, Entity, Labels, drop_for, keep, unmarked};
+
+/// What notes may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Concepts {
+    /// Concepts of the UMLS: `C` and seven digits. What is none is left out and counted.
+    Cui,
+    /// Anything: each word of a note is a concept.
+    Any,
+    /// Notes are prose, and left out.
+    None,
+}
+
+/// How a folder is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What notes may name.
+    pub concepts: Concepts,
+    /// What becomes of mentions that do not fit.
+    pub misfits: Misfits,
+}
+
+/// Why a text cannot be had with its entities.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no line to be had.
+    #[error(transparent)]
+    Line(#[from] line::Error),
+    /// A mention is not in its text.
+    #[error(transparent)]
+    Mention(#[from] mention::Refused),
+    /// A file or folder cannot be read.
+    #[error(
+        "{file}: cannot be read: {source}; expected a folder with texts (.txt) and their entities (.ann): check the path"
+    )]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The text is none.
+    #[error("{file}: byte {byte} is not valid UTF-8; expected UTF-8: convert it (iconv -t UTF-8)")]
+    Utf8 {
+        /// The file.
+        file: PathBuf,
+        /// The first bad byte, from 1.
+        byte: usize,
+    },
+    /// The text is larger than any that should be read at once.
+    #[error("{file}: more than {LONGEST} bytes; expected a document's text: split it")]
+    Long {
+        /// The file.
+        file: PathBuf,
+    },
+    /// One of the two files is missing.
+    #[error(
+        "{file}: {missing} is not beside it; expected a text (.txt) and its entities (.ann, empty if there are none): add the file"
+    )]
+    Alone {
+        /// The file that is there.
+        file: PathBuf,
+        /// The name of the other.
+        missing: String,
+    },
+    /// The line is no annotation.
+    #[error("{place}: found {found:?}, expected {expected}; mend the line")]
+    Shape {
+        /// The line.
+        place: Place,
+        /// What stands there.
+        found: String,
+        /// What may stand there.
+        expected: &'static str,
+    },
+}
+
+/// The two files of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// Their name without its end.
+    pub id: String,
+    /// The text.
+    pub text: PathBuf,
+    /// The entities.
+    pub ann: PathBuf,
+}
+
+impl Pair {
+    /// Of the text in this file, whose entities lie beside it under the same name with `.ann` in place of its ending.
+    #[must_use]
+    pub fn of(text: &Path) -> Self {
+        let id = text.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Self { id, text: text.to_owned(), ann: text.with_extension("ann") }
+    }
+}
+
+/// Bytes of a text, at most.
+const LONGEST: usize = 16 << 20;
+
+const OTHER: &str = "annotation of another kind";
+const BLANK: &str = "blank line";
+const MALFORMED: &str = "malformed concepts";
+const ENTITY: &str = "an entity: T and its number, kind and places (DISO 15 36, or DISO 15 20;30 36), its words, with tabs between";
+const NOTE: &str = "a note: # and its number, AnnotatorNotes and the number of what it speaks of, what it says, with tabs between";
+
+/// The documents of a folder, by name in byte order. Files of other kinds are passed over.
+///
+/// # Errors
+/// When the folder cannot be read, or one of two files is missing.
+pub fn pairs(folder: &Path) -> Result<Vec<Pair>, Error> {
+    let wrong = |source| Error::Read { file: folder.to_owned(), source };
+    let mut found: BTreeMap<PathBuf, [bool; 2]> = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        let kind = ["txt", "ann"].iter().position(|end| path.extension().is_some_and(|e| e == *end));
+        if let Some(kind) = kind {
+            found.entry(path.with_extension("")).or_default()[kind] = true;
+        }
+    }
+    let pair = |(stem, there): (PathBuf, [bool; 2])| {
+        // A stem may have dots of its own.
+        let name = |end: &str| {
+            let mut name = stem.clone().into_os_string();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        let [text, ann] = [name(".txt"), name(".ann")];
+        let alone = |file: &Path, other: &Path| {
+            let missing = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Err(Error::Alone { file: file.to_owned(), missing })
+        };
+        match there {
+            [true, false] => alone(&text, &ann),
+            [false, _] => alone(&ann, &text),
+            [true, true] => {
+                let id = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                Ok(Pair { id, text, ann })
+            }
+        }
+    };
+    found.into_iter().map(pair).collect()
+}
+
+/// Fills `document` from its two files.
+///
+/// # Errors
+/// See [`Error`].
+pub fn open(
+    pair: &Pair,
+    config: Config,
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, Error> {
+    let wrong = |file: &Path| {
+        let file = file.to_owned();
+        move |source| Error::Read { file, source }
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(&pair.text).map_err(wrong(&pair.text))?;
+    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(wrong(&pair.text))?;
+    if bytes.len() > LONGEST {
+        return Err(Error::Long { file: pair.text.clone() });
+    }
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| Error::Utf8 { file: pair.text.clone(), byte: e.valid_up_to() + 1 })?;
+    let ann = BufReader::new(File::open(&pair.ann).map_err(wrong(&pair.ann))?);
+    read(text, (ann, &pair.ann), config, (document, labels))
+}
+
+/// Fills `document` with a text and the entities that `ann` says are in it, and names their labels; `file` names `ann` in messages,
+/// and its stem is the document's id. Annotations of other kinds, and notes of other things, are left out and counted.
+///
+/// # Errors
+/// See [`Error`].
+pub fn read<R: BufRead>(
+    text: &str,
+    (ann, file): (R, &Path),
+    config: Config,
+    (document, labels): (&mut Document, &mut Labels),
+) -> Result<Counts, Error> {
+    document.clear();
+    document.text.push_str(text);
+    document.id.push_str(&file.file_stem().unwrap_or_default().to_string_lossy());
+    let documents = Tally { mended: [(MALFORMED, 0)].into(), ..Tally::new(file, &[BLANK, OTHER]) };
+    let mut counts = Counts { documents, spans: mention::tally(&[]) };
+    let characters = Characters::new(text);
+    let mut lines = Lines::with_last(ann, file, LastLine::MayLackEnd);
+    // For each entity of the file, which of the document's it is; none if it was dropped.
+    let mut numbers: BTreeMap<String, Option<usize>> = BTreeMap::new();
+    let mut notes: Vec<(String, String)> = Vec::new();
+    while let Some(line) = lines.next_line()? {
+        let row = unmarked(line.text);
+        if row.trim().is_empty() {
+            drop_for(&mut counts.documents, BLANK);
+        } else if row.starts_with('T') {
+            let (id, kind, pieces, words) = entity(line, row)?;
+            let printed = Printed { pieces: &pieces, words: Some(words) };
+            let text = Text { text, characters: &characters };
+            let admitted =
+                mention::admit(text, printed, (config.misfits, &mut counts.spans), || line.place(None))?;
+            let number = admitted.is_some().then_some(document.entities.len());
+            if let Some(pieces) = admitted {
+                let label = labels.intern(kind).ok_or_else(|| shape(line, row, ENTITY))?;
+                document.entities.push(Entity { pieces, label, concepts: Vec::new() });
+            }
+            if numbers.insert(id.to_owned(), number).is_some() {
+                return Err(shape(line, id, "a number that no other entity has"));
+            }
+        } else if let Some((of, says)) = note(line, row, config.concepts)? {
+            notes.push((of.to_owned(), says.to_owned()));
+        } else {
+            drop_for(&mut counts.documents, OTHER);
+        }
+    }
+    for (of, says) in notes {
+        match numbers.get(&of) {
+            Some(Some(number)) => {
+                let Some(entity) = document.entities.get_mut(*number) else { continue };
+                let read = says.split_whitespace().map(str::to_owned);
+                let (sound, malformed) =
+                    read.partition(|concept| config.concepts == Concepts::Any || cui(concept));
+                let (sound, malformed): (Vec<String>, Vec<String>) = (sound, malformed);
+                entity.concepts.extend(sound);
+                *counts.documents.mended.entry(MALFORMED).or_insert(0) += malformed.len() as u64;
+            }
+            // What it speaks of was dropped.
+            Some(None) => {}
+            None => drop_for(&mut counts.documents, OTHER),
+        }
+    }
+    mention::sort(document);
+    keep(&mut counts.documents);
+    Ok(counts.with_size(lines.bytes(), lines.lines()))
+}
+
+fn shape(line: Line<'_>, found: &str, expected: &'static str) -> Error {
+    Error::Shape { place: line.place(None), found: found.chars().take(60).collect(), expected }
+}
+
+/// Number, kind, places and words of an entity.
+type Row<'a> = (&'a str, &'a str, Vec<Range<usize>>, &'a str);
+
+fn entity<'a>(line: Line<'a>, row: &'a str) -> Result<Row<'a>, Error> {
+    let parse = || {
+        let mut columns = row.splitn(3, '\t');
+        let (id, what, words) = (columns.next()?, columns.next()?, columns.next()?);
+        let (kind, places) = what.split_once(' ').filter(|(kind, _)| !kind.is_empty())?;
+        let piece = |piece: &str| {
+            let (start, end) = piece.trim().split_once(' ')?;
+            Some(start.parse().ok()?..end.trim().parse().ok()?)
+        };
+        Some((id, kind, places.split(';').map(piece).collect::<Option<_>>()?, words))
+    };
+    parse().ok_or_else(|| shape(line, row, ENTITY))
+}
+
+/// What a note speaks of and what it says; `None` for other annotations and where notes are left out.
+fn note<'a>(line: Line<'a>, row: &'a str, concepts: Concepts) -> Result<Option<(&'a str, &'a str)>, Error> {
+    let wrong = || shape(line, row, NOTE);
+    if let Some(rest) = row.strip_prefix('#') {
+        let mut columns = rest.splitn(3, '\t').skip(1);
+        let (kind, of) = columns.next().and_then(|what| what.split_once(' ')).ok_or_else(wrong)?;
+        let says = columns.next().unwrap_or_default();
+        let named = concepts != Concepts::None && kind == "AnnotatorNotes" && of.starts_with('T');
+        return Ok(named.then_some((of.trim(), says)));
+    }
+    // Relations, events, attributes, modifications, normalisations and equivalences.
+    if row.starts_with(['R', 'E', 'A', 'M', 'N', '*']) && row.contains('\t') {
+        return Ok(None);
+    }
+    Err(shape(line, row, "an annotation, which begins with T, #, R, E, A, M, N or *"))
+}
+
+fn cui(concept: &str) -> bool {
+    concept
+        .strip_prefix('C')
+        .is_some_and(|number| number.len() == 7 && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage;
+    use super::*;
+
+    const STRICT: Config = Config { concepts: Concepts::Cui, misfits: Misfits::Refuse };
+    const TEXT: &str = "Née: métastases\nhépatiques, foie.";
+    const ANN: &str = "T2\tDISO 5 26\tmétastases hépatiques\n\
+        #1\tAnnotatorNotes T2\tC0494165 C0012634 C21983864\n\
+        T1\tDISO 5 15;28 32\tmétastases foie\r\n\
+        R1\tCauses Arg1:T1 Arg2:T2\n\n\
+        #2\tNormalisation T1\tC0012634\n\
+        #3\tAnnotatorNotes R1\tperhaps\n\
+        T3\tANAT 28 32\tfoie\n#4\tAnnotatorNotes T3\t\n#5\tAnnotatorNotes T1\tC0000001";
+
+    fn get(ann: &[u8], config: Config) -> Result<(Document, Labels, Counts), Error> {
+        let (mut document, mut labels) = (Document::default(), Labels::default());
+        let counts =
+            read(TEXT, (ann, Path::new("some.folder/some.1.ann")), config, (&mut document, &mut labels))?;
+        Ok((document, labels, counts))
+    }
+
+    fn said(document: &Document, labels: &Labels) -> Vec<String> {
+        let entity = |e: &Entity| {
+            let words: Vec<&str> = e.pieces.iter().map(|piece| &document.text[piece.clone()]).collect();
+            format!("{}:{}:{}", words.join("+"), labels.names()[e.label.number()], e.concepts.join("+"))
+        };
+        document.entities.iter().map(entity).collect()
+    }
+
+    #[test]
+    fn entities_have_their_pieces_and_the_concepts_of_their_notes() {
+        let (document, labels, counts) = get(ANN.as_bytes(), STRICT).unwrap();
+        assert_eq!((document.id.as_str(), document.text.as_str()), ("some.1", TEXT));
+        let expected =
+            ["métastases+foie:DISO:C0000001", "métastases\nhépatiques:DISO:C0494165+C0012634", "foie:ANAT:"];
+        assert_eq!(said(&document, &labels), expected);
+        let tally = counts.documents;
+        assert_eq!(
+            (tally.kept, tally.dropped[OTHER], tally.dropped[BLANK], tally.mended[MALFORMED]),
+            (1, 3, 1, 1)
+        );
+        assert_eq!((counts.spans.read, counts.spans.kept, tally.lines), (3, 3, 10));
+        let (document, labels, _) =
+            get(ANN.as_bytes(), Config { concepts: Concepts::Any, ..STRICT }).unwrap();
+        assert!(said(&document, &labels)[1].ends_with("C0494165+C0012634+C21983864"));
+        let (document, _, _) = get(ANN.as_bytes(), Config { concepts: Concepts::None, ..STRICT }).unwrap();
+        assert!(document.entities.iter().all(|entity| entity.concepts.is_empty()));
+        assert_eq!(get(b"", STRICT).unwrap().0.entities, []);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (from, to, expected) in [
+            (
+                "5 26",
+                "5 25",
+                "line 1: the mention does not fit: \"métastases\\nhépatique\" stands at its places",
+            ),
+            (
+                "28 32\tm",
+                "38 42\tm",
+                "line 3: the mention does not fit: 38..42 reaches beyond the text, expected an end of at most 33",
+            ),
+            ("5 15;28", "5 29;28", "line 3: the mention does not fit: its pieces 5..29 and 28..32 overlap"),
+            (
+                "DISO 5 26",
+                "DISO 5",
+                "line 1: found \"T2\\tDISO 5\\tmétastases hépatiques\", expected an entity",
+            ),
+            ("T3\tANAT", "T2\tANAT", "line 8: found \"T2\", expected a number that no other entity has"),
+            ("R1\tC", "Q1\tC", "line 4: found \"Q1\\tCauses Arg1:T1 Arg2:T2\", expected an annotation"),
+            ("#1\tAnnotatorNotes T2", "#1\tAnnotatorNotes", "line 2: found \"#1\\tAnnotatorNotes\\tC0494165"),
+        ] {
+            assert!(ANN.contains(from), "{from}");
+            let message = get(ANN.replacen(from, to, 1).as_bytes(), STRICT).unwrap_err().to_string();
+            assert!(
+                message.starts_with("some.folder/some.1.ann: line ") && message.contains(expected),
+                "{to}: {message}"
+            );
+        }
+        let lenient = Config { misfits: Misfits::Drop, ..STRICT };
+        let (document, labels, counts) = get(ANN.replace("5 26", "5 25").as_bytes(), lenient).unwrap();
+        assert_eq!(said(&document, &labels), ["métastases+foie:DISO:C0000001", "foie:ANAT:"]);
+        assert_eq!((counts.spans.read, counts.spans.kept), (3, 2));
+    }
+
+    #[test]
+    fn a_folder_is_read_pair_by_pair() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            io::Write::write_all(&mut File::create(folder.path().join(name)).unwrap(), text.as_bytes())
+                .unwrap();
+        };
+        put("b.1.txt", TEXT);
+        put("b.1.ann", ANN);
+        put("a.txt", "");
+        put("a.ann", "");
+        put("annotation.conf", "");
+        let found = pairs(folder.path()).unwrap();
+        assert_eq!(found.iter().map(|pair| pair.id.as_str()).collect::<Vec<_>>(), ["a", "b.1"]);
+        let (mut document, mut labels) = (Document::default(), Labels::default());
+        open(&found[1], STRICT, &mut document, &mut labels).unwrap();
+        assert_eq!((document.id.as_str(), document.entities.len()), ("b.1", 3));
+        put("c.ann", "");
+        let message = pairs(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("c.ann: c.txt is not beside it"), "{message}");
+        assert!(pairs(&folder.path().join("none")).unwrap_err().to_string().contains("cannot be read"));
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused() {
+        for misfits in [Misfits::Refuse, Misfits::Drop] {
+            damage::check("brat", ANN.as_bytes(), |bytes| {
+                let read = get(bytes, Config { misfits, concepts: Concepts::Any });
+                read.map(|(document, ..)| vec![document]).map_err(|error| error.to_string())
+            });
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Pairs of ranks counted under a bound on memory. Knows no text.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::runs::Runs;
+use super::{Error, Order};
+
+/// Bits of a rank.
+const RANK: u32 = 28;
+/// Bits of a distance behind the pair, in the keys that wait to be sorted.
+const DISTANCE: u32 = 8;
+
+/// The two ranks of a key.
+pub(super) fn ranks(key: u64) -> (u32, u32) {
+    let mask = (1 << RANK) - 1;
+    // Both have 28 bits.
+    (u32::try_from(key >> RANK & mask).unwrap_or(0), u32::try_from(key & mask).unwrap_or(0))
+}
+
+pub(super) fn key(left: u32, right: u32) -> u64 {
+    u64::from(left) << RANK | u64::from(right)
+}
+
+/// Which pairs have a cell in the array: those with a small product of ranks, since the counts of words fall about as 1 over their rank.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// Per left rank: the right ranks below this have a cell.
+    limits: Vec<u32>,
+    /// Per left rank: what, added to the right rank, is the cell (wrapping).
+    starts: Vec<usize>,
+    cells: usize,
+    order: Order,
+}
+
+impl Shape {
+    /// At most `most` cells for pairs of `words` words.
+    pub(super) fn new(words: usize, most: usize, order: Order) -> Self {
+        let cells = |product: usize| -> usize {
+            let row =
+                |left: usize| (product / (left + 1)).min(words).saturating_sub(Self::first(left, order));
+            (0..words).map(row).take_while(|&cells| cells > 0).fold(0, usize::saturating_add)
+        };
+        // The largest product whose cells still fit.
+        let (mut low, mut high) = (0, words.saturating_mul(words).saturating_add(1));
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if cells(middle) <= most { low = middle } else { high = middle }
+        }
+        let (mut limits, mut starts, mut total) = (Vec::new(), Vec::new(), 0usize);
+        for left in 0..words {
+            let (first, limit) = (Self::first(left, order), (low / (left + 1)).min(words));
+            let row = limit.saturating_sub(first);
+            limits.push(if row > 0 { u32::try_from(limit).unwrap_or(0) } else { 0 });
+            starts.push(total.wrapping_sub(first));
+            total += row;
+        }
+        Self { limits, starts, cells: total, order }
+    }
+
+    fn first(left: usize, order: Order) -> usize {
+        match order {
+            Order::Symmetric => left,
+            Order::Directed => 0,
+        }
+    }
+
+    /// Hands all pairs that have a cell to `each`, with its number, in order.
+    fn pairs(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
+        self.limits.iter().zip(&self.starts).enumerate().flat_map(|(left, (&limit, &start))| {
+            let first = u32::try_from(Self::first(left, self.order)).unwrap_or(u32::MAX);
+            let left = u32::try_from(left).unwrap_or(u32::MAX);
+            (first..limit.max(first)).map(move |right| (key(left, right), start.wrapping_add(right as usize)))
+        })
+    }
+}
+
+/// One thread's counts of pairs.
+#[derive(Debug)]
+pub(super) struct Accumulator<'s> {
+    shape: &'s Shape,
+    weights: &'s [u32],
+    cells: Vec<u32>,
+    /// What no longer fitted into a cell.
+    carried: BTreeMap<u64, u64>,
+    /// Keys with distances that wait to be sorted.
+    waiting: Vec<u64>,
+    most: usize,
+    runs: Runs,
+}
+
+impl<'s> Accumulator<'s> {
+    /// Counts nothing yet. `weights` says how much a pair at each distance counts; `waiting` keys are sorted at a time.
+    pub(super) fn new(shape: &'s Shape, weights: &'s [u32], waiting: usize, folder: &Path) -> Self {
+        Self {
+            shape,
+            weights,
+            cells: vec![0; shape.cells],
+            carried: BTreeMap::new(),
+            waiting: Vec::with_capacity(waiting.max(1)),
+            most: waiting.max(1),
+            runs: Runs::new(folder),
+        }
+    }
+
+    /// Counts a pair. Where order does not count, the smaller rank comes first.
+    #[inline]
+    pub(super) fn add(&mut self, a: u32, b: u32, distance: usize) -> Result<(), Error> {
+        let (left, right) = match self.shape.order {
+            Order::Symmetric => (a.min(b), a.max(b)),
+            Order::Directed => (a, b),
+        };
+        if right < self.shape.limits[left as usize] {
+            let cell = &mut self.cells[self.shape.starts[left as usize].wrapping_add(right as usize)];
+            let (sum, over) = cell.overflowing_add(self.weights[distance]);
+            *cell = sum;
+            if over {
+                *self.carried.entry(key(left, right)).or_insert(0) += 1 << 32;
+            }
+            return Ok(());
+        }
+        self.waiting.push(key(left, right) << DISTANCE | distance as u64);
+        if self.waiting.len() >= self.most { self.spill() } else { Ok(()) }
+    }
+
+    fn spill(&mut self) -> Result<(), Error> {
+        self.waiting.sort_unstable();
+        let weights = self.weights;
+        let groups = self.waiting.chunk_by(|a, b| a >> DISTANCE == b >> DISTANCE);
+        self.runs.push(groups.map(|group| {
+            let weight = |key: &u64| u64::from(weights[(key & ((1 << DISTANCE) - 1)) as usize]);
+            (group[0] >> DISTANCE, group.iter().map(weight).sum())
+        }))?;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// All that was counted, as runs.
+    pub(super) fn finish(mut self) -> Result<Runs, Error> {
+        if !self.waiting.is_empty() {
+            self.spill()?;
+        }
+        self.waiting = Vec::new();
+        let cells = &self.cells;
+        let counted = self.shape.pairs().map(|(key, cell)| (key, u64::from(cells[cell])));
+        self.runs.push(counted.filter(|(_, count)| *count > 0))?;
+        if !self.carried.is_empty() {
+            self.runs.push(std::mem::take(&mut self.carried).into_iter())?;
+        }
+        Ok(self.runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(order: Order, most_cells: usize, waiting: usize) -> Vec<(u64, u64)> {
+        let (shape, weights) = (Shape::new(50, most_cells, order), [0, 3_000_000_000, 7]);
+        assert!(shape.cells <= most_cells);
+        let mut pairs = Accumulator::new(&shape, &weights, waiting, &std::env::temp_dir());
+        let mut state = 1u64;
+        for _ in 0..2_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let [a, b, d] = [state >> 33, state >> 40, state >> 50].map(|x| u32::try_from(x % 50).unwrap());
+            pairs.add(a * a / 50, b, 1 + d as usize % 2).unwrap();
+        }
+        let mut all = Vec::new();
+        pairs
+            .finish()
+            .unwrap()
+            .merge(|key, count| {
+                all.push((key, count));
+                Ok(())
+            })
+            .unwrap();
+        all
+    }
+
+    #[test]
+    fn neither_cells_nor_what_waits_changes_a_count() {
+        for order in [Order::Symmetric, Order::Directed] {
+            let plain = counted(order, 0, 1 << 20);
+            assert!(plain.is_sorted() && plain.len() > 500);
+            assert_eq!(
+                plain.iter().filter(|(key, _)| ranks(*key).0 > ranks(*key).1).count() > 0,
+                order == Order::Directed
+            );
+            for (cells, waiting) in [(100, 10), (2_000, 7), (10_000, 1), (10_000, 10_000)] {
+                assert_eq!(counted(order, cells, waiting), plain, "{cells} {waiting}");
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The pass over the spooled words that counts pairs, all words being known. Knows no text.
+
+use std::thread;
+
+use super::accumulate::{Accumulator, Shape};
+use super::feed::Spooled;
+use super::lexicon::Lexicon;
+use super::runs::Runs;
+use super::scan::{OUT, Scanner, places};
+use super::spool::Unwinding;
+use super::{Adjacent, Config, Counting, Error, MOST_WORDS, Order, Room};
+
+/// More cells than this are slower than sorting: they no longer stay near the processor.
+const MOST_CELLS: usize = 1 << 26;
+
+/// What was counted, ready to be written.
+#[derive(Debug)]
+pub struct Counts {
+    pub(super) config: Config,
+    pub(super) lexicon: Lexicon,
+    /// The words that are kept, by rank.
+    pub(super) ranked: Vec<u32>,
+    /// Per rank, how many units have the word; empty where pairs are counted by distance.
+    pub(super) units_of: Vec<u64>,
+    pub(super) documents: u64,
+    pub(super) segments: u64,
+    pub(super) units: u64,
+    pub(super) pairs: Runs,
+    pub(super) adjacent: Option<Runs>,
+}
+
+impl Counts {
+    /// What was counted.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// Words by rank, and the rank of each number, or [`OUT`].
+pub(super) fn ranks(lexicon: &Lexicon, config: &Config) -> Result<(Vec<u32>, Vec<u32>), Error> {
+    let mut ranked = lexicon.ranked();
+    let most = config.max_words.unwrap_or(usize::MAX);
+    let kept = ranked.partition_point(|&number| lexicon.count(number) >= config.min_count).min(most);
+    if kept > MOST_WORDS {
+        return Err(Error::TooMany);
+    }
+    ranked.truncate(kept);
+    let mut rank_of = vec![OUT; lexicon.len()];
+    for (rank, &number) in (0..).zip(&ranked) {
+        rank_of[number as usize] = rank;
+    }
+    Ok((ranked, rank_of))
+}
+
+/// Counts the pairs of what was spooled.
+pub(super) fn pairs(
+    config: &Config,
+    room: &Room,
+    spooled: Vec<Spooled>,
+    documents: u64,
+) -> Result<Counts, Error> {
+    let segments = spooled.iter().map(|s| s.segments).sum();
+    let mut lexicon = Lexicon::default();
+    let mut parts = Vec::new();
+    for Spooled { lexicon: own, spool, .. } in spooled {
+        let numbers = 0..u32::try_from(own.len()).map_err(|_| Error::TooMany)?;
+        let ours: Vec<u32> = numbers.map(|n| lexicon.add(own.word(n), own.count(n))).collect();
+        parts.push((spool.unwind().map_err(Error::temporary(&room.folder))?, ours));
+    }
+    let (ranked, rank_of) = ranks(&lexicon, config)?;
+    for number in parts.iter_mut().flat_map(|(_, ours)| ours) {
+        *number = rank_of[*number as usize];
+    }
+    drop(rank_of);
+    let plan = Plan::new(config, room, ranked.len(), &lexicon);
+    let counted: Vec<Part> = thread::scope(|scope| {
+        let plan = &plan;
+        let workers: Vec<_> =
+            parts.into_iter().map(|(spool, ranks)| scope.spawn(move || plan.part(spool, &ranks))).collect();
+        let joined = workers.into_iter().map(|worker| match worker.join() {
+            Ok(counted) => counted,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect::<Result<_, _>>()
+    })?;
+    let units_of = vec![0; if plan.is_by_unit() { ranked.len() } else { 0 }];
+    let mut counts = Counts {
+        config: config.clone(),
+        lexicon,
+        ranked,
+        units_of,
+        documents,
+        segments,
+        units: 0,
+        pairs: Runs::new(&room.folder),
+        adjacent: plan.adjacent.is_some().then(|| Runs::new(&room.folder)),
+    };
+    for part in counted {
+        counts.units += part.scanner.units;
+        counts.units_of.iter_mut().zip(&part.scanner.units_of).for_each(|(sum, more)| *sum += more);
+        counts.pairs.append(part.pairs);
+        if let (Some(all), Some(more)) = (&mut counts.adjacent, part.adjacent) {
+            all.append(more);
+        }
+    }
+    Ok(counts)
+}
+
+/// How all threads count.
+struct Plan<'r> {
+    counting: Counting,
+    words: usize,
+    room: &'r Room,
+    weights: Vec<u32>,
+    shape: Shape,
+    adjacent: Option<Shape>,
+    /// Keys that wait to be sorted, per thread and table.
+    waiting: usize,
+}
+
+/// What one thread has counted.
+struct Part {
+    scanner: Scanner,
+    pairs: Runs,
+    adjacent: Option<Runs>,
+}
+
+impl<'r> Plan<'r> {
+    fn new(config: &Config, room: &'r Room, words: usize, lexicon: &Lexicon) -> Self {
+        // Besides what is counted there are the words, the numbers of each thread's own ones, and buffers.
+        let taken = lexicon.bytes() + room.threads * (lexicon.len() * 12 + (4 << 20));
+        let each = (room.memory.saturating_sub(taken) / room.threads).max(1 << 20);
+        let tables = if config.adjacent == Adjacent::Count { 2 } else { 1 };
+        let bytes = each / tables / 2;
+        let cells = (bytes / 4).min(MOST_CELLS);
+        let adjacent = (tables > 1).then(|| Shape::new(words, cells, Order::Directed));
+        Self {
+            counting: config.pairs,
+            words,
+            room,
+            weights: config.weights(),
+            shape: Shape::new(words, cells, config.order()),
+            adjacent,
+            waiting: bytes / 8,
+        }
+    }
+
+    fn is_by_unit(&self) -> bool {
+        !matches!(self.counting, Counting::Distance(_))
+    }
+
+    fn part(&self, mut spool: Unwinding, ranks: &[u32]) -> Result<Part, Error> {
+        let mut scanner = Scanner::new(self.counting, self.words);
+        let folder = &self.room.folder;
+        let mut pairs = Accumulator::new(&self.shape, &self.weights, self.waiting, folder);
+        let mut adjacent =
+            self.adjacent.as_ref().map(|shape| Accumulator::new(shape, &[1, 1], self.waiting, folder));
+        let mut segment = Vec::new();
+        while spool.next(&mut segment).map_err(Error::temporary(folder))?.is_some() {
+            for word in &mut segment {
+                *word = ranks[*word as usize];
+            }
+            scanner.segment(&segment, &mut pairs)?;
+            if let Some(adjacent) = &mut adjacent {
+                places(&segment, 1, adjacent)?;
+            }
+        }
+        let pairs = pairs.finish()?;
+        Ok(Part { scanner, pairs, adjacent: adjacent.map(Accumulator::finish).transpose()? })
+    }
+}

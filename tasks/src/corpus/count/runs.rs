@@ -1,0 +1,195 @@
+//! Sorted runs of counted keys in nameless files, and their sum in order. Knows no word.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// So many runs are merged into one before there are more: each open one has a buffer.
+const MOST_RUNS: usize = 48;
+const BUFFER: usize = 1 << 16;
+
+/// Runs; each has every key once, in ascending order.
+#[derive(Debug)]
+pub(super) struct Runs {
+    files: Vec<File>,
+    folder: PathBuf,
+}
+
+impl Runs {
+    /// None yet; those to come lie in `folder`, without names.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { files: Vec::new(), folder: folder.to_owned() }
+    }
+
+    /// Keeps a run. Keys must ascend.
+    pub(super) fn push(&mut self, mut entries: impl Iterator<Item = (u64, u64)>) -> Result<(), Error> {
+        let refused = Error::temporary(&self.folder);
+        let mut run = Writing::new(&self.folder).map_err(&refused)?;
+        entries.try_for_each(|(key, count)| run.push(key, count)).map_err(&refused)?;
+        self.files.push(run.finish().map_err(&refused)?);
+        if self.files.len() >= MOST_RUNS {
+            let mut run = Writing::new(&self.folder).map_err(&refused)?;
+            self.merge(|key, count| run.push(key, count).map_err(&refused))?;
+            self.files.push(run.finish().map_err(&refused)?);
+        }
+        Ok(())
+    }
+
+    /// Takes over the runs of another.
+    pub(super) fn append(&mut self, other: Self) {
+        self.files.extend(other.files);
+    }
+
+    /// Hands each key to `take` with the sum of its counts, in ascending order.
+    pub(super) fn merge(&mut self, mut take: impl FnMut(u64, u64) -> Result<(), Error>) -> Result<(), Error> {
+        let refused = Error::temporary(&self.folder);
+        let mut open: Vec<Reading> = Vec::with_capacity(self.files.len());
+        let mut heap = BinaryHeap::with_capacity(self.files.len());
+        for file in self.files.drain(..) {
+            let mut reading = Reading::new(file).map_err(&refused)?;
+            if let Some((key, count)) = reading.next().map_err(&refused)? {
+                heap.push(Reverse((key, open.len(), count)));
+            }
+            open.push(reading);
+        }
+        let mut current: Option<(u64, u64)> = None;
+        while let Some(mut top) = heap.peek_mut() {
+            let Reverse((key, run, count)) = *top;
+            match open[run].next().map_err(&refused)? {
+                Some((next, count)) => *top = Reverse((next, run, count)),
+                None => {
+                    std::collections::binary_heap::PeekMut::pop(top);
+                }
+            }
+            current = match current {
+                Some((last, sum)) if last == key => {
+                    Some((key, sum.checked_add(count).ok_or(Error::Overflow)?))
+                }
+                Some((last, sum)) => {
+                    take(last, sum)?;
+                    Some((key, count))
+                }
+                None => Some((key, count)),
+            };
+        }
+        current.map_or(Ok(()), |(key, sum)| take(key, sum))
+    }
+}
+
+/// A run in the making: the steps between keys and the counts, as variable-length numbers.
+struct Writing {
+    file: BufWriter<File>,
+    last: u64,
+}
+
+impl Writing {
+    fn new(folder: &Path) -> io::Result<Self> {
+        Ok(Self { file: BufWriter::with_capacity(BUFFER, tempfile::tempfile_in(folder)?), last: 0 })
+    }
+
+    fn push(&mut self, key: u64, count: u64) -> io::Result<()> {
+        let mut bytes = [0; 20];
+        let step = put(key - self.last, &mut bytes);
+        let length = step + put(count, &mut bytes[step..]);
+        self.last = key;
+        self.file.write_all(&bytes[..length])
+    }
+
+    fn finish(self) -> io::Result<File> {
+        self.file.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}
+
+fn put(mut number: u64, bytes: &mut [u8]) -> usize {
+    let mut length = 0;
+    while number >= 0x80 {
+        bytes[length] = (number & 0x7f) as u8 | 0x80;
+        number >>= 7;
+        length += 1;
+    }
+    bytes[length] = (number & 0x7f) as u8;
+    length + 1
+}
+
+struct Reading {
+    file: BufReader<File>,
+    last: u64,
+}
+
+impl Reading {
+    fn new(mut file: File) -> io::Result<Self> {
+        file.rewind()?;
+        Ok(Self { file: BufReader::with_capacity(BUFFER, file), last: 0 })
+    }
+
+    fn next(&mut self) -> io::Result<Option<(u64, u64)>> {
+        let Some(step) = self.number()? else { return Ok(None) };
+        let count = self.number()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.last += step;
+        Ok(Some((self.last, count)))
+    }
+
+    fn number(&mut self) -> io::Result<Option<u64>> {
+        let (mut number, mut shift) = (0, 0);
+        loop {
+            let buffer = self.file.fill_buf()?;
+            let Some(&byte) = buffer.first() else {
+                return if shift == 0 { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+            };
+            self.file.consume(1);
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(Some(number));
+            }
+            shift += 7;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(mut runs: Runs) -> Vec<(u64, u64)> {
+        let mut all = Vec::new();
+        runs.merge(|key, count| {
+            all.push((key, count));
+            Ok(())
+        })
+        .unwrap();
+        all
+    }
+
+    #[test]
+    fn runs_add_up_in_order_however_many_there_are() {
+        let mut runs = Runs::new(&std::env::temp_dir());
+        for run in 0..200u64 {
+            runs.push(
+                [(run % 7, 1), (100 + run % 3, 1 << 40), (u64::MAX - 1, u64::from(run == 0))].into_iter(),
+            )
+            .unwrap();
+        }
+        assert!(runs.files.len() < MOST_RUNS);
+        let all = merged(runs);
+        assert!(all.is_sorted());
+        assert_eq!(all.iter().filter(|(key, _)| *key < 7).map(|(_, count)| count).sum::<u64>(), 200);
+        assert_eq!(
+            all.iter().filter(|(key, _)| (100..103).contains(key)).map(|(_, c)| c >> 40).sum::<u64>(),
+            200
+        );
+        assert_eq!(all.last(), Some(&(u64::MAX - 1, 1)));
+        assert!(merged(Runs::new(&std::env::temp_dir())).is_empty());
+    }
+
+    #[test]
+    fn a_sum_beyond_64_bits_is_an_error() {
+        let mut runs = Runs::new(&std::env::temp_dir());
+        runs.push([(1, u64::MAX)].into_iter()).unwrap();
+        runs.push([(1, 1)].into_iter()).unwrap();
+        assert!(matches!(runs.merge(|_, _| Ok(())), Err(Error::Overflow)));
+    }
+}

@@ -1,0 +1,110 @@
+//! What a folder of counts looks like on disk. Knows no corpus.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+use super::Config;
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+/// The name of the format.
+pub(super) const FORMAT: &str = "engraft-counts";
+/// The file that is written last.
+pub(super) const INDEX: &str = "index.json";
+
+/// The tables of a folder of counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// A word a row, by rank: the most frequent first, equally frequent ones by their letters.
+    Words,
+    /// A pair of ranks a row, in order.
+    Pairs,
+    /// Two neighbours a row, in order, the left one first.
+    Adjacent,
+}
+
+impl Table {
+    /// Its file.
+    #[must_use]
+    pub fn file(self) -> &'static str {
+        match self {
+            Table::Words => "words.parquet",
+            Table::Pairs => "pairs.parquet",
+            Table::Adjacent => "adjacent.parquet",
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Table::Words => "words",
+            Table::Pairs => "pairs",
+            Table::Adjacent => "adjacent",
+        }
+    }
+
+    pub(super) fn columns(self) -> SchemaRef {
+        let field = |name: &str, kind| Field::new(name, kind, false);
+        Arc::new(Schema::new(match self {
+            Table::Words => vec![
+                field("word", DataType::Utf8),
+                field("occurrences", DataType::UInt64),
+                Field::new("units", DataType::UInt64, true),
+            ],
+            Table::Pairs | Table::Adjacent => vec![
+                field("left", DataType::UInt32),
+                field("right", DataType::UInt32),
+                field("count", DataType::UInt64),
+            ],
+        }))
+    }
+
+    pub(super) fn footer(self) -> [(&'static str, String); 3] {
+        [
+            ("engraft.format", FORMAT.to_owned()),
+            ("engraft.version", VERSION.to_string()),
+            ("engraft.table", self.name().to_owned()),
+        ]
+    }
+}
+
+/// What `index.json` says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    /// The name of the format.
+    pub format: String,
+    /// Its version.
+    pub version: u32,
+    /// What was counted.
+    pub config: Config,
+    /// Documents read.
+    pub documents: u64,
+    /// Sentences, or documents, that no pair reaches beyond.
+    pub segments: u64,
+    /// What words and pairs count once in: sentences, documents or windows; segments where pairs are counted by distance.
+    pub units: u64,
+    /// All words, each as often as it occurs.
+    pub occurrences: u64,
+    /// Different words, those left out included.
+    pub distinct: u64,
+    /// How many units of a count make 1: more than 1 where a pair counts 1 over its distance.
+    pub weight_unit: u64,
+    /// Words that were kept.
+    pub words: u64,
+    /// Pairs.
+    pub pairs: Total,
+    /// Neighbours, if they were counted.
+    pub adjacent: Option<Total>,
+}
+
+/// A table of pairs in two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Total {
+    /// Its rows.
+    pub rows: u64,
+    /// The sum of their counts.
+    pub count: u64,
+}

@@ -1,0 +1,101 @@
+//! Counts put on disk. Knows no text.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
+use kg::table::parquet_file::{self, Writer};
+
+use super::Error;
+use super::accumulate::ranks;
+use super::pass::Counts;
+use super::runs::Runs;
+use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
+
+/// Rows of a row group, and of what is turned into columns at a time.
+const GROUP_ROWS: usize = 1 << 18;
+const BATCH_ROWS: usize = 1 << 15;
+
+impl Counts {
+    /// Writes them into `folder`, the index last; equal counts give equal bytes.
+    ///
+    /// # Errors
+    /// When the disk refuses or a sum is beyond 64 bits.
+    pub fn write(mut self, folder: &Path) -> Result<Index, Error> {
+        self.write_words(folder)?;
+        let pairs = write_pairs(folder, Table::Pairs, &mut self.pairs)?;
+        let adjacent =
+            self.adjacent.as_mut().map(|runs| write_pairs(folder, Table::Adjacent, runs)).transpose()?;
+        let numbers = 0..u32::try_from(self.lexicon.len()).map_err(|_| Error::TooMany)?;
+        let index = Index {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            documents: self.documents,
+            segments: self.segments,
+            units: self.units,
+            occurrences: numbers.map(|n| self.lexicon.count(n)).sum(),
+            distinct: self.lexicon.len() as u64,
+            weight_unit: self.config.unit(),
+            config: self.config,
+            words: self.ranked.len() as u64,
+            pairs,
+            adjacent,
+        };
+        let file = folder.join(INDEX);
+        let mut text = serde_json::to_string_pretty(&index).map_err(|e| Error::Read {
+            file: file.clone(),
+            problem: format!("cannot be put into words: {e}"),
+        })?;
+        text.push('\n');
+        kg::whole::write_whole(&file, text.as_bytes()).map_err(|source| Error::Io {
+            path: file,
+            done: "cannot be written",
+            source,
+        })?;
+        Ok(index)
+    }
+
+    fn write_words(&self, folder: &Path) -> Result<(), Error> {
+        let mut writer = create(folder, Table::Words)?;
+        for (batch, numbers) in self.ranked.chunks(BATCH_ROWS).enumerate() {
+            let start = batch * BATCH_ROWS;
+            let units = (start..start + numbers.len()).map(|rank| self.units_of.get(rank).copied());
+            writer.write_columns(vec![
+                Arc::new(StringArray::from_iter_values(numbers.iter().map(|&n| self.lexicon.word(n)))),
+                Arc::new(UInt64Array::from_iter_values(numbers.iter().map(|&n| self.lexicon.count(n)))),
+                Arc::new(units.collect::<UInt64Array>()),
+            ])?;
+        }
+        Ok(writer.finish()?)
+    }
+}
+
+fn create(folder: &Path, table: Table) -> Result<Writer, parquet_file::Error> {
+    Writer::create(&folder.join(table.file()), table.columns(), GROUP_ROWS, &table.footer())
+}
+
+fn write_pairs(folder: &Path, table: Table, runs: &mut Runs) -> Result<Total, Error> {
+    let mut writer = create(folder, table)?;
+    let (mut left, mut right, mut count) = (Vec::new(), Vec::new(), Vec::new());
+    let mut total = Total { rows: 0, count: 0 };
+    runs.merge(|key, times| {
+        let (a, b) = ranks(key);
+        left.push(a);
+        right.push(b);
+        count.push(times);
+        total.rows += 1;
+        total.count = total.count.checked_add(times).ok_or(Error::Overflow)?;
+        if left.len() == BATCH_ROWS {
+            writer.write_columns(columns([&mut left, &mut right], &mut count))?;
+        }
+        Ok(())
+    })?;
+    writer.write_columns(columns([&mut left, &mut right], &mut count))?;
+    writer.finish()?;
+    Ok(total)
+}
+
+fn columns(ranks: [&mut Vec<u32>; 2], count: &mut Vec<u64>) -> Vec<ArrayRef> {
+    let [left, right] = ranks.map(|ranks| Arc::new(UInt32Array::from(std::mem::take(ranks))));
+    vec![left, right, Arc::new(UInt64Array::from(std::mem::take(count)))]
+}

@@ -1,0 +1,467 @@
+//! Notes of MIMIC-III (Johnson et al. 2016), `NOTEEVENTS.csv`, as documents. Knows no token.
+//!
+//! A row is a note: `TEXT`, called by its `ROW_ID`. Columns are found by their names in the header, whatever their case and order; texts
+//! stand in double quotes and span lines.
+
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+use csv::ByteRecord;
+use kg::source::funnel::Tally;
+use kg::source::line::Place;
+use serde::{Deserialize, Serialize};
+
+use super::metered::{self, Metered};
+use super::{Document, drop_for, keep};
+
+/// What becomes of the marks that stand where something was removed to protect the patient (`[**2151-7-16**]`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deidentified {
+    /// They stay as published.
+    Keep,
+    /// Each becomes one blank.
+    Remove,
+}
+
+/// How a file is to be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The categories whose notes are read (`Discharge summary`), blanks around them left out; all where none is named.
+    pub categories: Vec<String>,
+    /// What becomes of the marks where something was removed.
+    pub deidentified: Deidentified,
+}
+
+/// Why there is no next note.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There are no bytes to be had, or too many for one note.
+    #[error(transparent)]
+    Bytes(#[from] metered::Error),
+    /// The header lacks a column.
+    #[error(
+        "{place}: column {missing} is missing or there twice, the header has {found}; expected the header of NOTEEVENTS as published: give that file"
+    )]
+    Header {
+        /// The header.
+        place: Place,
+        /// The column that is missing.
+        missing: &'static str,
+        /// The columns that there are.
+        found: String,
+    },
+    /// A row has more or fewer fields than the header.
+    #[error(
+        "{place}: {found} fields, expected {expected} as in the header; mend the row (a quote may be missing)"
+    )]
+    Fields {
+        /// Where the row begins.
+        place: Place,
+        /// Fields found.
+        found: u64,
+        /// Fields of the header.
+        expected: u64,
+    },
+    /// A field is not what its column holds.
+    #[error("{place}: found {found:?}, expected {expected}; fetch the file again, or mend the row")]
+    Field {
+        /// Line on which the row begins, and column.
+        place: Place,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: &'static str,
+    },
+    /// The file ends within a field.
+    #[error("{place}: the file ends here inside double quotes; expected their end: fetch the file again")]
+    Cut {
+        /// Its end.
+        place: Place,
+    },
+}
+
+const MARKED: &str = "marked as an error";
+const OTHER: &str = "another category";
+const NO_TEXT: &str = "no text";
+const REMOVED: &str = "marks of removed text became blanks";
+
+/// A column: its place and its name.
+type Column = (usize, &'static str);
+
+/// The columns that are read.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    row_id: Column,
+    category: Column,
+    is_error: Column,
+    text: Column,
+}
+
+/// What becomes of a row.
+enum Taken {
+    AsPublished,
+    Mended,
+    Dropped(&'static str),
+}
+
+/// Bytes on their way to the parser, which does not say whether the last field was closed.
+#[derive(Debug)]
+struct Quotes<R> {
+    inner: R,
+    /// Double quotes so far; an even number, one inside a field being written twice.
+    count: usize,
+    /// How the header ends.
+    end: Option<End>,
+    last: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Lf,
+    CrLf,
+}
+
+impl<R: Read> Read for Quotes<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(out)?;
+        let bytes = &out[..read];
+        self.count += memchr::memchr_iter(b'"', bytes).count();
+        if self.end.is_none()
+            && let Some(at) = memchr::memchr(b'\n', bytes)
+        {
+            let before = if at == 0 { self.last } else { bytes[at - 1] };
+            self.end = Some(if before == b'\r' { End::CrLf } else { End::Lf });
+        }
+        self.last = bytes.last().copied().unwrap_or(self.last);
+        Ok(read)
+    }
+}
+
+/// Reads note after note.
+#[derive(Debug)]
+pub struct Reader<'f, R> {
+    csv: csv::Reader<Quotes<Metered<'f, R>>>,
+    config: Config,
+    tally: Tally,
+    columns: Option<Columns>,
+    row: ByteRecord,
+}
+
+impl<'f, R: BufRead> Reader<'f, R> {
+    /// Notes of `reader`; `file` names it in messages.
+    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+        let mended = match config.deidentified {
+            Deidentified::Keep => None,
+            Deidentified::Remove => Some((REMOVED, 0)),
+        };
+        let mended = mended.into_iter().collect();
+        let tally = Tally { mended, ..Tally::new(file, &[MARKED, OTHER, NO_TEXT]) };
+        let csv = csv::Reader::from_reader(Quotes {
+            inner: Metered::new(reader, file),
+            count: 0,
+            end: None,
+            last: 0,
+        });
+        Self { csv, config, tally, columns: None, row: ByteRecord::new() }
+    }
+
+    /// Fills `document` with the next note; `false` at the end of the file. What was marked as an error (`ISERROR` is 1), notes of other
+    /// categories than those asked for and notes without text are left out and counted.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
+        document.clear();
+        let columns = match self.columns {
+            Some(columns) => columns,
+            None => self.header()?,
+        };
+        while self.next_row()? {
+            match self.take(columns, document)? {
+                Taken::AsPublished => {}
+                Taken::Mended => *self.tally.mended.entry(REMOVED).or_insert(0) += 1,
+                Taken::Dropped(reason) => {
+                    drop_for(&mut self.tally, reason);
+                    continue;
+                }
+            }
+            keep(&mut self.tally);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// What became of the file so far. The reader takes bytes ahead, so its size is right at the end of the file.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.csv.get_ref().inner.tally(&self.tally)
+    }
+
+    /// Fills `document` with the row that was read last, unless it is to be left out.
+    fn take(&self, columns: Columns, document: &mut Document) -> Result<Taken, Error> {
+        let is_error = self.field(columns.is_error)?.trim();
+        match is_error {
+            "" | "0" => {}
+            "1" => return Ok(Taken::Dropped(MARKED)),
+            other => return Err(self.wrong(columns.is_error, other.to_owned(), "1, 0 or nothing")),
+        }
+        let (category, wanted) = (self.field(columns.category)?.trim(), &self.config.categories);
+        if !wanted.is_empty() && wanted.iter().all(|wanted| wanted.trim() != category) {
+            return Ok(Taken::Dropped(OTHER));
+        }
+        let text = self.field(columns.text)?;
+        if text.trim().is_empty() {
+            return Ok(Taken::Dropped(NO_TEXT));
+        }
+        let id = self.field(columns.row_id)?.trim();
+        if id.is_empty() {
+            return Err(self.wrong(columns.row_id, String::new(), "a number"));
+        }
+        document.id.push_str(id);
+        match self.config.deidentified {
+            Deidentified::Keep => document.text.push_str(text),
+            Deidentified::Remove => {
+                if unmark(text, &mut document.text) > 0 {
+                    return Ok(Taken::Mended);
+                }
+            }
+        }
+        Ok(Taken::AsPublished)
+    }
+
+    /// Finds the columns.
+    fn header(&mut self) -> Result<Columns, Error> {
+        let names = match self.csv.byte_headers() {
+            Ok(names) => names.clone(),
+            Err(error) => return Err(self.fault(error)),
+        };
+        let find = |missing: &'static str| {
+            let same = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(missing.as_bytes());
+            let mut found = names.iter().enumerate().filter(|(_, name)| same(name));
+            match (found.next(), found.next()) {
+                (Some((place, _)), None) => Ok((place, missing)),
+                _ => {
+                    let names: Vec<_> = names.iter().take(64).map(String::from_utf8_lossy).collect();
+                    let found: String = names.join(", ").chars().take(400).collect();
+                    Err(Error::Header { place: self.place(1, None), missing, found })
+                }
+            }
+        };
+        let (row_id, category, is_error, text) =
+            (find("ROW_ID")?, find("CATEGORY")?, find("ISERROR")?, find("TEXT")?);
+        Ok(*self.columns.insert(Columns { row_id, category, is_error, text }))
+    }
+
+    /// Reads the next row; `false` after the last.
+    fn next_row(&mut self) -> Result<bool, Error> {
+        self.csv.get_mut().inner.mark();
+        match self.csv.read_byte_record(&mut self.row) {
+            Ok(true) => Ok(true),
+            Ok(false) if self.csv.get_ref().count.is_multiple_of(2) => Ok(false),
+            Ok(false) => {
+                let metered = &self.csv.get_ref().inner;
+                Err(Error::Cut { place: metered.here().of(metered.file()) })
+            }
+            Err(error) => Err(self.fault(error)),
+        }
+    }
+
+    fn field(&self, column: Column) -> Result<&str, Error> {
+        let field = self.row.get(column.0).unwrap_or_default();
+        std::str::from_utf8(field).map_err(|error| {
+            let found = String::from_utf8_lossy(field.get(error.valid_up_to()..).unwrap_or_default());
+            self.wrong(column, found.chars().take(20).collect(), "UTF-8 (convert with iconv -t UTF-8)")
+        })
+    }
+
+    fn wrong(&self, (column, name): Column, found: String, expected: &'static str) -> Error {
+        let line = self.row.position().map_or(0, |position| self.line(position));
+        Error::Field { place: self.place(line, Some((column + 1, name))), found, expected }
+    }
+
+    /// The line on which a row begins. To the parser, the LF of a CRLF belongs to the row behind it.
+    fn line(&self, position: &csv::Position) -> u64 {
+        let behind = self.csv.get_ref().end == Some(End::CrLf) && position.byte() > 0;
+        position.line() + u64::from(behind)
+    }
+
+    fn place(&self, line: u64, column: Option<(usize, &'static str)>) -> Place {
+        Place { file: self.csv.get_ref().inner.file().to_owned(), line, column }
+    }
+
+    /// What an error of the parser means.
+    fn fault(&self, error: csv::Error) -> Error {
+        let place = self.place(self.line(error.position().unwrap_or(self.csv.position())), None);
+        let metered = &self.csv.get_ref().inner;
+        match error.into_kind() {
+            csv::ErrorKind::Io(source) => match metered.error(source) {
+                // The bytes are counted ahead of the rows.
+                metered::Error::Long { .. } => metered::Error::Long { place }.into(),
+                other => other.into(),
+            },
+            csv::ErrorKind::UnequalLengths { expected_len: expected, len: found, .. } => {
+                Error::Fields { place, found, expected }
+            }
+            other => metered::Error::Read { place, source: io::Error::other(format!("{other:?}")) }.into(),
+        }
+    }
+}
+
+/// Appends `text` with a blank for each `[**...**]`; how many there were. What is opened and not closed before the next is no mark.
+fn unmark(text: &str, to: &mut String) -> u64 {
+    const OPEN: &str = "[**";
+    const CLOSE: &str = "**]";
+    let (mut marks, mut rest) = (0, text);
+    while let Some(open) = rest.find(OPEN) {
+        let inside = open + OPEN.len();
+        let Some(length) = rest[inside..].find(CLOSE) else { break };
+        // The last opening in front of a closing is the mark's.
+        let open = rest[..inside + length].rfind(OPEN).unwrap_or(open);
+        to.push_str(&rest[..open]);
+        to.push(' ');
+        rest = &rest[inside + length + CLOSE.len()..];
+        marks += 1;
+    }
+    to.push_str(rest);
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::mutate::assert_reads_or_refuses;
+
+    const FILE: &str = "\"ROW_ID\",\"SUBJECT_ID\",\"HADM_ID\",\"CHARTDATE\",\"CATEGORY\",\"ISERROR\",\"TEXT\"\n\
+        11,1,2,2151-08-04,\"Discharge summary\",,\"Admission [**2151-7-16**]\nsaid \"\"fine\"\", é.\n\"\n\
+        12,1,2,2151-08-04,\"Radiology\",0,\"No finding.\"\n\
+        13,1,2,2151-08-04,\"Discharge summary\",1,\"Not true.\"\n\
+        14,1,2,2151-08-04,\"Physician \",,\" \n\"\n\
+        15,1,,2151-08-05,\"Physician \",,\"Seen by Dr. [**Last Name (un) 1**][**2**] today\"\n";
+
+    fn config(categories: &[&str], deidentified: Deidentified) -> Config {
+        Config { categories: categories.iter().map(|&name| name.to_owned()).collect(), deidentified }
+    }
+
+    fn all(deidentified: Deidentified) -> Config {
+        config(&[], deidentified)
+    }
+
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<(String, String)>, Tally), String> {
+        let mut reader = Reader::new(bytes, Path::new("some.csv"), config);
+        let (mut document, mut all) = (Document::default(), Vec::new());
+        while reader.read(&mut document).map_err(|e| e.to_string())? {
+            all.push((document.id.clone(), document.text.clone()));
+        }
+        assert!(!reader.read(&mut document).unwrap(), "the end stays the end");
+        Ok((all, reader.tally()))
+    }
+
+    #[test]
+    fn notes_are_documents_as_published() {
+        for mark in ["", "\u{feff}"] {
+            let (notes, tally) = read(format!("{mark}{FILE}").as_bytes(), all(Deidentified::Keep)).unwrap();
+            let expected = [
+                ("11", "Admission [**2151-7-16**]\nsaid \"fine\", é.\n"),
+                ("12", "No finding."),
+                ("15", "Seen by Dr. [**Last Name (un) 1**][**2**] today"),
+            ];
+            assert_eq!(notes, expected.map(|(id, text)| (id.to_owned(), text.to_owned())));
+            assert_eq!((tally.read, tally.kept, tally.dropped[MARKED], tally.dropped[NO_TEXT]), (5, 3, 1, 1));
+            assert_eq!((tally.bytes, tally.lines), ((mark.len() + FILE.len()) as u64, 9));
+            assert!(tally.mended.is_empty());
+        }
+    }
+
+    #[test]
+    fn categories_are_chosen_and_marks_removed() {
+        let (notes, tally) =
+            read(FILE.as_bytes(), config(&["Physician", "Discharge summary"], Deidentified::Remove)).unwrap();
+        let expected = [("11", "Admission  \nsaid \"fine\", é.\n"), ("15", "Seen by Dr.    today")];
+        assert_eq!(notes, expected.map(|(id, text)| (id.to_owned(), text.to_owned())));
+        assert_eq!((tally.dropped[OTHER], tally.dropped[MARKED], tally.mended[REMOVED]), (1, 1, 2));
+        assert_eq!(read(FILE.as_bytes(), config(&["Nursing"], Deidentified::Keep)).unwrap().0, []);
+    }
+
+    #[test]
+    fn only_whole_marks_become_blanks() {
+        let unmarked = |text: &str| {
+            let mut to = String::new();
+            let marks = unmark(text, &mut to);
+            (to, marks)
+        };
+        assert_eq!(unmarked("a [**b**] c"), ("a   c".to_owned(), 1));
+        assert_eq!(unmarked("a [** b [**c**] d **] [**"), ("a [** b   d **] [**".to_owned(), 1));
+        assert_eq!(unmarked("[**]"), ("[**]".to_owned(), 0));
+        assert_eq!(unmarked("[****]"), (" ".to_owned(), 1));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let refused = |from: &str, to: &str| {
+            assert!(FILE.contains(from), "{from}");
+            read(FILE.replacen(from, to, 1).as_bytes(), all(Deidentified::Keep)).unwrap_err()
+        };
+        let message = refused("\"ISERROR\"", "\"WRONG\"");
+        assert!(
+            message.starts_with(
+                "some.csv: line 1: column ISERROR is missing or there twice, the header has ROW_ID, SUBJ"
+            ),
+            "{message}"
+        );
+        let message = refused("\"Radiology\",0", "\"Radiology\"");
+        assert!(message.starts_with("some.csv: line 5: 6 fields, expected 7 as in the header"), "{message}");
+        let message = refused("\"Radiology\",0", "\"Radiology\",2");
+        assert!(
+            message
+                .starts_with("some.csv: line 5, column 6 (ISERROR): found \"2\", expected 1, 0 or nothing"),
+            "{message}"
+        );
+        assert!(
+            refused("\n12,", "\n ,").contains("line 5, column 1 (ROW_ID): found \"\", expected a number")
+        );
+        let message =
+            read(FILE.replace("\n12", "\n ").replace('\n', "\r\n").as_bytes(), all(Deidentified::Keep))
+                .unwrap_err();
+        assert!(message.contains("line 5, column 1 (ROW_ID)"), "{message}");
+        let message =
+            read(FILE.replace(",0,", ",").replace('\n', "\r\n").as_bytes(), all(Deidentified::Keep))
+                .unwrap_err();
+        assert!(message.contains("line 5: 6 fields"), "{message}");
+        let cut = read(&FILE.as_bytes()[..FILE.len() - 9], all(Deidentified::Keep)).unwrap_err();
+        assert!(
+            cut.starts_with("some.csv: line 9, column ")
+                && cut.contains("the file ends here inside double quotes"),
+            "{cut}"
+        );
+        let bytes = [FILE.split("finding").next().unwrap().as_bytes(), b"\xe9\"\n"].concat();
+        let message = read(&bytes, all(Deidentified::Keep)).unwrap_err();
+        assert!(
+            message.contains("line 5, column 7 (TEXT): found") && message.contains("expected UTF-8"),
+            "{message}"
+        );
+        assert!(read(b"", all(Deidentified::Keep)).unwrap_err().contains("column ROW_ID is missing"));
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_does_not_fill_the_memory() {
+        let endless = Read::chain(&FILE.as_bytes()[..FILE.len() - 9], io::repeat(b'x'));
+        let mut reader =
+            Reader::new(io::BufReader::new(endless), Path::new("some.csv"), all(Deidentified::Keep));
+        let mut document = Document::default();
+        let message = loop {
+            match reader.read(&mut document) {
+                Ok(more) => assert!(more),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(message.starts_with("some.csv: line 9: the document that begins here has more"), "{message}");
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused() {
+        let read = |bytes: &[u8]| read(bytes, all(Deidentified::Remove)).map(|(_, tally)| tally);
+        assert_reads_or_refuses(FILE.as_bytes(), read);
+    }
+}

@@ -1,0 +1,216 @@
+//! Phrases without a parser: words side by side far more often than by chance. Knows no file of text.
+//!
+//! Neighbours are linked where their NPMI, from the counts of neighbours, is high enough; a phrase is a chain of links, the longest from the
+//! left that is allowed. Shares are of the counts of neighbours alone, so the score stays in [-1, 1] (other tools divide by the
+//! corpus's size and come out above 1).
+
+use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use xxhash_rust::xxh3::Xxh3Builder;
+
+use super::count::{self, Adjacent, Read, Table};
+use super::pmi::Marginals;
+
+/// Which neighbours are linked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Neighbours below this count are never linked.
+    pub min_count: u64,
+    /// They are linked from this NPMI on.
+    pub threshold: f64,
+    /// Words that a phrase has at most.
+    pub max_words: usize,
+    /// Punctuation that may stand in a phrase (`-` in `x - ray`); all other parts phrases.
+    pub connectors: Vec<String>,
+}
+
+/// Why there are no phrases.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A config that cannot be meant.
+    #[error("{field} is {found}, expected {expected}")]
+    Config {
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        found: String,
+        /// What it may say.
+        expected: &'static str,
+    },
+    /// The counts cannot be used.
+    #[error(transparent)]
+    Counts(#[from] count::Error),
+}
+
+impl Config {
+    /// Checks that the config can be meant.
+    ///
+    /// # Errors
+    /// When a number is out of its range.
+    pub fn check(&self) -> Result<(), Error> {
+        if !(-1.0..=1.0).contains(&self.threshold) {
+            let found = self.threshold.to_string();
+            return Err(Error::Config { field: "threshold", found, expected: "-1 to 1" });
+        }
+        if self.max_words < 2 {
+            let found = self.max_words.to_string();
+            return Err(Error::Config { field: "max_words", found, expected: "at least 2" });
+        }
+        Ok(())
+    }
+}
+
+/// Linked neighbours.
+#[derive(Debug)]
+pub struct Phrases {
+    numbers: HashMap<Box<str>, u32, Xxh3Builder>,
+    links: HashMap<u64, f64, Xxh3Builder>,
+    max_words: usize,
+}
+
+impl Phrases {
+    /// The links among counted neighbours.
+    ///
+    /// # Errors
+    /// When the config cannot be meant, or neighbours were not counted.
+    pub fn of(read: &Read, config: &Config) -> Result<Self, Error> {
+        config.check()?;
+        if read.index.config.adjacent == Adjacent::Leave {
+            let found = "leave".to_owned();
+            return Err(Error::Config {
+                field: "adjacent",
+                found,
+                expected: "count, in what the counts were made with",
+            });
+        }
+        let lettered = |word: &str| {
+            word.chars().any(char::is_alphanumeric) || config.connectors.iter().any(|c| c == word)
+        };
+        let keep: Vec<bool> = read.words.iter().map(|word| lettered(&word.letters)).collect();
+        let everything = vec![true; keep.len()];
+        let marginals = Marginals::of(read, Table::Adjacent, &everything)?;
+        let mut links = HashMap::with_hasher(Xxh3Builder::new());
+        read.pairs(Table::Adjacent, |pair| {
+            let linked =
+                keep[pair.left as usize] && keep[pair.right as usize] && pair.count >= config.min_count;
+            let score = if linked { marginals.npmi(pair) } else { f64::NEG_INFINITY };
+            if score >= config.threshold {
+                links.insert(key(pair.left, pair.right), score);
+            }
+            Ok::<(), count::Error>(())
+        })?;
+        let words = read.words.iter().zip(0..).map(|(word, number)| (word.letters.as_str().into(), number));
+        Ok(Self { numbers: words.collect(), links, max_words: config.max_words })
+    }
+
+    /// Number of links.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// The NPMI of two neighbours that are linked.
+    #[must_use]
+    pub fn link(&self, left: &str, right: &str) -> Option<f64> {
+        self.links.get(&key(*self.numbers.get(left)?, *self.numbers.get(right)?)).copied()
+    }
+
+    /// Cuts words into phrases, those of one word included: each word is in exactly one.
+    pub fn segment<'w>(&self, words: impl Iterator<Item = &'w str>, phrases: &mut Vec<Range<usize>>) {
+        phrases.clear();
+        let mut before = None;
+        for (at, word) in words.enumerate() {
+            let number = self.numbers.get(word).copied();
+            let linked = before.zip(number).is_some_and(|(a, b)| self.links.contains_key(&key(a, b)));
+            match phrases.last_mut().filter(|phrase| linked && phrase.len() < self.max_words) {
+                Some(phrase) => phrase.end = at + 1,
+                None => phrases.push(at..at + 1),
+            }
+            before = number;
+        }
+    }
+}
+
+fn key(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::count::{Counting, LEAST_MEMORY, Room, Within};
+    use crate::token::encode::Case;
+
+    fn counts(adjacent: Adjacent) -> (tempfile::TempDir, Read) {
+        let dir = tempfile::tempdir().unwrap();
+        let config = count::Config {
+            case: Case::Uncased,
+            within: Within::Sentence,
+            pairs: Counting::Presence,
+            adjacent,
+            min_count: 1,
+            max_words: None,
+        };
+        let room = Room { memory: LEAST_MEMORY, threads: 2, folder: dir.path().to_owned() };
+        let counted: Result<_, count::Error> = count::count(&config, &room, |feed| {
+            for n in 0..30 {
+                feed.document(&format!(
+                    "The acute heart failure of patient {n}, an x-ray of the heart of a {n}."
+                ))?;
+                feed.document(&format!("Chronic heart failure {n} is the end , x-ray {n}"))?;
+            }
+            Ok(())
+        });
+        counted.unwrap().write(dir.path()).unwrap();
+        let read = Read::open(dir.path()).unwrap();
+        (dir, read)
+    }
+
+    fn plain() -> Config {
+        Config { min_count: 5, threshold: 0.5, max_words: 4, connectors: vec!["-".to_owned()] }
+    }
+
+    fn segments(phrases: &Phrases, text: &str) -> Vec<String> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let mut found = Vec::new();
+        phrases.segment(words.iter().copied(), &mut found);
+        found.into_iter().map(|phrase| words[phrase].join(" ")).collect()
+    }
+
+    #[test]
+    fn chains_of_linked_neighbours_are_phrases_and_all_else_is_alone() {
+        let (_dir, read) = counts(Adjacent::Count);
+        let phrases = Phrases::of(&read, &plain()).unwrap();
+        assert_eq!(
+            segments(&phrases, "acute heart failure , x - ray of unheard heart failure 3"),
+            ["acute heart failure", ",", "x - ray", "of", "unheard", "heart failure", "3"]
+        );
+        let short = Phrases::of(&read, &Config { max_words: 2, ..plain() }).unwrap();
+        assert_eq!(segments(&short, "x - ray"), ["x -", "ray"]);
+        let apart = Phrases::of(&read, &Config { connectors: vec![], ..plain() }).unwrap();
+        assert_eq!(segments(&apart, "x - ray"), ["x", "-", "ray"]);
+        let strict = Phrases::of(&read, &Config { min_count: 1000, ..plain() }).unwrap();
+        assert!(strict.is_empty() && segments(&strict, "x - ray").len() == 3);
+        assert!(
+            phrases.link("x", "-").unwrap() <= 1.0 && phrases.link("ray", "x").is_none() && phrases.len() > 3
+        );
+        assert!(segments(&phrases, "").len() == 1, "the empty word");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let (_dir, read) = counts(Adjacent::Leave);
+        assert!(Phrases::of(&read, &plain()).unwrap_err().to_string().contains("adjacent is leave"));
+        let refused = |config: Config| config.check().unwrap_err().to_string();
+        assert!(refused(Config { threshold: 1.5, ..plain() }).contains("-1 to 1"));
+        assert!(refused(Config { max_words: 1, ..plain() }).contains("at least 2"));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a folder of scores looks like on disk. Knows no count.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+use super::Config;
+use crate::corpus::count;
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+/// The matrix for look-ups.
+pub const MATRIX: &str = "matrix.csr";
+pub(super) const FORMAT: &str = "engraft-pmi";
+pub(super) const INDEX: &str = "index.json";
+
+/// The tables of a folder of scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// A word a row, by rank among the words that may have a score.
+    Words,
+    /// A pair of ranks a row, in order.
+    Pairs,
+}
+
+impl Table {
+    /// Its file.
+    #[must_use]
+    pub fn file(self) -> &'static str {
+        match self {
+            Table::Words => "words.parquet",
+            Table::Pairs => "pairs.parquet",
+        }
+    }
+
+    pub(super) fn columns(self) -> SchemaRef {
+        let field = |name: &str, kind| Field::new(name, kind, false);
+        Arc::new(Schema::new(match self {
+            Table::Words => vec![
+                field("word", DataType::Utf8),
+                field("occurrences", DataType::UInt64),
+                Field::new("units", DataType::UInt64, true),
+            ],
+            Table::Pairs => vec![
+                field("left", DataType::UInt32),
+                field("right", DataType::UInt32),
+                field("count", DataType::UInt64),
+                field("score", DataType::Float64),
+                field("relevance", DataType::Float32),
+                Field::new("score_turned", DataType::Float64, true),
+                Field::new("relevance_turned", DataType::Float32, true),
+            ],
+        }))
+    }
+
+    pub(super) fn footer(self) -> [(&'static str, String); 3] {
+        let name = match self {
+            Table::Words => "words",
+            Table::Pairs => "pairs",
+        };
+        [
+            ("engraft.format", FORMAT.to_owned()),
+            ("engraft.version", VERSION.to_string()),
+            ("engraft.table", name.to_owned()),
+        ]
+    }
+}
+
+/// What `index.json` says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    /// The name of the format.
+    pub format: String,
+    /// Its version.
+    pub version: u32,
+    /// How scores were computed.
+    pub config: Config,
+    /// What they were computed of.
+    pub counts: count::Index,
+    /// What became of the words.
+    pub words: Funnel,
+    /// What became of the pairs.
+    pub pairs: Funnel,
+    /// What a score was divided by to become a relevance.
+    pub scale: f64,
+    /// Entries of the matrix: pairs with a relevance, those without order twice.
+    pub entries: u64,
+}
+
+/// What became of words or pairs. `read` = the sum of `dropped` + `kept`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Funnel {
+    /// Rows of the counts.
+    pub read: u64,
+    /// Rows left out, by the first reason that applied.
+    pub dropped: std::collections::BTreeMap<String, u64>,
+    /// Rows kept.
+    pub kept: u64,
+}
+
+impl Funnel {
+    pub(super) fn new(reasons: &[&str]) -> Self {
+        Self { read: 0, dropped: reasons.iter().map(|r| ((*r).to_owned(), 0)).collect(), kept: 0 }
+    }
+
+    pub(super) fn keep(&mut self) {
+        self.read += 1;
+        self.kept += 1;
+    }
+
+    pub(super) fn drop(&mut self, reason: &str) {
+        self.read += 1;
+        if let Some(count) = self.dropped.get_mut(reason) {
+            *count += 1;
+        }
+    }
+}

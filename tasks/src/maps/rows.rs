@@ -1,0 +1,108 @@
+//! Samples gathered column by column until they are a row group. Knows no file.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{ListBuilder, PrimitiveBuilder};
+use arrow_array::types::{Float32Type, Int8Type, Int32Type, UInt16Type, UInt32Type};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_schema::ArrowError;
+
+use super::sample::Row;
+use super::schema::columns;
+use crate::shard::schema::list_item;
+
+/// The rows of one row group.
+#[derive(Debug)]
+pub struct Rows {
+    document: PrimitiveBuilder<UInt32Type>,
+    chunk: PrimitiveBuilder<UInt32Type>,
+    real: PrimitiveBuilder<UInt16Type>,
+    auxiliary: PrimitiveBuilder<UInt16Type>,
+    input_ids: Lists<Int32Type>,
+    token_types: Lists<Int8Type>,
+    /// Words, entities, phrases, types.
+    numbers: [Lists<UInt16Type>; 4],
+    terms: [Lists<UInt16Type>; 2],
+    relevance: Lists<Float32Type>,
+    graph: [Lists<UInt16Type>; 2],
+}
+
+/// A column of lists without nulls.
+#[derive(Debug)]
+struct Lists<T: ArrowPrimitiveType>(ListBuilder<PrimitiveBuilder<T>>);
+
+impl<T: ArrowPrimitiveType> Lists<T> {
+    fn new() -> Self {
+        Self(ListBuilder::new(PrimitiveBuilder::new()).with_field(list_item(T::DATA_TYPE)))
+    }
+
+    fn push(&mut self, values: &[T::Native]) {
+        self.0.values().append_slice(values);
+        self.0.append(true);
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}
+
+impl Rows {
+    /// No rows so far.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            document: PrimitiveBuilder::new(),
+            chunk: PrimitiveBuilder::new(),
+            real: PrimitiveBuilder::new(),
+            auxiliary: PrimitiveBuilder::new(),
+            input_ids: Lists::new(),
+            token_types: Lists::new(),
+            numbers: std::array::from_fn(|_| Lists::new()),
+            terms: std::array::from_fn(|_| Lists::new()),
+            relevance: Lists::new(),
+            graph: std::array::from_fn(|_| Lists::new()),
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: &Row<'_>) {
+        self.document.append_value(row.document);
+        self.chunk.append_value(row.chunk);
+        self.real.append_value(row.real);
+        self.auxiliary.append_value(row.auxiliary);
+        self.input_ids.push(row.input_ids);
+        self.token_types.push(row.token_types);
+        let numbers = [row.words, row.entities, row.phrases, row.types];
+        self.numbers.iter_mut().zip(numbers).for_each(|(column, values)| column.push(values));
+        let ((first, second), relevance) = row.terms;
+        self.terms.iter_mut().zip([first, second]).for_each(|(column, values)| column.push(values));
+        self.relevance.push(relevance);
+        let (first, second) = row.graph;
+        self.graph.iter_mut().zip([first, second]).for_each(|(column, values)| column.push(values));
+    }
+
+    /// The rows as one batch.
+    ///
+    /// # Errors
+    /// When they do not fit the schema.
+    pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+        let mut arrays: Vec<ArrayRef> = vec![
+            Arc::new(self.document.finish()),
+            Arc::new(self.chunk.finish()),
+            Arc::new(self.real.finish()),
+            Arc::new(self.auxiliary.finish()),
+            self.input_ids.finish(),
+            self.token_types.finish(),
+        ];
+        arrays.extend(self.numbers.iter_mut().chain(&mut self.terms).map(Lists::finish));
+        arrays.push(self.relevance.finish());
+        arrays.extend(self.graph.iter_mut().map(Lists::finish));
+        RecordBatch::try_new(columns(), arrays)
+    }
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self::new()
+    }
+}

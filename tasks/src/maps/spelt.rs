@@ -1,0 +1,279 @@
+//! The words of a text with the subwords of each, and what stands in it by words: mentions and phrases. Knows no map.
+
+use std::ops::Range;
+
+use kg::table::EntityId;
+
+use crate::corpus::Entity;
+use crate::corpus::word::{Word, Words};
+use crate::ner::dictionary::Dictionary;
+use crate::ner::tagger;
+use crate::token::align::Aligned;
+use crate::token::encode::{self, Vocabulary};
+
+/// Words of one text and their subwords, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spelt {
+    /// The words' letters, one word behind the other.
+    letters: String,
+    /// Ids of their subwords, likewise.
+    ids: Vec<u32>,
+    /// Where the letters and the subwords of each word end.
+    ends: Vec<(usize, usize)>,
+}
+
+/// A mention of an entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mention {
+    /// The words that name it: one piece, or several where it is discontinuous; in order and apart, none empty.
+    pub words: Vec<Range<usize>>,
+    /// The entities of the triple table that it may mean; none where it has no place there.
+    pub entities: Vec<EntityId>,
+}
+
+impl Mention {
+    /// A term of a dictionary, found among the same words.
+    #[must_use]
+    pub fn tagged(found: &tagger::Mention, dictionary: &Dictionary) -> Self {
+        Self { words: vec![found.words.clone()], entities: dictionary.entities(found.term).to_vec() }
+    }
+}
+
+/// Why a text has no words for maps.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The tokenizer refuses.
+    #[error(transparent)]
+    Encode(#[from] encode::Error),
+    /// The vocabulary's tokenizer splits otherwise.
+    #[error(
+        "word {number} of the text: the vocabulary's tokenizer finds {found:?} there, expected {expected:?} as BERT's splits; use a vocabulary with BERT's normaliser and the same case"
+    )]
+    Split {
+        /// Number of the word, from 0.
+        number: usize,
+        /// What the tokenizer finds; empty where it finds nothing.
+        found: String,
+        /// The word; empty where there is none.
+        expected: String,
+    },
+    /// A word without subwords.
+    #[error("{word:?} has no subword, expected at least one: a word that cannot be spelt is [UNK]")]
+    NoSubword {
+        /// The word.
+        word: String,
+    },
+}
+
+impl Spelt {
+    /// Forgets all words.
+    pub fn clear(&mut self) {
+        self.letters.clear();
+        self.ids.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a word.
+    ///
+    /// # Errors
+    /// When it has no subword.
+    pub fn push(&mut self, word: &str, ids: &[u32]) -> Result<(), Error> {
+        if ids.is_empty() {
+            return Err(Error::NoSubword { word: word.to_owned() });
+        }
+        self.letters.push_str(word);
+        self.ids.extend_from_slice(ids);
+        self.ends.push((self.letters.len(), self.ids.len()));
+        Ok(())
+    }
+
+    /// The words of `text` as `words` has split it, spelt by a vocabulary; those before are forgotten.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the text, or splits it into other words.
+    pub fn read(&mut self, vocabulary: &Vocabulary, text: &str, words: &Words) -> Result<(), Error> {
+        self.clear();
+        let places: Vec<Range<usize>> = words.iter().map(|word| word.bytes).collect();
+        let aligned = Aligned::new(vocabulary, text, &places)?;
+        let mut ids = Vec::new();
+        for number in 0..places.len().max(aligned.words().len()) {
+            let (word, subwords) = (words.get(number), aligned.words().get(number));
+            let found = subwords.and_then(|subwords| aligned.bytes(subwords)).unwrap_or_default();
+            let split = |word: Option<&Word<'_>>| Error::Split {
+                number,
+                found: text.get(found.clone()).unwrap_or_default().to_owned(),
+                expected: word.map(|word| word.letters.to_owned()).unwrap_or_default(),
+            };
+            let (Some(word), Some(subwords)) = (&word, subwords) else { return Err(split(word.as_ref())) };
+            if found.start >= word.bytes.end || word.bytes.start >= found.end {
+                return Err(split(Some(word)));
+            }
+            ids.clear();
+            ids.extend(aligned.subwords()[subwords.clone()].iter().map(|subword| subword.id));
+            self.push(word.letters, &ids)?;
+        }
+        Ok(())
+    }
+
+    /// Number of words.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The word number `word` and its subwords.
+    #[must_use]
+    pub fn get(&self, word: usize) -> Option<(&str, &[u32])> {
+        let &(letters, ids) = self.ends.get(word)?;
+        let before = word.checked_sub(1).and_then(|before| self.ends.get(before));
+        let &(first_letter, first_id) = before.unwrap_or(&(0, 0));
+        Some((&self.letters[first_letter..letters], &self.ids[first_id..ids]))
+    }
+
+    /// Subwords of the first `words` words.
+    #[must_use]
+    pub fn subwords(&self, words: usize) -> usize {
+        let last = words.min(self.len()).checked_sub(1);
+        last.and_then(|last| self.ends.get(last)).map_or(0, |&(_, ids)| ids)
+    }
+}
+
+/// The words that share a character with a piece of the text; an empty range where none does.
+#[must_use]
+pub fn cover(words: &Words, bytes: &Range<usize>) -> Range<usize> {
+    let count = |past: &dyn Fn(&Range<usize>) -> bool| {
+        let (mut low, mut high) = (0, words.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if words.get(middle).is_some_and(|word| past(&word.bytes)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    };
+    let first = count(&|word| word.end <= bytes.start);
+    first..count(&|word| word.start < bytes.end).max(first)
+}
+
+/// What an annotation file says of entities, by words. `meant` tells which entities of the triple table it may mean; an annotation
+/// over white space alone is no mention.
+pub fn mentions(
+    words: &Words,
+    annotated: &[Entity],
+    mut meant: impl FnMut(&Entity) -> Vec<EntityId>,
+) -> Vec<Mention> {
+    let mention = |of: &Entity| {
+        let mut pieces: Vec<Range<usize>> = Vec::new();
+        for piece in of.pieces.iter().map(|bytes| cover(words, bytes)).filter(|piece| !piece.is_empty()) {
+            match pieces.last_mut().filter(|last| last.end >= piece.start) {
+                Some(last) => last.end = last.end.max(piece.end),
+                None => pieces.push(piece),
+            }
+        }
+        (!pieces.is_empty()).then(|| Mention { words: pieces, entities: meant(of) })
+    };
+    annotated.iter().filter_map(mention).collect()
+}
+
+/// What an annotation file says of phrases, by words: in order and apart, none empty. A word that two phrases have a part of goes to the
+/// first.
+#[must_use]
+pub fn phrases(words: &Words, annotated: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let phrase = |bytes: &Range<usize>| {
+        let mut phrase = cover(words, bytes);
+        phrase.start = phrase.start.max(end);
+        end = end.max(phrase.end);
+        (!phrase.is_empty()).then_some(phrase)
+    };
+    annotated.iter().filter_map(phrase).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "most mentions have one piece")]
+pub(crate) mod tests {
+    use super::*;
+    use crate::corpus::Labels;
+    use crate::token::encode::Case;
+
+    /// A vocabulary of these words and all letters.
+    pub(crate) fn vocabulary(words: &[&str]) -> Vocabulary {
+        let letters = "abcdefghijklmnopqrstuvwxyz0123456789.,-";
+        let mut tokens: Vec<String> = encode::SPECIAL.map(str::to_owned).into();
+        tokens.extend(words.iter().map(|&word| word.to_owned()));
+        tokens.extend(letters.chars().flat_map(|c| [c.to_string(), format!("##{c}")]));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vocab.txt");
+        kg::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
+        Vocabulary::load(&path, Case::Uncased).unwrap()
+    }
+
+    fn split(text: &str, case: Case) -> Words {
+        let mut words = Words::new(case);
+        words.split(text);
+        words
+    }
+
+    #[test]
+    fn words_are_spelt_as_the_tokenizer_spells_the_text() {
+        let vocabulary = vocabulary(&["chest", "pain", "##ful"]);
+        let text = "Chest-painful \u{301}É\u{301}!, ab ☃\u{a0}中 \u{200b}ab";
+        let mut spelt = Spelt::default();
+        spelt.read(&vocabulary, text, &split(text, Case::Uncased)).unwrap();
+        let words: Vec<&str> = (0..spelt.len()).map(|word| spelt.get(word).unwrap().0).collect();
+        assert_eq!(words, ["chest", "-", "painful", "e", "!", ",", "ab", "☃", "中", "ab"]);
+        let ids: Vec<u32> = (0..spelt.len()).flat_map(|word| spelt.get(word).unwrap().1.to_vec()).collect();
+        assert_eq!(ids, vocabulary.encode(text).unwrap());
+        assert_eq!((spelt.get(2).unwrap().1.len(), spelt.subwords(3), spelt.subwords(0)), (2, 4, 0));
+        assert_eq!(spelt.subwords(99), ids.len());
+        spelt.read(&vocabulary, " ", &split(" ", Case::Uncased)).unwrap();
+        assert!(spelt.is_empty() && spelt.get(0).is_none());
+    }
+
+    #[test]
+    fn other_words_than_the_tokenizers_are_refused() {
+        let vocabulary = vocabulary(&["chest", "pain"]);
+        let mut spelt = Spelt::default();
+        // Words of another text.
+        let error =
+            spelt.read(&vocabulary, "chest pain", &split("chest", Case::Uncased)).unwrap_err().to_string();
+        assert!(error.contains("word 1") && error.contains("\"pain\"") && error.contains("case"), "{error}");
+        let error = spelt.read(&vocabulary, "chest", &split("chest pain", Case::Uncased)).unwrap_err();
+        assert!(error.to_string().contains("expected \"pain\""), "{error}");
+        assert!(spelt.push("x", &[]).unwrap_err().to_string().contains("\"x\""));
+    }
+
+    #[test]
+    fn annotations_become_words() {
+        let text = "pain in the  left arm, and leg";
+        let words = split(text, Case::Uncased);
+        assert_eq!(
+            (cover(&words, &(5..8)), cover(&words, &(11..13)), cover(&words, &(14..15))),
+            (1..2, 3..3, 3..4)
+        );
+        let label = Labels::default().intern("X").unwrap();
+        let entity =
+            |pieces: &[Range<usize>]| Entity { pieces: pieces.to_vec(), label, concepts: Vec::new() };
+        let annotated = [entity(&[0..4, 27..30]), entity(&[11..12]), entity(&[13..15, 15..21])];
+        let mut asked = 0;
+        let mut number = |_: &Entity| {
+            asked += 1;
+            if asked == 2 { vec![EntityId(5), EntityId(3)] } else { Vec::new() }
+        };
+        let found = mentions(&words, &annotated, &mut number);
+        let expected = [
+            Mention { words: vec![0..1, 7..8], entities: Vec::new() },
+            Mention { words: vec![3..5], entities: vec![EntityId(5), EntityId(3)] },
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(phrases(&words, &[0..6, 6..10, 12..13, 13..30]), [0..2, 2..3, 3..8]);
+    }
+}
