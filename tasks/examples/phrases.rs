@@ -17,12 +17,12 @@ use tasks::corpus::phrase::{self, Phrases};
 use tasks::corpus::word::Words;
 use tasks::token::encode::Case;
 
-/// Neighbours, and pairs that are nothing but those.
+/// Neighbours in order, and nothing else.
 const COUNTING: Config = Config {
     case: Case::Uncased,
     within: Within::Document,
     pairs: Counting::Distance(Distance { window: 1, weight: Weight::Equal, order: Order::Directed }),
-    adjacent: Adjacent::Count,
+    adjacent: Adjacent::Leave,
     min_count: 1,
     max_words: None,
 };

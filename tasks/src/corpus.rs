@@ -15,6 +15,7 @@ pub mod file;
 pub mod flatten;
 pub mod json;
 pub mod jsonl;
+pub(crate) mod lexicon;
 pub mod medquad;
 pub mod mention;
 pub mod metered;

@@ -6,7 +6,6 @@
 
 mod accumulate;
 mod feed;
-mod lexicon;
 mod merged;
 mod pass;
 mod read;
@@ -255,6 +254,16 @@ impl Config {
         match self.pairs {
             Counting::Distance(distance) => distance.order,
             Counting::Presence | Counting::Window(_) => Order::Symmetric,
+        }
+    }
+
+    /// The table with the counts of neighbours in order; none where they were not counted.
+    #[must_use]
+    pub fn neighbours(&self) -> Option<Table> {
+        match (self.adjacent, self.pairs) {
+            (Adjacent::Count, _) => Some(Table::Adjacent),
+            (_, Counting::Distance(Distance { window: 1, order: Order::Directed, .. })) => Some(Table::Pairs),
+            (Adjacent::Leave, _) => None,
         }
     }
 

@@ -4,12 +4,12 @@
 //! left that is allowed. Shares are of the counts of neighbours alone, so the score stays in [-1, 1] (other tools divide by the
 //! corpus's size and come out above 1).
 
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use xxhash_rust::xxh3::Xxh3Builder;
 
-use super::count::{self, Adjacent, Read, Table};
+use super::count::{self, Read};
+use super::lexicon::Lexicon;
 use super::pmi::Marginals;
 
 /// Which neighbours are linked.
@@ -65,9 +65,19 @@ impl Config {
 /// Linked neighbours.
 #[derive(Debug)]
 pub struct Phrases {
-    numbers: HashMap<Box<str>, u32, Xxh3Builder>,
-    links: HashMap<u64, f64, Xxh3Builder>,
+    /// The words that are linked to any.
+    words: Lexicon,
+    links: HashTable<Link>,
+    /// Per word: whether it is the left one of a link.
+    begins: Vec<bool>,
     max_words: usize,
+}
+
+/// Two neighbours.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    key: u64,
+    npmi: f64,
 }
 
 impl Phrases {
@@ -77,32 +87,54 @@ impl Phrases {
     /// When the config cannot be meant, or neighbours were not counted.
     pub fn of(read: &Read, config: &Config) -> Result<Self, Error> {
         config.check()?;
-        if read.index.config.adjacent == Adjacent::Leave {
+        let Some(table) = read.index.config.neighbours() else {
             let found = "leave".to_owned();
             return Err(Error::Config {
                 field: "adjacent",
                 found,
                 expected: "count, in what the counts were made with",
             });
-        }
+        };
         let lettered = |word: &str| {
             word.chars().any(char::is_alphanumeric) || config.connectors.iter().any(|c| c == word)
         };
         let keep: Vec<bool> = read.words.iter().map(|word| lettered(&word.letters)).collect();
         let everything = vec![true; keep.len()];
-        let marginals = Marginals::of(read, Table::Adjacent, &everything)?;
-        let mut links = HashMap::with_hasher(Xxh3Builder::new());
-        read.pairs(Table::Adjacent, |pair| {
+        let marginals = Marginals::of(read, table, &everything)?;
+        let mut phrases = Self {
+            words: Lexicon::default(),
+            links: HashTable::new(),
+            begins: Vec::new(),
+            max_words: config.max_words,
+        };
+        read.pairs(table, |pair| {
             let linked =
                 keep[pair.left as usize] && keep[pair.right as usize] && pair.count >= config.min_count;
-            let score = if linked { marginals.npmi(pair) } else { f64::NEG_INFINITY };
-            if score >= config.threshold {
-                links.insert(key(pair.left, pair.right), score);
+            let npmi = if linked { marginals.npmi(pair) } else { f64::NEG_INFINITY };
+            if npmi >= config.threshold {
+                let letters = |rank: u32| read.words[rank as usize].letters.as_str();
+                phrases.insert(letters(pair.left), letters(pair.right), npmi);
             }
             Ok::<(), count::Error>(())
         })?;
-        let words = read.words.iter().zip(0..).map(|(word, number)| (word.letters.as_str().into(), number));
-        Ok(Self { numbers: words.collect(), links, max_words: config.max_words })
+        Ok(phrases)
+    }
+
+    /// Links two words, which were not linked before.
+    fn insert(&mut self, left: &str, right: &str, npmi: f64) {
+        let [left, right] = [left, right].map(|word| self.words.add(word, 1));
+        self.begins.resize(self.words.len(), false);
+        self.begins[left as usize] = true;
+        let key = key(left, right);
+        self.links.insert_unique(hash(key), Link { key, npmi }, |link| hash(link.key));
+    }
+
+    fn find(&self, left: u32, right: u32) -> Option<&Link> {
+        if !self.begins[left as usize] {
+            return None;
+        }
+        let key = key(left, right);
+        self.links.find(hash(key), |link| link.key == key)
     }
 
     /// Number of links.
@@ -120,7 +152,7 @@ impl Phrases {
     /// The NPMI of two neighbours that are linked.
     #[must_use]
     pub fn link(&self, left: &str, right: &str) -> Option<f64> {
-        self.links.get(&key(*self.numbers.get(left)?, *self.numbers.get(right)?)).copied()
+        self.find(self.words.find(left)?, self.words.find(right)?).map(|link| link.npmi)
     }
 
     /// Cuts words into phrases, those of one word included: each word is in exactly one.
@@ -128,8 +160,8 @@ impl Phrases {
         phrases.clear();
         let mut before = None;
         for (at, word) in words.enumerate() {
-            let number = self.numbers.get(word).copied();
-            let linked = before.zip(number).is_some_and(|(a, b)| self.links.contains_key(&key(a, b)));
+            let number = self.words.find(word);
+            let linked = before.zip(number).is_some_and(|(left, right)| self.find(left, right).is_some());
             match phrases.last_mut().filter(|phrase| linked && phrase.len() < self.max_words) {
                 Some(phrase) => phrase.end = at + 1,
                 None => phrases.push(at..at + 1),
@@ -143,18 +175,28 @@ fn key(left: u32, right: u32) -> u64 {
     u64::from(left) << 32 | u64::from(right)
 }
 
+/// Spreads keys over all bits: Fibonacci hashing (Knuth 6.4), the upper half folded onto the lower.
+fn hash(key: u64) -> u64 {
+    let spread = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    spread ^ spread >> 32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::count::{Counting, LEAST_MEMORY, Room, Within};
+    use crate::corpus::count::{Adjacent, Counting, Distance, LEAST_MEMORY, Order, Room, Weight, Within};
     use crate::token::encode::Case;
 
     fn counts(adjacent: Adjacent) -> (tempfile::TempDir, Read) {
+        counted(Counting::Presence, adjacent)
+    }
+
+    fn counted(pairs: Counting, adjacent: Adjacent) -> (tempfile::TempDir, Read) {
         let dir = tempfile::tempdir().unwrap();
         let config = count::Config {
             case: Case::Uncased,
             within: Within::Sentence,
-            pairs: Counting::Presence,
+            pairs,
             adjacent,
             min_count: 1,
             max_words: None,
@@ -203,6 +245,23 @@ mod tests {
             phrases.link("x", "-").unwrap() <= 1.0 && phrases.link("ray", "x").is_none() && phrases.len() > 3
         );
         assert!(segments(&phrases, "").len() == 1, "the empty word");
+    }
+
+    #[test]
+    fn pairs_that_are_neighbours_in_order_are_as_good() {
+        let near = |window, weight, order| Counting::Distance(Distance { window, weight, order });
+        let (_dir, read) = counts(Adjacent::Count);
+        let expected = Phrases::of(&read, &plain()).unwrap();
+        for weight in [Weight::Equal, Weight::Inverse] {
+            let (_dir, read) = counted(near(1, weight, Order::Directed), Adjacent::Leave);
+            let phrases = Phrases::of(&read, &plain()).unwrap();
+            assert_eq!(phrases.len(), expected.len());
+            assert_eq!(phrases.link("heart", "failure"), expected.link("heart", "failure"));
+        }
+        for other in [near(2, Weight::Equal, Order::Directed), near(1, Weight::Equal, Order::Symmetric)] {
+            let (_dir, read) = counted(other, Adjacent::Leave);
+            assert!(Phrases::of(&read, &plain()).is_err());
+        }
     }
 
     #[test]

@@ -67,6 +67,12 @@ impl Words {
         Self { case, letters: String::new(), found: Vec::new(), open: Open::No, cluster: String::new() }
     }
 
+    /// Whether upper and lower case are told apart.
+    #[must_use]
+    pub fn case(&self) -> Case {
+        self.case
+    }
+
     /// Splits `text`; the words of the text before are forgotten.
     pub fn split(&mut self, text: &str) {
         self.letters.clear();
@@ -75,9 +81,12 @@ impl Words {
         let bytes = text.as_bytes();
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
-            if byte.is_ascii() {
-                let letter = if self.case == Case::Uncased { byte.to_ascii_lowercase() } else { byte };
-                self.take(char::from(letter), KINDS[usize::from(byte)], at..at + 1);
+            if is_letter(byte) {
+                let end = at + bytes[at..].iter().take_while(|&&byte| is_letter(byte)).count();
+                self.letters(&text[at..end], at..end);
+                at = end;
+            } else if byte.is_ascii() {
+                self.take(char::from(byte), KINDS[usize::from(byte)], at..at + 1);
                 at += 1;
             } else {
                 at = self.beyond_ascii(text, at);
@@ -145,6 +154,26 @@ impl Words {
         }
     }
 
+    /// Takes letters that are ASCII.
+    fn letters(&mut self, letters: &str, bytes: Range<usize>) {
+        let first = self.letters.len();
+        self.letters.push_str(letters);
+        if self.case == Case::Uncased {
+            self.letters[first..].make_ascii_lowercase();
+        }
+        let end = self.letters.len();
+        match self.found.last_mut().filter(|_| self.open == Open::Yes) {
+            Some(word) => {
+                word.letters = end;
+                word.bytes.1 = bytes.end;
+            }
+            None => {
+                self.found.push(Found { letters: end, bytes: (bytes.start, bytes.end) });
+                self.open = Open::Yes;
+            }
+        }
+    }
+
     fn begin(&mut self, letter: char, bytes: Range<usize>) {
         self.letters.push(letter);
         self.found.push(Found { letters: self.letters.len(), bytes: (bytes.start, bytes.end) });
@@ -207,6 +236,12 @@ const KINDS: [Kind; 128] = {
     }
     kinds
 };
+
+/// Whether a byte is a letter of ASCII.
+#[inline]
+fn is_letter(byte: u8) -> bool {
+    matches!(KINDS.get(usize::from(byte)), Some(Kind::Letter))
+}
 
 fn kind(c: char) -> Kind {
     if c.is_ascii() {

@@ -22,20 +22,44 @@ pub(super) fn key(left: u32, right: u32) -> u64 {
     u64::from(left) << RANK | u64::from(right)
 }
 
+/// Cells that are added to together: few enough for the processor to have all of their pages at hand.
+const BLOCK: u32 = 18;
+/// Additions that wait for a block.
+const DUE: usize = 1 << 15;
+/// Bytes of the additions that wait, per byte of the cells.
+const DUE_SHARE: usize = 8;
+
 /// Which pairs have a cell in the array: those with a small product of ranks, since the counts of words fall about as 1 over their rank.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// Per left rank: the right ranks below this have a cell.
-    limits: Vec<u32>,
-    /// Per left rank: what, added to the right rank, is the cell (wrapping).
-    starts: Vec<usize>,
+    rows: Vec<Row>,
     cells: usize,
     order: Order,
 }
 
+/// The cells of a left rank.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Right ranks below this have a cell.
+    limit: u32,
+    /// What, added to the right rank, is the cell (wrapping).
+    start: u32,
+}
+
+impl Row {
+    #[inline]
+    fn cell(self, right: u32) -> u32 {
+        self.start.wrapping_add(right)
+    }
+}
+
 impl Shape {
-    /// At most `most` cells for pairs of `words` words.
-    pub(super) fn new(words: usize, most: usize, order: Order) -> Self {
+    /// More cells than this have no number.
+    const MOST: usize = 1 << 30;
+
+    /// Cells, with the additions that wait for them, for at most `bytes` bytes, and at most `most` cells for pairs of `words` words.
+    pub(super) fn new(words: usize, (most, bytes): (usize, usize), order: Order) -> Self {
+        let most = most.min(bytes / 4 * DUE_SHARE / (DUE_SHARE + 1)).min(Self::MOST);
         let cells = |product: usize| -> usize {
             let row =
                 |left: usize| (product / (left + 1)).min(words).saturating_sub(Self::first(left, order));
@@ -47,15 +71,17 @@ impl Shape {
             let middle = low + (high - low) / 2;
             if cells(middle) <= most { low = middle } else { high = middle }
         }
-        let (mut limits, mut starts, mut total) = (Vec::new(), Vec::new(), 0usize);
+        let (mut rows, mut total) = (Vec::with_capacity(words), 0usize);
+        // All are below 2^30.
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         for left in 0..words {
             let (first, limit) = (Self::first(left, order), (low / (left + 1)).min(words));
             let row = limit.saturating_sub(first);
-            limits.push(if row > 0 { u32::try_from(limit).unwrap_or(0) } else { 0 });
-            starts.push(total.wrapping_sub(first));
+            let limit = if row > 0 { number(limit) } else { 0 };
+            rows.push(Row { limit, start: number(total).wrapping_sub(number(first)) });
             total += row;
         }
-        Self { limits, starts, cells: total, order }
+        Self { rows, cells: total, order }
     }
 
     fn first(left: usize, order: Order) -> usize {
@@ -67,10 +93,9 @@ impl Shape {
 
     /// Hands all pairs that have a cell to `each`, with its number, in order.
     fn pairs(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
-        self.limits.iter().zip(&self.starts).enumerate().flat_map(|(left, (&limit, &start))| {
-            let first = u32::try_from(Self::first(left, self.order)).unwrap_or(u32::MAX);
-            let left = u32::try_from(left).unwrap_or(u32::MAX);
-            (first..limit.max(first)).map(move |right| (key(left, right), start.wrapping_add(right as usize)))
+        (0..).zip(&self.rows).flat_map(|(left, row)| {
+            let first = u32::try_from(Self::first(left as usize, self.order)).unwrap_or(u32::MAX);
+            (first..row.limit.max(first)).map(move |right| (key(left, right), row.cell(right) as usize))
         })
     }
 }
@@ -81,8 +106,13 @@ pub(super) struct Accumulator<'s> {
     shape: &'s Shape,
     weights: &'s [u32],
     cells: Vec<u32>,
+    /// Per block of cells, [`DUE`] places for additions: the cell's number in the block, then the distance. Made at once, since each would wait for
+    /// memory: its cell and, among so many, the cell's page as well.
+    due: Vec<u32>,
+    /// Per block, the place of its next addition.
+    next: Vec<u32>,
     /// What no longer fitted into a cell.
-    carried: BTreeMap<u64, u64>,
+    carried: BTreeMap<usize, u64>,
     /// Keys with distances that wait to be sorted.
     waiting: Vec<u64>,
     most: usize,
@@ -92,10 +122,15 @@ pub(super) struct Accumulator<'s> {
 impl<'s> Accumulator<'s> {
     /// Counts nothing yet. `weights` says how much a pair at each distance counts; `waiting` keys are sorted at a time.
     pub(super) fn new(shape: &'s Shape, weights: &'s [u32], waiting: usize, folder: &Path) -> Self {
+        let blocks = shape.cells.div_ceil(1 << BLOCK);
+        // At most 2^12 blocks of 2^15 places.
+        let place = |block: usize| u32::try_from(block * DUE).unwrap_or(0);
         Self {
             shape,
             weights,
             cells: vec![0; shape.cells],
+            due: vec![0; blocks * DUE],
+            next: (0..blocks).map(place).collect(),
             carried: BTreeMap::new(),
             waiting: Vec::with_capacity(waiting.max(1)),
             most: waiting.max(1),
@@ -110,17 +145,36 @@ impl<'s> Accumulator<'s> {
             Order::Symmetric => (a.min(b), a.max(b)),
             Order::Directed => (a, b),
         };
-        if right < self.shape.limits[left as usize] {
-            let cell = &mut self.cells[self.shape.starts[left as usize].wrapping_add(right as usize)];
-            let (sum, over) = cell.overflowing_add(self.weights[distance]);
-            *cell = sum;
-            if over {
-                *self.carried.entry(key(left, right)).or_insert(0) += 1 << 32;
+        let row = self.shape.rows[left as usize];
+        if right < row.limit {
+            let cell = row.cell(right);
+            let block = (cell >> BLOCK) as usize;
+            let next = &mut self.next[block];
+            self.due[*next as usize] = (cell & ((1 << BLOCK) - 1)) << DISTANCE | distance as u32;
+            *next += 1;
+            if (*next as usize).is_multiple_of(DUE) {
+                *next -= DUE as u32;
+                self.settle(block, DUE);
             }
             return Ok(());
         }
         self.waiting.push(key(left, right) << DISTANCE | distance as u64);
         if self.waiting.len() >= self.most { self.spill() } else { Ok(()) }
+    }
+
+    /// Makes the first `due` additions that wait for a block.
+    fn settle(&mut self, block: usize, due: usize) {
+        let first = block << BLOCK;
+        let end = (first + (1 << BLOCK)).min(self.cells.len());
+        let (cells, weights) = (&mut self.cells[first..end], self.weights);
+        for &addition in &self.due[block * DUE..][..due] {
+            let at = (addition >> DISTANCE) as usize;
+            let (sum, over) = cells[at].overflowing_add(weights[(addition & ((1 << DISTANCE) - 1)) as usize]);
+            cells[at] = sum;
+            if over {
+                *self.carried.entry(first + at).or_insert(0) += 1 << 32;
+            }
+        }
     }
 
     fn spill(&mut self) -> Result<(), Error> {
@@ -141,12 +195,15 @@ impl<'s> Accumulator<'s> {
             self.spill()?;
         }
         self.waiting = Vec::new();
-        let cells = &self.cells;
-        let counted = self.shape.pairs().map(|(key, cell)| (key, u64::from(cells[cell])));
-        self.runs.push(counted.filter(|(_, count)| *count > 0))?;
-        if !self.carried.is_empty() {
-            self.runs.push(std::mem::take(&mut self.carried).into_iter())?;
+        for block in 0..self.next.len() {
+            self.settle(block, self.next[block] as usize - block * DUE);
         }
+        let (cells, carried) = (&self.cells, &self.carried);
+        let counted = self.shape.pairs().map(|(key, cell)| {
+            let more = if carried.is_empty() { 0 } else { carried.get(&cell).copied().unwrap_or(0) };
+            (key, u64::from(cells[cell]) + more)
+        });
+        self.runs.push(counted.filter(|(_, count)| *count > 0))?;
         Ok(self.runs)
     }
 }
@@ -156,7 +213,7 @@ mod tests {
     use super::*;
 
     fn counted(order: Order, most_cells: usize, waiting: usize) -> Vec<(u64, u64)> {
-        let (shape, weights) = (Shape::new(50, most_cells, order), [0, 3_000_000_000, 7]);
+        let (shape, weights) = (Shape::new(50, (most_cells, usize::MAX), order), [0, 3_000_000_000, 7]);
         assert!(shape.cells <= most_cells);
         let mut pairs = Accumulator::new(&shape, &weights, waiting, &std::env::temp_dir());
         let mut state = 1u64;

@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{mem, thread};
 
-use super::lexicon::Lexicon;
 use super::pass::{self, Counts};
 use super::spool::Spool;
 use super::{Config, Error, Room, Within};
+use crate::corpus::lexicon::Lexicon;
 use crate::corpus::sentence;
 use crate::corpus::word::Words;
 

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use super::accumulate::key;
-use super::lexicon::Lexicon;
 use super::pass::{Counts, ranks};
 use super::read::Read;
 use super::runs::Runs;
 use super::scan::OUT;
 use super::schema::Table;
 use super::{Adjacent, Counting, Error, Order, Room};
+use crate::corpus::lexicon::Lexicon;
 
 /// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives. `limits` are
 /// `min_count` and `max_words` of the whole.

@@ -4,14 +4,16 @@ use std::thread;
 
 use super::accumulate::{Accumulator, Shape};
 use super::feed::Spooled;
-use super::lexicon::Lexicon;
 use super::runs::Runs;
 use super::scan::{OUT, Scanner, places};
 use super::spool::Unwinding;
 use super::{Adjacent, Config, Counting, Error, MOST_WORDS, Order, Room};
+use crate::corpus::lexicon::Lexicon;
 
 /// More cells than this are slower than sorting: they no longer stay near the processor.
 const MOST_CELLS: usize = 1 << 26;
+/// Bytes of the program itself.
+const PROGRAM: usize = 8 << 20;
 
 /// What was counted, ready to be written.
 #[derive(Debug)]
@@ -128,12 +130,12 @@ struct Part {
 
 impl<'r> Plan<'r> {
     fn new(config: &Config, room: &'r Room, words: usize, lexicon: &Lexicon) -> Self {
-        // Besides what is counted there are the words, the numbers of each thread's own ones, and buffers.
-        let taken = lexicon.bytes() + room.threads * (lexicon.len() * 12 + (4 << 20));
+        // Besides what is counted there are the program, the words, the numbers of each thread's own ones, and buffers.
+        let taken = PROGRAM + lexicon.bytes() + room.threads * (lexicon.len() * 12 + (4 << 20));
         let each = (room.memory.saturating_sub(taken) / room.threads).max(1 << 20);
         let tables = if config.adjacent == Adjacent::Count { 2 } else { 1 };
         let bytes = each / tables / 2;
-        let cells = (bytes / 4).min(MOST_CELLS);
+        let cells = (MOST_CELLS, bytes);
         let adjacent = (tables > 1).then(|| Shape::new(words, cells, Order::Directed));
         Self {
             counting: config.pairs,
