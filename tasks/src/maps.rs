@@ -2,6 +2,7 @@
 //! squares when a batch needs them. Knows no tensor and no encoder.
 
 pub mod auxiliary;
+pub mod collate;
 pub mod draw;
 pub mod expand;
 pub mod generators;

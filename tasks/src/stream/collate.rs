@@ -14,6 +14,16 @@ pub enum Fill {
     Packed(usize),
 }
 
+impl Fill {
+    /// A place for each of the samples of these lengths.
+    pub(crate) fn places(self, lengths: &[usize]) -> Vec<Place> {
+        match self {
+            Self::One => pack::alone(lengths),
+            Self::Packed(width) => pack::best_fit(lengths, width),
+        }
+    }
+}
+
 /// Gathers the samples of a batch.
 #[derive(Debug)]
 pub struct Samples<'w> {
@@ -37,10 +47,7 @@ impl<'w> Samples<'w> {
     #[must_use]
     pub fn batch(&self, fill: Fill, padding: u32) -> Batch {
         let lengths: Vec<usize> = self.rows.iter().map(|row| row.input_ids.len()).collect();
-        let samples = match fill {
-            Fill::One => pack::alone(&lengths),
-            Fill::Packed(width) => pack::best_fit(&lengths, width),
-        };
+        let samples = fill.places(&lengths);
         let rows = samples.iter().map(|place| place.row + 1).max().unwrap_or(0);
         let width = samples.iter().map(|place| place.start + place.len).max().unwrap_or(0);
         let cells = Cells { samples: &samples, width, count: rows * width };
@@ -102,7 +109,7 @@ impl Cells<'_> {
 }
 
 /// The number of each sample in its row, in the order in which they stand there.
-fn segments(samples: &[Place], width: usize, count: usize) -> Vec<u32> {
+pub(crate) fn segments(samples: &[Place], width: usize, count: usize) -> Vec<u32> {
     let mut by_place: Vec<&Place> = samples.iter().collect();
     by_place.sort_unstable_by_key(|place| (place.row, place.start));
     let (mut cells, mut row, mut number) = (vec![0; count], usize::MAX, 0);
