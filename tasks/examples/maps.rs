@@ -23,7 +23,7 @@ use tasks::maps::generators::{Counts, From, Generator, Limits, Text};
 use tasks::maps::index::{Index, Options};
 use tasks::maps::read::{Group, Maps};
 use tasks::maps::sample::{Row, Sample};
-use tasks::maps::spelt::{Mention, Spelt};
+use tasks::maps::spelt::{Mention, Speller, Spelt};
 use tasks::maps::write::{self, Target, Writer};
 use tasks::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
 use tasks::ner::{Dictionary, Entry, Filters, Tagger};
@@ -157,10 +157,11 @@ impl Made {
             From { special: self.vocabulary.special(), limits: LIMITS, terms: Some(terms), graph: None };
         let (mut generator, mut tagger) = (Generator::new(from)?, Tagger::new(&self.dictionary));
         let (mut words, mut spelt) = (Words::new(Case::Uncased), Spelt::default());
+        let mut speller = Speller::new(&self.vocabulary);
         let (mut found, mut phrases, mut samples) = (Vec::new(), Vec::new(), Vec::new());
         for (line, document) in lines.iter().zip(first..) {
             words.split(line);
-            spelt.read(&self.vocabulary, line, &words)?;
+            spelt.read(&mut speller, line, &words)?;
             tagger.tag_words(line, &words, &mut found);
             self.phrases.segment(words.iter().map(|word| word.letters), &mut phrases);
             let mentions: Vec<Mention> =

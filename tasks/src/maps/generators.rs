@@ -1,6 +1,7 @@
 //! Samples from texts: words cut to a length, entity spans, phrases, auxiliary terms, related pairs. Knows no file and no square.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use ahash::AHashMap;
@@ -162,6 +163,8 @@ impl Counts {
 pub struct Generator<'a> {
     from: From<'a>,
     finder: Finder,
+    /// How auxiliary terms are spelt, those that there were so far.
+    spellings: AHashMap<u32, Box<[u32]>>,
     /// What became of the texts so far.
     pub counts: Counts,
 }
@@ -173,7 +176,7 @@ impl<'a> Generator<'a> {
     /// When a limit is out of range.
     pub fn new(from: From<'a>) -> Result<Self, Unfit> {
         from.limits.check()?;
-        Ok(Self { from, finder: Finder::default(), counts: Counts::default() })
+        Ok(Self { from, finder: Finder::default(), spellings: AHashMap::new(), counts: Counts::default() })
     }
 
     /// The sample of a text, or of two. `document` and `chunk` are left 0.
@@ -296,7 +299,10 @@ impl<'a> Generator<'a> {
         let terms = self.finder.find(matrix, (&text, different), self.from.limits.terms);
         let mut left = self.from.limits.auxiliary;
         for term in terms {
-            let ids = spell(matrix.word(term.id).unwrap_or_default())?;
+            let ids = match self.spellings.entry(term.id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(spell(matrix.word(term.id).unwrap_or_default())?.into()),
+            };
             if ids.is_empty() || ids.len() > left {
                 self.counts.auxiliary.cut += 1;
                 continue;
@@ -304,7 +310,7 @@ impl<'a> Generator<'a> {
             left -= ids.len();
             let word = short(sample.types.len());
             known.push((term.id, word));
-            push_word(sample, &ids, 0);
+            push_word(sample, ids, 0);
             sample.types.push(word);
             sample.entities.push(0);
             sample.phrases.push(0);

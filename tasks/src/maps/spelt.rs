@@ -5,11 +5,12 @@ use std::ops::Range;
 use kg::table::EntityId;
 
 use crate::corpus::Entity;
+use crate::corpus::lexicon::Lexicon;
 use crate::corpus::word::{Word, Words};
 use crate::ner::dictionary::Dictionary;
 use crate::ner::tagger;
 use crate::token::align::Aligned;
-use crate::token::encode::{self, Vocabulary};
+use crate::token::encode::{self, Case, Vocabulary};
 
 /// Words of one text and their subwords, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +21,51 @@ pub struct Spelt {
     ids: Vec<u32>,
     /// Where the letters and the subwords of each word end.
     ends: Vec<(usize, usize)>,
+}
+
+/// Spells words, each only once.
+#[derive(Debug)]
+pub struct Speller<'v> {
+    vocabulary: &'v Vocabulary,
+    words: Lexicon,
+    /// Where the subwords of each word end.
+    ends: Vec<usize>,
+    ids: Vec<u32>,
+}
+
+/// Bytes of words and subwords that are remembered; with more, all are forgotten and begun anew.
+const REMEMBERED: usize = 32 << 20;
+
+impl<'v> Speller<'v> {
+    /// Ready to spell.
+    #[must_use]
+    pub fn new(vocabulary: &'v Vocabulary) -> Self {
+        Self { vocabulary, words: Lexicon::default(), ends: Vec::new(), ids: Vec::new() }
+    }
+
+    /// Ids of the subwords of one of BERT's words.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the word.
+    pub fn spell(&mut self, word: &str) -> Result<&[u32], encode::Error> {
+        if self.words.bytes() + 8 * self.ends.len() + 4 * self.ids.len() > REMEMBERED {
+            *self = Self::new(self.vocabulary);
+        }
+        let known = match self.words.find(word) {
+            Some(known) => known as usize,
+            None => {
+                // What is refused is not remembered.
+                let before = self.ids.len();
+                let spelt = self.vocabulary.spell(word, &mut self.ids);
+                spelt.inspect_err(|_| self.ids.truncate(before))?;
+                self.words.add(word, 1);
+                self.ends.push(self.ids.len());
+                self.ends.len() - 1
+            }
+        };
+        let start = known.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Ok(&self.ids[start..self.ends[known]])
+    }
 }
 
 /// A mention of an entity.
@@ -57,6 +103,14 @@ pub enum Error {
         /// The word; empty where there is none.
         expected: String,
     },
+    /// Words of another case than the vocabulary's.
+    #[error("words are {words:?} and the vocabulary is {vocabulary:?}, expected the same case of both")]
+    Case {
+        /// The case of the words.
+        words: Case,
+        /// The case of the vocabulary.
+        vocabulary: Case,
+    },
     /// A word without subwords.
     #[error("{word:?} has no subword, expected at least one: a word that cannot be spelt is [UNK]")]
     NoSubword {
@@ -91,7 +145,21 @@ impl Spelt {
     ///
     /// # Errors
     /// When the tokenizer refuses the text, or splits it into other words.
-    pub fn read(&mut self, vocabulary: &Vocabulary, text: &str, words: &Words) -> Result<(), Error> {
+    pub fn read(&mut self, speller: &mut Speller<'_>, text: &str, words: &Words) -> Result<(), Error> {
+        match speller.vocabulary.splits() {
+            None => self.aligned(speller.vocabulary, text, words),
+            Some(vocabulary) if vocabulary != words.case() => {
+                Err(Error::Case { words: words.case(), vocabulary })
+            }
+            Some(_) => {
+                self.clear();
+                words.iter().try_for_each(|word| self.push(word.letters, speller.spell(word.letters)?))
+            }
+        }
+    }
+
+    /// The same for a vocabulary of which it is not known how it splits texts.
+    fn aligned(&mut self, vocabulary: &Vocabulary, text: &str, words: &Words) -> Result<(), Error> {
         self.clear();
         let places: Vec<Range<usize>> = words.iter().map(|word| word.bytes).collect();
         let aligned = Aligned::new(vocabulary, text, &places)?;
@@ -206,6 +274,10 @@ pub(crate) mod tests {
 
     /// A vocabulary of these words and all letters.
     pub(crate) fn vocabulary(words: &[&str]) -> Vocabulary {
+        cased(words, Case::Uncased)
+    }
+
+    fn cased(words: &[&str], case: Case) -> Vocabulary {
         let letters = "abcdefghijklmnopqrstuvwxyz0123456789.,-";
         let mut tokens: Vec<String> = encode::SPECIAL.map(str::to_owned).into();
         tokens.extend(words.iter().map(|&word| word.to_owned()));
@@ -213,7 +285,7 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
         kg::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
-        Vocabulary::load(&path, Case::Uncased).unwrap()
+        Vocabulary::load(&path, case).unwrap()
     }
 
     fn split(text: &str, case: Case) -> Words {
@@ -227,15 +299,45 @@ pub(crate) mod tests {
         let vocabulary = vocabulary(&["chest", "pain", "##ful"]);
         let text = "Chest-painful \u{301}É\u{301}!, ab ☃\u{a0}中 \u{200b}ab";
         let mut spelt = Spelt::default();
-        spelt.read(&vocabulary, text, &split(text, Case::Uncased)).unwrap();
+        let mut speller = Speller::new(&vocabulary);
+        spelt.read(&mut speller, text, &split(text, Case::Uncased)).unwrap();
         let words: Vec<&str> = (0..spelt.len()).map(|word| spelt.get(word).unwrap().0).collect();
         assert_eq!(words, ["chest", "-", "painful", "e", "!", ",", "ab", "☃", "中", "ab"]);
         let ids: Vec<u32> = (0..spelt.len()).flat_map(|word| spelt.get(word).unwrap().1.to_vec()).collect();
         assert_eq!(ids, vocabulary.encode(text).unwrap());
         assert_eq!((spelt.get(2).unwrap().1.len(), spelt.subwords(3), spelt.subwords(0)), (2, 4, 0));
         assert_eq!(spelt.subwords(99), ids.len());
-        spelt.read(&vocabulary, " ", &split(" ", Case::Uncased)).unwrap();
+        let mut aligned = Spelt::default();
+        aligned.aligned(&vocabulary, text, &split(text, Case::Uncased)).unwrap();
+        assert_eq!(spelt, aligned);
+        spelt.read(&mut speller, " ", &split(" ", Case::Uncased)).unwrap();
         assert!(spelt.is_empty() && spelt.get(0).is_none());
+    }
+
+    #[test]
+    fn every_character_is_spelt_as_the_tokenizer_spells_it() {
+        for case in [Case::Uncased, Case::Cased] {
+            let vocabulary = cased(&["aé", "##É", "ß", "İ", "中"], case);
+            let (mut speller, mut spelt) = (Speller::new(&vocabulary), Spelt::default());
+            // Beyond these nothing is assigned but what is for private use.
+            for chunk in ('\0'..='\u{323af}').collect::<Vec<_>>().chunks(64) {
+                let text: String = chunk.iter().map(|c| format!("a{c}b {c}{c}é{c}\u{301}. ")).collect();
+                spelt.read(&mut speller, &text, &split(&text, case)).unwrap();
+                assert_eq!(spelt.ids, vocabulary.encode(&text).unwrap(), "{text:?} {case:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_forgotten_is_spelt_anew() {
+        let vocabulary = vocabulary(&["chest"]);
+        let mut speller = Speller::new(&vocabulary);
+        let expected = speller.spell("chesta").unwrap().to_vec();
+        for n in 0..1_200_000 {
+            speller.spell(&n.to_string()).unwrap();
+        }
+        assert!(speller.words.len() < 1_000_000 && speller.words.bytes() < REMEMBERED);
+        assert_eq!((speller.spell("chesta").unwrap(), expected.len()), (&expected[..], 2));
     }
 
     #[test]
@@ -244,10 +346,13 @@ pub(crate) mod tests {
         let mut spelt = Spelt::default();
         // Words of another text.
         let error =
-            spelt.read(&vocabulary, "chest pain", &split("chest", Case::Uncased)).unwrap_err().to_string();
+            spelt.aligned(&vocabulary, "chest pain", &split("chest", Case::Uncased)).unwrap_err().to_string();
         assert!(error.contains("word 1") && error.contains("\"pain\"") && error.contains("case"), "{error}");
-        let error = spelt.read(&vocabulary, "chest", &split("chest pain", Case::Uncased)).unwrap_err();
+        let error = spelt.aligned(&vocabulary, "chest", &split("chest pain", Case::Uncased)).unwrap_err();
         assert!(error.to_string().contains("expected \"pain\""), "{error}");
+        let mut speller = Speller::new(&vocabulary);
+        let error = spelt.read(&mut speller, "chest", &split("chest", Case::Cased)).unwrap_err().to_string();
+        assert!(error.contains("words are Cased and the vocabulary is Uncased"), "{error}");
         assert!(spelt.push("x", &[]).unwrap_err().to_string().contains("\"x\""));
     }
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
-use tokenizers::Tokenizer;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{Model, Tokenizer};
 
 use super::align::Subword;
 
@@ -109,6 +109,8 @@ pub struct Vocabulary {
     tokenizer: Tokenizer,
     special: Special,
     size: usize,
+    /// The case of BERT's words, where texts are split into those and into nothing else.
+    splits: Option<Case>,
 }
 
 impl Vocabulary {
@@ -119,10 +121,10 @@ impl Vocabulary {
     /// When the file cannot be read, is no vocabulary, or lacks a special token.
     pub fn load(path: &Path, case: Case) -> Result<Self, Error> {
         let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
-        let tokenizer = if path.extension().is_some_and(|e| e == "json") {
-            from_json(path, &bytes)?
+        let (tokenizer, splits) = if path.extension().is_some_and(|e| e == "json") {
+            (from_json(path, &bytes)?, None)
         } else {
-            from_lines(path, &bytes, case)?
+            (from_lines(path, &bytes, case)?, Some(case))
         };
         let id = |token: &'static str| {
             let missing = || Error::MissingSpecial { path: path.to_owned(), token };
@@ -141,7 +143,7 @@ impl Vocabulary {
         if let Some(id) = (0..).zip(ids.iter().copied()).find_map(next) {
             return Err(Error::Numbers { path: path.to_owned(), id });
         }
-        Ok(Self { tokenizer, special, size: ids.len() })
+        Ok(Self { tokenizer, special, size: ids.len(), splits })
     }
 
     /// Ids of the special tokens.
@@ -171,6 +173,29 @@ impl Vocabulary {
         let encoding =
             encoding.map_err(|e| Error::Encode { text: text.to_owned(), problem: e.to_string() })?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The case of the words that texts are split into, where those are BERT's ([`crate::corpus::word::Words`]) for certain; a `tokenizer.json` may
+    /// have any rule, and entries that it looks for before words.
+    #[must_use]
+    pub fn splits(&self) -> Option<Case> {
+        self.splits
+    }
+
+    /// Ids of one of BERT's words, as [`Vocabulary::encode`] spells it within a text, into `ids`.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the word.
+    pub fn spell(&self, word: &str, ids: &mut Vec<u32>) -> Result<(), Error> {
+        if self.splits.is_none() {
+            ids.extend(self.encode(word)?);
+            return Ok(());
+        }
+        let subwords = self.tokenizer.get_model().tokenize(word);
+        let subwords =
+            subwords.map_err(|e| Error::Encode { text: word.to_owned(), problem: e.to_string() })?;
+        ids.extend(subwords.iter().map(|subword| subword.id));
+        Ok(())
     }
 
     /// The subwords of one text as the tokenizer places them, without `[CLS]` and `[SEP]`; a word is what it cut off before looking

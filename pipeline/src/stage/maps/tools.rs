@@ -16,7 +16,7 @@ use tasks::corpus::{Document, Entity, Span, sentence};
 use tasks::maps::generators::{Counts, From, Generator, Spell, Text};
 use tasks::maps::graph::Adjacency;
 use tasks::maps::sample::{NO_WORD, Sample};
-use tasks::maps::spelt::{self, Mention, Spelt};
+use tasks::maps::spelt::{self, Mention, Speller, Spelt};
 use tasks::maps::write::Error;
 use tasks::ner::{Dictionary, Entry, Filters, Report, Tagger};
 use tasks::token::encode::{Case, Vocabulary};
@@ -223,6 +223,7 @@ struct Reader<'t> {
     words: Words,
     tagger: Option<Tagger<'t>>,
     found: Vec<tasks::ner::Mention>,
+    speller: Speller<'t>,
     spelt: Spelt,
     mentions: Vec<Mention>,
     phrases: Vec<Range<usize>>,
@@ -237,6 +238,7 @@ impl<'t> Reader<'t> {
             words: Words::new(tools.case),
             tagger: tools.dictionary.as_ref().map(Tagger::new),
             found: Vec::new(),
+            speller: Speller::new(&tools.vocabulary),
             spelt: Spelt::default(),
             mentions: Vec::new(),
             phrases: Vec::new(),
@@ -248,7 +250,7 @@ impl<'t> Reader<'t> {
     fn read(&mut self, piece: &Piece, bytes: Range<usize>) -> Result<(), Error> {
         let text = &piece.text[bytes.clone()];
         self.words.split(text);
-        self.spelt.read(&self.tools.vocabulary, text, &self.words)?;
+        self.spelt.read(&mut self.speller, text, &self.words)?;
         self.mentions.clear();
         if let (Some(tagger), Some(dictionary)) = (&mut self.tagger, &self.tools.dictionary) {
             tagger.tag(text, &mut self.found);
