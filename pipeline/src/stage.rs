@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context;
 use tasks::token::encode::Case;
 
 use crate::config::Config;
@@ -64,14 +65,7 @@ pub fn all(
     let shards = shards::Shards::new(&config.shards, (vocabulary_source.clone(), case), &places)?;
     stages.push(Box::new(shards.clone()));
     stages.push(Box::new(audit::Audit { config: config.split.clone() }));
-    let needs =
-        [("counts", config.counts.is_some()), ("pmi", config.pmi.is_some()), ("maps", config.maps.is_some())];
-    if let Some((table, _)) = needs.into_iter().find(|(_, needed)| *needed && config.corpus.is_none()) {
-        anyhow::bail!("[{table}] reads the texts of [corpus]: add [[corpus.texts]]");
-    }
-    if let Some(corpus) = &config.corpus {
-        stages.extend(on_corpus(config, corpus, (&vocabulary_source, case), &places)?);
-    }
+    stages.extend(on_corpus(config, (&vocabulary_source, case), &places)?);
     if let Some(retrain) = &config.retrain {
         stages.push(Box::new(retrain::Retrain::new(retrain, shards, &places)?));
     }
@@ -81,21 +75,31 @@ pub fn all(
 /// The stages on a corpus.
 fn on_corpus(
     config: &Config,
-    corpus: &corpus::Config,
     (vocabulary, case): (&vocabulary::Source, Case),
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-    let corpus = corpus::Corpus::new(corpus, places)?;
+    let corpus = config.corpus.as_ref().map(|corpus| corpus::Corpus::new(corpus, places)).transpose()?;
+    let texts = |table: &str| {
+        corpus
+            .as_ref()
+            .with_context(|| format!("[{table}] reads the texts of [corpus]: add [[corpus.texts]]"))
+    };
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if let Some(counts) = &config.counts {
-        stages.push(Box::new(counts::Counting::new(counts, &corpus, places)?));
+        let from = match &counts.merge {
+            Some(folders) => counts::Counted::shards(folders, places)?,
+            None => counts::Counted::Texts(texts("counts")?.clone()),
+        };
+        stages.push(Box::new(counts::Counting::new(counts, from)?));
     }
     if let Some(pmi) = &config.pmi {
         anyhow::ensure!(config.counts.is_some(), "[pmi] scores the counts of [counts]: add that table");
         stages.push(Box::new(pmi::Scoring::new(pmi)?));
     }
-    if let Some(maps) = mapping(config, &corpus, (vocabulary.clone(), case))? {
-        stages.push(Box::new(maps));
+    if config.maps.is_some() {
+        stages.extend(
+            mapping(config, texts("maps")?, (vocabulary.clone(), case))?.map(|maps| Box::new(maps) as _),
+        );
     }
     Ok(stages)
 }

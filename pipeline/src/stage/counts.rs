@@ -60,16 +60,36 @@ impl From<Shard> for String {
 #[derive(Debug)]
 pub struct Counting {
     config: Config,
-    corpus: Corpus,
-    merge: Option<Vec<Place>>,
+    from: Counted,
+}
+
+/// What is counted.
+#[derive(Debug)]
+pub enum Counted {
+    /// A corpus.
+    Texts(Corpus),
+    /// The counts of its shards.
+    Shards(Vec<Place>),
+}
+
+impl Counted {
+    /// The folders with the counts of all shards.
+    ///
+    /// # Errors
+    /// When a place cannot be meant.
+    pub fn shards(folders: &[Location], places: &Places<'_>) -> anyhow::Result<Self> {
+        let folders = folders.iter().enumerate();
+        let place = |(i, folder): (usize, &Location)| folder.place(&format!("counts.merge.{i}"), places);
+        Ok(Self::Shards(folders.map(place).collect::<anyhow::Result<_>>()?))
+    }
 }
 
 impl Counting {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When a setting cannot be meant, or a place.
-    pub fn new(config: &Config, corpus: &Corpus, places: &Places<'_>) -> anyhow::Result<Self> {
+    /// When a setting cannot be meant.
+    pub fn new(config: &Config, from: Counted) -> anyhow::Result<Self> {
         config.what.check().map_err(|error| anyhow::anyhow!("counts.what.{error}"))?;
         let most = count::LEAST_MEMORY;
         anyhow::ensure!(
@@ -82,17 +102,13 @@ impl Counting {
             config.merge.is_none() || config.shard.is_none(),
             "counts.merge puts shards together and counts.shard counts one: leave one of them out"
         );
-        let merge = config.merge.as_ref().map(|folders| {
-            let folders = folders.iter().enumerate();
-            folders.map(|(i, folder)| folder.place(&format!("counts.merge.{i}"), places)).collect()
-        });
-        Ok(Self { config: config.clone(), corpus: corpus.clone(), merge: merge.transpose()? })
+        Ok(Self { config: config.clone(), from })
     }
 
-    fn count(&self, context: &Context, room: &Room) -> anyhow::Result<Counts> {
+    fn count(&self, corpus: &Corpus, context: &Context, room: &Room) -> anyhow::Result<Counts> {
         let mut number = 0;
         count::count(&self.config.what, room, |feed| {
-            self.corpus.each(context, |document| {
+            corpus.each(context, |document| {
                 let mine = self.config.shard.is_none_or(|shard| number % shard.of == shard.number - 1);
                 number += 1;
                 if mine { Ok(feed.document(&document.text)?) } else { Ok(()) }
@@ -113,22 +129,25 @@ impl Stage for Counting {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "counts", &self.config);
-        match &self.merge {
-            Some(places) => places.iter().for_each(|place| place.describe(to)),
-            None => self.corpus.describe(to),
+        match &self.from {
+            Counted::Texts(corpus) => corpus.describe(to),
+            Counted::Shards(places) => places.iter().for_each(|place| place.describe(to)),
         }
     }
 
     fn inputs(&self) -> Vec<Input> {
-        self.merge.as_ref().map_or_else(|| self.corpus.inputs(), location::inputs)
+        match &self.from {
+            Counted::Texts(corpus) => corpus.inputs(),
+            Counted::Shards(places) => location::inputs(places),
+        }
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let room =
             Room { memory: self.config.memory.0, threads: context.jobs(), folder: context.out().to_owned() };
-        let counts = match &self.merge {
-            None => self.count(context, &room)?,
-            Some(places) => {
+        let counts = match &self.from {
+            Counted::Texts(corpus) => self.count(corpus, context, &room)?,
+            Counted::Shards(places) => {
                 let folders: Vec<PathBuf> =
                     places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
                 let what = &self.config.what;
