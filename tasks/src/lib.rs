@@ -7,6 +7,7 @@ pub mod negative;
 pub mod ner;
 pub mod sample;
 pub mod seed;
+pub mod self_check;
 pub mod shard;
 pub mod stream;
 pub mod task;

@@ -27,6 +27,7 @@ pub use pass::Counts;
 pub use read::{Pair, Read, Word};
 pub use schema::{Index, Table, Total, VERSION};
 
+use crate::self_check;
 use crate::token::encode::Case;
 
 /// The most words that a vocabulary may have: a pair and its distance share 64 bits.
@@ -179,6 +180,9 @@ pub enum Error {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] kg::table::parquet_file::Error),
+    /// The index of counts cannot be read or written, is damaged or of another version.
+    #[error(transparent)]
+    Index(#[from] self_check::Error),
     /// Counts that were made before cannot be used.
     #[error("{}: {problem}", file.display())]
     Read {
@@ -488,7 +492,18 @@ mod tests {
         assert!(merged(&[dir.path().join("none")]).contains("folder of counts"));
         let pairs = one.join("pairs.parquet");
         kg::whole::write_whole(&pairs, &fs::read(&pairs).unwrap()[..100]).unwrap();
-        assert!(merged(&[one]).contains("count again"));
+        assert!(merged(std::slice::from_ref(&one)).contains("count again"));
+        let index = one.join("index.json");
+        let text = fs::read_to_string(&index).unwrap();
+        for (from, to, says) in [
+            ("\"documents\": 5", "\"documents\": 7", "damaged: its contents give the check"),
+            ("\"version\": 2", "\"version\": 1", "\"engraft-counts\" version 1, but this engraft reads"),
+        ] {
+            assert!(text.contains(from), "{text}");
+            kg::whole::write_whole(&index, text.replace(from, to).as_bytes()).unwrap();
+            let error = merged(std::slice::from_ref(&one));
+            assert!(error.contains(says) && error.contains("count again"), "{error}");
+        }
     }
 
     #[test]

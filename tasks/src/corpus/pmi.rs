@@ -21,6 +21,7 @@ pub use score::{Marginals, npmi};
 pub use write::score;
 
 use super::count;
+use crate::self_check;
 
 /// What is scored, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,6 +101,9 @@ pub enum Error {
     /// A table cannot be written.
     #[error(transparent)]
     Write(#[from] kg::table::parquet_file::Error),
+    /// The index cannot be written.
+    #[error(transparent)]
+    Index(#[from] self_check::Error),
     /// A file cannot be written.
     #[error("{}: cannot be written: {source}; make sure that there is room and run again", path.display())]
     Io {
@@ -371,6 +375,12 @@ mod tests {
                 fs::read(one.dir.path().join(file)).unwrap() == fs::read(two.dir.path().join(file)).unwrap()
             );
         }
+        assert_eq!(Index::read(one.dir.path()).unwrap(), one.index);
+        let index = two.dir.path().join("index.json");
+        let other = fs::read_to_string(&index).unwrap().replace("\"entries\": ", "\"entries\": 1");
+        kg::whole::write_whole(&index, other.as_bytes()).unwrap();
+        let error = Index::read(two.dir.path()).unwrap_err().to_string();
+        assert!(error.contains("damaged") && error.contains("score the counts again"), "{error}");
         let path = one.dir.path().join("copy");
         let sound = fs::read(one.dir.path().join(MATRIX)).unwrap();
         let refused = |bytes: &[u8]| {

@@ -6,9 +6,10 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use super::Config;
+use crate::self_check::{Kind, SelfChecked};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The name of the format.
 pub(super) const FORMAT: &str = "engraft-counts";
 /// The file that is written last.
@@ -77,6 +78,8 @@ pub struct Index {
     pub format: String,
     /// Its version.
     pub version: u32,
+    /// XXH3 of this file as 16 digits, taken while sixteen zeros stand here.
+    pub xxh3: String,
     /// What was counted.
     pub config: Config,
     /// Documents read.
@@ -97,6 +100,20 @@ pub struct Index {
     pub pairs: Total,
     /// Neighbours, if they were counted.
     pub adjacent: Option<Total>,
+}
+
+impl SelfChecked for Index {
+    const KIND: &'static Kind = &Kind {
+        format: FORMAT,
+        version: VERSION,
+        folder: "a folder of counts",
+        again: "count again",
+        command: "`engraft run counts`",
+    };
+
+    fn check_mut(&mut self) -> &mut String {
+        &mut self.xxh3
+    }
 }
 
 /// A table of pairs in two numbers.

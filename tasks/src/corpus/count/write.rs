@@ -11,6 +11,7 @@ use super::accumulate::ranks;
 use super::pass::Counts;
 use super::runs::Runs;
 use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
+use crate::self_check;
 
 /// Rows of a row group, and of what is turned into columns at a time.
 const GROUP_ROWS: usize = 1 << 18;
@@ -27,9 +28,10 @@ impl Counts {
         let adjacent =
             self.adjacent.as_mut().map(|runs| write_pairs(folder, Table::Adjacent, runs)).transpose()?;
         let numbers = 0..u32::try_from(self.lexicon.len()).map_err(|_| Error::TooMany)?;
-        let index = Index {
+        let mut index = Index {
             format: FORMAT.to_owned(),
             version: VERSION,
+            xxh3: String::new(),
             documents: self.documents,
             segments: self.segments,
             units: self.units,
@@ -41,17 +43,7 @@ impl Counts {
             pairs,
             adjacent,
         };
-        let file = folder.join(INDEX);
-        let mut text = serde_json::to_string_pretty(&index).map_err(|e| Error::Read {
-            file: file.clone(),
-            problem: format!("cannot be put into words: {e}"),
-        })?;
-        text.push('\n');
-        kg::whole::write_whole(&file, text.as_bytes()).map_err(|source| Error::Io {
-            path: file,
-            done: "cannot be written",
-            source,
-        })?;
+        self_check::write(&folder.join(INDEX), &mut index)?;
         Ok(index)
     }
 

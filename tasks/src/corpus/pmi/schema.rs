@@ -1,5 +1,6 @@
 //! What a folder of scores looks like on disk. Knows no count.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -7,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Config;
 use crate::corpus::count;
+use crate::self_check::{self, Kind, SelfChecked};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The matrix for look-ups.
 pub const MATRIX: &str = "matrix.csr";
 pub(super) const FORMAT: &str = "engraft-pmi";
@@ -75,6 +77,8 @@ pub struct Index {
     pub format: String,
     /// Its version.
     pub version: u32,
+    /// XXH3 of this file as 16 digits, taken while sixteen zeros stand here.
+    pub xxh3: String,
     /// How scores were computed.
     pub config: Config,
     /// What they were computed of.
@@ -87,6 +91,30 @@ pub struct Index {
     pub scale: f64,
     /// Entries of the matrix: pairs with a relevance, those without order twice.
     pub entries: u64,
+}
+
+impl SelfChecked for Index {
+    const KIND: &'static Kind = &Kind {
+        format: FORMAT,
+        version: VERSION,
+        folder: "a folder of scores",
+        again: "score the counts again",
+        command: "`engraft run pmi`",
+    };
+
+    fn check_mut(&mut self) -> &mut String {
+        &mut self.xxh3
+    }
+}
+
+impl Index {
+    /// Reads the index of `folder` and checks that it is as it was written.
+    ///
+    /// # Errors
+    /// When it is missing, damaged or of another version.
+    pub fn read(folder: &Path) -> Result<Self, self_check::Error> {
+        self_check::read(&folder.join(INDEX))
+    }
 }
 
 /// What became of words or pairs. `read` = the sum of `dropped` + `kept`.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Float64Array, StringArray, UInt32Array, UInt64Array};
 use kg::table::parquet_file::Writer;
+use kg::whole::write_whole;
 
 use super::csr::Rows;
 use super::keep::Best;
@@ -12,6 +13,7 @@ use super::schema::{FORMAT, Funnel, INDEX, Index, MATRIX, Table, VERSION};
 use super::score::{Marginals, Scorer};
 use super::{Config, Error, Measure, Relevance, Words};
 use crate::corpus::count::{self, Order, Pair, Read};
+use crate::self_check;
 
 const GROUP_ROWS: usize = 1 << 18;
 const BATCH_ROWS: usize = 1 << 15;
@@ -50,10 +52,12 @@ pub fn score(counts: &Read, config: &Config, folder: &Path) -> Result<Index, Err
     let kept = pass.keep.iter().zip(&counts.words).filter(|(keep, _)| **keep);
     let letters: Vec<&str> = kept.map(|(_, word)| word.letters.as_str()).collect();
     let entries = rows.entries();
-    write_whole(folder, MATRIX, &rows.encode(&letters))?;
-    let index = Index {
+    let matrix = folder.join(MATRIX);
+    write_whole(&matrix, &rows.encode(&letters)).map_err(|source| Error::Io { path: matrix, source })?;
+    let mut index = Index {
         format: FORMAT.to_owned(),
         version: VERSION,
+        xxh3: String::new(),
         config: config.clone(),
         counts: counts.index.clone(),
         words,
@@ -61,16 +65,8 @@ pub fn score(counts: &Read, config: &Config, folder: &Path) -> Result<Index, Err
         scale: pass.scale,
         entries,
     };
-    let mut text = serde_json::to_vec_pretty(&index)
-        .map_err(|e| Error::Io { path: folder.join(INDEX), source: e.into() })?;
-    text.push(b'\n');
-    write_whole(folder, INDEX, &text)?;
+    self_check::write(&folder.join(INDEX), &mut index)?;
     Ok(index)
-}
-
-fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
-    let path = folder.join(name);
-    kg::whole::write_whole(&path, bytes).map_err(|source| Error::Io { path, source })
 }
 
 /// Which words may have a score.
