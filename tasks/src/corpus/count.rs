@@ -14,6 +14,7 @@ mod runs;
 mod scan;
 mod schema;
 mod spool;
+pub(super) mod table;
 mod write;
 
 use std::io;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use super::Config;
+use super::{Config, table};
 use crate::self_check::{Kind, SelfChecked};
 
 /// The version of the format.
@@ -46,27 +46,14 @@ impl Table {
     }
 
     pub(super) fn columns(self) -> SchemaRef {
-        let field = |name: &str, kind| Field::new(name, kind, false);
         Arc::new(Schema::new(match self {
-            Table::Words => vec![
-                field("word", DataType::Utf8),
-                field("occurrences", DataType::UInt64),
-                Field::new("units", DataType::UInt64, true),
-            ],
-            Table::Pairs | Table::Adjacent => vec![
-                field("left", DataType::UInt32),
-                field("right", DataType::UInt32),
-                field("count", DataType::UInt64),
-            ],
+            Table::Words => table::words(),
+            Table::Pairs | Table::Adjacent => table::pairs(),
         }))
     }
 
     pub(super) fn footer(self) -> [(&'static str, String); 3] {
-        [
-            ("engraft.format", FORMAT.to_owned()),
-            ("engraft.version", VERSION.to_string()),
-            ("engraft.table", self.name().to_owned()),
-        ]
+        table::footer(FORMAT, VERSION, self.name())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use kg::table::parquet_file::{self, Writer};
 
 use super::Error;
@@ -11,11 +11,8 @@ use super::accumulate::ranks;
 use super::pass::Counts;
 use super::runs::Runs;
 use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
+use super::table::{self, BATCH_ROWS, GROUP_ROWS};
 use crate::self_check;
-
-/// Rows of a row group, and of what is turned into columns at a time.
-const GROUP_ROWS: usize = 1 << 18;
-const BATCH_ROWS: usize = 1 << 15;
 
 impl Counts {
     /// Writes them into `folder`, the index last; equal counts give equal bytes.
@@ -48,17 +45,11 @@ impl Counts {
     }
 
     fn write_words(&self, folder: &Path) -> Result<(), Error> {
-        let mut writer = create(folder, Table::Words)?;
-        for (batch, numbers) in self.ranked.chunks(BATCH_ROWS).enumerate() {
-            let start = batch * BATCH_ROWS;
-            let units = (start..start + numbers.len()).map(|rank| self.units_of.get(rank).copied());
-            writer.write_columns(vec![
-                Arc::new(StringArray::from_iter_values(numbers.iter().map(|&n| self.lexicon.word(n)))),
-                Arc::new(UInt64Array::from_iter_values(numbers.iter().map(|&n| self.lexicon.count(n)))),
-                Arc::new(units.collect::<UInt64Array>()),
-            ])?;
-        }
-        Ok(writer.finish()?)
+        let words = self.ranked.iter().enumerate().map(|(rank, &number)| {
+            let units = self.units_of.get(rank).copied();
+            (self.lexicon.word(number), self.lexicon.count(number), units)
+        });
+        Ok(table::write_words(create(folder, Table::Words)?, words)?)
     }
 }
 

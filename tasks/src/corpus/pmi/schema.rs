@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use super::Config;
 use crate::corpus::count;
+use crate::corpus::count::table::{self, field};
 use crate::self_check::{self, Kind, SelfChecked};
 
 /// The version of the format.
@@ -37,22 +38,19 @@ impl Table {
     }
 
     pub(super) fn columns(self) -> SchemaRef {
-        let field = |name: &str, kind| Field::new(name, kind, false);
+        let or_null = |name: &str, kind| field(name, kind).with_nullable(true);
         Arc::new(Schema::new(match self {
-            Table::Words => vec![
-                field("word", DataType::Utf8),
-                field("occurrences", DataType::UInt64),
-                Field::new("units", DataType::UInt64, true),
-            ],
-            Table::Pairs => vec![
-                field("left", DataType::UInt32),
-                field("right", DataType::UInt32),
-                field("count", DataType::UInt64),
-                field("score", DataType::Float64),
-                field("relevance", DataType::Float32),
-                Field::new("score_turned", DataType::Float64, true),
-                Field::new("relevance_turned", DataType::Float32, true),
-            ],
+            Table::Words => table::words(),
+            Table::Pairs => [
+                table::pairs(),
+                vec![
+                    field("score", DataType::Float64),
+                    field("relevance", DataType::Float32),
+                    or_null("score_turned", DataType::Float64),
+                    or_null("relevance_turned", DataType::Float32),
+                ],
+            ]
+            .concat(),
         }))
     }
 
@@ -61,11 +59,7 @@ impl Table {
             Table::Words => "words",
             Table::Pairs => "pairs",
         };
-        [
-            ("engraft.format", FORMAT.to_owned()),
-            ("engraft.version", VERSION.to_string()),
-            ("engraft.table", name.to_owned()),
-        ]
+        table::footer(FORMAT, VERSION, name)
     }
 }
 

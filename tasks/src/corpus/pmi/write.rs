@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float32Array, Float64Array, StringArray, UInt32Array, UInt64Array};
-use kg::table::parquet_file::Writer;
+use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt32Array, UInt64Array};
+use kg::table::parquet_file::{self, Writer};
 use kg::whole::write_whole;
 
 use super::csr::Rows;
@@ -12,11 +12,10 @@ use super::keep::Best;
 use super::schema::{FORMAT, Funnel, INDEX, Index, MATRIX, Table, VERSION};
 use super::score::{Marginals, Scorer};
 use super::{Config, Error, Measure, Relevance, Words};
+use crate::corpus::count::table::{self, BATCH_ROWS, GROUP_ROWS};
 use crate::corpus::count::{self, Order, Pair, Read};
 use crate::self_check;
 
-const GROUP_ROWS: usize = 1 << 18;
-const BATCH_ROWS: usize = 1 << 15;
 /// Why pairs are left out.
 const REASONS: [&str; 5] =
     ["same word", "word left out", "count below min_pair_count", "score not positive", "beyond top_k"];
@@ -67,6 +66,10 @@ pub fn score(counts: &Read, config: &Config, folder: &Path) -> Result<Index, Err
     };
     self_check::write(&folder.join(INDEX), &mut index)?;
     Ok(index)
+}
+
+fn create(folder: &Path, table: Table) -> Result<Writer, parquet_file::Error> {
+    Writer::create(&folder.join(table.file()), table.columns(), GROUP_ROWS, &table.footer())
 }
 
 /// Which words may have a score.
@@ -171,28 +174,13 @@ impl Pass<'_> {
     }
 
     fn write_words(&self, folder: &Path) -> Result<(), Error> {
-        let file = folder.join(Table::Words.file());
-        let mut writer = Writer::create(&file, Table::Words.columns(), GROUP_ROWS, &Table::Words.footer())?;
-        let words: Vec<&count::Word> = self
-            .keep
-            .iter()
-            .zip(&self.counts.words)
-            .filter(|(keep, _)| **keep)
-            .map(|(_, word)| word)
-            .collect();
-        for words in words.chunks(BATCH_ROWS) {
-            writer.write_columns(vec![
-                Arc::new(StringArray::from_iter_values(words.iter().map(|word| &word.letters))),
-                Arc::new(UInt64Array::from_iter_values(words.iter().map(|word| word.occurrences))),
-                Arc::new(words.iter().map(|word| word.units).collect::<UInt64Array>()),
-            ])?;
-        }
-        Ok(writer.finish()?)
+        let words = self.keep.iter().zip(&self.counts.words).filter(|(keep, _)| **keep);
+        let words = words.map(|(_, word)| (word.letters.as_str(), word.occurrences, word.units));
+        Ok(table::write_words(create(folder, Table::Words)?, words)?)
     }
 
     fn write_pairs(&self, folder: &Path) -> Result<(Funnel, Rows), Error> {
-        let file = folder.join(Table::Pairs.file());
-        let mut writer = Writer::create(&file, Table::Pairs.columns(), GROUP_ROWS, &Table::Pairs.footer())?;
+        let mut writer = create(folder, Table::Pairs)?;
         let mut funnel = Funnel::new(&REASONS);
         let mut rows = Rows::new(self.keep.iter().filter(|keep| **keep).count());
         let mut batch = Columns::default();
