@@ -12,3 +12,4 @@ pub mod shard;
 pub mod stream;
 pub mod task;
 pub mod token;
+pub mod unfit;

@@ -30,6 +30,7 @@ pub use schema::{Index, Table, Total, VERSION};
 
 use crate::self_check;
 use crate::token::encode::Case;
+use crate::unfit::Unfit;
 
 /// The most words that a vocabulary may have: a pair and its distance share 64 bits.
 pub const MOST_WORDS: usize = 1 << 28;
@@ -138,15 +139,8 @@ pub const LEAST_MEMORY: usize = 32 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A config that cannot be meant.
-    #[error("{field} is {found}, expected {expected}")]
-    Config {
-        /// The field.
-        field: &'static str,
-        /// What it says.
-        found: String,
-        /// What it may say.
-        expected: String,
-    },
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The words alone do not fit.
     #[error(
         "the corpus has more different words than fit in memory: {words} of them take {bytes} bytes, a quarter of the {memory} allowed; allow more memory"
@@ -207,13 +201,12 @@ impl Room {
     /// # Errors
     /// When there is too little memory, or no thread.
     pub fn check(&self) -> Result<(), Error> {
-        let refuse =
-            |field, found: usize, expected| Err(Error::Config { field, found: found.to_string(), expected });
         if self.memory < LEAST_MEMORY {
-            return refuse("memory", self.memory, format!("at least {LEAST_MEMORY} bytes"));
+            let expected = format!("at least {LEAST_MEMORY} bytes");
+            return Err(Unfit::new("memory", self.memory, expected).into());
         }
         if self.threads == 0 {
-            return refuse("threads", 0, "at least 1".to_owned());
+            return Err(Unfit::new("threads", 0, "at least 1").into());
         }
         Ok(())
     }
@@ -225,9 +218,6 @@ impl Config {
     /// # Errors
     /// When a number is out of its range.
     pub fn check(&self) -> Result<(), Error> {
-        let refuse = |field, found: usize, expected: String| {
-            Err(Error::Config { field, found: found.to_string(), expected })
-        };
         let (field, window, widest) = match self.pairs {
             Counting::Presence => return self.check_words(),
             Counting::Window(window) => ("pairs.window", window, WIDEST),
@@ -238,18 +228,16 @@ impl Config {
         };
         let least = if matches!(self.pairs, Counting::Window(_)) { 2 } else { 1 };
         if window < least || window > widest {
-            return refuse(field, window, format!("{least} to {widest}"));
+            return Err(Unfit::new(field, window, format!("{least} to {widest}")).into());
         }
         self.check_words()
     }
 
     fn check_words(&self) -> Result<(), Error> {
         match self.max_words {
-            Some(most) if most == 0 || most > MOST_WORDS => Err(Error::Config {
-                field: "max_words",
-                found: most.to_string(),
-                expected: format!("1 to {MOST_WORDS}"),
-            }),
+            Some(most) if most == 0 || most > MOST_WORDS => {
+                Err(Unfit::new("max_words", most, format!("1 to {MOST_WORDS}")).into())
+            }
             _ => Ok(()),
         }
     }

@@ -6,10 +6,11 @@ use kg::table::{EntityId, SemanticType};
 use serde::Serialize;
 
 use super::draft::Draft;
-use super::filters::{Filters, Unfit};
+use super::filters::Filters;
 use super::lexicon::{Lexicon, NONE};
 use super::possessive::Possessive;
 use super::trie::Trie;
+use crate::unfit::Unfit;
 
 /// Why a spelling of a term is not looked for; the first that applies.
 const REASONS: [&str; 9] = [
