@@ -151,8 +151,25 @@ impl Filters {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Filters that drop no term of up to 20 words and add no spelling.
+    pub(in crate::ner) fn as_written() -> Filters {
+        Filters {
+            min_letters: 1,
+            max_words: 20,
+            numbers: Numbers::Keep,
+            stop_words: StopWords::None,
+            common_words: Vec::new(),
+            ambiguous: Ambiguous::Keep,
+            types: Types::All,
+            plurals: Plurals::AsWritten,
+            inverted: Inverted::AsWritten,
+            possessives: Possessives::Keep,
+            upper_case: None,
+        }
+    }
 
     #[test]
     fn an_entity_is_allowed_by_code_or_name() {
