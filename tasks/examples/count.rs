@@ -5,6 +5,9 @@
 //! the processor's seconds do not count what else the machine does, and the peak is that of counting.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
+#[path = "measure/processor.rs"]
+mod processor;
+
 use std::error::Error;
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -17,6 +20,8 @@ use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Ro
 use tasks::corpus::pmi::{self, Matrix, Measure, Relevance};
 use tasks::corpus::word::Words;
 use tasks::token::encode::Case;
+
+use self::processor::processor;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -122,17 +127,6 @@ fn look_ups(file: &Path, matrix: &Matrix) -> Result<(f64, f64), Box<dyn Error>> 
     }
     let all = (pairs.len() * ROUNDS).max(1) as f64;
     Ok((all / (processor()? - start).max(0.01), hits as f64 / all))
-}
-
-/// Seconds that the processor has worked for this process (Linux: user and system time, in hundredths).
-fn processor() -> Result<f64, Box<dyn Error>> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    // The second field, the name in brackets, may have spaces.
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| -> Result<f64, Box<dyn Error>> {
-        Ok(fields.get(at).ok_or("short /proc/self/stat")?.parse()?)
-    };
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
 }
 
 /// The most memory that this process has held, or 0 where the system does not say.

@@ -6,6 +6,9 @@
 //! the machine does not count; set `RAYON_NUM_THREADS`. Prints one JSON object, with the sum and the number of values above 0 for each map.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
+#[path = "measure/processor.rs"]
+mod processor;
+
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,6 +35,8 @@ use tasks::shard::index::Tokenizer;
 use tasks::stream::batch::Place;
 use tasks::token::encode::{Case, Vocabulary};
 use tasks::token::train::{self, WordCounts};
+
+use self::processor::processor;
 
 /// The maps; without a graph there is no fourth.
 const MAPS: [Map; 3] = [Map::Entity, Map::Phrase, Map::Term];
@@ -219,15 +224,4 @@ fn expanded(groups: &[Group]) -> Result<Value, Box<dyn Error>> {
         "expand_seconds": seconds, "numbers": numbers, "sums": sums, "above": above,
         "dense_bytes": dense * (MAPS.len() * size_of::<f32>()) as u64,
     }))
-}
-
-/// Seconds that the processor has worked for this process (Linux: user and system time, in hundredths).
-fn processor() -> Result<f64, Box<dyn Error>> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    // The second field, the name in brackets, may have spaces.
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| -> Result<f64, Box<dyn Error>> {
-        Ok(fields.get(at).ok_or("short /proc/self/stat")?.parse()?)
-    };
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
 }

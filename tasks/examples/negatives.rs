@@ -1,6 +1,9 @@
 //! How many negatives a second and a core each sampler draws: `negatives [TRIPLES]`, on an invented graph with hubs.
 #![allow(clippy::print_stdout, reason = "an example tells what it did")]
 
+#[path = "measure/on_core.rs"]
+mod on_core;
+
 use std::error::Error;
 
 use kg::canon::relation::Turn;
@@ -8,6 +11,8 @@ use kg::table::SemanticType;
 use tasks::negative::{Config, Corruption, Counts, Draw, Filter, Same, Sampler};
 use tasks::sample::{Corpus, Slot, Triple};
 use tasks::seed::Seed;
+
+use self::on_core::on_core;
 
 /// Relations of the graph; KIMERA has 43.
 const RELATIONS: u32 = 43;
@@ -22,13 +27,6 @@ fn skewed(seed: Seed, bound: u32) -> Result<u32, std::num::TryFromIntError> {
 
 fn triple(seed: Seed, entities: u32) -> Result<Triple, std::num::TryFromIntError> {
     Ok([skewed(seed.at(0), entities)?, skewed(seed.at(1), RELATIONS)?, skewed(seed.at(2), entities)?])
-}
-
-/// Seconds that this thread has been on a core (Linux): a machine may be busy with other things.
-fn on_core() -> Result<f64, Box<dyn Error>> {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanoseconds: u64 = told.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
-    Ok(nanoseconds as f64 / 1e9)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -5,6 +5,9 @@
 //! and without. Times are of the processor, so that other work on the machine does not count. Prints one JSON object.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
+#[path = "measure/processor.rs"]
+mod processor;
+
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -16,6 +19,8 @@ use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Re
 use tasks::corpus::phrase::{self, Phrases};
 use tasks::corpus::word::Words;
 use tasks::token::encode::Case;
+
+use self::processor::processor;
 
 /// Neighbours in order, and nothing else.
 const COUNTING: Config = Config {
@@ -94,15 +99,4 @@ fn counted(file: &Path, room: &Room) -> Result<u64, Box<dyn Error>> {
 /// Words less once phrases are one word each.
 fn saved(phrases: &[Range<usize>]) -> usize {
     phrases.iter().map(|phrase| phrase.len() - 1).sum()
-}
-
-/// Seconds that the processor has worked for this process (Linux: user and system time, in hundredths).
-fn processor() -> Result<f64, Box<dyn Error>> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    // The second field, the name in brackets, may have spaces.
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| -> Result<f64, Box<dyn Error>> {
-        Ok(fields.get(at).ok_or("short /proc/self/stat")?.parse()?)
-    };
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
 }

@@ -7,6 +7,9 @@
 //! and the state after it. `stream shuffle FOLDER WINDOW ITEMS` says how well windows of so many row groups mix. Times are of the processor, so that other work on the machine does not count.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
+#[path = "measure/processor.rs"]
+mod processor;
+
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
@@ -27,6 +30,8 @@ use tasks::stream::schedule::Schedule;
 use tasks::stream::state::State;
 use tasks::stream::steps::{Config, Shards, Worker};
 use tasks::stream::window::Ahead;
+
+use self::processor::processor;
 
 /// Row groups that are shuffled together.
 const WINDOW: usize = 16;
@@ -192,15 +197,4 @@ impl Clock {
     fn stop(&self) -> Result<(f64, f64), Box<dyn Error>> {
         Ok((self.start.elapsed().as_secs_f64(), processor()? - self.processor))
     }
-}
-
-/// Seconds that the processor has worked for this process (Linux: user and system time, in hundredths).
-fn processor() -> Result<f64, Box<dyn Error>> {
-    let text = std::fs::read_to_string("/proc/self/stat")?;
-    // The second field, the name in brackets, may have spaces.
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| -> Result<f64, Box<dyn Error>> {
-        Ok(fields.get(at).ok_or("short /proc/self/stat")?.parse()?)
-    };
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
 }

@@ -3,6 +3,9 @@
 //! processor (Linux); MENTIONS, if asked for, is written with the line, the beginning and the end (bytes) of each mention, tabs between.
 #![allow(clippy::print_stdout, reason = "an example tells what it did")]
 
+#[path = "measure/on_core.rs"]
+mod on_core;
+
 use std::error::Error;
 use std::fs::{File, read_to_string};
 use std::io::{BufWriter, Write};
@@ -10,6 +13,8 @@ use std::io::{BufWriter, Write};
 use kg::table::EntityId;
 use tasks::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
 use tasks::ner::{Dictionary, Entry, Filters, Tagger};
+
+use self::on_core::on_core;
 
 /// How often the text is tagged; the fastest counts.
 const RUNS: usize = 5;
@@ -29,13 +34,6 @@ fn filters() -> Filters {
         possessives: Possessives::Keep,
         upper_case: None,
     }
-}
-
-/// Seconds that this thread has been on a core (Linux): a machine may be busy with other things.
-fn on_core() -> Result<f64, Box<dyn Error>> {
-    let told = read_to_string("/proc/thread-self/schedstat")?;
-    let nanoseconds: u64 = told.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
-    Ok(nanoseconds as f64 / 1e9)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -11,6 +11,8 @@ pub mod conllu;
 pub mod count;
 #[cfg(test)]
 mod damage;
+#[cfg(test)]
+mod drain;
 pub mod file;
 pub mod flatten;
 pub mod json;
@@ -20,8 +22,6 @@ pub mod medquad;
 pub mod mention;
 pub mod metered;
 pub mod mimic_notes;
-#[cfg(test)]
-mod mutate;
 pub mod parquet;
 pub mod phrase;
 pub mod pmi;

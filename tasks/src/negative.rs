@@ -18,7 +18,7 @@ pub mod sampler;
 pub mod statement;
 pub mod uniform;
 
-pub use config::{Config, Corruption, Draw, Unfit};
+pub use config::{Config, Corruption, Draw};
 pub use corrupt::{Corrupt, Proposal};
 pub use counts::Counts;
 pub use judge::{Filter, Verdict};

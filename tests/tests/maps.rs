@@ -41,11 +41,14 @@ fn threads_memory_and_shards_change_no_byte() {
     // Whoever puts shards together need not have the texts.
     let text = fs::read_to_string(config("world-maps")).unwrap();
     let cut = |table: &str| text.find(table).unwrap();
-    let bare = [&text[..cut("[[corpus.texts]]")], &text[cut("[counts]")..cut("[pmi]")], &text[cut("[shards]")..]].concat();
+    let bare =
+        [&text[..cut("[[corpus.texts]]")], &text[cut("[counts]")..cut("[pmi]")], &text[cut("[shards]")..]]
+            .concat();
     let bare = (dir.path().join("bare.toml"), bare);
     fs::write(&bare.0, &bare.1).unwrap();
-    let without =
-        |out: &str| Engraft::plain(&["run", "counts"], &at(out)).arg("--config").arg(&bare.0).set("world.scale=0.5");
+    let without = |out: &str| {
+        Engraft::plain(&["run", "counts"], &at(out)).arg("--config").arg(&bare.0).set("world.scale=0.5")
+    };
     without("bare").set(&format!("counts.merge={folders:?}")).ok();
     assert_same(&of("one", "counts"), &of("bare", "counts"), "three shards put together without texts");
     let refused = without("none").output();

@@ -124,7 +124,7 @@ impl Stage for Counting {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -33,7 +33,7 @@ impl Stage for Scoring {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {

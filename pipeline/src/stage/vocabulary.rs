@@ -150,7 +150,7 @@ impl Stage for Vocabulary {
             words.add(&relation.text)?;
         }
         for place in &self.text {
-            for file in folder::files(&place.path(context)?, "txt")? {
+            for file in folder::ending(&place.path(context)?, &[".txt"])? {
                 count_words(&file, &mut words, context)?;
             }
         }

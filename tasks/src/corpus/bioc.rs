@@ -282,8 +282,9 @@ fn place<R: BufRead>(tree: &Tree<'_, R>, open: &mut Open, document: &mut Documen
 
 #[cfg(test)]
 mod tests {
-    use super::super::damage;
     use super::*;
+    use crate::corpus::damage::assert_sound_or_refuses;
+    use crate::corpus::drain;
 
     const FILE: &str = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>\n\
         <collection><source>x</source><infon key='type'>none</infon>\n\
@@ -308,10 +309,8 @@ mod tests {
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
         let mut reader = Reader::new(bytes, Path::new("some.xml"), config);
-        let (mut document, mut labels, mut all) = (Document::default(), Labels::default(), Vec::new());
-        while reader.read(&mut document, &mut labels)? {
-            all.push(document.clone());
-        }
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
         Ok((all, labels, reader.counts()))
     }
 
@@ -405,7 +404,7 @@ mod tests {
         for (composites, misfits) in
             [(Composites::Whole, Misfits::Refuse), (Composites::Parts, Misfits::Drop)]
         {
-            damage::check("bioc", FILE.as_bytes(), |bytes| {
+            assert_sound_or_refuses(FILE.as_bytes(), |bytes| {
                 let config = Config { misfits, ..config(composites) };
                 read(bytes, config).map(|(all, ..)| all).map_err(|error| error.to_string())
             });

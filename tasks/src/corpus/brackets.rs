@@ -321,8 +321,9 @@ fn unescape(leaf: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{attach, damage};
+    use super::super::attach;
     use super::*;
+    use crate::corpus::damage::assert_sound_or_refuses;
 
     fn read(bytes: &[u8], level: usize) -> Result<(Vec<Tree>, Tally), Error> {
         let config = Config { level: NonZeroUsize::new(level).unwrap() };
@@ -445,7 +446,7 @@ mod tests {
         let file = format!("{HEART}\n(X (-LRB- -LRB-)\n (NN née))\n");
         for level in 1..4 {
             let config = Config { level: NonZeroUsize::new(level).unwrap() };
-            damage::check("brackets", file.as_bytes(), |bytes| {
+            assert_sound_or_refuses(file.as_bytes(), |bytes| {
                 let mut reader = Reader::new(bytes, Path::new("some.ptb"), config);
                 let (mut tree, mut document, mut all) = (Tree::default(), Document::default(), Vec::new());
                 while reader.document(&mut tree, &mut document).map_err(|error| error.to_string())? {

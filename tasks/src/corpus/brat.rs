@@ -299,8 +299,8 @@ fn cui(concept: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::damage;
     use super::*;
+    use crate::corpus::damage::assert_sound_or_refuses;
 
     const STRICT: Config = Config { concepts: Concepts::Cui, misfits: Misfits::Refuse };
     const TEXT: &str = "Née: métastases\nhépatiques, foie.";
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn damaged_files_are_read_or_refused() {
         for misfits in [Misfits::Refuse, Misfits::Drop] {
-            damage::check("brat", ANN.as_bytes(), |bytes| {
+            assert_sound_or_refuses(ANN.as_bytes(), |bytes| {
                 let read = get(bytes, Config { misfits, concepts: Concepts::Any });
                 read.map(|(document, ..)| vec![document]).map_err(|error| error.to_string())
             });

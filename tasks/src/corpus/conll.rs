@@ -271,6 +271,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpus::drain;
 
     fn config(scheme: Scheme) -> Config {
         Config { scheme, separator: Separator::Spaces, untyped: None }
@@ -278,10 +279,8 @@ mod tests {
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
         let mut reader = Reader::new(bytes, Path::new("some.txt"), config);
-        let (mut document, mut labels, mut all) = (Document::default(), Labels::default(), Vec::new());
-        while reader.read(&mut document, &mut labels)? {
-            all.push(document.clone());
-        }
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
         Ok((all, labels, reader.counts()))
     }
 

@@ -336,17 +336,16 @@ fn blanks(text: &mut String, count: usize, first: char) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::damage;
     use super::*;
+    use crate::corpus::damage::assert_sound_or_refuses;
+    use crate::corpus::drain;
 
     const PLAIN: Config = Config { unit: Unit::Sentence, scheme: Scheme::Bilou, phrases: Phrases::None };
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
         let mut reader = Reader::new(bytes, Path::new("some.conllu"), config);
-        let (mut document, mut labels, mut all) = (Document::default(), Labels::default(), Vec::new());
-        while reader.read(&mut document, &mut labels)? {
-            all.push(document.clone());
-        }
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
         Ok((all, labels, reader.counts()))
     }
 
@@ -521,7 +520,7 @@ mod tests {
     fn damaged_files_are_read_or_refused() {
         let depend = Phrases::Dependency(NonZeroUsize::new(3).unwrap());
         for (unit, phrases) in [(Unit::Sentence, depend), (Unit::Newdoc, Phrases::None)] {
-            damage::check("conllu", file().as_bytes(), |bytes| {
+            assert_sound_or_refuses(file().as_bytes(), |bytes| {
                 let config = Config { unit, phrases, ..PLAIN };
                 read(bytes, config).map(|(all, ..)| all).map_err(|error| error.to_string())
             });

@@ -13,6 +13,7 @@ mod runs;
 mod scan;
 mod schema;
 mod spool;
+pub(super) mod table;
 mod write;
 
 use std::io;
@@ -26,7 +27,9 @@ pub use pass::Counts;
 pub use read::{Pair, Read, Word};
 pub use schema::{Index, Table, Total, VERSION};
 
+use crate::self_check;
 use crate::token::encode::Case;
+use crate::unfit::Unfit;
 
 /// The most words that a vocabulary may have: a pair and its distance share 64 bits.
 pub const MOST_WORDS: usize = 1 << 28;
@@ -135,15 +138,8 @@ pub const LEAST_MEMORY: usize = 32 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A config that cannot be meant.
-    #[error("{field} is {found}, expected {expected}")]
-    Config {
-        /// The field.
-        field: &'static str,
-        /// What it says.
-        found: String,
-        /// What it may say.
-        expected: String,
-    },
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The words alone do not fit.
     #[error(
         "the corpus has more different words than fit in memory: {words} of them take {bytes} bytes, a quarter of the {memory} allowed; allow more memory"
@@ -178,6 +174,9 @@ pub enum Error {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] kg::table::parquet_file::Error),
+    /// The index of counts cannot be read or written, is damaged or of another version.
+    #[error(transparent)]
+    Index(#[from] self_check::Error),
     /// Counts that were made before cannot be used.
     #[error("{}: {problem}", file.display())]
     Read {
@@ -201,13 +200,12 @@ impl Room {
     /// # Errors
     /// When there is too little memory, or no thread.
     pub fn check(&self) -> Result<(), Error> {
-        let refuse =
-            |field, found: usize, expected| Err(Error::Config { field, found: found.to_string(), expected });
         if self.memory < LEAST_MEMORY {
-            return refuse("memory", self.memory, format!("at least {LEAST_MEMORY} bytes"));
+            let expected = format!("at least {LEAST_MEMORY} bytes");
+            return Err(Unfit::new("memory", self.memory, expected).into());
         }
         if self.threads == 0 {
-            return refuse("threads", 0, "at least 1".to_owned());
+            return Err(Unfit::new("threads", 0, "at least 1").into());
         }
         Ok(())
     }
@@ -219,9 +217,6 @@ impl Config {
     /// # Errors
     /// When a number is out of its range.
     pub fn check(&self) -> Result<(), Error> {
-        let refuse = |field, found: usize, expected: String| {
-            Err(Error::Config { field, found: found.to_string(), expected })
-        };
         let (field, window, widest) = match self.pairs {
             Counting::Presence => return self.check_words(),
             Counting::Window(window) => ("pairs.window", window, WIDEST),
@@ -232,18 +227,16 @@ impl Config {
         };
         let least = if matches!(self.pairs, Counting::Window(_)) { 2 } else { 1 };
         if window < least || window > widest {
-            return refuse(field, window, format!("{least} to {widest}"));
+            return Err(Unfit::new(field, window, format!("{least} to {widest}")).into());
         }
         self.check_words()
     }
 
     fn check_words(&self) -> Result<(), Error> {
         match self.max_words {
-            Some(most) if most == 0 || most > MOST_WORDS => Err(Error::Config {
-                field: "max_words",
-                found: most.to_string(),
-                expected: format!("1 to {MOST_WORDS}"),
-            }),
+            Some(most) if most == 0 || most > MOST_WORDS => {
+                Err(Unfit::new("max_words", most, format!("1 to {MOST_WORDS}")).into())
+            }
             _ => Ok(()),
         }
     }
@@ -497,7 +490,18 @@ mod tests {
         assert!(merged(&[dir.path().join("none")]).contains("folder of counts"));
         let pairs = one.join("pairs.parquet");
         kg::whole::write_whole(&pairs, &fs::read(&pairs).unwrap()[..100]).unwrap();
-        assert!(merged(&[one]).contains("count again"));
+        assert!(merged(std::slice::from_ref(&one)).contains("count again"));
+        let index = one.join("index.json");
+        let text = fs::read_to_string(&index).unwrap();
+        for (from, to, says) in [
+            ("\"documents\": 5", "\"documents\": 7", "damaged: its contents give the check"),
+            ("\"version\": 2", "\"version\": 1", "\"engraft-counts\" version 1, but this engraft reads"),
+        ] {
+            assert!(text.contains(from), "{text}");
+            kg::whole::write_whole(&index, text.replace(from, to).as_bytes()).unwrap();
+            let error = merged(std::slice::from_ref(&one));
+            assert!(error.contains(says) && error.contains("count again"), "{error}");
+        }
     }
 
     #[test]

@@ -1,77 +1,135 @@
-//! Damage to the files that readers are tested with: what is read of them must be whole, what is refused must be said. Knows no format.
+//! Damage to the files that readers are tested with: flipped bits, cuts, pieces twice, strange insertions. What is read of them must be whole, what
+//! is refused must be said. Knows no format.
 #![cfg(test)]
 
-use super::Document;
+use kg::source::funnel::Tally;
+
+use super::{Document, Entity};
 use crate::seed::Seed;
 
+/// Damaged files that each reader is given.
+const CASES: u64 = 400;
+
 /// What is put into files: marks that formats use, letters that are none, numbers that are too much.
-const STRANGE: [&[u8]; 24] = [
+const STRANGE: [&[u8]; 46] = [
+    b"<",
+    b">",
+    b"</",
+    b"/>",
+    b"&",
+    b"&amp;",
+    b"&#0;",
+    b"&no;",
+    b"]]>",
+    b"<!--",
+    b"<![CDATA[",
+    b"\"",
+    b"\"\"",
+    b"'",
+    b"\\",
+    b"\\u0000",
+    b"\\ud800",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"(",
+    b")",
+    b",",
+    b":",
+    b";",
+    b"|",
+    b"|t|",
+    b"#",
+    b"=",
+    b" ",
     b"\t",
     b"\n",
     b"\r",
-    b" ",
-    b"|",
-    b"|t|",
-    b";",
-    b"(",
-    b")",
-    b"\"",
-    b"\\",
-    b"#",
-    b"=",
-    b"<",
-    b">",
-    b"&",
+    b"\r\n",
     b"\0",
     b"\xff",
     "\u{feff}".as_bytes(),
     "\u{1d53e}".as_bytes(),
     "\u{a0}".as_bytes(),
+    b"null",
+    b"-",
     b"-1",
     b"7",
+    b"9999999999",
     b"99999999999999999999999",
 ];
 
-const CASES: u64 = 400;
-
-fn damaged(file: &[u8], seed: Seed) -> Vec<u8> {
-    let below = |n: u64, bound: usize| usize::try_from(seed.at(n).below(bound as u64)).unwrap();
-    let mut file = file.to_vec();
-    for round in 0..=below(0, 3) as u64 {
-        let [what, place, length, strange] = [1, 2, 3, 4].map(|n| 10 * (round + 1) + n);
-        let place = below(place, file.len() + 1);
-        let end = (place + 1 + below(length, 12)).min(file.len()).max(place);
-        match below(what, 5) {
-            0 => drop(file.drain(place..end)),
-            1 => file.truncate(place),
-            2 => file.iter_mut().skip(place).take(1).for_each(|byte| *byte ^= 1 << below(strange, 7)),
+/// A damaged copy of `whole`, a function of `chance` alone.
+fn damaged(whole: &[u8], chance: Seed) -> Vec<u8> {
+    let mut file = whole.to_vec();
+    for round in 0..=chance.named("rounds").below(3) {
+        let chance = chance.at(round);
+        let below =
+            |purpose: &str, end: usize| usize::try_from(chance.named(purpose).below(end as u64)).unwrap();
+        let place = below("place", file.len() + 1);
+        let length = below("length", [2, 9, 65, file.len() + 1][below("size", 4)]).min(file.len() - place);
+        match below("kind", 6) {
+            0 => file.iter_mut().skip(place).take(1).for_each(|byte| *byte ^= 1 << below("bit", 8)),
+            1 => drop(file.drain(place..place + length)),
+            2 => file.truncate(place),
             3 => {
-                let piece = file[place..end].to_vec();
+                let piece = file[place..place + length].to_vec();
                 file.splice(place..place, piece);
             }
-            _ => drop(file.splice(place..place, STRANGE[below(strange, STRANGE.len())].iter().copied())),
+            4 => {
+                let strange =
+                    STRANGE[below("strange", STRANGE.len())].repeat([1, 1, 1, 999][below("times", 4)]);
+                file.splice(place..place, strange);
+            }
+            _ => drop(file.drain(..place)),
         }
     }
     file
 }
 
-/// Reads many damaged forms of `file`: each is refused with words that name the file, or its documents hold what a document must.
-pub(super) fn check(name: &str, file: &[u8], read: impl Fn(&[u8]) -> Result<Vec<Document>, String>) {
-    let (mut whole, mut refused) = (0, 0);
+/// Has damaged copies of `whole` read: `judge` looks at what is read of one and at that copy, what is refused is said of the file in words that
+/// `is_said` finds enough, and there are some of both.
+fn judged<T>(
+    whole: &[u8],
+    mut read: impl FnMut(&[u8]) -> Result<T, String>,
+    judge: impl Fn(&T, &str),
+    is_said: impl Fn(&str) -> bool,
+) {
+    read(whole).unwrap();
+    let (mut well, mut refused) = (0, 0);
     for case in 0..CASES {
-        let bytes = damaged(file, Seed::new(case).named(name));
-        match read(&bytes) {
-            Ok(documents) => {
-                documents.iter().for_each(|document| sound(document, &String::from_utf8_lossy(&bytes)));
-                whole += 1;
+        let file = damaged(whole, Seed::new(case));
+        match read(&file) {
+            Ok(found) => {
+                judge(&found, &String::from_utf8_lossy(&file));
+                well += 1;
             }
             Err(message) => {
-                assert!(message.contains("some.") && message.contains("line "), "{name} {case}: {message}");
+                let says = message.starts_with("some.") && is_said(&message);
+                assert!(says, "case {case}: {message:?} does not begin with the file, or says too little");
                 refused += 1;
             }
         }
     }
-    assert!(whole > 0 && refused > 0, "{name}: {whole} read, {refused} refused");
+    assert!(well > 0 && refused > 0, "{well} read, {refused} refused: the damage is all or nothing");
+}
+
+/// Has damaged copies of a file of texts read: each is read without losing count, or refused with words.
+pub(super) fn assert_counts_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Tally, String>) {
+    let counts = |tally: &Tally, file: &str| {
+        assert_eq!(tally.read, tally.kept + tally.dropped.values().sum::<u64>(), "{file}");
+    };
+    judged(whole, read, counts, |_| true);
+}
+
+/// Has damaged copies of a file of annotations read: its documents hold what a document must, or it is refused with the line.
+pub(super) fn assert_sound_or_refuses(
+    whole: &[u8],
+    read: impl FnMut(&[u8]) -> Result<Vec<Document>, String>,
+) {
+    let sound = |all: &Vec<Document>, file: &str| all.iter().for_each(|document| sound(document, file));
+    judged(whole, read, sound, |message| message.contains("line "));
 }
 
 fn sound(document: &Document, file: &str) {
@@ -87,6 +145,6 @@ fn sound(document: &Document, file: &str) {
         apart(&entity.pieces);
         assert!(entity.concepts.iter().all(|concept| !concept.is_empty()));
     }
-    let begins = |pair: &[super::Entity]| pair[0].pieces[0].start <= pair[1].pieces[0].start;
+    let begins = |pair: &[Entity]| pair[0].pieces[0].start <= pair[1].pieces[0].start;
     assert!(document.entities.windows(2).all(begins), "{document:?}\n{file}");
 }

@@ -283,16 +283,15 @@ fn resolve(line: Line<'_>, document: &mut Document, overlaps: Overlaps) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpus::drain;
 
     const STRICT: Config =
         Config { unit: Unit::Characters, overlaps: Overlaps::Refuse, other_keys: OtherKeys::Refuse };
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
         let mut reader = Reader::new(bytes, Path::new("some.jsonl"), config);
-        let (mut document, mut labels, mut all) = (Document::default(), Labels::default(), Vec::new());
-        while reader.read(&mut document, &mut labels)? {
-            all.push(document.clone());
-        }
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
         Ok((all, labels, reader.counts()))
     }
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::count::{self, Read};
 use super::lexicon::Lexicon;
 use super::pmi::Marginals;
+use crate::unfit::Unfit;
 
 /// Which neighbours are linked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,15 +31,8 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A config that cannot be meant.
-    #[error("{field} is {found}, expected {expected}")]
-    Config {
-        /// The field.
-        field: &'static str,
-        /// What it says.
-        found: String,
-        /// What it may say.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The counts cannot be used.
     #[error(transparent)]
     Counts(#[from] count::Error),
@@ -49,14 +43,12 @@ impl Config {
     ///
     /// # Errors
     /// When a number is out of its range.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Unfit> {
         if !(-1.0..=1.0).contains(&self.threshold) {
-            let found = self.threshold.to_string();
-            return Err(Error::Config { field: "threshold", found, expected: "-1 to 1" });
+            return Err(Unfit::new("threshold", self.threshold, "-1 to 1"));
         }
         if self.max_words < 2 {
-            let found = self.max_words.to_string();
-            return Err(Error::Config { field: "max_words", found, expected: "at least 2" });
+            return Err(Unfit::new("max_words", self.max_words, "at least 2"));
         }
         Ok(())
     }
@@ -88,12 +80,8 @@ impl Phrases {
     pub fn of(read: &Read, config: &Config) -> Result<Self, Error> {
         config.check()?;
         let Some(table) = read.index.config.neighbours() else {
-            let found = "leave".to_owned();
-            return Err(Error::Config {
-                field: "adjacent",
-                found,
-                expected: "count, in what the counts were made with",
-            });
+            let expected = "count, in what the counts were made with";
+            return Err(Unfit::new("adjacent", "leave", expected).into());
         };
         let lettered = |word: &str| {
             word.chars().any(char::is_alphanumeric) || config.connectors.iter().any(|c| c == word)

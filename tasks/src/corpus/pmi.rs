@@ -21,6 +21,8 @@ pub use score::{Marginals, npmi};
 pub use write::score;
 
 use super::count;
+use crate::self_check;
+use crate::unfit::Unfit;
 
 /// What is scored, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,21 +87,17 @@ pub enum Relevance {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A config that cannot be meant.
-    #[error("{field} is {found}, expected {expected}")]
-    Config {
-        /// The field.
-        field: &'static str,
-        /// What it says.
-        found: String,
-        /// What it may say.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The counts cannot be used.
     #[error(transparent)]
     Counts(#[from] count::Error),
     /// A table cannot be written.
     #[error(transparent)]
     Write(#[from] kg::table::parquet_file::Error),
+    /// The index cannot be written.
+    #[error(transparent)]
+    Index(#[from] self_check::Error),
     /// A file cannot be written.
     #[error("{}: cannot be written: {source}; make sure that there is room and run again", path.display())]
     Io {
@@ -115,32 +113,28 @@ impl Config {
     ///
     /// # Errors
     /// When a number is out of its range, or NPMI is to be smoothed or shifted, which would take it out of [-1, 1].
-    pub fn check(&self) -> Result<(), Error> {
-        let refuse = |field, found: String, expected| Err(Error::Config { field, found, expected });
+    pub fn check(&self) -> Result<(), Unfit> {
         if !(self.smoothing > 0.0 && self.smoothing <= 1.0) {
-            return refuse("smoothing", self.smoothing.to_string(), "above 0, at most 1");
+            return Err(Unfit::new("smoothing", self.smoothing, "above 0, at most 1"));
         }
         if !(self.shift >= 1.0 && self.shift.is_finite()) {
-            return refuse("shift", self.shift.to_string(), "at least 1");
+            return Err(Unfit::new("shift", self.shift, "at least 1"));
         }
         if let Relevance::Quantile(quantile) = self.relevance
             && !(quantile > 0.0 && quantile <= 1.0)
         {
-            return refuse("relevance.quantile", quantile.to_string(), "above 0, at most 1");
+            return Err(Unfit::new("relevance.quantile", quantile, "above 0, at most 1"));
         }
         let npmi = self.measure == Measure::Npmi || self.relevance == Relevance::Npmi;
         if npmi && self.smoothing < 1.0 {
-            return refuse(
-                "smoothing",
-                self.smoothing.to_string(),
-                "1 with npmi, which is bounded only by shares as they are",
-            );
+            let expected = "1 with npmi, which is bounded only by shares as they are";
+            return Err(Unfit::new("smoothing", self.smoothing, expected));
         }
         if self.measure == Measure::Npmi && self.shift > 1.0 {
-            return refuse("shift", self.shift.to_string(), "1 with npmi, which is bounded only as it is");
+            return Err(Unfit::new("shift", self.shift, "1 with npmi, which is bounded only as it is"));
         }
         if self.top_k == Some(0) {
-            return refuse("top_k", "0".to_owned(), "at least 1");
+            return Err(Unfit::new("top_k", 0, "at least 1"));
         }
         Ok(())
     }
@@ -371,6 +365,12 @@ mod tests {
                 fs::read(one.dir.path().join(file)).unwrap() == fs::read(two.dir.path().join(file)).unwrap()
             );
         }
+        assert_eq!(Index::read(one.dir.path()).unwrap(), one.index);
+        let index = two.dir.path().join("index.json");
+        let other = fs::read_to_string(&index).unwrap().replace("\"entries\": ", "\"entries\": 1");
+        kg::whole::write_whole(&index, other.as_bytes()).unwrap();
+        let error = Index::read(two.dir.path()).unwrap_err().to_string();
+        assert!(error.contains("damaged") && error.contains("score the counts again"), "{error}");
         let path = one.dir.path().join("copy");
         let sound = fs::read(one.dir.path().join(MATRIX)).unwrap();
         let refused = |bytes: &[u8]| {

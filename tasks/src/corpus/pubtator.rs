@@ -220,8 +220,9 @@ fn number(line: Line<'_>, column: usize, found: &str) -> Result<usize, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::damage;
     use super::*;
+    use crate::corpus::damage::assert_sound_or_refuses;
+    use crate::corpus::drain;
 
     const STRICT: Config = Config { between: Between::Newline, misfits: Misfits::Refuse };
 
@@ -234,10 +235,8 @@ mod tests {
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
         let mut reader = Reader::new(bytes, Path::new("some.txt"), config);
-        let (mut document, mut labels, mut all) = (Document::default(), Labels::default(), Vec::new());
-        while reader.read(&mut document, &mut labels)? {
-            all.push(document.clone());
-        }
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
         Ok((all, labels, reader.counts()))
     }
 
@@ -308,7 +307,7 @@ mod tests {
     fn damaged_files_are_read_or_refused() {
         for misfits in [Misfits::Refuse, Misfits::Drop] {
             let config = Config { misfits, ..STRICT };
-            damage::check("pubtator", FILE.as_bytes(), |bytes| {
+            assert_sound_or_refuses(FILE.as_bytes(), |bytes| {
                 read(bytes, config).map(|(all, ..)| all).map_err(|error| error.to_string())
             });
         }

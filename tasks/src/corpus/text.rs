@@ -108,15 +108,11 @@ impl<'f, R: BufRead> Reader<'f, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpus::drain;
 
-    fn read(bytes: &[u8], unit: Unit) -> Result<(Vec<(String, String)>, Tally), Error> {
+    fn read(bytes: &[u8], unit: Unit) -> Result<(Vec<(String, String)>, Tally), String> {
         let mut reader = Reader::new(bytes, Path::new("some.txt"), unit);
-        let (mut document, mut all) = (Document::default(), Vec::new());
-        while reader.read(&mut document)? {
-            all.push((document.id.clone(), document.text.clone()));
-        }
-        assert!(!reader.read(&mut document)?, "the end stays the end");
-        Ok((all, reader.tally()))
+        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
     }
 
     fn pair(id: &str, text: &str) -> (String, String) {
@@ -141,10 +137,10 @@ mod tests {
 
     #[test]
     fn what_is_no_text_or_has_no_end_is_refused_with_its_line() {
-        let message = read(b"one\n\xff\n", Unit::Paragraph).unwrap_err().to_string();
+        let message = read(b"one\n\xff\n", Unit::Paragraph).unwrap_err();
         assert!(message.starts_with("some.txt: line 2: byte 1 of the line is not valid UTF-8"), "{message}");
         let endless = "a line of text\n".repeat((LONGEST >> 3) - 1);
-        let message = read(format!("\n{endless}").as_bytes(), Unit::Paragraph).unwrap_err().to_string();
+        let message = read(format!("\n{endless}").as_bytes(), Unit::Paragraph).unwrap_err();
         assert!(message.starts_with("some.txt: line 2: the paragraph that begins here"), "{message}");
     }
 }

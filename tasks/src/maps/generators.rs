@@ -12,8 +12,8 @@ use super::auxiliary::{Finder, Relevance};
 use super::graph::Adjacency;
 use super::sample::{NO_WORD, Sample};
 use super::spelt::{Mention, Spelt};
-use crate::negative::Unfit;
 use crate::token::encode::{self, Special};
+use crate::unfit::Unfit;
 
 /// How long samples may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Limits {
             ("tokens + auxiliary", whole, whole < usize::from(NO_WORD), "at most 65534"),
         ];
         match rules.into_iter().find(|(_, _, fits, _)| !fits) {
-            Some((setting, found, _, expected)) => Err(Unfit { setting, found: found.to_string(), expected }),
+            Some((setting, found, _, expected)) => Err(Unfit::new(setting, found, expected)),
             None => Ok(()),
         }
     }

@@ -212,6 +212,7 @@ mod tests {
     use crate::maps::sample::tests::example;
     use crate::maps::sample::{NO_WORD, Sample};
     use crate::maps::write::{self, Target, Writer};
+    use crate::self_check;
     use crate::shard::file::Size;
     use crate::shard::index::Tokenizer;
     use crate::token::encode::Special;
@@ -330,7 +331,8 @@ mod tests {
         for byte in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[byte] ^= 1 << (byte % 7);
-            let error = Index::parse(damaged, &path).expect_err(&format!("byte {byte}")).to_string();
+            let error =
+                self_check::parse::<Index>(damaged, &path).expect_err(&format!("byte {byte}")).to_string();
             assert!(error.contains(index::FILE), "{error}");
         }
     }

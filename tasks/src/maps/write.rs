@@ -14,11 +14,11 @@ use super::rows::Rows;
 use super::sample::{Sample, Unsound};
 use super::schema::{FORMAT, VERSION};
 use super::spelt;
-use crate::negative::Unfit;
 use crate::shard::file::{self, Encoded, Files, Size};
 use crate::shard::index::PartIndex;
 use crate::shard::write::WAVE;
 use crate::token::encode;
+use crate::unfit::Unfit;
 
 /// Why files could not be written. None of the present part has its name then.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +104,7 @@ impl<'a, T: Sync> Writer<'a, T> {
             [("items_per_group", target.items_per_group as u64), ("size", target.size.most())]
         {
             if found == 0 {
-                return Err(Unfit { setting, found: found.to_string(), expected: "at least 1" });
+                return Err(Unfit::new(setting, found, "at least 1"));
             }
         }
         let (lengths, files) = (BTreeMap::new(), Vec::new());

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::judge::Filter;
 use super::statement::Same;
 use crate::sample::Slot;
+use crate::unfit::Unfit;
 
 /// How negatives are drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,18 +68,6 @@ pub enum Draw {
     Fresh,
 }
 
-/// A setting with which no negative can be drawn.
-#[derive(Debug, thiserror::Error)]
-#[error("{setting} is {found}, expected {expected}")]
-pub struct Unfit {
-    /// The setting.
-    pub setting: &'static str,
-    /// Its value.
-    pub found: String,
-    /// What it may be.
-    pub expected: &'static str,
-}
-
 impl Config {
     /// Whether every setting is in its range.
     ///
@@ -90,15 +79,12 @@ impl Config {
         slots.dedup();
         if slots.is_empty() || slots.len() != self.slots.len() {
             let names = self.slots.iter().map(|slot| slot.name()).collect::<Vec<_>>();
-            return Err(Unfit {
-                setting: "negatives.slots",
-                found: format!("{names:?}"),
-                expected: "at least one of subject, relation and object, and none twice",
-            });
+            let expected = "at least one of subject, relation and object, and none twice";
+            return Err(Unfit::new("negatives.slots", format!("{names:?}"), expected));
         }
         let numbers = [("negatives.per_triple", self.per_triple), ("negatives.max_draws", self.max_draws)];
         match numbers.into_iter().find(|(_, number)| *number == 0) {
-            Some((setting, _)) => Err(Unfit { setting, found: "0".to_owned(), expected: "at least 1" }),
+            Some((setting, _)) => Err(Unfit::new(setting, 0, "at least 1")),
             None => Ok(()),
         }
     }

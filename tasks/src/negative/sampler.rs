@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::bernoulli::Bernoulli;
 use super::by_range::ByRange;
 use super::by_type::ByType;
-use super::config::{Config, Corruption, Draw, Unfit};
+use super::config::{Config, Corruption, Draw};
 use super::corrupt::Corrupt;
 use super::counts::Counts;
 use super::judge::{Falsely, Judge, Ruling, Verdict};
 use super::uniform::Uniform;
 use crate::sample::{Corpus, Slot, Triple};
 use crate::seed::Seed;
+use crate::unfit::Unfit;
 
 /// A corrupted triple, and how it came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

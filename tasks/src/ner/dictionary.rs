@@ -6,10 +6,11 @@ use kg::table::{EntityId, SemanticType};
 use serde::Serialize;
 
 use super::draft::Draft;
-use super::filters::{Filters, Unfit};
+use super::filters::Filters;
 use super::lexicon::{Lexicon, NONE};
 use super::possessive::Possessive;
 use super::trie::Trie;
+use crate::unfit::Unfit;
 
 /// Why a spelling of a term is not looked for; the first that applies.
 const REASONS: [&str; 9] = [
@@ -161,24 +162,9 @@ fn slice(ends: &[usize], term: TermId) -> Option<std::ops::Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
+    use super::super::filters::tests::as_written;
+    use super::super::filters::{Ambiguous, Inverted, Numbers, Plurals, StopWords, Types};
     use super::*;
-
-    fn filters() -> Filters {
-        Filters {
-            min_letters: 1,
-            max_words: 20,
-            numbers: Numbers::Keep,
-            stop_words: StopWords::None,
-            common_words: Vec::new(),
-            ambiguous: Ambiguous::Keep,
-            types: Types::All,
-            plurals: Plurals::AsWritten,
-            inverted: Inverted::AsWritten,
-            possessives: Possessives::Keep,
-            upper_case: None,
-        }
-    }
 
     fn build(terms: &[(&str, u32)], filters: &Filters) -> Dictionary {
         let entry = |&(text, entity)| Entry { text, entity: EntityId(entity), types: &[] };
@@ -209,14 +195,14 @@ mod tests {
     #[test]
     fn spellings_of_the_same_words_are_one_term_of_all_their_entities() {
         let terms = [("Heart Attack", 3), ("heart  attack", 1), ("HEART ATTACK", 3), ("Ménière", 2)];
-        let dictionary = build(&terms, &filters());
+        let dictionary = build(&terms, &as_written());
         assert_eq!(all(&dictionary), named(&[("heart attack", &[1, 3]), ("meniere", &[2])]));
         assert_eq!((dictionary.report().written.dropped["repeated"], dictionary.report().entities), (1, 3));
         let backwards: Vec<_> = terms.iter().rev().copied().collect();
-        assert_eq!(all(&build(&backwards, &filters())), all(&dictionary));
+        assert_eq!(all(&build(&backwards, &as_written())), all(&dictionary));
         assert_eq!(dictionary.entities(TermId(2)), []);
         assert_eq!(dictionary.text(TermId(2)), "");
-        assert!(!dictionary.is_empty() && build(&[], &filters()).is_empty());
+        assert!(!dictionary.is_empty() && build(&[], &as_written()).is_empty());
     }
 
     #[test]
@@ -227,7 +213,7 @@ mod tests {
             numbers: Numbers::Drop,
             stop_words: StopWords::English,
             common_words: vec!["Disease".into()],
-            ..filters()
+            ..as_written()
         };
         let terms = [
             ("of the", 0),
@@ -253,7 +239,7 @@ mod tests {
             Entry { text: "fever", entity: EntityId(0), types: &finding },
             Entry { text: "aspirin", entity: EntityId(1), types: &[] },
         ];
-        let filters = Filters { types: Types::Only(vec!["T184".into()]), ..filters() };
+        let filters = Filters { types: Types::Only(vec!["T184".into()]), ..as_written() };
         let dictionary = Dictionary::build(entries, &filters).unwrap();
         assert_eq!(all(&dictionary), named(&[("fever", &[0])]));
         assert_eq!(dictionary.report().written.dropped["semantic_type"], 1);
@@ -262,7 +248,7 @@ mod tests {
     #[test]
     fn ambiguous_terms_are_kept_cut_or_dropped() {
         let terms = [("cold", 2), ("cold", 1), ("cold", 0), ("flu", 1), ("flu", 2), ("pox", 3)];
-        let with = |ambiguous| build(&terms, &Filters { ambiguous, ..filters() });
+        let with = |ambiguous| build(&terms, &Filters { ambiguous, ..as_written() });
         let pox: (&str, &[u32]) = ("pox", &[3]);
         assert_eq!(all(&with(Ambiguous::Keep)), named(&[("cold", &[0, 1, 2]), ("flu", &[1, 2]), pox]));
         assert_eq!(all(&with(Ambiguous::First(1))), named(&[("cold", &[0]), ("flu", &[1]), pox]));
@@ -275,7 +261,7 @@ mod tests {
 
     #[test]
     fn other_spellings_are_added_unless_they_are_terms_themselves() {
-        let filters = Filters { plurals: Plurals::Both, inverted: Inverted::Both, ..filters() };
+        let filters = Filters { plurals: Plurals::Both, inverted: Inverted::Both, ..as_written() };
         let terms = [("Fractures, Hip", 0), ("hip fracture", 1), ("burns", 2), ("Crossing over", 3)];
         let dictionary = build(&terms, &filters);
         let expected: [(&str, &[u32]); 7] = [
@@ -300,7 +286,7 @@ mod tests {
             upper_case: Some(4),
             stop_words: StopWords::English,
             plurals: Plurals::Both,
-            ..filters()
+            ..as_written()
         };
         let terms = [("ALL", 0), ("Aid", 1), ("AIDS", 2), ("FEVER", 3), ("HIV-1", 4), ("all", 5)];
         let dictionary = build(&terms, &filters);
@@ -314,7 +300,7 @@ mod tests {
 
     #[test]
     fn filters_that_nothing_passes_are_refused() {
-        let filters = Filters { max_words: 0, ..filters() };
+        let filters = Filters { max_words: 0, ..as_written() };
         assert!(matches!(Dictionary::build([], &filters), Err(Error::Unfit(_))));
     }
 }

@@ -3,6 +3,8 @@
 use kg::table::SemanticType;
 use serde::{Deserialize, Serialize};
 
+use crate::unfit::Unfit;
+
 /// Which terms make a dictionary. A filter that drops a term is counted ([`super::Report`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,41 +134,42 @@ pub enum Possessives {
     Drop,
 }
 
-/// A setting with which no term can be found.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{setting} is 0, expected 1 at least; {remedy}")]
-pub struct Unfit {
-    /// The setting.
-    pub setting: &'static str,
-    /// What to write instead.
-    pub remedy: &'static str,
-}
-
 impl Filters {
     /// Whether they can be used.
     ///
     /// # Errors
     /// When no term could pass.
     pub fn check(&self) -> Result<(), Unfit> {
-        if self.max_words == 0 {
-            return Err(Unfit { setting: "max_words", remedy: "the terms of MeSH have up to some 20 words" });
-        }
-        match self.ambiguous {
-            Ambiguous::Drop(0) => Err(Unfit {
-                setting: "ambiguous.drop",
-                remedy: "1 drops all terms that name more than one entity",
-            }),
-            Ambiguous::First(0) => {
-                Err(Unfit { setting: "ambiguous.first", remedy: "1 takes the entity with the smallest id" })
-            }
-            _ => Ok(()),
-        }
+        let (setting, remedy) = match self.ambiguous {
+            _ if self.max_words == 0 => ("max_words", "the terms of MeSH have up to some 20 words"),
+            Ambiguous::Drop(0) => ("ambiguous.drop", "1 drops all terms that name more than one entity"),
+            Ambiguous::First(0) => ("ambiguous.first", "1 takes the entity with the smallest id"),
+            _ => return Ok(()),
+        };
+        Err(Unfit::new(setting, 0, format!("1 at least; {remedy}")))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Filters that drop no term of up to 20 words and add no spelling.
+    pub(in crate::ner) fn as_written() -> Filters {
+        Filters {
+            min_letters: 1,
+            max_words: 20,
+            numbers: Numbers::Keep,
+            stop_words: StopWords::None,
+            common_words: Vec::new(),
+            ambiguous: Ambiguous::Keep,
+            types: Types::All,
+            plurals: Plurals::AsWritten,
+            inverted: Inverted::AsWritten,
+            possessives: Possessives::Keep,
+            upper_case: None,
+        }
+    }
 
     #[test]
     fn an_entity_is_allowed_by_code_or_name() {

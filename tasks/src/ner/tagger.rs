@@ -104,27 +104,10 @@ mod tests {
     use kg::table::EntityId;
 
     use super::super::dictionary::Entry;
-    use super::super::filters::{
-        Ambiguous, Filters, Inverted, Numbers, Plurals, Possessives, StopWords, Types,
-    };
+    use super::super::filters::tests::as_written;
+    use super::super::filters::{Filters, Possessives};
     use super::*;
     use crate::seed::Seed;
-
-    fn filters() -> Filters {
-        Filters {
-            min_letters: 1,
-            max_words: 20,
-            numbers: Numbers::Keep,
-            stop_words: StopWords::None,
-            common_words: Vec::new(),
-            ambiguous: Ambiguous::Keep,
-            types: Types::All,
-            plurals: Plurals::AsWritten,
-            inverted: Inverted::AsWritten,
-            possessives: Possessives::Keep,
-            upper_case: None,
-        }
-    }
 
     fn dictionary(terms: &[&str], filters: &Filters) -> Dictionary {
         let entry = |(text, entity)| Entry { text, entity: EntityId(entity), types: &[] };
@@ -142,7 +125,7 @@ mod tests {
     fn mentions_are_leftmost_longest_and_of_whole_words() {
         let terms =
             ["heart", "heart failure", "heart failure with oedema of", "failure", "art", "Ménière's disease"];
-        let dictionary = dictionary(&terms, &filters());
+        let dictionary = dictionary(&terms, &as_written());
         let text = "Heart-failure: HEART  FAILURE with oedema, hearts, Me\u{301}niere's Disease; heart";
         assert_eq!(
             found(&dictionary, text),
@@ -159,7 +142,7 @@ mod tests {
 
     #[test]
     fn short_terms_in_upper_case_are_found_in_upper_case_alone() {
-        let filters = Filters { upper_case: Some(4), ..filters() };
+        let filters = Filters { upper_case: Some(4), ..as_written() };
         let dictionary = dictionary(&["ALL", "HIV-1", "ms", "MS", "all of it"], &filters);
         let text = "All of ALL, all HIV-1 and hiv-1; MS, Ms, ALL OF IT.";
         let expected = [("ALL", 0), ("HIV-1", 1), ("MS", 3), ("Ms", 2), ("ALL OF IT", 4)];
@@ -168,7 +151,7 @@ mod tests {
 
     #[test]
     fn possessives_are_passed_over_in_terms_and_texts() {
-        let filters = Filters { possessives: Possessives::Drop, ..filters() };
+        let filters = Filters { possessives: Possessives::Drop, ..as_written() };
         let terms = [
             "Parkinson Disease",
             "Crohn's Disease",
@@ -198,7 +181,7 @@ mod tests {
 
     #[test]
     fn words_split_before_give_the_same_and_nothing_is_left_of_the_text_before() {
-        let dictionary = dictionary(&["b c", "a"], &filters());
+        let dictionary = dictionary(&["b c", "a"], &as_written());
         let mut tagger = Tagger::new(&dictionary);
         let (mut mentions, mut again, mut words) = (Vec::new(), Vec::new(), Words::new(Case::Uncased));
         for text in ["a b c a", "b", "x c b c", ""] {
@@ -250,7 +233,7 @@ mod tests {
             }
             let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
             let entities: Vec<u32> =
-                found(&dictionary(&terms, &filters()), &text).iter().map(|(_, entity)| *entity).collect();
+                found(&dictionary(&terms, &as_written()), &text).iter().map(|(_, entity)| *entity).collect();
             assert_eq!(entities, expected);
             assert!(entities.len() > 20);
         }

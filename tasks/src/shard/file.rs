@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempPath};
 
-use super::index::{FileIndex, GroupIndex, check};
+use super::index::{FileIndex, GroupIndex};
+use crate::self_check::check;
 
 /// Why a shard could not be written. No shard has its name then.
 #[derive(Debug, thiserror::Error)]

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kg::split::Part;
-use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{FORMAT, VERSION};
 use super::text::TextCounts;
 use crate::builder::Layout;
 use crate::negative;
+use crate::self_check::{self, Kind, SelfChecked};
 use crate::task::Task;
 use crate::token::encode::{EncodeCounts, Special};
 
@@ -159,42 +159,9 @@ pub struct GroupIndex {
 /// Why an index cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read or written.
-    #[error("{}: {source}; a shard folder without its index is not finished: build it again (`engraft run shards`)", path.display())]
-    Io {
-        /// The index.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is no index.
-    #[error("{}: line {}, column {}: {source}; build the shards again (`engraft run shards`)", path.display(), source.line(), source.column())]
-    Parse {
-        /// The index.
-        path: PathBuf,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// The file is not as it was written.
-    #[error("{}: damaged: its contents give the check {found}, but {expected} stands in it; build the shards again (`engraft run shards`)", path.display())]
-    Damaged {
-        /// The index.
-        path: PathBuf,
-        /// The check of what stands in it.
-        found: String,
-        /// The check that stands in it.
-        expected: String,
-    },
-    /// The index is of another format or version.
-    #[error("{}: format {format:?} version {version}, but this engraft reads {FORMAT:?} version {VERSION}; build the shards again", path.display())]
-    Version {
-        /// The index.
-        path: PathBuf,
-        /// The format it names.
-        format: String,
-        /// The version it names.
-        version: u32,
-    },
+    /// The index cannot be read or written, is damaged or of another version.
+    #[error(transparent)]
+    Index(#[from] self_check::Error),
     /// A shard is not as the index says.
     #[error("{}: {problem}, but the index says {expected}; build the shards again (`engraft run shards`)", path.display())]
     Shard {
@@ -207,30 +174,18 @@ pub enum Error {
     },
 }
 
-/// Format and version, read before the rest so that another version gets a clear answer.
-#[derive(Deserialize)]
-struct Stamp {
-    format: String,
-    version: u32,
-}
+impl SelfChecked for Index {
+    const KIND: &'static Kind = &Kind {
+        format: FORMAT,
+        version: VERSION,
+        folder: "a shard folder",
+        again: "build the shards again",
+        command: "`engraft run shards`",
+    };
 
-/// What stands in the place of the index's own check while it is taken.
-pub(crate) const UNCHECKED: &str = "0000000000000000";
-
-/// What stands before that check; no text comes before it in the file.
-const CHECK: &[u8] = b"\"xxh3\": \"";
-
-/// XXH3 (64 bits) of `bytes` as it stands in the index.
-#[must_use]
-pub fn check(bytes: &[u8]) -> String {
-    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(bytes))
-}
-
-/// The place of the index's own check among its bytes.
-pub(crate) fn check_place(json: &[u8]) -> Option<std::ops::Range<usize>> {
-    let at = json.windows(CHECK.len()).position(|window| window == CHECK)? + CHECK.len();
-    let place = at..at + UNCHECKED.len();
-    json.get(place.clone()).map(|_| place)
+    fn check_mut(&mut self) -> &mut String {
+        &mut self.xxh3
+    }
 }
 
 impl Index {
@@ -239,10 +194,13 @@ impl Index {
     /// # Errors
     /// When the index is missing, damaged or of another version, or a shard is missing or of another size.
     pub fn read(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(FILE);
-        let bytes = std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
-        let index = Self::parse(bytes, &path)?;
-        index.files().try_for_each(|file| check_size(&folder.join(&file.path), file.bytes))?;
+        let index: Self = self_check::read(&folder.join(FILE))?;
+        for file in index.files() {
+            if let Some(problem) = file.misfit(folder) {
+                let (path, expected) = (folder.join(&file.path), format!("{} bytes", file.bytes));
+                return Err(Error::Shard { path, problem, expected });
+            }
+        }
         Ok(index)
     }
 
@@ -250,18 +208,8 @@ impl Index {
     ///
     /// # Errors
     /// When it is damaged or of another version.
-    pub fn parse(mut bytes: Vec<u8>, path: &Path) -> Result<Self, Error> {
-        let parse = |source| Error::Parse { path: path.to_owned(), source };
-        let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(parse)?;
-        if format != FORMAT || version != VERSION {
-            return Err(Error::Version { path: path.to_owned(), format, version });
-        }
-        let index: Index = serde_json::from_slice(&bytes).map_err(parse)?;
-        if let Some(place) = check_place(&bytes) {
-            bytes[place].copy_from_slice(UNCHECKED.as_bytes());
-        }
-        let (path, found, expected) = (path.to_owned(), check(&bytes), index.xxh3.clone());
-        if found == expected { Ok(index) } else { Err(Error::Damaged { path, found, expected }) }
+    pub fn parse(bytes: Vec<u8>, path: &Path) -> Result<Self, Error> {
+        Ok(self_check::parse(bytes, path)?)
     }
 
     /// Puts its own check into the index and writes it whole; call it after every shard is in place.
@@ -269,16 +217,7 @@ impl Index {
     /// # Errors
     /// When the disk refuses.
     pub fn write(&mut self, folder: &Path) -> Result<(), Error> {
-        let path = folder.join(FILE);
-        let io = |source: std::io::Error| Error::Io { path: path.clone(), source };
-        UNCHECKED.clone_into(&mut self.xxh3);
-        let mut json = serde_json::to_vec_pretty(self).map_err(|e| io(e.into()))?;
-        json.push(b'\n');
-        self.xxh3 = check(&json);
-        if let Some(place) = check_place(&json) {
-            json[place].copy_from_slice(self.xxh3.as_bytes());
-        }
-        write_whole(&path, &json).map_err(io)
+        Ok(self_check::write(&folder.join(FILE), self)?)
     }
 
     /// All shards, in the order of tasks, parts and rows.
@@ -334,16 +273,16 @@ impl PartIndex {
     }
 }
 
-fn check_size(path: &Path, bytes: u64) -> Result<(), Error> {
-    let (path, expected) = (path.to_owned(), format!("{bytes} bytes"));
-    match std::fs::metadata(&path) {
-        Ok(found) if found.len() == bytes => Ok(()),
-        Ok(found) => Err(Error::Shard { path, problem: format!("{} bytes", found.len()), expected }),
-        Err(e) => Err(Error::Shard { path, problem: e.to_string(), expected }),
-    }
-}
-
 impl FileIndex {
+    /// How the file in `folder` is when it is missing or has another size.
+    pub(crate) fn misfit(&self, folder: &Path) -> Option<String> {
+        match std::fs::metadata(folder.join(&self.path)) {
+            Ok(found) if found.len() == self.bytes => None,
+            Ok(found) => Some(format!("{} bytes", found.len())),
+            Err(e) => Some(e.to_string()),
+        }
+    }
+
     /// Rows in the file.
     #[must_use]
     pub fn rows(&self) -> u64 {

@@ -16,9 +16,10 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 
-use super::index::{FileIndex, GroupIndex, check};
+use super::index::{FileIndex, GroupIndex};
 use super::schema::columns;
 use crate::builder::Form;
+use crate::self_check::check;
 use crate::task::{Answer, Task};
 
 /// Why a shard cannot be read.

@@ -17,11 +17,12 @@ use super::rows::Rows;
 use super::schema::{FORMAT, VERSION};
 use super::text::{MaskedLm, Tagging};
 use crate::builder::{self, Layout, Sample};
-use crate::negative::{self, Counts, Filter, Sampler, Unfit};
+use crate::negative::{self, Counts, Filter, Sampler};
 use crate::sample::{Corpus, Triple};
 use crate::seed::Seed;
 use crate::task::Task;
 use crate::token::encode::{self, Vocabulary};
+use crate::unfit::Unfit;
 
 /// How samples become shards.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +64,7 @@ impl Config {
             ("items_per_group", group.to_string(), group > 0, one),
         ];
         match rules.into_iter().find(|(_, _, fits, _)| !fits) {
-            Some((setting, found, _, expected)) => Err(Unfit { setting, found, expected }),
+            Some((setting, found, _, expected)) => Err(Unfit::new(setting, found, expected)),
             None => self.negatives.check(),
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lane::Position;
-use crate::shard::index::check;
+use crate::self_check::check;
 
 /// The state's version.
 pub const VERSION: u32 = 2;

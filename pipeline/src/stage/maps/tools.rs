@@ -130,20 +130,26 @@ impl Tools {
         self.digests.clone()
     }
 
-    /// What a document has for samples.
+    /// What a document has for samples, as far as these tools take it from there.
     #[must_use]
     pub fn piece(&self, document: &Document) -> Piece {
-        let mut entities = document.entities.clone();
-        if entities.is_empty() {
-            // Some formats mark spans, which name no concept.
-            let entity = |span: &Span| Entity {
-                pieces: vec![span.bytes.clone()],
-                label: span.label,
-                concepts: Vec::new(),
-            };
-            entities.extend(document.spans.iter().map(entity));
+        let (mut entities, mut phrases) = (Vec::new(), Vec::new());
+        if self.config.entities == Entities::Marked {
+            entities.clone_from(&document.entities);
+            if entities.is_empty() {
+                // Some formats mark spans, which name no concept.
+                let entity = |span: &Span| Entity {
+                    pieces: vec![span.bytes.clone()],
+                    label: span.label,
+                    concepts: Vec::new(),
+                };
+                entities.extend(document.spans.iter().map(entity));
+            }
         }
-        Piece { text: document.text.clone(), entities, phrases: document.phrases.clone() }
+        if self.config.phrases == Phrases::Marked {
+            phrases.clone_from(&document.phrases);
+        }
+        Piece { text: document.text.clone(), entities, phrases }
     }
 
     /// The sample of one text, whole, and its words, those of auxiliary terms behind the text's.

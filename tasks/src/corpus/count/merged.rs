@@ -10,6 +10,7 @@ use super::scan::OUT;
 use super::schema::Table;
 use super::{Adjacent, Counting, Error, Order, Room};
 use crate::corpus::lexicon::Lexicon;
+use crate::unfit::Unfit;
 
 /// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives. `limits` are
 /// `min_count` and `max_words` of the whole.
@@ -24,11 +25,7 @@ pub fn merge(
     room.check()?;
     let read = shards(folders)?;
     let Some(first) = read.first() else {
-        return Err(Error::Config {
-            field: "shards",
-            found: "0".to_owned(),
-            expected: "at least 1".to_owned(),
-        });
+        return Err(Unfit::new("shards", 0, "at least 1").into());
     };
     let mut config = first.index.config.clone();
     (config.min_count, config.max_words) = (min_count, max_words);

@@ -1,6 +1,6 @@
 //! Counts read back from disk. Knows no text.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -9,7 +9,8 @@ use arrow_array::types::{UInt32Type, UInt64Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::Error;
-use super::schema::{FORMAT, INDEX, Index, Table, VERSION};
+use super::schema::{INDEX, Index, Table};
+use crate::self_check;
 
 /// A folder of counts.
 #[derive(Debug)]
@@ -49,18 +50,7 @@ impl Read {
     /// # Errors
     /// When something is missing, damaged or of another version.
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        let file = folder.join(INDEX);
-        let problem = |problem: String| Error::Read { file: file.clone(), problem };
-        let text = fs::read_to_string(&file)
-            .map_err(|e| problem(format!("cannot be read: {e}; expected a folder of counts")))?;
-        let index: Index = serde_json::from_str(&text)
-            .map_err(|e| problem(format!("is no index of counts of version {VERSION}: {e}; count again")))?;
-        if (index.format.as_str(), index.version) != (FORMAT, VERSION) {
-            let (format, version) = (&index.format, index.version);
-            return Err(problem(format!(
-                "has {format} version {version}, expected {FORMAT} version {VERSION}: count again"
-            )));
-        }
+        let index = self_check::read(&folder.join(INDEX))?;
         let mut read = Self { folder: folder.to_owned(), index, words: Vec::new() };
         let mut words = Vec::new();
         read.batches::<Error>(Table::Words, |batch| {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use super::Config;
+use super::{Config, table};
+use crate::self_check::{Kind, SelfChecked};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The name of the format.
 pub(super) const FORMAT: &str = "engraft-counts";
 /// The file that is written last.
@@ -45,27 +46,14 @@ impl Table {
     }
 
     pub(super) fn columns(self) -> SchemaRef {
-        let field = |name: &str, kind| Field::new(name, kind, false);
         Arc::new(Schema::new(match self {
-            Table::Words => vec![
-                field("word", DataType::Utf8),
-                field("occurrences", DataType::UInt64),
-                Field::new("units", DataType::UInt64, true),
-            ],
-            Table::Pairs | Table::Adjacent => vec![
-                field("left", DataType::UInt32),
-                field("right", DataType::UInt32),
-                field("count", DataType::UInt64),
-            ],
+            Table::Words => table::words(),
+            Table::Pairs | Table::Adjacent => table::pairs(),
         }))
     }
 
     pub(super) fn footer(self) -> [(&'static str, String); 3] {
-        [
-            ("engraft.format", FORMAT.to_owned()),
-            ("engraft.version", VERSION.to_string()),
-            ("engraft.table", self.name().to_owned()),
-        ]
+        table::footer(FORMAT, VERSION, self.name())
     }
 }
 
@@ -77,6 +65,8 @@ pub struct Index {
     pub format: String,
     /// Its version.
     pub version: u32,
+    /// XXH3 of this file as 16 digits, taken while sixteen zeros stand here.
+    pub xxh3: String,
     /// What was counted.
     pub config: Config,
     /// Documents read.
@@ -97,6 +87,20 @@ pub struct Index {
     pub pairs: Total,
     /// Neighbours, if they were counted.
     pub adjacent: Option<Total>,
+}
+
+impl SelfChecked for Index {
+    const KIND: &'static Kind = &Kind {
+        format: FORMAT,
+        version: VERSION,
+        folder: "a folder of counts",
+        again: "count again",
+        command: "`engraft run counts`",
+    };
+
+    fn check_mut(&mut self) -> &mut String {
+        &mut self.xxh3
+    }
 }
 
 /// A table of pairs in two numbers.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use kg::table::parquet_file::{self, Writer};
 
 use super::Error;
@@ -11,10 +11,8 @@ use super::accumulate::ranks;
 use super::pass::Counts;
 use super::runs::Runs;
 use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
-
-/// Rows of a row group, and of what is turned into columns at a time.
-const GROUP_ROWS: usize = 1 << 18;
-const BATCH_ROWS: usize = 1 << 15;
+use super::table::{self, BATCH_ROWS, GROUP_ROWS};
+use crate::self_check;
 
 impl Counts {
     /// Writes them into `folder`, the index last; equal counts give equal bytes.
@@ -27,9 +25,10 @@ impl Counts {
         let adjacent =
             self.adjacent.as_mut().map(|runs| write_pairs(folder, Table::Adjacent, runs)).transpose()?;
         let numbers = 0..u32::try_from(self.lexicon.len()).map_err(|_| Error::TooMany)?;
-        let index = Index {
+        let mut index = Index {
             format: FORMAT.to_owned(),
             version: VERSION,
+            xxh3: String::new(),
             documents: self.documents,
             segments: self.segments,
             units: self.units,
@@ -41,32 +40,16 @@ impl Counts {
             pairs,
             adjacent,
         };
-        let file = folder.join(INDEX);
-        let mut text = serde_json::to_string_pretty(&index).map_err(|e| Error::Read {
-            file: file.clone(),
-            problem: format!("cannot be put into words: {e}"),
-        })?;
-        text.push('\n');
-        kg::whole::write_whole(&file, text.as_bytes()).map_err(|source| Error::Io {
-            path: file,
-            done: "cannot be written",
-            source,
-        })?;
+        self_check::write(&folder.join(INDEX), &mut index)?;
         Ok(index)
     }
 
     fn write_words(&self, folder: &Path) -> Result<(), Error> {
-        let mut writer = create(folder, Table::Words)?;
-        for (batch, numbers) in self.ranked.chunks(BATCH_ROWS).enumerate() {
-            let start = batch * BATCH_ROWS;
-            let units = (start..start + numbers.len()).map(|rank| self.units_of.get(rank).copied());
-            writer.write_columns(vec![
-                Arc::new(StringArray::from_iter_values(numbers.iter().map(|&n| self.lexicon.word(n)))),
-                Arc::new(UInt64Array::from_iter_values(numbers.iter().map(|&n| self.lexicon.count(n)))),
-                Arc::new(units.collect::<UInt64Array>()),
-            ])?;
-        }
-        Ok(writer.finish()?)
+        let words = self.ranked.iter().enumerate().map(|(rank, &number)| {
+            let units = self.units_of.get(rank).copied();
+            (self.lexicon.word(number), self.lexicon.count(number), units)
+        });
+        Ok(table::write_words(create(folder, Table::Words)?, words)?)
     }
 }
 

@@ -1,15 +1,18 @@
 //! What a folder of scores looks like on disk. Knows no count.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use super::Config;
 use crate::corpus::count;
+use crate::corpus::count::table::{self, field};
+use crate::self_check::{self, Kind, SelfChecked};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The matrix for look-ups.
 pub const MATRIX: &str = "matrix.csr";
 pub(super) const FORMAT: &str = "engraft-pmi";
@@ -35,22 +38,19 @@ impl Table {
     }
 
     pub(super) fn columns(self) -> SchemaRef {
-        let field = |name: &str, kind| Field::new(name, kind, false);
+        let or_null = |name: &str, kind| field(name, kind).with_nullable(true);
         Arc::new(Schema::new(match self {
-            Table::Words => vec![
-                field("word", DataType::Utf8),
-                field("occurrences", DataType::UInt64),
-                Field::new("units", DataType::UInt64, true),
-            ],
-            Table::Pairs => vec![
-                field("left", DataType::UInt32),
-                field("right", DataType::UInt32),
-                field("count", DataType::UInt64),
-                field("score", DataType::Float64),
-                field("relevance", DataType::Float32),
-                Field::new("score_turned", DataType::Float64, true),
-                Field::new("relevance_turned", DataType::Float32, true),
-            ],
+            Table::Words => table::words(),
+            Table::Pairs => [
+                table::pairs(),
+                vec![
+                    field("score", DataType::Float64),
+                    field("relevance", DataType::Float32),
+                    or_null("score_turned", DataType::Float64),
+                    or_null("relevance_turned", DataType::Float32),
+                ],
+            ]
+            .concat(),
         }))
     }
 
@@ -59,11 +59,7 @@ impl Table {
             Table::Words => "words",
             Table::Pairs => "pairs",
         };
-        [
-            ("engraft.format", FORMAT.to_owned()),
-            ("engraft.version", VERSION.to_string()),
-            ("engraft.table", name.to_owned()),
-        ]
+        table::footer(FORMAT, VERSION, name)
     }
 }
 
@@ -75,6 +71,8 @@ pub struct Index {
     pub format: String,
     /// Its version.
     pub version: u32,
+    /// XXH3 of this file as 16 digits, taken while sixteen zeros stand here.
+    pub xxh3: String,
     /// How scores were computed.
     pub config: Config,
     /// What they were computed of.
@@ -87,6 +85,30 @@ pub struct Index {
     pub scale: f64,
     /// Entries of the matrix: pairs with a relevance, those without order twice.
     pub entries: u64,
+}
+
+impl SelfChecked for Index {
+    const KIND: &'static Kind = &Kind {
+        format: FORMAT,
+        version: VERSION,
+        folder: "a folder of scores",
+        again: "score the counts again",
+        command: "`engraft run pmi`",
+    };
+
+    fn check_mut(&mut self) -> &mut String {
+        &mut self.xxh3
+    }
+}
+
+impl Index {
+    /// Reads the index of `folder` and checks that it is as it was written.
+    ///
+    /// # Errors
+    /// When it is missing, damaged or of another version.
+    pub fn read(folder: &Path) -> Result<Self, self_check::Error> {
+        self_check::read(&folder.join(INDEX))
+    }
 }
 
 /// What became of words or pairs. `read` = the sum of `dropped` + `kept`.

@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float32Array, Float64Array, StringArray, UInt32Array, UInt64Array};
-use kg::table::parquet_file::Writer;
+use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt32Array, UInt64Array};
+use kg::table::parquet_file::{self, Writer};
+use kg::whole::write_whole;
 
 use super::csr::Rows;
 use super::keep::Best;
 use super::schema::{FORMAT, Funnel, INDEX, Index, MATRIX, Table, VERSION};
 use super::score::{Marginals, Scorer};
 use super::{Config, Error, Measure, Relevance, Words};
+use crate::corpus::count::table::{self, BATCH_ROWS, GROUP_ROWS};
 use crate::corpus::count::{self, Order, Pair, Read};
+use crate::self_check;
 
-const GROUP_ROWS: usize = 1 << 18;
-const BATCH_ROWS: usize = 1 << 15;
 /// Why pairs are left out.
 const REASONS: [&str; 5] =
     ["same word", "word left out", "count below min_pair_count", "score not positive", "beyond top_k"];
@@ -50,10 +51,12 @@ pub fn score(counts: &Read, config: &Config, folder: &Path) -> Result<Index, Err
     let kept = pass.keep.iter().zip(&counts.words).filter(|(keep, _)| **keep);
     let letters: Vec<&str> = kept.map(|(_, word)| word.letters.as_str()).collect();
     let entries = rows.entries();
-    write_whole(folder, MATRIX, &rows.encode(&letters))?;
-    let index = Index {
+    let matrix = folder.join(MATRIX);
+    write_whole(&matrix, &rows.encode(&letters)).map_err(|source| Error::Io { path: matrix, source })?;
+    let mut index = Index {
         format: FORMAT.to_owned(),
         version: VERSION,
+        xxh3: String::new(),
         config: config.clone(),
         counts: counts.index.clone(),
         words,
@@ -61,16 +64,12 @@ pub fn score(counts: &Read, config: &Config, folder: &Path) -> Result<Index, Err
         scale: pass.scale,
         entries,
     };
-    let mut text = serde_json::to_vec_pretty(&index)
-        .map_err(|e| Error::Io { path: folder.join(INDEX), source: e.into() })?;
-    text.push(b'\n');
-    write_whole(folder, INDEX, &text)?;
+    self_check::write(&folder.join(INDEX), &mut index)?;
     Ok(index)
 }
 
-fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
-    let path = folder.join(name);
-    kg::whole::write_whole(&path, bytes).map_err(|source| Error::Io { path, source })
+fn create(folder: &Path, table: Table) -> Result<Writer, parquet_file::Error> {
+    Writer::create(&folder.join(table.file()), table.columns(), GROUP_ROWS, &table.footer())
 }
 
 /// Which words may have a score.
@@ -175,28 +174,13 @@ impl Pass<'_> {
     }
 
     fn write_words(&self, folder: &Path) -> Result<(), Error> {
-        let file = folder.join(Table::Words.file());
-        let mut writer = Writer::create(&file, Table::Words.columns(), GROUP_ROWS, &Table::Words.footer())?;
-        let words: Vec<&count::Word> = self
-            .keep
-            .iter()
-            .zip(&self.counts.words)
-            .filter(|(keep, _)| **keep)
-            .map(|(_, word)| word)
-            .collect();
-        for words in words.chunks(BATCH_ROWS) {
-            writer.write_columns(vec![
-                Arc::new(StringArray::from_iter_values(words.iter().map(|word| &word.letters))),
-                Arc::new(UInt64Array::from_iter_values(words.iter().map(|word| word.occurrences))),
-                Arc::new(words.iter().map(|word| word.units).collect::<UInt64Array>()),
-            ])?;
-        }
-        Ok(writer.finish()?)
+        let words = self.keep.iter().zip(&self.counts.words).filter(|(keep, _)| **keep);
+        let words = words.map(|(_, word)| (word.letters.as_str(), word.occurrences, word.units));
+        Ok(table::write_words(create(folder, Table::Words)?, words)?)
     }
 
     fn write_pairs(&self, folder: &Path) -> Result<(Funnel, Rows), Error> {
-        let file = folder.join(Table::Pairs.file());
-        let mut writer = Writer::create(&file, Table::Pairs.columns(), GROUP_ROWS, &Table::Pairs.footer())?;
+        let mut writer = create(folder, Table::Pairs)?;
         let mut funnel = Funnel::new(&REASONS);
         let mut rows = Rows::new(self.keep.iter().filter(|keep| **keep).count());
         let mut batch = Columns::default();
