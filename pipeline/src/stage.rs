@@ -24,6 +24,7 @@ pub mod retrain;
 pub mod shards;
 pub mod source;
 pub mod split;
+mod stop;
 pub mod stream;
 pub mod summary;
 pub mod texts;

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Room, Weight, Within};
 use tasks::corpus::pmi::{self, Matrix, Measure, Relevance};
 use tasks::corpus::word::Words;
+use tasks::stop::Stop;
 use tasks::token::encode::Case;
 
 use self::processor::processor;
@@ -42,8 +43,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let counts = Path::new(folder).join("counts");
     fs::create_dir_all(&counts)?;
-    let room =
-        Room { memory: memory.parse::<usize>()? << 20, threads: threads.parse()?, folder: counts.clone() };
+    let room = Room {
+        memory: memory.parse::<usize>()? << 20,
+        threads: threads.parse()?,
+        folder: counts.clone(),
+        stop: Stop::NEVER,
+    };
     let start = Instant::now();
     let counted = count::count(&config, &room, |feed| {
         let (mut lines, mut line) = (BufReader::with_capacity(1 << 20, File::open(file)?), String::new());

@@ -18,6 +18,7 @@ use serde_json::json;
 use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Read, Room, Weight, Within};
 use tasks::corpus::phrase::{self, Phrases};
 use tasks::corpus::word::Words;
+use tasks::stop::Stop;
 use tasks::token::encode::Case;
 
 use self::processor::processor;
@@ -46,7 +47,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         connectors: Vec::new(),
     };
     let start = processor()?;
-    let room = Room { memory: memory.parse::<usize>()? << 20, threads: 1, folder: folder.to_owned() };
+    let room = Room {
+        memory: memory.parse::<usize>()? << 20,
+        threads: 1,
+        folder: folder.to_owned(),
+        stop: Stop::NEVER,
+    };
     let tokens = counted(file, &room)?;
     let phrases = Phrases::of(&Read::open(folder)?, &config)?;
     let build = processor()? - start;

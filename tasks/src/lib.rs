@@ -9,6 +9,7 @@ pub mod sample;
 pub mod seed;
 pub mod self_check;
 pub mod shard;
+pub mod stop;
 pub mod stream;
 pub mod task;
 pub mod token;

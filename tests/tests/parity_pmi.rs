@@ -14,6 +14,7 @@ use tasks::corpus::count::{
     self, Adjacent, Counting, Distance, LEAST_MEMORY, Order, Read, Room, Table, Weight, Within,
 };
 use tasks::corpus::pmi::{self, Matrix, Measure, Relevance, Words};
+use tasks::stop::Stop;
 use tasks::token::encode::Case;
 
 #[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
@@ -62,7 +63,7 @@ impl Golden {
             min_count: 1,
             max_words: None,
         };
-        let room = Room { memory: LEAST_MEMORY, threads: 2, folder: folder.to_owned() };
+        let room = Room { memory: LEAST_MEMORY, threads: 2, folder: folder.to_owned(), stop: Stop::NEVER };
         let sentences: Vec<Vec<String>> = serde_json::from_value(self.json["sentences"].clone())?;
         let counted = count::count(&config, &room, |feed| {
             sentences.iter().try_for_each(|words| feed.document(&words.join(" ")))

@@ -9,6 +9,7 @@ use tasks::corpus::count::{self, Counts, Room};
 use super::corpus::Corpus;
 use super::location::{self, Location, Place, Places};
 use super::memory::Memory;
+use super::stop;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -105,6 +106,24 @@ impl Counting {
         Ok(Self { config: config.clone(), from })
     }
 
+    fn counts(&self, context: &Context, room: &Room) -> anyhow::Result<Counts> {
+        match &self.from {
+            Counted::Texts(corpus) => self.count(corpus, context, room),
+            Counted::Shards(places) => {
+                let folders: Vec<PathBuf> =
+                    places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
+                let what = &self.config.what;
+                let merged = count::merge(&folders, (what.min_count, what.max_words), room)?;
+                anyhow::ensure!(
+                    merged.config() == what,
+                    "the shards of counts.merge were counted with other settings than counts.what says: {:?}",
+                    merged.config()
+                );
+                Ok(merged)
+            }
+        }
+    }
+
     fn count(&self, corpus: &Corpus, context: &Context, room: &Room) -> anyhow::Result<Counts> {
         let mut number = 0;
         count::count(&self.config.what, room, |feed| {
@@ -143,25 +162,16 @@ impl Stage for Counting {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let room =
-            Room { memory: self.config.memory.0, threads: context.jobs(), folder: context.out().to_owned() };
-        let counts = match &self.from {
-            Counted::Texts(corpus) => self.count(corpus, context, &room)?,
-            Counted::Shards(places) => {
-                let folders: Vec<PathBuf> =
-                    places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
-                let what = &self.config.what;
-                let merged = count::merge(&folders, (what.min_count, what.max_words), &room)?;
-                anyhow::ensure!(
-                    merged.config() == what,
-                    "the shards of counts.merge were counted with other settings than counts.what says: {:?}",
-                    merged.config()
-                );
-                merged
-            }
+        let room = Room {
+            memory: self.config.memory.0,
+            threads: context.jobs(),
+            folder: context.out().to_owned(),
+            stop: stop::of(context),
         };
+        let counts = self.counts(context, &room).and_then(|counts| Ok(counts.write(context.out())?));
+        // Whoever was interrupted says that and nothing else.
         context.check()?;
-        let index = counts.write(context.out())?;
+        let index = counts?;
         context.record(
             "counts",
             json!({"documents": index.documents, "segments": index.segments, "units": index.units,

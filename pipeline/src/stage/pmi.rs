@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tasks::corpus::count::Read;
 use tasks::corpus::pmi::{self, Config, MATRIX, Matrix};
 
+use super::stop;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -45,8 +46,11 @@ impl Stage for Scoring {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let counts = Read::open(context.artifact("counts")?)?;
-        let index = pmi::score(&counts, &self.config, context.out())?;
+        let counts = Read::open(context.artifact("counts")?)?.until(stop::of(context));
+        let index = pmi::score(&counts, &self.config, context.out());
+        // Whoever was interrupted says that and nothing else.
+        context.check()?;
+        let index = index?;
         let funnel = |what: &str, funnel: &pmi::Funnel| {
             let mut row = json!({"what": what, "read": funnel.read, "kept": funnel.kept});
             if let Value::Object(row) = &mut row {

@@ -28,6 +28,7 @@ pub use read::{Pair, Read, Word};
 pub use schema::{Index, Table, Total, VERSION};
 
 use crate::self_check;
+use crate::stop::{Stop, Stopped};
 use crate::token::encode::Case;
 use crate::unfit::Unfit;
 
@@ -121,7 +122,7 @@ pub enum Adjacent {
 }
 
 /// What counting may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Room {
     /// Bytes of memory.
     pub memory: usize,
@@ -129,6 +130,8 @@ pub struct Room {
     pub threads: usize,
     /// A folder with room for what does not fit into memory; nothing has a name there.
     pub folder: PathBuf,
+    /// Asked now and then whether to go on.
+    pub stop: Stop,
 }
 
 /// The least memory that counting accepts.
@@ -158,6 +161,9 @@ pub enum Error {
     /// A thread has failed, and says itself why.
     #[error("counting has stopped")]
     Stopped,
+    /// Somebody asked to stop.
+    #[error(transparent)]
+    Interrupted(#[from] Stopped),
     /// A sum beyond 64 bits.
     #[error("the count of a pair is beyond 64 bits: use a smaller window, or equal weights")]
     Overflow,
@@ -339,7 +345,7 @@ mod tests {
     }
 
     fn room(folder: &Path, threads: usize) -> Room {
-        Room { memory: LEAST_MEMORY, threads, folder: folder.to_owned() }
+        Room { memory: LEAST_MEMORY, threads, folder: folder.to_owned(), stop: Stop::NEVER }
     }
 
     fn counted<'t>(

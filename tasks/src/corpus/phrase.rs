@@ -173,6 +173,7 @@ fn hash(key: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::corpus::count::{Adjacent, Counting, Distance, LEAST_MEMORY, Order, Room, Weight, Within};
+    use crate::stop::Stop;
     use crate::token::encode::Case;
 
     fn counts(adjacent: Adjacent) -> (tempfile::TempDir, Read) {
@@ -189,7 +190,8 @@ mod tests {
             min_count: 1,
             max_words: None,
         };
-        let room = Room { memory: LEAST_MEMORY, threads: 2, folder: dir.path().to_owned() };
+        let room =
+            Room { memory: LEAST_MEMORY, threads: 2, folder: dir.path().to_owned(), stop: Stop::NEVER };
         let counted: Result<_, count::Error> = count::count(&config, &room, |feed| {
             for n in 0..30 {
                 feed.document(&format!(

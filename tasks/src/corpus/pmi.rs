@@ -147,6 +147,7 @@ mod tests {
     use crate::corpus::count::{
         Adjacent, Counting, Distance, LEAST_MEMORY, Order, Read, Room, Weight, Within,
     };
+    use crate::stop::Stop;
     use crate::token::encode::Case;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float32Type, Float64Type, UInt32Type};
@@ -168,7 +169,8 @@ mod tests {
             min_count: 1,
             max_words: None,
         };
-        let room = Room { memory: LEAST_MEMORY, threads: 1, folder: dir.path().to_owned() };
+        let room =
+            Room { memory: LEAST_MEMORY, threads: 1, folder: dir.path().to_owned(), stop: Stop::NEVER };
         let counted =
             count::count(&config, &room, |feed| TEXTS.iter().try_for_each(|text| feed.document(text)));
         counted.map_err(|e: count::Error| e).unwrap().write(dir.path()).unwrap();

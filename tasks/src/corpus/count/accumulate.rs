@@ -1,10 +1,9 @@
 //! Pairs of ranks counted under a bound on memory. Knows no text.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::runs::Runs;
-use super::{Error, Order};
+use super::{Error, Order, Room};
 
 /// Bits of a rank.
 const RANK: u32 = 28;
@@ -121,7 +120,7 @@ pub(super) struct Accumulator<'s> {
 
 impl<'s> Accumulator<'s> {
     /// Counts nothing yet. `weights` says how much a pair at each distance counts; `waiting` keys are sorted at a time.
-    pub(super) fn new(shape: &'s Shape, weights: &'s [u32], waiting: usize, folder: &Path) -> Self {
+    pub(super) fn new(shape: &'s Shape, weights: &'s [u32], waiting: usize, room: &Room) -> Self {
         let blocks = shape.cells.div_ceil(1 << BLOCK);
         // At most 2^12 blocks of 2^15 places.
         let place = |block: usize| u32::try_from(block * DUE).unwrap_or(0);
@@ -134,7 +133,7 @@ impl<'s> Accumulator<'s> {
             carried: BTreeMap::new(),
             waiting: Vec::with_capacity(waiting.max(1)),
             most: waiting.max(1),
-            runs: Runs::new(folder),
+            runs: Runs::new(room),
         }
     }
 
@@ -211,11 +210,13 @@ impl<'s> Accumulator<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::Stop;
 
     fn counted(order: Order, most_cells: usize, waiting: usize) -> Vec<(u64, u64)> {
         let (shape, weights) = (Shape::new(50, (most_cells, usize::MAX), order), [0, 3_000_000_000, 7]);
         assert!(shape.cells <= most_cells);
-        let mut pairs = Accumulator::new(&shape, &weights, waiting, &std::env::temp_dir());
+        let room = Room { memory: 0, threads: 1, folder: std::env::temp_dir(), stop: Stop::NEVER };
+        let mut pairs = Accumulator::new(&shape, &weights, waiting, &room);
         let mut state = 1u64;
         for _ in 0..2_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -73,7 +73,7 @@ pub fn count<E: From<Error>>(
                 let (receiver, failed, used) = (Arc::clone(&receiver), &failed, &used);
                 scope.spawn(move || {
                     let worked = Spooled::new(config, &room.folder)
-                        .and_then(|worker| worker.run(&receiver, (room.memory / 4, used)));
+                        .and_then(|worker| worker.run(&receiver, (room, used)));
                     failed.fetch_or(worked.is_err(), Ordering::Relaxed);
                     worked
                 })
@@ -123,12 +123,13 @@ impl Spooled {
     fn run(
         mut self,
         receiver: &Mutex<Receiver<Batch>>,
-        (most, used): (usize, &AtomicUsize),
+        (room, used): (&Room, &AtomicUsize),
     ) -> Result<Self, Error> {
-        let mut held = 0;
+        let (mut held, most) = (0, room.memory / 4);
         loop {
             let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = next else { return Ok(self) };
+            room.stop.check()?;
             let mut start = 0;
             for end in batch.ends {
                 self.document(&batch.text[start..end])?;

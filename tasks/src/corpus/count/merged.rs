@@ -10,6 +10,7 @@ use super::scan::OUT;
 use super::schema::Table;
 use super::{Adjacent, Counting, Error, Order, Room};
 use crate::corpus::lexicon::Lexicon;
+use crate::stop::Stop;
 use crate::unfit::Unfit;
 
 /// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives. `limits` are
@@ -23,7 +24,7 @@ pub fn merge(
     room: &Room,
 ) -> Result<Counts, Error> {
     room.check()?;
-    let read = shards(folders)?;
+    let read = shards(folders, &room.stop)?;
     let Some(first) = read.first() else {
         return Err(Unfit::new("shards", 0, "at least 1").into());
     };
@@ -67,8 +68,9 @@ pub fn merge(
 }
 
 /// The shards, all counted in one way.
-fn shards(folders: &[PathBuf]) -> Result<Vec<Read>, Error> {
-    let read: Vec<Read> = folders.iter().map(|folder| Read::open(folder)).collect::<Result<_, _>>()?;
+fn shards(folders: &[PathBuf], stop: &Stop) -> Result<Vec<Read>, Error> {
+    let open = |folder: &PathBuf| Ok(Read::open(folder)?.until(stop.clone()));
+    let read: Vec<Read> = folders.iter().map(open).collect::<Result<_, Error>>()?;
     for (shard, folder) in read.iter().zip(folders) {
         let problem = if shard.index.config != read[0].index.config {
             format!("was counted in another way than {}: count both with one config", folders[0].display())
@@ -89,7 +91,7 @@ fn pairs(
     (room, symmetric): (&Room, bool),
 ) -> Result<Runs, Error> {
     let most = (room.memory / 4 / size_of::<(u64, u64)>()).max(1);
-    let (mut runs, mut waiting) = (Runs::new(&room.folder), Vec::new());
+    let (mut runs, mut waiting) = (Runs::new(room), Vec::new());
     for (shard, ranks) in read.iter().zip(ranks) {
         shard.pairs(table, |pair| {
             let [mut left, mut right] = [pair.left, pair.right].map(|rank| ranks[rank as usize]);

@@ -95,8 +95,8 @@ pub(super) fn pairs(
         documents,
         segments,
         units: 0,
-        pairs: Runs::new(&room.folder),
-        adjacent: plan.adjacent.is_some().then(|| Runs::new(&room.folder)),
+        pairs: Runs::new(room),
+        adjacent: plan.adjacent.is_some().then(|| Runs::new(room)),
     };
     for part in counted {
         counts.units += part.scanner.units;
@@ -155,11 +155,15 @@ impl<'r> Plan<'r> {
     fn part(&self, mut spool: Unwinding, ranks: &[u32]) -> Result<Part, Error> {
         let mut scanner = Scanner::new(self.counting, self.words);
         let folder = &self.room.folder;
-        let mut pairs = Accumulator::new(&self.shape, &self.weights, self.waiting, folder);
+        let mut pairs = Accumulator::new(&self.shape, &self.weights, self.waiting, self.room);
         let mut adjacent =
-            self.adjacent.as_ref().map(|shape| Accumulator::new(shape, &[1, 1], self.waiting, folder));
-        let mut segment = Vec::new();
+            self.adjacent.as_ref().map(|shape| Accumulator::new(shape, &[1, 1], self.waiting, self.room));
+        let (mut segment, mut words) = (Vec::new(), 0);
         while spool.next(&mut segment).map_err(Error::temporary(folder))?.is_some() {
+            if words >> 16 != (words + segment.len()) >> 16 {
+                self.room.stop.check()?;
+            }
+            words += segment.len();
             for word in &mut segment {
                 *word = ranks[*word as usize];
             }

@@ -11,6 +11,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::Error;
 use super::schema::{INDEX, Index, Table};
 use crate::self_check;
+use crate::stop::Stop;
 
 /// A folder of counts.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub struct Read {
     pub index: Index,
     /// Its words, by rank.
     pub words: Vec<Word>,
+    stop: Stop,
 }
 
 /// A word of a corpus.
@@ -51,7 +53,7 @@ impl Read {
     /// When something is missing, damaged or of another version.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let index = self_check::read(&folder.join(INDEX))?;
-        let mut read = Self { folder: folder.to_owned(), index, words: Vec::new() };
+        let mut read = Self { folder: folder.to_owned(), index, words: Vec::new(), stop: Stop::NEVER };
         let mut words = Vec::new();
         read.batches::<Error>(Table::Words, |batch| {
             let (letters, occurrences) = (batch.column(0).as_string::<i32>(), numbers(batch, 1));
@@ -66,6 +68,12 @@ impl Read {
         read.words = words;
         read.expect(Table::Words, found, read.index.words)?;
         Ok(read)
+    }
+
+    /// The same, reading until somebody asks to stop.
+    #[must_use]
+    pub fn until(self, stop: Stop) -> Self {
+        Self { stop, ..self }
     }
 
     /// Hands all pairs of a table to `take`, in order.
@@ -127,6 +135,7 @@ impl Read {
         }
         let reader = builder.with_batch_size(1 << 15).build().map_err(|e| damaged(e.to_string()))?;
         for batch in reader {
+            self.stop.check().map_err(Error::from)?;
             take(&batch.map_err(|e| damaged(e.to_string()))?)?;
         }
         Ok(())

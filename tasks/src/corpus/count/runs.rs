@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::{Error, Room};
+use crate::stop::Stop;
 
 /// So many runs are merged into one before there are more: each open one has a buffer.
 const MOST_RUNS: usize = 48;
@@ -17,19 +18,25 @@ const BUFFER: usize = 1 << 16;
 pub(super) struct Runs {
     files: Vec<File>,
     folder: PathBuf,
+    stop: Stop,
 }
 
 impl Runs {
-    /// None yet; those to come lie in `folder`, without names.
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { files: Vec::new(), folder: folder.to_owned() }
+    /// None yet; those to come lie in the room's folder, without names.
+    pub(super) fn new(room: &Room) -> Self {
+        Self { files: Vec::new(), folder: room.folder.clone(), stop: room.stop.clone() }
     }
 
     /// Keeps a run. Keys must ascend.
     pub(super) fn push(&mut self, mut entries: impl Iterator<Item = (u64, u64)>) -> Result<(), Error> {
         let refused = Error::temporary(&self.folder);
         let mut run = Writing::new(&self.folder).map_err(&refused)?;
-        entries.try_for_each(|(key, count)| run.push(key, count)).map_err(&refused)?;
+        let mut keys = 0;
+        entries.try_for_each(|(key, count)| {
+            keys += 1;
+            self.stop.check_at(keys)?;
+            run.push(key, count).map_err(&refused)
+        })?;
         self.files.push(run.finish().map_err(&refused)?);
         if self.files.len() >= MOST_RUNS {
             let mut run = Writing::new(&self.folder).map_err(&refused)?;
@@ -57,7 +64,10 @@ impl Runs {
             open.push(reading);
         }
         let mut current: Option<(u64, u64)> = None;
+        let mut keys = 0;
         while let Some(mut top) = heap.peek_mut() {
+            keys += 1;
+            self.stop.check_at(keys)?;
             let Reverse((key, run, count)) = *top;
             match open[run].next().map_err(&refused)? {
                 Some((next, count)) => *top = Reverse((next, run, count)),
@@ -153,6 +163,12 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn room(stop: Stop) -> Room {
+        Room { memory: 0, threads: 1, folder: std::env::temp_dir(), stop }
+    }
 
     fn merged(mut runs: Runs) -> Vec<(u64, u64)> {
         let mut all = Vec::new();
@@ -166,7 +182,7 @@ mod tests {
 
     #[test]
     fn runs_add_up_in_order_however_many_there_are() {
-        let mut runs = Runs::new(&std::env::temp_dir());
+        let mut runs = Runs::new(&room(Stop::NEVER));
         for run in 0..200u64 {
             runs.push(
                 [(run % 7, 1), (100 + run % 3, 1 << 40), (u64::MAX - 1, u64::from(run == 0))].into_iter(),
@@ -182,14 +198,26 @@ mod tests {
             200
         );
         assert_eq!(all.last(), Some(&(u64::MAX - 1, 1)));
-        assert!(merged(Runs::new(&std::env::temp_dir())).is_empty());
+        assert!(merged(Runs::new(&room(Stop::NEVER))).is_empty());
     }
 
     #[test]
     fn a_sum_beyond_64_bits_is_an_error() {
-        let mut runs = Runs::new(&std::env::temp_dir());
+        let mut runs = Runs::new(&room(Stop::NEVER));
         runs.push([(1, u64::MAX)].into_iter()).unwrap();
         runs.push([(1, 1)].into_iter()).unwrap();
         assert!(matches!(runs.merge(|_, _| Ok(())), Err(Error::Overflow)));
+    }
+
+    #[test]
+    fn a_long_run_and_a_long_sum_hear_that_they_are_to_stop() {
+        let asked = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&asked);
+        let mut runs = Runs::new(&room(Stop::when(move || flag.load(Ordering::Relaxed))));
+        let many = || (0..100_000).map(|key| (key, 1));
+        runs.push(many()).unwrap();
+        asked.store(true, Ordering::Relaxed);
+        assert!(matches!(runs.push(many()), Err(Error::Interrupted(_))));
+        assert!(matches!(runs.merge(|_, _| Ok(())), Err(Error::Interrupted(_))));
     }
 }
