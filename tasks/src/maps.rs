@@ -7,6 +7,7 @@ pub mod draw;
 pub mod expand;
 pub mod generators;
 pub mod graph;
+pub mod hub;
 pub mod index;
 pub mod read;
 pub mod rows;

@@ -11,6 +11,7 @@ use serde_json::json;
 use tasks::corpus::file::Format;
 use tasks::corpus::phrase;
 use tasks::maps::generators::{Counts, Limits};
+use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
 use tasks::maps::write::{Target, Writer};
 use tasks::ner::Filters;
@@ -214,7 +215,7 @@ impl Stage for Mapping {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -279,7 +280,9 @@ impl Stage for Mapping {
             }
             context.record("spellings", dropped);
         }
-        Index::new(options, tokenizer, vec![(part, counts)]).write(context.out())?;
+        let mut index = Index::new(options, tokenizer, vec![(part, counts)]);
+        hub::write(context.out(), &index)?;
+        index.write(context.out())?;
         Ok(())
     }
 

@@ -1,11 +1,10 @@
 //! The columns of a file of maps. Knows no row.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 
-use crate::shard::schema::list_item;
+use crate::shard::schema::{field, list};
 
 /// The format's name in the index and in every file's footer.
 pub const FORMAT: &str = "engraft-maps";
@@ -51,12 +50,4 @@ pub fn columns() -> SchemaRef {
         field("graph_second", numbers(), "the larger number"),
     ];
     Arc::new(Schema::new(fields))
-}
-
-fn field(name: &str, kind: DataType, meaning: &str) -> Field {
-    Field::new(name, kind, false).with_metadata(HashMap::from([("meaning".to_owned(), meaning.to_owned())]))
-}
-
-fn list(kind: DataType) -> DataType {
-    DataType::List(Arc::new(list_item(kind)))
 }

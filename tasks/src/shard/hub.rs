@@ -1,74 +1,163 @@
-//! What makes a shard folder readable for others: README.md for Hugging Face and croissant.json for whoever reads Croissant. Both say
-//! what the index says. Knows no row and no clock.
+//! What README.md and croissant.json say of a shard folder: what the index says. Knows no row and no clock.
 
-mod column;
-mod croissant;
 mod licence;
-mod readme;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use kg::split::Part;
-use kg::whole::write_whole;
+use serde_json::{Value, json};
 
-use super::index::{Index, PartIndex, TaskIndex};
-
-/// The file with configs for Hugging Face `datasets` and a text for people.
-pub const README: &str = "README.md";
-
-/// The file with Croissant metadata (JSON-LD; `docs.mlcommons.org/croissant`).
-pub const CROISSANT: &str = "croissant.json";
-
-/// Why a shard folder could not be described.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The operating system refused.
-    #[error("{}: cannot be written: {source}; make sure that the folder is writable and has room, and run again", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's word.
-        source: std::io::Error,
-    },
-    /// The index does not serialise.
-    #[error("the index cannot be described: {0}")]
-    Json(#[from] serde_json::Error),
-    /// A column is of a type that has no name here.
-    #[error(
-        "column {name} is of type {found}, which has no name in Croissant or `datasets` here; add it to shard/hub/column.rs"
-    )]
-    Type {
-        /// The column.
-        name: String,
-        /// Its type.
-        found: String,
-    },
-}
+use super::index::{FILE, Index, Source, TaskIndex};
+use super::schema::{FORMAT, VERSION, columns};
+use crate::builder::Form;
+use crate::hub::croissant::{self, Whole};
+use crate::hub::readme::{self, block, cell, put};
+use crate::hub::{self, CROISSANT, Error, Named, README, Set};
+use crate::task::Task;
 
 /// Describes the shards of `index`, which lie in `folder`. Call it after every shard is in place and before the index is written.
 ///
 /// # Errors
 /// When the disk refuses.
 pub fn write(folder: &Path, index: &Index) -> Result<(), Error> {
-    let files = [(README, readme::text(index)?), (CROISSANT, croissant::text(index)?)];
-    for (name, text) in files {
-        let path = folder.join(name);
-        write_whole(&path, text.as_bytes()).map_err(|source| Error::Io { path, source })?;
-    }
-    Ok(())
+    let sets: Vec<Set<'_>> =
+        index.tasks.iter().map(|task| set(task, index.layout.form)).collect::<Result<_, _>>()?;
+    hub::write(folder, &text(index, &sets)?, &croissant::text(&whole(index), &sets)?)
 }
 
-/// What Hugging Face calls a part.
-fn split(part: Part) -> &'static str {
-    match part {
-        Part::Valid => "validation",
-        Part::Train | Part::Test | Part::Aside => part.name(),
+/// The rows of a task. Every list has a value for each token.
+fn set(task: &TaskIndex, form: Form) -> Result<Set<'_>, Error> {
+    let name = task.task.name();
+    let named =
+        Named { name, called: format!("task {name}"), below: format!("{name}/"), about: asks(task.task) };
+    Set::new(named, &columns(task.task, form), &task.parts, |part, _| part.tokens)
+}
+
+fn text(index: &Index, sets: &[Set<'_>]) -> Result<String, Error> {
+    let mut text = readme::front("engraft shards", sets);
+    text.push_str(&about(index));
+    text.push_str(&sources(&index.sources));
+    if index.tasks.iter().any(|task| !task.task.is_graph()) {
+        put(&mut text, format_args!("\n{}\n", licence::TEXTS));
+    }
+    for set in sets {
+        text.push_str(&readme::set_text(set));
+    }
+    text.push_str(&made(index)?);
+    Ok(text)
+}
+
+fn about(index: &Index) -> String {
+    let mut text = format!(
+        "\n# engraft shards\n\nTriples of knowledge graphs and texts as encoded training samples, one folder and one config per task. \
+         `{FILE}` (`{FORMAT}`, version {VERSION}) lists every file with its checksums, `{CROISSANT}` describes them as Croissant.\n\n"
+    );
+    if let Some(task) = index.tasks.first().map(|task| task.task.name()) {
+        put(
+            &mut text,
+            format_args!(
+                "```python\nload_dataset(FOLDER, {task:?}, split=\"train\", streaming=True)\n```\n\n"
+            ),
+        );
+    }
+    let vocabulary = readme::vocabulary(&index.tokenizer);
+    put(
+        &mut text,
+        format_args!("{vocabulary} The first classes of task relation are: {}.\n", first(&index.relations)),
+    );
+    if !index.classes.is_empty() {
+        put(&mut text, format_args!("Classes of task tagging: {}.\n", index.classes.join(", ")));
+    }
+    text
+}
+
+/// A few names and how many more there are.
+fn first(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", shown.join(", "))
+}
+
+fn sources(sources: &[Source]) -> String {
+    if sources.is_empty() {
+        return "\n## Sources\n\nThe index names no source.\n".to_owned();
+    }
+    let mut text = format!(
+        "\n## Sources and their licence levels\n\n{}\n\n| source | level | triples | what the level allows |\n\
+         |---|---|--:|---|\n",
+        licence::ABOUT
+    );
+    for source in sources {
+        for (level, triples) in &source.levels {
+            let (name, allows) = (cell(&source.name), licence::meaning(level));
+            put(&mut text, format_args!("| {name} | {level} | {triples} | {allows} |\n"));
+        }
+    }
+    text
+}
+
+/// What a task asks for.
+fn asks(task: Task) -> &'static str {
+    match task {
+        Task::Subject => "Predict all tokens of the subject from relation and object",
+        Task::Object => "Predict all tokens of the object from subject and relation",
+        Task::Relation => "Predict the relation from subject and object",
+        Task::Triplet => "Tell stated triples from corrupted ones",
+        Task::MaskedLm => "Predict the blanks of a text",
+        Task::Tagging => "Give every word of a text its tag",
     }
 }
 
-/// A pattern that stands for all files of one task and part, and no others.
-fn pattern(task: &TaskIndex, part: &PartIndex) -> String {
-    format!("{}/{}-*.parquet", task.task.name(), part.part.name())
+/// The settings behind the rows, as they stand in the index.
+fn made(index: &Index) -> Result<String, Error> {
+    let mut text = format!("\n## How it was made\n\nLayout:\n\n{}", block(&json!(index.layout))?);
+    if index.tasks.iter().any(|task| task.task == Task::Triplet) {
+        let (seed, config, counts) =
+            (index.negatives.seed, json!(index.negatives.config), json!(index.negatives.counts));
+        put(&mut text, format_args!("\nNegatives, drawn with seed {seed}:\n\n{}", block(&config)?));
+        put(&mut text, format_args!("\nWhat became of what was proposed, by part:\n\n{}", block(&counts)?));
+    }
+    Ok(text)
+}
+
+/// What Croissant says of it as a whole.
+fn whole(index: &Index) -> Whole {
+    // The columns decide how it is read, the contents whether it is the same.
+    let version = format!("{VERSION}.0.0+{}", index.digest().get(..16).unwrap_or_default());
+    Whole {
+        name: "engraft shards",
+        description: description(index),
+        version,
+        license: licences(&index.sources),
+        usage: json!({ "@type": "sc:CreativeWork", "name": "licence levels", "text": licence::ABOUT }),
+    }
+}
+
+fn description(index: &Index) -> String {
+    let rows: u64 = index.tasks.iter().flat_map(|task| &task.parts).map(|part| part.rows).sum();
+    let tasks: Vec<&str> = index.tasks.iter().map(|task| task.task.name()).collect();
+    format!(
+        "Triples of knowledge graphs and texts as {rows} encoded training samples of the tasks {}. Token ids belong to the vocabulary \
+         with the BLAKE3 digest {}. {README} says more.",
+        tasks.join(", "),
+        index.tokenizer.blake3
+    )
+}
+
+/// A licence per source, with its levels in words.
+fn licences(sources: &[Source]) -> Value {
+    let licence = |source: &Source| {
+        let levels = source.levels.iter();
+        let levels: Vec<String> = levels
+            .map(|(level, triples)| format!("level {level} ({triples} triples): {}", licence::meaning(level)))
+            .collect();
+        json!({ "@type": "sc:CreativeWork", "name": source.name, "description": levels.join("; ") })
+    };
+    match sources {
+        [] => json!("The index names no source."),
+        _ => sources.iter().map(licence).collect(),
+    }
 }
 
 #[cfg(test)]

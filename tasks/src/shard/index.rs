@@ -247,14 +247,20 @@ impl Index {
     /// The digest that a stream's state carries: any change of any shard, or of how later epochs are drawn, changes it.
     #[must_use]
     pub fn digest(&self) -> String {
-        let mut hasher = blake3::Hasher::new();
-        for file in self.files() {
-            hasher.update(file.path.as_bytes()).update(&[0]).update(file.blake3.as_bytes()).update(&[0]);
-        }
+        let mut hasher = digest_of(self.files());
         // The index's own check stands for all settings in it.
         hasher.update(self.xxh3.as_bytes());
         hasher.finalize().to_hex().to_string()
     }
+}
+
+/// The beginning of a digest of `files`: any change of any of them changes it.
+pub(crate) fn digest_of<'f>(files: impl Iterator<Item = &'f FileIndex>) -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new();
+    for file in files {
+        hasher.update(file.path.as_bytes()).update(&[0]).update(file.blake3.as_bytes()).update(&[0]);
+    }
+    hasher
 }
 
 impl TaskIndex {

@@ -81,11 +81,13 @@ fn label(task: Task) -> &'static str {
     }
 }
 
-fn field(name: &str, kind: DataType, meaning: &str) -> Field {
+/// A column that is never null, with what it means.
+pub(crate) fn field(name: &str, kind: DataType, meaning: &str) -> Field {
     Field::new(name, kind, false).with_metadata(HashMap::from([("meaning".to_owned(), meaning.to_owned())]))
 }
 
-fn list(kind: DataType) -> DataType {
+/// A list of values that are never null.
+pub(crate) fn list(kind: DataType) -> DataType {
     DataType::List(Arc::new(list_item(kind)))
 }
 

@@ -81,7 +81,7 @@ pub enum Error {
     File(#[from] file::Error),
     /// The folder could not be described.
     #[error(transparent)]
-    Hub(#[from] hub::Error),
+    Hub(#[from] crate::hub::Error),
     /// The index could not be written.
     #[error(transparent)]
     Index(#[from] index::Error),

@@ -7,8 +7,9 @@ use kg::split::Part;
 use serde_json::json;
 
 use super::super::index::{FileIndex, GroupIndex, PartIndex, Source, TaskIndex};
-use super::{croissant, readme};
+use super::{licences, set, sources as sources_text};
 use crate::builder::Form;
+use crate::hub::{croissant, readme};
 use crate::task::Task;
 
 fn task() -> TaskIndex {
@@ -41,7 +42,8 @@ fn sources() -> Vec<Source> {
 
 #[test]
 fn a_config_names_its_splits_as_hugging_face_does_with_types_and_rows() {
-    let yaml = readme::front(&[task()], Form::Slotted).unwrap();
+    let task = task();
+    let yaml = readme::front("engraft shards", &[set(&task, Form::Slotted).unwrap()]);
     let configs = "configs:\n- config_name: triplet\n  data_files:\n  - split: train\n    path: triplet/train-*.parquet\n  \
                    - split: validation\n    path: triplet/valid-*.parquet\ndataset_info:\n";
     assert!(yaml.contains(configs), "{yaml}");
@@ -55,28 +57,31 @@ fn a_config_names_its_splits_as_hugging_face_does_with_types_and_rows() {
         2 * (values + lists)
     );
     assert!(yaml.contains(&sizes), "{yaml}");
-    assert!(!readme::front(&[task()], Form::Packed).unwrap().contains("attention_mask"));
+    let packed = readme::front("engraft shards", &[set(&task, Form::Packed).unwrap()]);
+    assert!(!packed.contains("attention_mask"));
 }
 
 #[test]
 fn the_text_has_every_column_with_its_meaning_and_every_level_of_every_source() {
-    let text = readme::task_text(&task(), Form::Packed).unwrap();
+    let text = readme::set_text(&set(&task(), Form::Packed).unwrap());
     assert!(text.contains("| validation | valid | 3 | 6 | 60 | 10 | 1 | 700 |"), "{text}");
     assert!(text.contains("| `label` | int32 | 1 = stated, 0 = corrupted |"));
     assert!(text.contains("| `donor` | uint32 or null | "));
-    let text = readme::sources(&sources());
+    let text = sources_text(&sources());
     assert!(text.contains("| umls | 3 | 2 | internal use for research"), "{text}");
     assert!(text.contains("| a\\|b | none | 1 | "), "a name does not break the table");
 }
 
 #[test]
 fn croissant_lists_every_file_with_its_checksum_and_every_column_with_its_type() {
-    let distribution = croissant::distribution(&[task()]);
+    let task = task();
+    let set = set(&task, Form::Packed).unwrap();
+    let distribution = croissant::distribution(std::slice::from_ref(&set));
     assert_eq!(distribution.len(), 4, "three files and their set");
     assert_eq!(distribution[1]["contentUrl"], "triplet/train-00001-of-00002.parquet");
     assert_eq!(distribution[1]["sha256"], "52".repeat(32));
     assert_eq!(distribution[3]["includes"], json!(["triplet/train-*.parquet", "triplet/valid-*.parquet"]));
-    let records = croissant::record_set(&task(), Form::Packed).unwrap();
+    let records = croissant::record_set(&set);
     let fields = records["field"].as_array().unwrap();
     let named = |name: &str| fields.iter().find(|field| field["name"] == name).unwrap();
     assert_eq!(named("part")["source"]["transform"]["regex"], "^(?:triplet/)?(train|valid)(?:-.*)?$");
@@ -86,6 +91,6 @@ fn croissant_lists_every_file_with_its_checksum_and_every_column_with_its_type()
         (&json!("cr:Int32"), &json!(true))
     );
     assert_eq!(named("verdict")["dataType"], "sc:Text");
-    let licences = croissant::licences(&sources());
+    let licences = licences(&sources());
     assert!(licences[0]["description"].as_str().unwrap().contains("level 3 (2 triples): internal use"));
 }

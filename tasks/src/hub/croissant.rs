@@ -1,42 +1,50 @@
-//! croissant.json of a shard folder: Croissant 1.1 as JSON-LD. One file set and one record set per task; a record's part is read from
-//! the name of its file. Knows no row.
+//! croissant.json: Croissant 1.1 as JSON-LD. One file set and one record set for each set of rows; a record's part is read from the name of
+//! its file. Knows no row.
 
 use kg::split::Part;
 use serde_json::{Value, json};
 
-use super::super::index::{FileIndex, Index, Source, TaskIndex};
-use super::super::schema::VERSION;
-use super::column::{self, Column, Shape};
-use super::{Error, README, licence, pattern, readme};
-use crate::builder::Form;
+use super::column::{Column, Shape};
+use super::{Error, Set};
+use crate::shard::index::FileIndex;
 
 const PARQUET: &str = "application/x-parquet";
 
 /// The record set of parts, to which the field `part` of every record refers.
 const PARTS: &str = "parts";
 
+/// What a folder is as a whole.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it holds.
+    pub(crate) description: String,
+    /// The version of its format and its contents.
+    pub(crate) version: String,
+    /// Its licences.
+    pub(crate) license: Value,
+    /// What else is to be said of its use.
+    pub(crate) usage: Value,
+}
+
 /// The whole file.
 ///
 /// # Errors
-/// When the index cannot be described.
-pub(super) fn text(index: &Index) -> Result<String, Error> {
-    let records: Result<Vec<Value>, Error> =
-        index.tasks.iter().map(|task| record_set(task, index.layout.form)).collect();
-    let mut sets = vec![parts(index)];
-    sets.extend(records?);
-    // The columns decide how it is read, the contents whether it is the same.
-    let version = format!("{VERSION}.0.0+{}", index.digest().get(..16).unwrap_or_default());
+/// When it does not serialise.
+pub(crate) fn text(whole: &Whole, sets: &[Set<'_>]) -> Result<String, Error> {
+    let records = std::iter::once(parts(sets)).chain(sets.iter().map(record_set)).collect::<Vec<Value>>();
     let value = json!({
         "@context": context(),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.1",
-        "name": "engraft shards",
-        "description": description(index),
-        "version": version,
-        "license": licences(&index.sources),
-        "usageInfo": { "@type": "sc:CreativeWork", "name": "licence levels", "text": licence::ABOUT },
-        "distribution": distribution(&index.tasks),
-        "recordSet": sets,
+        "name": whole.name,
+        "description": whole.description,
+        "version": whole.version,
+        "license": whole.license,
+        "usageInfo": whole.usage,
+        "distribution": distribution(sets),
+        "recordSet": records,
     });
     Ok(serde_json::to_string_pretty(&value)? + "\n")
 }
@@ -94,33 +102,7 @@ fn context() -> Value {
     context
 }
 
-fn description(index: &Index) -> String {
-    let rows: u64 = index.tasks.iter().flat_map(|task| &task.parts).map(|part| part.rows).sum();
-    let tasks: Vec<&str> = index.tasks.iter().map(|task| task.task.name()).collect();
-    format!(
-        "Triples of knowledge graphs and texts as {rows} encoded training samples of the tasks {}. Token ids belong to the vocabulary \
-         with the BLAKE3 digest {}. {README} says more.",
-        tasks.join(", "),
-        index.tokenizer.blake3
-    )
-}
-
-/// A licence per source, with its levels in words.
-pub(super) fn licences(sources: &[Source]) -> Value {
-    let licence = |source: &Source| {
-        let levels = source.levels.iter();
-        let levels: Vec<String> = levels
-            .map(|(level, triples)| format!("level {level} ({triples} triples): {}", licence::meaning(level)))
-            .collect();
-        json!({ "@type": "sc:CreativeWork", "name": source.name, "description": levels.join("; ") })
-    };
-    match sources {
-        [] => json!("The index names no source."),
-        _ => sources.iter().map(licence).collect(),
-    }
-}
-
-pub(super) fn distribution(tasks: &[TaskIndex]) -> Vec<Value> {
+pub(crate) fn distribution(sets: &[Set<'_>]) -> Vec<Value> {
     let file = |file: &FileIndex| {
         json!({
             "@type": "cr:FileObject",
@@ -132,27 +114,27 @@ pub(super) fn distribution(tasks: &[TaskIndex]) -> Vec<Value> {
             "sha256": file.sha256,
         })
     };
-    let set = |task: &TaskIndex| {
-        let patterns: Vec<String> = task.parts.iter().map(|part| pattern(task, part)).collect();
+    let set = |set: &Set<'_>| {
+        let patterns: Vec<String> = set.parts.iter().map(|(part, _)| set.pattern(part)).collect();
         json!({
             "@type": "cr:FileSet",
-            "@id": set_id(task),
-            "name": set_id(task),
-            "description": format!("all files of task {}", task.task.name()),
+            "@id": set_id(set),
+            "name": set_id(set),
+            "description": format!("all files of {}", set.named.called),
             "encodingFormat": PARQUET,
             "includes": patterns,
         })
     };
-    let files = tasks.iter().flat_map(|task| &task.parts).flat_map(|part| &part.files);
-    files.map(file).chain(tasks.iter().map(set)).collect()
+    let files = sets.iter().flat_map(|set| &set.parts).flat_map(|(part, _)| &part.files);
+    files.map(file).chain(sets.iter().map(set)).collect()
 }
 
-fn set_id(task: &TaskIndex) -> String {
-    format!("{}-files", task.task.name())
+fn set_id(set: &Set<'_>) -> String {
+    format!("{}-files", set.named.name)
 }
 
 /// The parts, with the names that Croissant has for what they are for.
-fn parts(index: &Index) -> Value {
+fn parts(sets: &[Set<'_>]) -> Value {
     let row = |part: Part| {
         let means = match part {
             Part::Train => "cr:TrainingSplit",
@@ -161,7 +143,8 @@ fn parts(index: &Index) -> Value {
         };
         json!({ "parts/name": part.name(), "parts/url": means })
     };
-    let rows: Vec<Value> = index.parts().into_iter().map(row).collect();
+    let has = |part: &Part| sets.iter().flat_map(|set| &set.parts).any(|(found, _)| found.part == *part);
+    let rows: Vec<Value> = Part::ALL.into_iter().filter(has).map(row).collect();
     json!({
         "@type": "cr:RecordSet",
         "@id": PARTS,
@@ -176,9 +159,10 @@ fn parts(index: &Index) -> Value {
     })
 }
 
-pub(super) fn record_set(task: &TaskIndex, form: Form) -> Result<Value, Error> {
-    let name = task.task.name();
-    let names: Vec<&str> = task.parts.iter().map(|part| part.part.name()).collect();
+pub(crate) fn record_set(set: &Set<'_>) -> Value {
+    let name = set.named.name;
+    let names: Vec<&str> = set.parts.iter().map(|(part, _)| part.part.name()).collect();
+    let below = if set.named.below.is_empty() { String::new() } else { format!("(?:{})?", set.named.below) };
     let mut fields = vec![json!({
         "@type": "cr:Field",
         "@id": format!("{name}/part"),
@@ -186,32 +170,32 @@ pub(super) fn record_set(task: &TaskIndex, form: Form) -> Result<Value, Error> {
         "description": "the part that the row is in",
         "dataType": "sc:Text",
         "source": {
-            "fileSet": { "@id": set_id(task) },
+            "fileSet": { "@id": set_id(set) },
             "extract": { "fileProperty": "fullpath" },
             // A reader that joins with the parts applies it a second time, to the part alone.
-            "transform": { "regex": format!("^(?:{name}/)?({})(?:-.*)?$", names.join("|")) },
+            "transform": { "regex": format!("^{below}({})(?:-.*)?$", names.join("|")) },
         },
         "references": { "field": { "@id": "parts/name" } },
     })];
-    fields.extend(column::all(task.task, form)?.iter().map(|column| field(task, column)));
-    let rows: u64 = task.parts.iter().map(|part| part.rows).sum();
-    Ok(json!({
+    fields.extend(set.columns.iter().map(|column| field(set, column)));
+    let rows: u64 = set.parts.iter().map(|(part, _)| part.rows).sum();
+    json!({
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
-        "description": format!("{}: {rows} rows.", readme::asks(task.task)),
+        "description": format!("{}: {rows} rows.", set.named.about),
         "field": fields,
-    }))
+    })
 }
 
-fn field(task: &TaskIndex, column: &Column) -> Value {
+fn field(set: &Set<'_>, column: &Column) -> Value {
     let mut field = json!({
         "@type": "cr:Field",
-        "@id": format!("{}/{}", task.task.name(), column.name),
+        "@id": format!("{}/{}", set.named.name, column.name),
         "name": column.name,
         "description": column.meaning,
         "dataType": column.kind.croissant,
-        "source": { "fileSet": { "@id": set_id(task) }, "extract": { "column": column.name } },
+        "source": { "fileSet": { "@id": set_id(set) }, "extract": { "column": column.name } },
     });
     if column.shape == Shape::List {
         field["isArray"] = json!(true);

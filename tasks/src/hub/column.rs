@@ -1,30 +1,27 @@
-//! The columns of a task as other formats name their types. Knows no row.
+//! The columns of a file as other formats name their types. Knows no row.
 
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, FieldRef, Schema};
 
-use super::super::schema::columns;
 use super::Error;
-use crate::builder::Form;
-use crate::task::Task;
 
 /// A column.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(crate) struct Column {
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Type of a value, or of the values of a list.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     /// How many values a row has.
-    pub(super) shape: Shape,
+    pub(crate) shape: Shape,
     /// Whether it may be null.
-    pub(super) nullable: bool,
+    pub(crate) nullable: bool,
     /// What it means.
-    pub(super) meaning: String,
+    pub(crate) meaning: String,
 }
 
 /// How many values a row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// One.
     Value,
     /// Any number.
@@ -33,38 +30,38 @@ pub(super) enum Shape {
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// In `datasets`.
-    pub(super) datasets: &'static str,
+    pub(crate) datasets: &'static str,
     /// In Croissant.
-    pub(super) croissant: &'static str,
+    pub(crate) croissant: &'static str,
     /// Bytes of a value in memory; of a text those of its offset alone.
-    pub(super) width: u64,
+    pub(crate) width: u64,
 }
 
 impl Column {
     /// Its type for people.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let list = if self.shape == Shape::List { "list of " } else { "" };
         let null = if self.nullable { " or null" } else { "" };
         format!("{list}{}{null}", self.kind.datasets)
     }
 
-    /// Bytes that `rows` rows with `tokens` tokens take in memory.
-    pub(super) fn bytes(&self, rows: u64, tokens: u64) -> u64 {
+    /// Bytes that `rows` rows take in memory; in a list, with `values` values together.
+    pub(crate) fn bytes(&self, rows: u64, values: u64) -> u64 {
         match self.shape {
             Shape::Value => rows * self.kind.width,
-            Shape::List => (rows + 1) * 4 + tokens * self.kind.width,
+            Shape::List => (rows + 1) * 4 + values * self.kind.width,
         }
     }
 }
 
-/// The columns of `task`, in order.
+/// The columns of `schema`, in order.
 ///
 /// # Errors
 /// When one is of a type without a name here.
-pub(super) fn all(task: Task, form: Form) -> Result<Vec<Column>, Error> {
-    columns(task, form).fields().iter().map(column).collect()
+pub(crate) fn all(schema: &Schema) -> Result<Vec<Column>, Error> {
+    schema.fields().iter().map(column).collect()
 }
 
 fn column(field: &FieldRef) -> Result<Column, Error> {
@@ -75,7 +72,9 @@ fn column(field: &FieldRef) -> Result<Column, Error> {
     let (datasets, croissant, width) = match of {
         DataType::Int8 => ("int8", "cr:Int8", 1),
         DataType::Int32 => ("int32", "cr:Int32", 4),
+        DataType::UInt16 => ("uint16", "cr:UInt16", 2),
         DataType::UInt32 => ("uint32", "cr:UInt32", 4),
+        DataType::Float32 => ("float32", "cr:Float32", 4),
         DataType::Utf8 => ("string", "sc:Text", 4),
         found => return Err(Error::Type { name: field.name().clone(), found: found.to_string() }),
     };

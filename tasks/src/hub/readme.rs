@@ -1,0 +1,105 @@
+//! README.md: one config per set of rows as `datasets` reads them, and the parts of a text for people. Knows no row.
+
+use std::fmt::Write as _;
+
+use super::column::{Column, Shape};
+use super::{Error, Set, split};
+use crate::shard::index::{FileIndex, PartIndex, Tokenizer};
+
+/// The part that machines read: YAML between two lines of dashes.
+pub(crate) fn front(title: &str, sets: &[Set<'_>]) -> String {
+    let mut yaml = format!("---\npretty_name: {title}\nlicense: other\nlicense_name: by-source\nconfigs:\n");
+    for set in sets {
+        put(&mut yaml, format_args!("- config_name: {}\n  data_files:\n", set.named.name));
+        for (part, _) in &set.parts {
+            let (name, path) = (split(part.part), set.pattern(part));
+            put(&mut yaml, format_args!("  - split: {name}\n    path: {path}\n"));
+        }
+    }
+    yaml.push_str("dataset_info:\n");
+    for set in sets {
+        put(&mut yaml, format_args!("- config_name: {}\n  features:\n", set.named.name));
+        for Column { name, kind, shape, .. } in &set.columns {
+            let key = if *shape == Shape::List { "list" } else { "dtype" };
+            put(&mut yaml, format_args!("  - name: {name}\n    {key}: {}\n", kind.datasets));
+        }
+        yaml.push_str("  splits:\n");
+        let (mut on_disk, mut in_memory) = (0, 0);
+        for (part, size) in &set.parts {
+            let (name, rows) = (split(part.part), part.rows);
+            put(
+                &mut yaml,
+                format_args!("  - name: {name}\n    num_bytes: {size}\n    num_examples: {rows}\n"),
+            );
+            on_disk += bytes(part);
+            in_memory += size;
+        }
+        put(&mut yaml, format_args!("  download_size: {on_disk}\n  dataset_size: {in_memory}\n"));
+    }
+    yaml.push_str("---\n");
+    yaml
+}
+
+/// The vocabulary that ids belong to: sentences.
+pub(crate) fn vocabulary(tokenizer: &Tokenizer) -> String {
+    let special = tokenizer.special;
+    format!(
+        "Token ids belong to the vocabulary with the BLAKE3 digest `{}`: {} entries, padding {}, unknown {}, [CLS] {}, [SEP] {}, \
+         [MASK] {}. Another vocabulary gives nonsense.",
+        tokenizer.blake3,
+        tokenizer.size,
+        special.padding,
+        special.unknown,
+        special.cls,
+        special.sep,
+        special.blank,
+    )
+}
+
+/// A chapter for a set: its parts and its columns.
+pub(crate) fn set_text(set: &Set<'_>) -> String {
+    let mut text = format!(
+        "\n## {}\n\n{}.\n\n| split | part | items | rows | tokens | tokens of the longest row | files | bytes |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|\n",
+        set.named.name, set.named.about
+    );
+    for (part, _) in &set.parts {
+        let (items, rows, tokens, longest) = (part.items, part.rows, part.tokens, part.longest());
+        let (split, part_name, files, bytes) =
+            (split(part.part), part.part.name(), part.files.len(), bytes(part));
+        put(
+            &mut text,
+            format_args!(
+                "| {split} | {part_name} | {items} | {rows} | {tokens} | {longest} | {files} | {bytes} |\n"
+            ),
+        );
+    }
+    text.push_str("\n| column | type | meaning |\n|---|---|---|\n");
+    for column in &set.columns {
+        let (shown, meaning) = (column.shown(), cell(&column.meaning));
+        put(&mut text, format_args!("| `{}` | {shown} | {meaning} |\n", column.name));
+    }
+    text
+}
+
+/// Settings as they stand in the index.
+///
+/// # Errors
+/// When they do not serialise.
+pub(crate) fn block(value: &serde_json::Value) -> Result<String, Error> {
+    Ok(format!("```json\n{}\n```\n", serde_json::to_string_pretty(value)?))
+}
+
+fn bytes(part: &PartIndex) -> u64 {
+    part.files.iter().map(|file: &FileIndex| file.bytes).sum()
+}
+
+/// Text in a cell of a table.
+pub(crate) fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+}
+
+pub(crate) fn put(to: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing into a string does not fail.
+    let _always = to.write_fmt(what);
+}
