@@ -1,6 +1,6 @@
 //! Named variables in name order: what a model learns. Knows no layer, file or optimiser.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use candle_core::{DType, Device, Tensor, Var};
 
@@ -91,6 +91,8 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub struct Params {
     vars: BTreeMap<String, Var>,
+    /// Names of those that no gradient is computed for.
+    still: BTreeSet<String>,
 }
 
 impl Params {
@@ -113,7 +115,7 @@ impl Params {
             };
             vars.insert(spec.name.clone(), Var::from_tensor(&tensor)?);
         }
-        Ok(Params { vars })
+        Ok(Params { vars, still: BTreeSet::new() })
     }
 
     /// Parameters with given values; names and shapes must be exactly those of `specs`.
@@ -135,13 +137,22 @@ impl Params {
         if !missing.is_empty() || !tensors.is_empty() {
             return Err(Error::Names { missing, unexpected: tensors.into_keys().collect() });
         }
-        Ok(Params { vars })
+        Ok(Params { vars, still: BTreeSet::new() })
     }
 
     /// Takes in the parameters of another part of the model.
     #[must_use]
     pub fn with(mut self, other: Params) -> Self {
         self.vars.extend(other.vars);
+        self.still.extend(other.still);
+        self
+    }
+
+    /// The same parameters, of which those that `still` accepts are handed out as plain tensors: nothing that is computed from
+    /// them alone is tracked, and layers compute no gradient of theirs.
+    #[must_use]
+    pub fn without_gradients(mut self, still: impl Fn(&str) -> bool) -> Self {
+        self.still.extend(self.vars.keys().filter(|name| still(name)).cloned());
         self
     }
 
@@ -151,6 +162,7 @@ impl Params {
     /// When no parameter has this name.
     pub fn get(&self, name: &str) -> candle_core::Result<Tensor> {
         match self.vars.get(name) {
+            Some(var) if self.still.contains(name) => Ok(var.as_tensor().detach()),
             Some(var) => Ok(var.as_tensor().clone()),
             None => candle_core::bail!("the model has no parameter named {name}"),
         }
@@ -192,6 +204,17 @@ mod tests {
         assert_eq!(params.count(), 8 + 6 + 3);
         assert_eq!(params.get("a.weight").unwrap().to_vec1::<f32>().unwrap(), [1.0; 4]);
         assert_eq!(params.get("b.bias").unwrap().to_vec1::<f32>().unwrap(), [0.0; 3]);
+    }
+
+    #[test]
+    fn what_needs_no_gradient_is_plain_and_follows_its_variable() {
+        let params =
+            Params::fresh(&specs(), 1, &Device::Cpu).unwrap().without_gradients(|n| n.starts_with("b."));
+        let [still, moving] = ["b.bias", "a.bias"].map(|name| params.get(name).unwrap());
+        assert!(!still.track_op() && moving.track_op());
+        let (_, var) = params.iter().find(|(name, _)| *name == "b.bias").unwrap();
+        var.slice_set(&Tensor::ones(3, DType::F32, &Device::Cpu).unwrap(), 0, 0).unwrap();
+        assert_eq!(still.to_vec1::<f32>().unwrap(), [1.0; 3]);
     }
 
     #[test]

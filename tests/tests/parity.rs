@@ -12,7 +12,7 @@ use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
-use model::encoder::{Encoder, Pass};
+use model::encoder::{Encoder, Gates, Pass};
 use model::output::{EntityOutput, Loss, OutputConfig, Outputs, Sizes};
 use model::params::Params;
 use tasks::stream::batch::{Batch, Targets};
@@ -124,8 +124,8 @@ fn encoder_with_and_without_gates() -> Result<()> {
         [("plain", None), ("hardmask", Some("head_mask.hard")), ("softmask", Some("head_mask.soft"))]
     {
         let gates_lh = gates.map(|name| golden.get(name).cloned()).transpose()?;
-        let hidden =
-            encoder.forward(&config, &tokens, &Pass { gates_lh: gates_lh.as_ref(), dropout: None })?;
+        let gates = gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
+        let hidden = encoder.forward(&config, &tokens, &Pass { gates, dropout: None })?;
         for (i, x_nd) in hidden.iter().enumerate() {
             let name = format!("{variant}.hidden.{i}");
             let expected = real_rows(golden.get(&name)?, &real)?;
