@@ -52,18 +52,6 @@ pub enum AcrossLayers {
     MinMax,
 }
 
-/// The settings of a measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ImportanceConfig {
-    /// What is added up.
-    pub method: Method,
-    /// How one layer is normalised.
-    pub within_layer: WithinLayer,
-    /// How all layers are.
-    pub across_layers: AcrossLayers,
-}
-
 /// Why importances cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
