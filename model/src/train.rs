@@ -86,7 +86,7 @@ impl Trainer {
     fn over(setup: Setup, params: Params, device: &Device) -> Result<Self, Error> {
         let heads = setup.train.heads.over(setup.mask.as_ref());
         let frozen = coverage::frozen(&setup, &params, &heads)?;
-        let params = params.without_gradients(|name| frozen.contains_key(name));
+        let params = params.freeze(|name| frozen.contains_key(name));
         let encoder = Encoder::new(&setup.encoder, &params)?;
         let outputs = Outputs::new(&setup.outputs, &setup.encoder, &params)?;
         let optimiser = AdamW::new(setup.train.adamw.clone(), &params, |name| !frozen.contains_key(name))?;

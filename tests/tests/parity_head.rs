@@ -42,7 +42,7 @@ struct Classifier {
 impl Classifier {
     fn new(golden: &Golden, checkpoint: checkpoint::Checkpoint) -> Result<Self> {
         let checkpoint::Checkpoint { config, params, .. } = checkpoint;
-        let params = params.without_gradients(|_| true);
+        let params = params.freeze(|_| true);
         Ok(Classifier {
             encoder: Encoder::new(&config, &params)?,
             pooler: Pool::new(Pooling::LearnedPooler, &params, "")?,

@@ -2,7 +2,7 @@
 //! mask search.
 //!
 //! The gate of a head is given a private copy per sample (or per token), so that one backward of the summed loss yields the gradient
-//! of every sample at once. Dropout is off. Build the encoder over [`crate::params::Params::without_gradients`] of all names:
+//! of every sample at once. Dropout is off. Build the encoder over [`crate::params::Params::freeze`] of all names:
 //! no weight's gradient is needed.
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const SHAPE: [usize; 2] = [2, 4];
 
 fn encoder() -> Encoder {
     let params = Params::fresh(&Encoder::specs(&tiny()), 3, &Device::Cpu).unwrap();
-    Encoder::new(&tiny(), &params.without_gradients(|_| true)).unwrap()
+    Encoder::new(&tiny(), &params.freeze(|_| true)).unwrap()
 }
 
 fn read(rows: &[&[u32]]) -> Tokens {

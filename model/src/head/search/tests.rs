@@ -75,17 +75,17 @@ fn a_soft_gate_is_the_importance_for_which_its_head_was_taken() {
 
 /// A search with everything drawn from `key`.
 fn drawn(key: Chance) -> (Config, [usize; 2], Outcome) {
-    let below = |name: &str, limit: u64| key.named(name).bits(0) % limit;
-    let shape = [1 + below("layers", 6) as usize, 1 + below("heads", 7) as usize];
+    let below = |name: &str, limit: u64| usize::try_from(key.named(name).bits(0) % limit).unwrap();
+    let shape = [1 + below("layers", 6), 1 + below("heads", 7)];
     let kind = if below("kind", 2) == 0 { Kind::Hard } else { Kind::Soft };
     let again = kind == Kind::Soft && below("selection", 2) == 0;
     let config = Config {
         kind,
         step_rule: if below("rule", 2) == 0 { StepRule::FixedFloor } else { StepRule::CeilRemaining },
         selection: if again { Selection::ReselectAll } else { Selection::SelectOnce },
-        tau: [0.0, 0.5, 0.9][below("tau", 3) as usize],
-        rho: [0.01, 0.1, 0.35, 1.0][below("rho", 4) as usize],
-        keep_per_layer: below("keep", 3) as usize,
+        tau: [0.0, 0.5, 0.9][below("tau", 3)],
+        rho: [0.01, 0.1, 0.35, 1.0][below("rho", 4)],
+        keep_per_layer: below("keep", 3),
     };
     let count = shape[0] * shape[1];
     let fresh = |name: &str, mask: &Mask| {
