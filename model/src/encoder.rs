@@ -24,18 +24,46 @@ pub struct Encoder {
     layers: Vec<Layer>,
 }
 
+/// Factors of the heads' contexts: the gates xi of KIMERA, equation 1 (1 = keep, 0 = vacant).
+#[derive(Debug, Clone, Copy)]
+pub enum Gates<'a> {
+    /// All heads are on.
+    Open,
+    /// The same gates for all samples, `[l, h]`: a pruned encoder, or one whose vacant heads alone take part.
+    Shared(&'a Tensor),
+    /// Each sample has its own, `[s, l, h]` in the order of [`Tokens::spans`].
+    PerSample(&'a Tensor),
+    /// Each token has its own, `[n, l, h]`.
+    PerToken(&'a Tensor),
+}
+
 /// What can differ from one pass through the encoder to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Pass<'a> {
-    /// Factors `[l, h]` of the heads' contexts, `None` for all 1: the gates xi of KIMERA, equation 1 (1 = keep, 0 = vacant).
-    pub gates_lh: Option<&'a Tensor>,
+    /// Factors of the heads' contexts.
+    pub gates: Gates<'a>,
     /// Key of this step's dropout masks, `None` outside training.
     pub dropout: Option<Chance>,
 }
 
 impl Pass<'_> {
     /// All heads on and no dropout.
-    pub const PLAIN: Pass<'static> = Pass { gates_lh: None, dropout: None };
+    pub const PLAIN: Pass<'static> = Pass { gates: Gates::Open, dropout: None };
+}
+
+impl Gates<'_> {
+    /// The gates of layer `l`, one row for all tokens or one for each; `None` when all are on.
+    fn of_layer(self, l: usize, tokens: &Tokens) -> Result<Option<Tensor>> {
+        Ok(match self {
+            Gates::Open => None,
+            Gates::Shared(gates_lh) => Some(gates_lh.get(l)?.unsqueeze(0)?),
+            Gates::PerSample(gates_slh) => {
+                let gates_sh = gates_slh.narrow(1, l, 1)?.squeeze(1)?.contiguous()?;
+                Some(gates_sh.index_select(&tokens.sample_of_token()?, 0)?)
+            }
+            Gates::PerToken(gates_nlh) => Some(gates_nlh.narrow(1, l, 1)?.squeeze(1)?.contiguous()?),
+        })
+    }
 }
 
 /// The places in a layer at which numbers are dropped.
@@ -100,9 +128,9 @@ impl Encoder {
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {
-            let gates_h = pass.gates_lh.map(|gates_lh| gates_lh.get(l)).transpose()?;
+            let gates_nh = pass.gates.of_layer(l, tokens)?;
             let dropout = LayerDropout::new(pass, config, l as u64);
-            hidden.push(layer.forward(&hidden[l], tokens, gates_h.as_ref(), &dropout)?);
+            hidden.push(layer.forward(&hidden[l], tokens, gates_nh.as_ref(), &dropout)?);
         }
         Ok(hidden)
     }

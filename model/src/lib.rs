@@ -10,6 +10,7 @@
 //! | `n` | real tokens of all rows, one row after the other | | `i` | width of the feed-forward layer |
 //! | `d` | hidden width | | `l` | encoder layers |
 //! | `m` | positions or rows that are asked about | | `v`, `c` | vocabulary, classes |
+//! | `s` | samples of all batches | | | |
 //!
 //! Activations are stored without padding (`x_nd`): a row of a batch is a [`encoder::tokens::Span`] of it.
 
@@ -17,6 +18,7 @@ pub mod attention;
 pub mod chance;
 pub mod checkpoint;
 pub mod encoder;
+pub mod head;
 pub mod nn;
 pub mod optim;
 pub mod output;

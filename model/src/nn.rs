@@ -14,8 +14,8 @@ pub mod linear;
 mod math;
 pub mod softmax;
 
-pub(crate) use host::{Host, fused, read, wide};
-pub(crate) use math::single;
+pub(crate) use host::{Host, fill_rows, fused, read, sum_rows, wide};
+pub(crate) use math::{single, sum2};
 
 #[cfg(test)]
 pub(crate) mod check;

@@ -2,4 +2,5 @@
 
 pub mod adamw;
 pub mod clip;
+pub mod head_mask;
 pub mod schedule;

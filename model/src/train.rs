@@ -3,11 +3,15 @@
 
 pub mod config;
 mod coverage;
+mod error;
+pub mod heads;
+pub mod patience;
 pub mod record;
+mod seal;
 mod state;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use candle_core::{Device, Tensor};
 use tasks::stream::batch::Batch;
@@ -15,15 +19,21 @@ use tasks::task::Task;
 
 use crate::chance::Chance;
 use crate::checkpoint;
-use crate::encoder::tokens::{self, Tokens};
-use crate::encoder::{Encoder, Pass};
+use crate::encoder::tokens::Tokens;
+use crate::encoder::{Encoder, Gates, Pass};
+use crate::head::slices::listed;
 use crate::optim::adamw::{AdamW, Update};
 use crate::optim::clip;
-use crate::output::{self, Loss, Outputs};
-use crate::params::{self, Params, Spec};
+use crate::optim::head_mask::HeadMask;
+use crate::output::{Loss, Outputs};
+use crate::params::{Params, Spec};
 use config::Setup;
 use coverage::Coverage;
+pub use error::Error;
+use heads::Mode;
+use patience::Watch;
 use record::{StepRecord, TaskRecord};
+use seal::Seal;
 
 /// An encoder with its task outputs, their optimiser and the number of steps made.
 #[derive(Debug)]
@@ -34,97 +44,21 @@ pub struct Trainer {
     outputs: Outputs,
     optimiser: AdamW,
     frozen: BTreeMap<String, &'static str>,
+    heads: HeadMask,
+    /// Gates of the forward pass while training, with [`Mode::Forward`].
+    gates_lh: Option<Tensor>,
+    /// What everything frozen was when training began.
+    seal: Seal,
     coverage: Coverage,
+    watch: Watch,
     device: Device,
-}
-
-/// Why training cannot begin or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Settings that cannot be trained with.
-    #[error(transparent)]
-    Config(#[from] config::Error),
-    /// A batch that the encoder cannot read.
-    #[error(transparent)]
-    Tokens(#[from] tokens::Error),
-    /// A batch whose targets do not fit.
-    #[error(transparent)]
-    Targets(#[from] output::Error),
-    /// A checkpoint or state that cannot be read or written.
-    #[error(transparent)]
-    Checkpoint(#[from] checkpoint::Error),
-    /// Parameters that do not belong to the settings.
-    #[error(transparent)]
-    Params(#[from] params::Error),
-    /// A step without a batch of a task that counts.
-    #[error("step {step}: no batch of a task with alpha above 0; give each step at least one")]
-    NoBatch {
-        /// The step, from 1.
-        step: u64,
-    },
-    /// Two batches of one task in a step.
-    #[error("step {step}: two batches of {task}; merge them")]
-    TwoBatches {
-        /// The step, from 1.
-        step: u64,
-        /// The task.
-        task: &'static str,
-    },
-    /// A parameter that nothing trains.
-    #[error(
-        "by step {step}, no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection or a task has no batch",
-        .names.join(", ")
-    )]
-    NoGradient {
-        /// The step.
-        step: u64,
-        /// Their names.
-        names: Vec<String>,
-    },
-    /// A loss or gradient that is infinite or not a number.
-    #[error(
-        "step {step}: {what} is {value}; lower the learning rate or clip_norm, or look at this step's samples"
-    )]
-    NotFinite {
-        /// The step, from 1.
-        step: u64,
-        /// What is not finite.
-        what: String,
-        /// Its value.
-        value: f64,
-    },
-    /// A state made under other settings.
-    #[error(
-        "{path}: made with {field} = {found}, now {expected}; train from the start or restore the setting"
-    )]
-    OtherSettings {
-        /// The state's index.
-        path: PathBuf,
-        /// The setting that differs.
-        field: String,
-        /// Its value in the state.
-        found: String,
-        /// Its value now.
-        expected: String,
-    },
-    /// An index of a state that says something else.
-    #[error("{path}: {problem}; delete the folder to train from the start")]
-    State {
-        /// The state's index.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The tensor library failed.
-    #[error(transparent)]
-    Tensor(#[from] candle_core::Error),
 }
 
 impl Trainer {
     /// A trainer with fresh weights, drawn from `setup.train.seed`.
     ///
     /// # Errors
-    /// When the settings contradict each other.
+    /// When the settings contradict each other or the head mask.
     pub fn new(setup: Setup, device: &Device) -> Result<Self, Error> {
         setup.check()?;
         let params = Params::fresh(&specs(&setup), setup.train.seed, device)?;
@@ -135,9 +69,12 @@ impl Trainer {
     /// checkpoint's sizes (see [`checkpoint::load`]); its dropout rates may differ.
     ///
     /// # Errors
-    /// When the settings contradict each other or the checkpoint.
+    /// When the settings contradict each other, the head mask or the checkpoint.
     pub fn from_checkpoint(setup: Setup, dir: &Path, device: &Device) -> Result<Self, Error> {
         setup.check()?;
+        if setup.train.heads.mode == Mode::Scratch {
+            return Err(config::Error::Scratch.into());
+        }
         let encoder = checkpoint::load(dir, device)?.params;
         let tensors = encoder.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
         let encoder = Params::from_tensors(&Encoder::specs(&setup.encoder), tensors)?;
@@ -147,12 +84,31 @@ impl Trainer {
     }
 
     fn over(setup: Setup, params: Params, device: &Device) -> Result<Self, Error> {
+        let heads = setup.train.heads.over(setup.mask.as_ref());
+        let frozen = coverage::frozen(&setup, &params, &heads)?;
+        let params = params.freeze(|name| frozen.contains_key(name));
         let encoder = Encoder::new(&setup.encoder, &params)?;
         let outputs = Outputs::new(&setup.outputs, &setup.encoder, &params)?;
-        let frozen = coverage::frozen(&setup, &params)?;
         let optimiser = AdamW::new(setup.train.adamw.clone(), &params, |name| !frozen.contains_key(name))?;
         let coverage = Coverage::new(&setup, &params, &frozen);
-        Ok(Trainer { setup, params, encoder, outputs, optimiser, frozen, coverage, device: device.clone() })
+        let seal = Seal::of(&params, &frozen, &heads)?;
+        let gates = setup.train.heads.gates(setup.mask.as_ref());
+        let gates_lh = gates.map(|gates| gates.gates(device)).transpose()?;
+        let (watch, device) = (Watch::default(), device.clone());
+        Ok(Trainer {
+            setup,
+            params,
+            encoder,
+            outputs,
+            optimiser,
+            frozen,
+            heads,
+            gates_lh,
+            seal,
+            coverage,
+            watch,
+            device,
+        })
     }
 
     /// One update from at most one batch of each task; batches of tasks with alpha 0 are passed over. `epoch` only goes
@@ -168,22 +124,25 @@ impl Trainer {
         let losses = self.losses(&batches, &tokens, Some(dropout))?;
         let (total, total_loss) = self.total(step, &losses)?;
         let grads = self.gradients(&total)?;
-        let tasks = batches.iter().map(|batch| batch.task);
-        self.coverage.see(step, tasks, &grads)?;
         let grad_norm = clip::global_norm(&grads)?;
-        finite(step, grad_norm, || "the gradient's norm".to_owned())?;
+        if !grad_norm.is_finite() {
+            return Err(wild_gradient(step, &grads, &losses)?);
+        }
+        self.coverage.see(step, batches.iter().map(|batch| batch.task), &grads)?;
         let (rate, scale) =
             (self.setup.train.schedule.rate(step), clip::factor(grad_norm, self.setup.train.clip_norm));
         let mut tasks = BTreeMap::new();
         for (task, loss) in &losses {
             tasks.insert(*task, TaskRecord::new(loss)?);
         }
+        let before = self.heads.before(&self.params)?;
         self.optimiser.step(&self.params, &grads, Update { rate, scale })?;
+        self.heads.hold_back(&self.params, &before)?;
         let (tokens, rows) = (tokens.count(), tokens.spans.len());
         Ok(StepRecord { step, epoch, loss: total_loss, tasks, learning_rate: rate, grad_norm, tokens, rows })
     }
 
-    /// Loss and accuracy of each task without dropout and without an update.
+    /// Loss and accuracy of each task without dropout and without an update; under the gates of training, if it has any.
     ///
     /// # Errors
     /// When a batch does not fit.
@@ -217,7 +176,8 @@ impl Trainer {
         tokens: &Tokens,
         dropout: Option<Chance>,
     ) -> Result<Vec<(Task, Loss)>, Error> {
-        let pass = Pass { gates_lh: None, dropout };
+        let gates = self.gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
+        let pass = Pass { gates, dropout };
         let hidden = self.encoder.forward(&self.setup.encoder, tokens, &pass)?;
         let Some(x_nd) = hidden.last() else { return Ok(vec![]) };
         let each = batches.iter().enumerate();
@@ -237,11 +197,14 @@ impl Trainer {
         Ok((total, value))
     }
 
-    /// Gradients of all parameters that are not frozen.
+    /// Gradients of all parameters that are not frozen; 0 in the heads that are.
     fn gradients(&self, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
         let mut store = total.backward()?;
         let trained = self.params.iter().filter(|(name, _)| !self.frozen.contains_key(*name));
-        Ok(trained.filter_map(|(name, param)| Some((name.to_owned(), store.remove(param)?))).collect())
+        let mut grads =
+            trained.filter_map(|(name, param)| Some((name.to_owned(), store.remove(param)?))).collect();
+        self.heads.screen(&mut grads)?;
+        Ok(grads)
     }
 
     /// Steps made so far.
@@ -250,10 +213,43 @@ impl Trainer {
         self.optimiser.updates
     }
 
-    /// Parameters that are not trained, with the reason.
+    /// Parameters that are not trained, with the reason. Those of which only some heads are not are
+    /// [`Trainer::frozen_heads`].
     #[must_use]
     pub fn frozen(&self) -> &BTreeMap<String, &'static str> {
         &self.frozen
+    }
+
+    /// Parameters that are trained but for some heads, with the heads that are frozen. In the account of what had a gradient, those
+    /// slices count as frozen: one that is trained must have had one somewhere else.
+    #[must_use]
+    pub fn frozen_heads(&self) -> BTreeMap<&str, Vec<usize>> {
+        let partly = self.heads.partly_frozen().into_iter();
+        partly.filter(|(name, _)| !self.frozen.contains_key(*name)).collect()
+    }
+
+    /// [`Trainer::frozen`] and [`Trainer::frozen_heads`] in words: what is frozen of each parameter, and why.
+    #[must_use]
+    pub fn frozen_in_words(&self) -> BTreeMap<String, String> {
+        let whole = self.frozen.iter().map(|(name, why)| (name.clone(), (*why).to_owned()));
+        let partly = self.frozen_heads().into_iter().map(|(name, heads)| {
+            (
+                name.to_owned(),
+                format!("the head mask keeps heads {} (from 0); the others are trained", listed(&heads)),
+            )
+        });
+        whole.chain(partly).collect()
+    }
+
+    /// Whether everything frozen, to the bit, is what training began with. [`Trainer::save_checkpoint`] asks it as well.
+    ///
+    /// # Errors
+    /// Names the first parameter, and its head, that is not.
+    pub fn check_frozen(&self) -> Result<(), Error> {
+        match self.seal.broken(&self.params, &self.heads)? {
+            Some((parameter, head)) => Err(Error::Moved { parameter, head, step: self.steps() }),
+            None => Ok(()),
+        }
     }
 
     /// All parameters: the encoder's, and the outputs' under `outputs.`.
@@ -275,18 +271,19 @@ impl Trainer {
     /// same bits on the same machine.
     ///
     /// # Errors
-    /// When there is no whole state in `dir`, or it was made with other settings than `setup`.
+    /// When there is no whole state in `dir`, or it was made with other settings or another head mask than `setup` has.
     pub fn resume(setup: Setup, dir: &Path, device: &Device) -> Result<(Self, serde_json::Value), Error> {
         setup.check()?;
         state::load(setup, dir, device)
     }
 
     /// Writes the encoder as a Hugging Face folder, the outputs as `outputs.safetensors` beside it, and last
-    /// `outputs.json`, which says what the outputs are.
+    /// `outputs.json`, which says what the outputs are. Nothing is written when something frozen has moved.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// When a file cannot be written, or [`Trainer::check_frozen`] has an error.
     pub fn save_checkpoint(&self, dir: &Path) -> Result<(), Error> {
+        self.check_frozen()?;
         state::save_checkpoint(self, dir)
     }
 }
@@ -299,6 +296,25 @@ fn specs(setup: &Setup) -> Vec<Spec> {
 
 fn finite(step: u64, value: f64, what: impl FnOnce() -> String) -> Result<(), Error> {
     if value.is_finite() { Ok(()) } else { Err(Error::NotFinite { step, what: what(), value }) }
+}
+
+/// What to say of gradients whose norm is not finite: the first parameter, and the tasks of the step.
+fn wild_gradient(
+    step: u64,
+    grads: &BTreeMap<String, Tensor>,
+    losses: &[(Task, Loss)],
+) -> Result<Error, Error> {
+    let tasks: Vec<&str> = losses.iter().map(|(task, _)| task.name()).collect();
+    let (mut name, mut value) = ("all parameters together", f64::INFINITY);
+    for (parameter, grad) in grads {
+        let norm = clip::global_norm(&BTreeMap::from([(parameter.clone(), grad.clone())]))?;
+        if !norm.is_finite() {
+            (name, value) = (parameter, norm);
+            break;
+        }
+    }
+    let what = format!("the norm of the gradient of {name} (tasks of the step: {})", tasks.join(", "));
+    Ok(Error::NotFinite { step, what, value })
 }
 
 #[cfg(test)]

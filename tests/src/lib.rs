@@ -1,5 +1,6 @@
 //! Runs the `engraft` binary as a user would, for the tests of the whole. Knows no crate's insides.
 
+pub mod golden;
 pub mod server;
 
 use std::collections::BTreeMap;

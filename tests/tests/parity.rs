@@ -4,105 +4,19 @@
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{DType, Device, Tensor};
+use engraft_tests::golden::{Golden, folder};
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
-use model::encoder::{Encoder, Pass};
+use model::encoder::{Encoder, Gates, Pass};
 use model::output::{EntityOutput, Loss, OutputConfig, Outputs, Sizes};
 use model::params::Params;
 use tasks::stream::batch::{Batch, Targets};
 use tasks::task::{Answer, Task};
-
-#[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
-fn folder() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden");
-    std::env::var_os("ENGRAFT_GOLDENS").map_or(default, PathBuf::from)
-}
-
-/// One golden file with its tolerances, and which of its tensors have been compared.
-struct Golden {
-    file: String,
-    tensors: BTreeMap<String, Tensor>,
-    tolerances: serde_json::Value,
-    compared: BTreeSet<String>,
-}
-
-impl Golden {
-    fn open(file: &str) -> Result<Self> {
-        let path = folder().join(file);
-        let tensors = candle_core::safetensors::load(&path, &Device::Cpu)
-            .with_context(|| path.display().to_string())?;
-        let all: serde_json::Value =
-            serde_json::from_slice(&std::fs::read(folder().join("tolerances.json"))?)?;
-        let tolerances =
-            all.get(file).with_context(|| format!("tolerances.json says nothing of {file}"))?.clone();
-        let tensors = tensors.into_iter().collect();
-        Ok(Golden { file: file.to_owned(), tensors, tolerances, compared: BTreeSet::new() })
-    }
-
-    fn get(&self, name: &str) -> Result<&Tensor> {
-        self.tensors.get(name).with_context(|| format!("{} has no {name}", self.file))
-    }
-
-    fn integers<T: TryFrom<i64>>(&self, name: &str) -> Result<Vec<T>> {
-        let values = self.get(name)?.flatten_all()?.to_vec1::<i64>()?;
-        values.into_iter().map(|v| T::try_from(v).ok().with_context(|| format!("{name}: {v}"))).collect()
-    }
-
-    /// Compares numbers with (a part of) the golden tensor `name`, at that tensor's tolerance.
-    fn compare(&mut self, name: &str, found: &Tensor, golden: &Tensor) -> Result<()> {
-        let tolerance = self.tolerances.pointer(&format!("/{name}/atol")).and_then(serde_json::Value::as_f64);
-        let tolerance = tolerance.with_context(|| format!("{}: no tolerance for {name}", self.file))?;
-        ensure!(found.dims() == golden.dims(), "{name}: {:?}, expected {:?}", found.dims(), golden.dims());
-        let numbers = |t: &Tensor| t.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>();
-        for (i, (a, b)) in numbers(found)?.iter().zip(numbers(golden)?).enumerate() {
-            // Written so that a NaN is too far as well.
-            ensure!((a - b).abs() <= tolerance, "{name}[{i}] is {a}, expected {b} within {tolerance}");
-        }
-        self.compared.insert(name.to_owned());
-        Ok(())
-    }
-
-    fn compare_all(&mut self, name: &str, found: &Tensor) -> Result<()> {
-        let golden = self.get(name)?.clone();
-        self.compare(name, found, &golden)
-    }
-
-    /// Asserts that every golden tensor that `wanted` accepts has been compared.
-    fn complete(&self, wanted: impl Fn(&str) -> bool) {
-        let left: Vec<&String> =
-            self.tensors.keys().filter(|name| wanted(name) && !self.compared.contains(*name)).collect();
-        assert!(left.is_empty(), "not compared: {left:?}");
-        assert!(!self.compared.is_empty(), "{} holds nothing to compare", self.file);
-    }
-
-    /// The batch stored under `prefix`.
-    fn batch(&self, prefix: &str, task: Task, targets: Targets) -> Result<Batch> {
-        let (rows, width) = self.get(&format!("{prefix}input_ids"))?.dims2()?;
-        let matrix = |field| self.integers::<u32>(&format!("{prefix}{field}"));
-        let (input_ids, attention_mask) = (matrix("input_ids")?, matrix("attention_mask")?);
-        let token_type_ids = matrix("token_type_ids")?;
-        let (position_ids, segment_ids, samples) = (vec![], vec![], vec![]);
-        let batch = Batch {
-            task,
-            rows,
-            width,
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            segment_ids,
-            samples,
-            targets,
-        };
-        Ok(batch.one_per_row())
-    }
-}
 
 /// The rows of a `[b, t, ...]` tensor at the cells `real`, one after the other.
 fn real_rows(golden: &Tensor, real: &[u32]) -> Result<Tensor> {
@@ -111,7 +25,7 @@ fn real_rows(golden: &Tensor, real: &[u32]) -> Result<Tensor> {
 
 #[test]
 fn encoder_with_and_without_gates() -> Result<()> {
-    let mut golden = Golden::open("a_encoder.safetensors")?;
+    let mut golden = Golden::open("a_encoder")?;
     let checkpoint::Checkpoint { config, params, .. } =
         checkpoint::load(&folder().join("model"), &Device::Cpu)?;
     let encoder = Encoder::new(&config, &params)?;
@@ -124,8 +38,8 @@ fn encoder_with_and_without_gates() -> Result<()> {
         [("plain", None), ("hardmask", Some("head_mask.hard")), ("softmask", Some("head_mask.soft"))]
     {
         let gates_lh = gates.map(|name| golden.get(name).cloned()).transpose()?;
-        let hidden =
-            encoder.forward(&config, &tokens, &Pass { gates_lh: gates_lh.as_ref(), dropout: None })?;
+        let gates = gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
+        let hidden = encoder.forward(&config, &tokens, &Pass { gates, dropout: None })?;
         for (i, x_nd) in hidden.iter().enumerate() {
             let name = format!("{variant}.hidden.{i}");
             let expected = real_rows(golden.get(&name)?, &real)?;
@@ -220,7 +134,7 @@ fn layouts(golden: &Golden) -> BTreeSet<String> {
 
 #[test]
 fn losses_and_logits_for_every_layout_and_pooling() -> Result<()> {
-    let mut golden = Golden::open("e_kg_losses.safetensors")?;
+    let mut golden = Golden::open("e_kg_losses")?;
     for layout in layouts(&golden) {
         for pooling in Pooling::ALL {
             let losses = Scene::new(&golden, pooling, EntityOutput::Linear)?.losses(&golden, &layout)?;
@@ -257,7 +171,7 @@ fn total(losses: &BTreeMap<Task, Loss>, alphas: &str) -> Result<Tensor> {
 
 #[test]
 fn totals_and_their_gradients() -> Result<()> {
-    let mut golden = Golden::open("e_kg_losses.safetensors")?;
+    let mut golden = Golden::open("e_kg_losses")?;
     let names: Vec<String> = golden.tensors.keys().cloned().collect();
     for layout in layouts(&golden) {
         let scene = Scene::new(&golden, Pooling::Cls, EntityOutput::Linear)?;

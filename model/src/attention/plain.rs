@@ -59,16 +59,6 @@ pub fn probabilities(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<T
     Ok(padded(qkv_n3d, spans, heads)?.1)
 }
 
-/// Multiplies the context of each head by its gate (KIMERA, equation 1).
-///
-/// # Errors
-/// When the heads do not divide the width.
-pub fn gate(context_nd: &Tensor, gates_h: &Tensor) -> Result<Tensor> {
-    let heads = gates_h.dim(0)?;
-    let context_nhk = context_nd.reshape((context_nd.dim(0)?, heads, ()))?;
-    context_nhk.broadcast_mul(&gates_h.reshape((1, heads, 1))?)?.reshape(context_nd.shape())
-}
-
 /// Probabilities and values of padded rows.
 fn padded(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<(Grid, Tensor, Tensor)> {
     let grid = Grid::new(spans, qkv_n3d)?;
@@ -287,16 +277,6 @@ mod tests {
             distance(&a, &b),
             distance(&ga, &gb)
         );
-    }
-
-    #[test]
-    fn gates_scale_heads_and_get_gradients() {
-        let (x, gates) = (randn(1, &[5, 6]), randn(2, &[2]));
-        let gated = gate(&x, &gates).unwrap().to_vec2::<f32>().unwrap();
-        let (x0, g) = (x.to_vec2::<f32>().unwrap(), gates.to_vec1::<f32>().unwrap());
-        assert_eq!(gated[4][2], x0[4][2] * g[0]);
-        assert_eq!(gated[4][3], x0[4][3] * g[1]);
-        gradients(|a| gate(&a[0], &a[1]), &[x, gates], (1e-2, 5e-3));
     }
 
     #[test]

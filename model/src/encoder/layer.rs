@@ -6,6 +6,7 @@ use super::config::Config;
 use super::feed_forward::FeedForward;
 use super::tokens::Tokens;
 use super::{LayerDropout, Place};
+use crate::attention::gate::gate;
 use crate::attention::plain;
 use crate::nn::layer_norm::LayerNorm;
 use crate::nn::linear::Linear;
@@ -61,13 +62,13 @@ impl Layer {
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
-        gates_h: Option<&Tensor>,
+        gates_nh: Option<&Tensor>,
         dropout: &LayerDropout,
     ) -> Result<Tensor> {
         let how = plain::Attention { heads: self.heads, dropout: dropout.at(Place::Attention) };
         let context_nd = how.forward(&self.projections(x_nd)?, &tokens.spans)?;
-        let context_nd = match gates_h {
-            Some(gates_h) => plain::gate(&context_nd, gates_h)?,
+        let context_nd = match gates_nh {
+            Some(gates_nh) => gate(&context_nd, gates_nh)?,
             None => context_nd,
         };
         let a_nd = dropout.apply(Place::AttentionOutput, &self.attention_output.forward(&context_nd)?)?;

@@ -143,6 +143,12 @@ impl Tokens {
         self.first_samples.get(batch).map_or(&[], |&start| &self.spans[start..end])
     }
 
+    /// For each real token, the sample that it belongs to `[n]`.
+    pub(crate) fn sample_of_token(&self) -> candle_core::Result<Tensor> {
+        let samples = (0..).zip(&self.spans).flat_map(|(s, span)| std::iter::repeat_n(s, span.len));
+        Tensor::from_iter(samples.collect::<Vec<u32>>(), self.ids_n.device())
+    }
+
     /// The index among the real tokens of cell `row * width + position` of a batch, `None` for padding.
     #[must_use]
     pub fn index(&self, batch: usize, cell: usize) -> Option<u32> {

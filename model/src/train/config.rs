@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use tasks::task::Task;
 
-use crate::encoder::config as encoder;
+use super::heads::Heads;
+use super::patience::Patience;
+use crate::encoder::config::{self as encoder, Config as Encoder};
+use crate::head::mask::Mask;
 use crate::optim::adamw::AdamWConfig;
 use crate::optim::schedule::Schedule;
 use crate::output::{OutputConfig, Sizes};
@@ -52,6 +55,10 @@ pub struct Config {
     pub alphas: Alphas,
     /// Beginnings of the names of parameters that must not move.
     pub frozen: Vec<String>,
+    /// What a head mask does to the training.
+    pub heads: Heads,
+    /// When to look at held-out samples and when to give up; `None` trains all steps.
+    pub patience: Option<Patience>,
     /// The step by which every task has had a batch, at the latest: by then every parameter has had a gradient, or training stops.
     pub covered_by: u64,
 }
@@ -68,6 +75,9 @@ pub struct Setup {
     pub sizes: Sizes,
     /// How it is trained.
     pub train: Config,
+    /// The head mask that `train.heads` needs. A state keeps its digest.
+    #[serde(skip)]
+    pub mask: Option<Mask>,
 }
 
 /// Settings that contradict each other.
@@ -76,6 +86,30 @@ pub enum Error {
     /// The encoder cannot be built.
     #[error(transparent)]
     Encoder(#[from] encoder::Error),
+    /// A mode without the mask that it needs.
+    #[error("train.heads.mode is {mode}, which needs a head mask: give one, or use the mode none")]
+    NoMask {
+        /// The mode.
+        mode: &'static str,
+    },
+    /// A mask in a mode that uses none.
+    #[error(
+        "train.heads.mode is {mode}, which uses no head mask: leave it out, or use the mode hard, soft or forward"
+    )]
+    Mask {
+        /// The mode.
+        mode: &'static str,
+    },
+    /// A mask that leaves nothing to retrain.
+    #[error(
+        "the head mask keeps every head, so that there is none to retrain: search one with a lower tau, or use the mode none"
+    )]
+    NothingVacant,
+    /// A checkpoint in the mode that begins with fresh weights.
+    #[error(
+        "train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none"
+    )]
+    Scratch,
     /// A number outside its range.
     #[error("{field} is {found}, expected {expected}")]
     Range {
@@ -97,21 +131,37 @@ pub enum Error {
 }
 
 impl Setup {
-    /// Whether every setting is in its range.
+    /// Whether every setting is in its range, and the mask what its mode needs.
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> Result<(), Error> {
-        self.encoder.check()?;
-        let Config { schedule, adamw, clip_norm, alphas, .. } = &self.train;
+    pub fn check(&self) -> Result<(), super::Error> {
+        self.encoder.check().map_err(Error::from)?;
+        self.train.check(&self.outputs, self.sizes)?;
+        let Encoder { num_hidden_layers, num_attention_heads, .. } = self.encoder;
+        match (&self.mask, self.train.heads.mode) {
+            (None, mode) if mode.needs_mask() => Err(Error::NoMask { mode: mode.name() }.into()),
+            (None, _) => Ok(()),
+            (Some(_), mode) if !mode.needs_mask() => Err(Error::Mask { mode: mode.name() }.into()),
+            (Some(mask), _) if !mask.has_vacant() => Err(Error::NothingVacant.into()),
+            (Some(mask), _) => Ok(mask.check([num_hidden_layers, num_attention_heads])?),
+        }
+    }
+}
+
+impl Config {
+    fn check(&self, outputs: &OutputConfig, sizes: Sizes) -> Result<(), Error> {
+        let Config { schedule, adamw, clip_norm, alphas, patience, .. } = self;
         let share = |x: f64| (0.0..1.0).contains(&x);
         let positive = |x: f64| x > 0.0 && x.is_finite();
         let weight = |x: f64| x >= 0.0 && x.is_finite();
         let (below_one, above, not_below) = ("at least 0 and below 1", "above 0", "0 or above");
+        let Patience { every, evaluations } =
+            patience.clone().unwrap_or(Patience { every: 1, evaluations: 1 });
         let weights = Task::GRAPH.map(|task| alphas.of(task));
         let rules = [
-            ("sizes.relations", self.sizes.relations as f64, self.sizes.relations > 0, "at least 1"),
-            ("outputs.dropout", self.outputs.dropout, share(self.outputs.dropout), below_one),
+            ("sizes.relations", sizes.relations as f64, sizes.relations > 0, "at least 1"),
+            ("outputs.dropout", outputs.dropout, share(outputs.dropout), below_one),
             ("train.schedule.peak", schedule.peak, positive(schedule.peak), above),
             (
                 "train.schedule.total_steps",
@@ -124,6 +174,8 @@ impl Setup {
             ("train.adamw.epsilon", adamw.epsilon, positive(adamw.epsilon), above),
             ("train.adamw.weight_decay", adamw.weight_decay, weight(adamw.weight_decay), not_below),
             ("train.clip_norm", *clip_norm, positive(*clip_norm), above),
+            ("train.patience.every", every as f64, every > 0, "at least 1"),
+            ("train.patience.evaluations", evaluations as f64, evaluations > 0, "at least 1"),
             ("train.alphas.subject", alphas.subject, weight(alphas.subject), not_below),
             ("train.alphas.object", alphas.object, weight(alphas.object), not_below),
             ("train.alphas.relation", alphas.relation, weight(alphas.relation), not_below),

@@ -8,8 +8,12 @@ use tasks::task::Task;
 
 use super::Error;
 use super::config::{self, Setup};
+use super::heads::Shared;
 use crate::encoder::pool::Pooling;
+use crate::head::slices;
 use crate::optim::clip;
+use crate::optim::head_mask::HeadMask;
+use crate::output::PREFIX;
 use crate::params::Params;
 
 /// A key's bias, and that of learned attention pooling, shift all scores of a softmax alike, so their true gradient is 0:
@@ -17,8 +21,18 @@ use crate::params::Params;
 const TRUE_ZERO: [&str; 2] = [".attention.self.key.bias", "outputs.pool_attn.bias"];
 
 /// Parameters that must not or cannot move, with the reason.
-pub(super) fn frozen(setup: &Setup, params: &Params) -> Result<BTreeMap<String, &'static str>, Error> {
-    let mut frozen = BTreeMap::new();
+pub(super) fn frozen(
+    setup: &Setup,
+    params: &Params,
+    heads: &HeadMask,
+) -> Result<BTreeMap<String, &'static str>, Error> {
+    let mut frozen: BTreeMap<String, &'static str> =
+        heads.frozen().map(|name| (name.to_owned(), "the head mask keeps all heads of its layer")).collect();
+    if setup.train.heads.shared == Shared::Freeze {
+        let shared = params.iter().map(|(name, _)| name).filter(|name| is_shared(setup, name));
+        frozen
+            .extend(shared.map(|name| (name.to_owned(), "it belongs to no head, and `shared` is `freeze`")));
+    }
     for (prefix, reason) in idle(setup) {
         let names = params.iter().map(|(name, _)| name).filter(|name| name.starts_with(prefix));
         frozen.extend(names.map(|name| (name.to_owned(), reason)));
@@ -35,6 +49,12 @@ pub(super) fn frozen(setup: &Setup, params: &Params) -> Result<BTreeMap<String, 
         frozen.extend(names.into_iter().map(|name| (name, "listed in `frozen`")));
     }
     Ok(frozen)
+}
+
+/// Whether a parameter of the encoder belongs to no head.
+fn is_shared(setup: &Setup, name: &str) -> bool {
+    let of_heads = || (0..setup.encoder.num_hidden_layers).flat_map(slices::of_layer);
+    !name.starts_with(PREFIX) && !of_heads().any(|(of_head, _)| of_head == name)
 }
 
 /// Beginnings of names that no loss of this setup depends on.

@@ -27,6 +27,17 @@ impl TaskRecord {
     }
 }
 
+impl TaskRecord {
+    /// Both together: means over all targets.
+    pub(super) fn with(&self, other: &Self) -> Self {
+        let targets = self.targets + other.targets;
+        let share = other.targets as f64 / targets.max(1) as f64;
+        let mean = |a: f64, b: f64| a + (b - a) * share;
+        let (loss, accuracy) = (mean(self.loss, other.loss), mean(self.accuracy, other.accuracy));
+        TaskRecord { loss, accuracy, targets }
+    }
+}
+
 /// One step. The caller adds the time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepRecord {

@@ -12,13 +12,16 @@ use serde_json::{Value, json};
 
 use super::config::Setup;
 use super::coverage::Coverage;
+use super::patience::Watch;
+use super::seal::Seal;
 use super::{Error, Trainer, specs};
 use crate::checkpoint::{self, whole};
+use crate::head::mask::Mask;
 use crate::output::PREFIX;
 use crate::params::Params;
 
 const INDEX: &str = "state.json";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The version of `outputs.json`.
 const OUTPUTS_VERSION: u32 = 1;
 const FIRST: &str = "first.";
@@ -33,6 +36,10 @@ struct Index {
     parameters: Stored,
     moments: Stored,
     coverage: Coverage,
+    /// Digest of the head mask, `null` without one.
+    mask: Option<String>,
+    seal: Seal,
+    watch: Watch,
     stream: Value,
 }
 
@@ -70,8 +77,10 @@ pub(super) fn save(trainer: &Trainer, dir: &Path, stream: &Value) -> Result<(), 
     let blake3 = whole::write_tensors(&dir.join(&moments), tensors)?;
     let moments = Stored { file: moments, blake3 };
     let (setup, stream) = (to_json(dir, &trainer.setup)?, stream.clone());
-    let coverage = trainer.coverage.clone();
-    let index = Index { version: VERSION, step, setup, parameters, moments, coverage, stream };
+    let (coverage, seal, watch) = (trainer.coverage.clone(), trainer.seal.clone(), trainer.watch.clone());
+    let mask = trainer.setup.mask.as_ref().map(Mask::digest);
+    let index =
+        Index { version: VERSION, step, setup, parameters, moments, coverage, mask, seal, watch, stream };
     write_json(&dir.join(INDEX), &to_json(dir, &index)?)?;
     remove_others(dir, &[&index.parameters.file, &index.moments.file])
 }
@@ -101,6 +110,17 @@ pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer
     if let Some((field, found, expected)) = difference("", &index.setup, &to_json(dir, &setup)?) {
         return Err(Error::OtherSettings { path, field, found, expected });
     }
+    let mask = setup.mask.as_ref().map(Mask::digest);
+    if index.mask != mask {
+        let [found, expected] =
+            [&index.mask, &mask].map(|digest| digest.as_deref().map_or("none".to_owned(), str::to_owned));
+        return Err(Error::OtherSettings {
+            path,
+            field: "the digest of the head mask".to_owned(),
+            found,
+            expected,
+        });
+    }
     let mut tensors = index.moments.tensors(dir, device)?;
     let params = Params::from_tensors(&specs(&setup), index.parameters.tensors(dir, device)?)
         .map_err(|source| checkpoint::Error::Params { path: dir.join(&index.parameters.file), source })?;
@@ -113,7 +133,7 @@ pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer
         };
         (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
     }
-    trainer.coverage = index.coverage;
+    (trainer.coverage, trainer.seal, trainer.watch) = (index.coverage, index.seal, index.watch);
     trainer.optimiser.updates = index.step;
     Ok((trainer, index.stream))
 }

@@ -1,5 +1,7 @@
 //! Tests of whole training runs on small made-up batches. Knows no stage.
 
+mod masked;
+
 use std::path::Path;
 
 use candle_core::Device;
@@ -7,10 +9,12 @@ use tasks::stream::batch::{Batch, IGNORED, Targets};
 use tasks::task::Task;
 
 use super::config::{Alphas, Config, Setup};
+use super::heads::Heads;
 use super::record::StepRecord;
 use super::*;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::pool::Pooling;
+use crate::encoder::tokens;
 use crate::optim::adamw::AdamWConfig;
 use crate::optim::schedule::Schedule;
 use crate::output::{EntityOutput, OutputConfig, Sizes};
@@ -29,8 +33,11 @@ fn setup() -> Setup {
             clip_norm: 1.0,
             alphas: Alphas { subject: 1.0, object: 1.0, relation: 1.0, triplet: 1.0 },
             frozen: vec![],
+            heads: Heads::OPEN,
+            patience: None,
             covered_by: 1,
         },
+        mask: None,
     }
 }
 
@@ -283,4 +290,18 @@ fn a_saved_checkpoint_starts_another_run() {
     wider.encoder.intermediate_size += 1;
     let text = Trainer::from_checkpoint(wider, dir.path(), &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("the model needs [25]") || text.contains("the model needs [25, 16]"), "{text}");
+}
+
+#[test]
+fn a_gradient_that_is_no_number_is_named_with_step_and_tasks() {
+    let mut trainer = Trainer::new(setup(), &Device::Cpu).unwrap();
+    let wild = Tensor::new(&[1.0_f32, f32::NAN], &Device::Cpu).unwrap();
+    let fine = Tensor::new(&[1.0_f32], &Device::Cpu).unwrap();
+    let grads = [("a", fine), ("b", wild.clone()), ("c", wild)].map(|(name, grad)| (name.to_owned(), grad));
+    let text = wild_gradient(3, &grads.into(), &[]).unwrap().to_string();
+    assert!(text.contains("step 3: the norm of the gradient of b (tasks of the step: ) is NaN"), "{text}");
+    let bias = trainer.params().get("outputs.relation.bias").unwrap().detach();
+    bias.slice_set(&Tensor::new(&[f32::NAN, 0.0, 0.0], &Device::Cpu).unwrap(), 0, 0).unwrap();
+    let text = trainer.step(0, &batches(1)).unwrap_err().to_string();
+    assert!(text.contains("step 1: the loss of relation is NaN"), "{text}");
 }

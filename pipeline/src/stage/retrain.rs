@@ -13,6 +13,7 @@ use model::optim::schedule::Schedule;
 use model::output::{OutputConfig, Sizes};
 use model::train::Trainer;
 use model::train::config::{self as train, Alphas, Setup};
+use model::train::heads::Heads;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::shard::index::Index;
@@ -208,6 +209,7 @@ impl Retrain {
             encoder,
             outputs: self.config.outputs.clone(),
             sizes: Sizes { relations: index.relations.len() },
+            mask: None,
             train: train::Config {
                 seed,
                 schedule: Schedule { peak: learning_rate, warmup_steps, total_steps },
@@ -215,6 +217,8 @@ impl Retrain {
                 clip_norm,
                 alphas: self.config.alphas.clone(),
                 frozen: self.config.frozen.clone(),
+                heads: Heads::OPEN,
+                patience: None,
                 // With KIMERA's schedule every step shows all tasks; others have shown all by the end, or one was never trained.
                 covered_by: if self.config.stream.schedule == schedule::Schedule::Kimera {
                     1
@@ -271,7 +275,7 @@ impl Retrain {
             }
         }
         metrics.sync()?;
-        let frozen = serde_json::to_vec_pretty(trainer.frozen())?;
+        let frozen = serde_json::to_vec_pretty(&trainer.frozen_in_words())?;
         write_whole(&context.out().join(FROZEN), &frozen)?;
         let model = context.out().join(MODEL);
         std::fs::create_dir_all(&model)?;

@@ -1,0 +1,7 @@
+//! Which attention heads a model can spare: their importance, the search for a head mask, and the mask itself (KIMERA,
+//! section 3.1). Knows no task, no optimiser and no training.
+
+pub mod importance;
+pub mod mask;
+pub mod search;
+pub mod slices;

@@ -1,0 +1,260 @@
+//! How much each head matters to a loss: the gradient of its gate (KIMERA, equation 2; Michel et al. 2019). Knows no metric and no
+//! mask search.
+//!
+//! The gate of a head is given a private copy per sample (or per token), so that one backward of the summed loss yields the gradient
+//! of every sample at once. Dropout is off. Build the encoder over [`crate::params::Params::freeze`] of all names:
+//! no weight's gradient is needed.
+
+#[cfg(test)]
+mod tests;
+
+use candle_core::{DType, Result as TensorResult, Tensor, Var};
+use serde::{Deserialize, Serialize};
+
+use super::mask::{self, Mask};
+use crate::encoder::config::Config;
+use crate::encoder::tokens::Tokens;
+use crate::encoder::{Encoder, Gates, Pass};
+
+/// What is added up over the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// The absolute gradient of each sample's own loss: equation 2 as it is written.
+    PerSample,
+    /// The absolute gradient of each batch's mean loss; depends on the batches.
+    PerBatch,
+    /// The absolute value of the sum of all batches' gradients so far, as the released script does, which never clears them; divided
+    /// by the tokens. Depends on the order of the batches.
+    Accumulated,
+    /// The absolute product of context and its gradient of each token, under the batch's mean loss, as the code of Michel et al. does;
+    /// divided by the tokens, and by the samples in the last layer.
+    TokenLevel,
+}
+
+/// How the importances of one layer are made comparable with those of others; comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithinLayer {
+    /// Left as they are.
+    Raw,
+    /// Divided by the layer's Euclidean norm.
+    L2,
+}
+
+/// How the importances of all heads are brought into one range; comes second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AcrossLayers {
+    /// Left as they are.
+    Raw,
+    /// The least important head becomes 0, the most important one 1.
+    MinMax,
+}
+
+/// Why importances cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A mask of another encoder.
+    #[error(transparent)]
+    Mask(#[from] mask::Error),
+    /// A gradient that is infinite or not a number.
+    #[error(
+        "head importance, batch {batch}: the gate's gradient of layer {layer}, head {head} (from 0) is {value}; look at the weights and at this batch's samples"
+    )]
+    NotFinite {
+        /// The batch, from 1.
+        batch: u64,
+        /// The layer.
+        layer: usize,
+        /// The head.
+        head: usize,
+        /// The gradient.
+        value: f64,
+    },
+    /// A loss that no gate reaches.
+    #[error(
+        "head importance, batch {batch}: the loss does not depend on the heads; compute it from the hidden states that are given"
+    )]
+    NoGradient {
+        /// The batch, from 1.
+        batch: u64,
+    },
+    /// Nothing was measured.
+    #[error("head importance: no batch was measured; give at least one")]
+    Nothing,
+    /// Importances that rank nothing.
+    #[error(
+        "head importance: all heads have the same importance, {value}; the loss says nothing about them, measure more samples"
+    )]
+    Flat {
+        /// Their importance.
+        value: f64,
+    },
+    /// The tensor library failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}
+
+/// What has a private copy of all gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Each {
+    /// Every sample.
+    Sample,
+    /// Every token.
+    Token,
+}
+
+/// An encoder and the gates at which its heads are measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe<'a> {
+    /// The encoder.
+    pub encoder: &'a Encoder,
+    /// Its sizes.
+    pub config: &'a Config,
+    /// The gates: all kept at first, then those of the mask so far.
+    pub mask: &'a Mask,
+}
+
+impl Probe<'_> {
+    /// The gradient of a loss with respect to private gates, `[s, l, h]` or `[n, l, h]`; `None` when the loss does not depend on
+    /// them. `loss` makes the sum over the samples of each sample's own loss out of the last hidden states `x_nd`.
+    ///
+    /// # Errors
+    /// When the mask is of another shape, or the tensor library fails.
+    pub fn gradients(
+        &self,
+        tokens: &Tokens,
+        each: Each,
+        loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
+    ) -> Result<Option<Tensor>, Error> {
+        let Config { num_hidden_layers: layers, num_attention_heads: heads, .. } = *self.config;
+        self.mask.check([layers, heads])?;
+        let copies = if each == Each::Sample { tokens.spans.len() } else { tokens.count() };
+        let one_lh = self.mask.gates(tokens.ids_n.device())?;
+        let gates = Var::from_tensor(&one_lh.broadcast_as((copies, layers, heads))?.contiguous()?)?;
+        let gates_of = if each == Each::Sample { Gates::PerSample(&gates) } else { Gates::PerToken(&gates) };
+        let hidden = self.encoder.forward(self.config, tokens, &Pass { gates: gates_of, dropout: None })?;
+        let Some(x_nd) = hidden.last() else { return Ok(None) };
+        Ok(loss(x_nd)?.backward()?.remove(&gates))
+    }
+}
+
+/// Importances in the making: batch after batch, in f64 and in the order in which they come.
+#[derive(Debug, Clone)]
+pub struct Importance {
+    method: Method,
+    shape: [usize; 2],
+    /// The importances so far, layer after layer.
+    sums: Vec<f64>,
+    /// The sum of all batches' gradients, for [`Method::Accumulated`].
+    carried: Vec<f64>,
+    batches: u64,
+    samples: u64,
+    tokens: u64,
+}
+
+impl Importance {
+    /// Nothing is measured yet, for an encoder of `shape` layers and heads.
+    #[must_use]
+    pub fn new(method: Method, shape: [usize; 2]) -> Self {
+        let zeros = vec![0.0; shape[0] * shape[1]];
+        Importance { method, shape, sums: zeros.clone(), carried: zeros, batches: 0, samples: 0, tokens: 0 }
+    }
+
+    /// Measures one batch, or several that are in `tokens` together and count as one. `loss` makes the sum over the samples of each
+    /// sample's own loss out of the last hidden states `x_nd`.
+    ///
+    /// # Errors
+    /// When the mask is of another shape, a gradient is not finite, or the loss does not depend on the heads.
+    pub fn add(
+        &mut self,
+        probe: &Probe<'_>,
+        tokens: &Tokens,
+        loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
+    ) -> Result<(), Error> {
+        self.batches += 1;
+        let each = if self.method == Method::TokenLevel { Each::Token } else { Each::Sample };
+        let found = probe.gradients(tokens, each, loss)?;
+        let gradients = found.ok_or(Error::NoGradient { batch: self.batches })?;
+        let rows = gradients.to_dtype(DType::F64)?.flatten(1, 2)?.to_vec2::<f64>()?;
+        self.check(&rows)?;
+        self.samples += tokens.spans.len() as u64;
+        self.tokens += tokens.count() as u64;
+        self.fold(&rows, tokens.spans.len() as f64, probe.mask);
+        Ok(())
+    }
+
+    fn check(&self, rows: &[Vec<f64>]) -> Result<(), Error> {
+        let wrong =
+            rows.iter().find_map(|row| row.iter().position(|x| !x.is_finite()).map(|at| (at, row[at])));
+        match wrong {
+            Some((at, value)) => {
+                let (layer, head) = (at / self.shape[1], at % self.shape[1]);
+                Err(Error::NotFinite { batch: self.batches, layer, head, value })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the gradients of one batch of so many samples; a row holds those of one sample or token, layer after layer.
+    fn fold(&mut self, rows: &[Vec<f64>], samples: f64, mask: &Mask) {
+        let mean = |at: usize| rows.iter().map(|row| row[at]).sum::<f64>() / samples;
+        for at in 0..self.sums.len() {
+            self.sums[at] += match self.method {
+                Method::PerSample => rows.iter().map(|row| row[at].abs()).sum::<f64>(),
+                Method::PerBatch => mean(at).abs(),
+                Method::Accumulated => {
+                    self.carried[at] += mean(at);
+                    self.carried[at].abs()
+                }
+                // The gate times its gradient is the context times its own.
+                Method::TokenLevel => {
+                    let gate = f64::from(mask.values()[at]);
+                    rows.iter().map(|row| (gate * row[at] / samples).abs()).sum::<f64>()
+                }
+            };
+        }
+    }
+
+    /// The importances of all batches so far, layer after layer.
+    ///
+    /// # Errors
+    /// When there was no batch, or all heads are alike where the range of importances is to be [0, 1].
+    pub fn finish(&self, within: WithinLayer, across: AcrossLayers) -> Result<Vec<f64>, Error> {
+        if self.batches == 0 {
+            return Err(Error::Nothing);
+        }
+        let heads = self.shape[1];
+        let mut values: Vec<f64> =
+            self.sums.iter().enumerate().map(|(at, sum)| sum / self.divisor(at)).collect();
+        if within == WithinLayer::L2 {
+            for layer in values.chunks_exact_mut(heads) {
+                let norm = layer.iter().map(|x| x * x).sum::<f64>().sqrt() + TINY;
+                layer.iter_mut().for_each(|x| *x /= norm);
+            }
+        }
+        if across == AcrossLayers::MinMax {
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            if least == most {
+                return Err(Error::Flat { value: least });
+            }
+            values.iter_mut().for_each(|x| *x = (*x - least) / (most - least));
+        }
+        Ok(values)
+    }
+
+    /// What the released codes divide the sum of a head by.
+    fn divisor(&self, at: usize) -> f64 {
+        let last = at / self.shape[1] + 1 == self.shape[0];
+        match self.method {
+            Method::PerSample | Method::PerBatch => 1.0,
+            Method::TokenLevel if last => self.samples as f64,
+            Method::Accumulated | Method::TokenLevel => self.tokens as f64,
+        }
+    }
+}
+
+/// Keeps a layer without any importance from dividing by 0.
+const TINY: f64 = 1e-20;

@@ -1,0 +1,106 @@
+//! Why training cannot begin or go on. Knows no trainer.
+
+use std::path::PathBuf;
+
+use super::config;
+use crate::encoder::tokens;
+use crate::head::mask;
+use crate::{checkpoint, output, params};
+
+/// Why training cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Settings that cannot be trained with.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// A batch that the encoder cannot read.
+    #[error(transparent)]
+    Tokens(#[from] tokens::Error),
+    /// A batch whose targets do not fit.
+    #[error(transparent)]
+    Targets(#[from] output::Error),
+    /// A checkpoint or state that cannot be read or written.
+    #[error(transparent)]
+    Checkpoint(#[from] checkpoint::Error),
+    /// Parameters that do not belong to the settings.
+    #[error(transparent)]
+    Params(#[from] params::Error),
+    /// A step without a batch of a task that counts.
+    #[error("step {step}: no batch of a task with alpha above 0; give each step at least one")]
+    NoBatch {
+        /// The step, from 1.
+        step: u64,
+    },
+    /// Two batches of one task in a step.
+    #[error("step {step}: two batches of {task}; merge them")]
+    TwoBatches {
+        /// The step, from 1.
+        step: u64,
+        /// The task.
+        task: &'static str,
+    },
+    /// A parameter that nothing trains.
+    #[error(
+        "by step {step}, no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection or a task has no batch",
+        .names.join(", ")
+    )]
+    NoGradient {
+        /// The step.
+        step: u64,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// A loss or gradient that is infinite or not a number.
+    #[error(
+        "step {step}: {what} is {value}; lower the learning rate or clip_norm, or look at this step's samples"
+    )]
+    NotFinite {
+        /// The step, from 1.
+        step: u64,
+        /// What is not finite: the loss of a task, or the gradient of a parameter under the tasks of the step.
+        what: String,
+        /// Its value.
+        value: f64,
+    },
+    /// A head mask of another encoder.
+    #[error(transparent)]
+    Mask(#[from] mask::Error),
+    /// Something frozen that is not what training began with.
+    #[error(
+        "{parameter}{} is frozen, but after step {step} it is not what training began with; nothing of this training can be relied on, report it",
+        .head.map_or(String::new(), |head| format!(", head {head} (from 0),"))
+    )]
+    Moved {
+        /// The parameter.
+        parameter: String,
+        /// The head whose slice moved, if heads divide the parameter.
+        head: Option<usize>,
+        /// The last step.
+        step: u64,
+    },
+    /// A state made under other settings.
+    #[error(
+        "{path}: made with {field} = {found}, now {expected}; train from the start or restore the setting"
+    )]
+    OtherSettings {
+        /// The state's index.
+        path: PathBuf,
+        /// The setting that differs.
+        field: String,
+        /// Its value in the state.
+        found: String,
+        /// Its value now.
+        expected: String,
+    },
+    /// An index of a state that says something else.
+    #[error("{path}: {problem}; delete the folder to train from the start")]
+    State {
+        /// The state's index.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The tensor library failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}

@@ -1,0 +1,153 @@
+//! When to stop: held-out samples are looked at now and then, the best parameters are kept, and training ends once they have not
+//! become better for so many looks (KIMERA, table A3). Knows no order of samples.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tasks::stream::batch::Batch;
+use tasks::task::Task;
+
+use super::record::TaskRecord;
+use super::{Error, Trainer, finite};
+
+/// How long to wait for a better held-out loss.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patience {
+    /// Steps between two looks at the held-out samples.
+    pub every: u64,
+    /// Looks in a row without a better loss after which training stops.
+    pub evaluations: u64,
+}
+
+/// What a look at the held-out samples says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Their loss was never lower: the parameters are kept.
+    Best,
+    /// It was lower before.
+    Worse,
+    /// It was lower before, and that is long ago: training is to stop.
+    Stop,
+}
+
+/// One look at the held-out samples. The caller adds the time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeldOut {
+    /// Steps made before it.
+    pub step: u64,
+    /// Sum over tasks of alpha times the mean loss over all targets.
+    pub loss: f64,
+    /// Mean loss and accuracy of each task over all its targets.
+    pub tasks: BTreeMap<Task, TaskRecord>,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// The best look so far, and how many came after it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Watch {
+    best: Option<Best>,
+    since: u64,
+}
+
+/// The look with the lowest loss.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Best {
+    /// Steps made before it.
+    pub step: u64,
+    /// Its loss.
+    pub loss: f64,
+}
+
+impl Watch {
+    fn see(&mut self, look: Best, patience: Option<&Patience>) -> Verdict {
+        if self.best.is_none_or(|best| look.loss < best.loss) {
+            (self.best, self.since) = (Some(look), 0);
+            return Verdict::Best;
+        }
+        self.since += 1;
+        match patience {
+            Some(patience) if self.since >= patience.evaluations => Verdict::Stop,
+            _ => Verdict::Worse,
+        }
+    }
+}
+
+impl Trainer {
+    /// Whether the held-out samples are to be looked at after the steps made so far.
+    #[must_use]
+    pub fn look_is_due(&self) -> bool {
+        let patience = self.setup.train.patience.as_ref();
+        self.steps() > 0 && patience.is_some_and(|patience| self.steps().is_multiple_of(patience.every))
+    }
+
+    /// The best look so far: its parameters lie in the folder that [`Trainer::look`] was given.
+    #[must_use]
+    pub fn best(&self) -> Option<Best> {
+        self.watch.best
+    }
+
+    /// Looks at the held-out samples, which come in the batches of one step after the other, without dropout. When their loss was
+    /// never lower, writes a checkpoint into `best` as [`Trainer::save_checkpoint`] does.
+    ///
+    /// # Errors
+    /// When a batch does not fit, a loss is not finite, there is no batch, or the checkpoint cannot be written.
+    pub fn look(
+        &mut self,
+        held_out: impl IntoIterator<Item = Vec<Batch>>,
+        best: &Path,
+    ) -> Result<HeldOut, Error> {
+        let step = self.steps();
+        let mut sums: BTreeMap<Task, TaskRecord> = BTreeMap::new();
+        for batches in held_out {
+            for (task, record) in self.evaluate(&batches)? {
+                finite(step, record.loss, || format!("the held-out loss of {}", task.name()))?;
+                sums.entry(task).and_modify(|sum| *sum = sum.with(&record)).or_insert(record);
+            }
+        }
+        if sums.is_empty() {
+            return Err(Error::NoBatch { step });
+        }
+        let weighed = |(task, record): (&Task, &TaskRecord)| {
+            self.setup.train.alphas.of(*task).unwrap_or(0.0) * record.loss
+        };
+        let loss = sums.iter().map(weighed).sum();
+        let verdict = self.watch.see(Best { step, loss }, self.setup.train.patience.as_ref());
+        if verdict == Verdict::Best {
+            self.save_checkpoint(best)?;
+        }
+        Ok(HeldOut { step, loss, tasks: sums, verdict })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_stops_once_nothing_has_become_better_for_so_many_looks() {
+        let verdicts = |patience: Option<Patience>, losses: &[f64]| {
+            let mut watch = Watch::default();
+            let see = |(step, loss): (u64, &f64)| watch.see(Best { step, loss: *loss }, patience.as_ref());
+            (1..).zip(losses).map(see).collect::<Vec<_>>()
+        };
+        let two = Some(Patience { every: 10, evaluations: 2 });
+        let found = verdicts(two, &[3.0, 2.0, 2.5, 1.0, 1.0, 1.5]);
+        let expected = [
+            Verdict::Best,
+            Verdict::Best,
+            Verdict::Worse,
+            Verdict::Best,
+            // As low as before is not better.
+            Verdict::Worse,
+            Verdict::Stop,
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(verdicts(None, &[1.0, 2.0, 2.0, 2.0])[1..], [Verdict::Worse; 3]);
+    }
+}
