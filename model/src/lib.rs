@@ -17,6 +17,7 @@ pub mod attention;
 pub mod chance;
 pub mod checkpoint;
 pub mod encoder;
+pub mod eval;
 pub mod nn;
 pub mod optim;
 pub mod output;
