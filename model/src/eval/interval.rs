@@ -54,12 +54,21 @@ const WHAT: &str = "the bootstrap interval";
 /// When there are fewer than two samples, a setting is out of range, or the metric is undefined for the samples, for all but one replicate,
 /// or, with [`Method::Bca`], without one of the samples.
 pub fn bootstrap(samples: usize, config: &Bootstrap, metric: Statistic<'_>) -> Result<Interval, Error> {
+    with_replicates(samples, config, metric).map(|(interval, _)| interval)
+}
+
+/// The interval, and the defined replicates in rising order.
+pub(super) fn with_replicates(
+    samples: usize,
+    config: &Bootstrap,
+    metric: Statistic<'_>,
+) -> Result<(Interval, Vec<f64>), Error> {
     at_least("samples", samples, 2)?;
-    config.check()?;
+    at_least("replicates", usize::try_from(config.replicates).unwrap_or(usize::MAX), 2)?;
+    within(config.level)?;
     let all: Vec<usize> = (0..samples).collect();
     let value = metric(&all).ok_or(UNDEFINED)?;
-    let drawn = replicates(samples, config, &|drawn| metric(drawn));
-    let mut found: Vec<f64> = drawn.iter().flatten().copied().collect();
+    let mut found: Vec<f64> = replicates(samples, config, metric).into_iter().flatten().collect();
     let undefined = config.replicates - u32::try_from(found.len()).unwrap_or(config.replicates);
     if found.len() < 2 {
         return Err(Error::Undefined { what: WHAT, why: "the metric is, for almost all replicates" });
@@ -71,17 +80,11 @@ pub fn bootstrap(samples: usize, config: &Bootstrap, metric: Statistic<'_>) -> R
         Method::Percentile => (tail, 1.0 - tail),
         Method::Bca => corrected(&found, value, tail, acceleration(&all, metric)?)?,
     };
-    Ok(Interval { value, low: quantile(&found, low), high: quantile(&found, high), undefined })
+    let (low, high) = (quantile(&found, low), quantile(&found, high));
+    Ok((Interval { value, low, high, undefined }, found))
 }
 
 const UNDEFINED: Error = Error::Undefined { what: WHAT, why: "the metric is, for the samples as they are" };
-
-impl Bootstrap {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        at_least("replicates", usize::try_from(self.replicates).unwrap_or(usize::MAX), 2)?;
-        within(self.level)
-    }
-}
 
 fn within(level: f64) -> Result<(), Error> {
     if level > 0.0 && level < 1.0 {
@@ -90,24 +93,20 @@ fn within(level: f64) -> Result<(), Error> {
     Err(Error::Setting { what: "level", found: level, expected: "a number between 0 and 1, such as 0.95" })
 }
 
-/// What `each` says of every replicate, in their order.
-pub(super) fn replicates<T: Send>(
-    samples: usize,
-    config: &Bootstrap,
-    each: &(dyn Fn(&[usize]) -> T + Sync),
-) -> Vec<T> {
+/// The metric of every replicate, in their order.
+fn replicates(samples: usize, config: &Bootstrap, metric: Statistic<'_>) -> Vec<Option<f64>> {
     let chance = Chance::new(config.seed).named("bootstrap");
     let replicate = |drawn: &mut Vec<usize>, number: u32| {
         let chance = chance.branch(u64::from(number));
         drawn.clear();
         drawn.extend((0..samples as u64).map(|draw| below(chance.bits(draw), samples)));
-        each(drawn)
+        metric(drawn)
     };
     (0..config.replicates).into_par_iter().map_init(Vec::new, replicate).collect()
 }
 
 /// A number below `bound` from 64 random bits.
-pub(super) fn below(bits: u64, bound: usize) -> usize {
+fn below(bits: u64, bound: usize) -> usize {
     // The high half of the product is below `bound`.
     usize::try_from((u128::from(bits) * bound as u128) >> 64).unwrap_or(0)
 }

@@ -5,7 +5,7 @@
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::interval::{Bootstrap, Interval, Method, bootstrap, replicates};
+use super::interval::{Bootstrap, Interval, with_replicates};
 use super::special::{beta, erfc};
 use super::{Error, at_least, finite, same_length};
 use crate::chance::Chance;
@@ -26,12 +26,10 @@ pub struct Difference {
 /// use for benchmarks).
 ///
 /// # Errors
-/// As [`bootstrap`].
+/// As [`bootstrap`](super::interval::bootstrap).
 pub fn paired_bootstrap(samples: usize, config: &Bootstrap, metric: Both<'_>) -> Result<Difference, Error> {
     let difference = |drawn: &[usize]| metric(drawn).map(|(first, second)| second - first);
-    let interval = bootstrap(samples, config, &difference)?;
-    // The same draws as the interval's.
-    let drawn: Vec<f64> = replicates(samples, config, &difference).into_iter().flatten().collect();
+    let (interval, drawn) = with_replicates(samples, config, &difference)?;
     let not_above = drawn.iter().filter(|&&value| value <= 0.0).count();
     let not_below = drawn.iter().filter(|&&value| value >= 0.0).count();
     let share = (not_above.min(not_below) + 1) as f64 / (drawn.len() + 1) as f64;
@@ -61,44 +59,16 @@ pub struct Swapped {
 /// Differences this close to the observed one, relative to it, are equal to it: sums in another order round differently.
 const ROUNDING: f64 = 1e-12;
 
-/// Swaps the two systems' answers sample by sample (approximate randomisation, Noreen 1989). `metric` is handed, for each sample, whether
-/// they are swapped; `None` where it is undefined for one of them, which a draw may be.
+/// Values of a metric for two systems when, for each sample, their answers are swapped or not; `None` where it is undefined for one of
+/// them, which a draw may be.
+pub type WhenSwapped<'a> = &'a (dyn Fn(&[bool]) -> Option<(f64, f64)> + Sync);
+
+/// Swaps the two systems' answers sample by sample (approximate randomisation, Noreen 1989).
 ///
 /// # Errors
 /// When there is no sample or no draw, or the metric is undefined without swaps.
-pub fn swap(
-    samples: usize,
-    config: &Swapping,
-    metric: &(dyn Fn(&[bool]) -> Option<(f64, f64)> + Sync),
-) -> Result<Swapped, Error> {
-    at_least("samples", samples, 1)?;
-    at_least("draws", usize::try_from(config.draws).unwrap_or(usize::MAX), 1)?;
-    let difference = |swapped: &[bool]| metric(swapped).map(|(first, second)| second - first);
-    let Some(observed) = difference(&vec![false; samples]) else {
-        let why = "the metric is, for the samples as they are";
-        return Err(Error::Undefined { what: "the test by swapping", why });
-    };
-    finite("the observed difference", &[observed])?;
-    let least = observed.abs() * (1.0 - ROUNDING);
-    let ways =
-        u32::try_from(samples).ok().and_then(|n| 1_u32.checked_shl(n)).filter(|&ways| ways <= config.draws);
-    let chance = Chance::new(config.seed).named("swap");
-    let tried = |swapped: &mut Vec<bool>, number: u32| {
-        swapped.clear();
-        let bits = |word: u64| {
-            if ways.is_some() { u64::from(number) } else { chance.branch(u64::from(number)).bits(word) }
-        };
-        swapped.extend((0..samples as u64).map(|sample| bits(sample / 64) >> (sample % 64) & 1 == 1));
-        difference(swapped).map(|found| found.abs() >= least)
-    };
-    let all = ways.unwrap_or(config.draws);
-    let found: Vec<Option<bool>> = (0..all).into_par_iter().map_init(Vec::new, tried).collect();
-    let (defined, large) =
-        found.iter().flatten().fold((0_u32, 0_u32), |(n, k), &hit| (n + 1, k + u32::from(hit)));
-    // Among all ways is the one that was observed; among draws it counts once more.
-    let observed_again = u32::from(ways.is_none());
-    let p = f64::from(large + observed_again) / f64::from(defined + observed_again);
-    Ok(Swapped { difference: observed, p, exact: ways.is_some() })
+pub fn swap(samples: usize, config: &Swapping, metric: WhenSwapped<'_>) -> Result<Swapped, Error> {
+    test(samples, config, &|swapped| metric(swapped).map(|(first, second)| second - first))
 }
 
 /// The test for metrics that are means over samples: the sign of each sample's difference is as good as a coin's.
@@ -109,19 +79,47 @@ pub fn sign_flip(first: &[f64], second: &[f64], config: &Swapping) -> Result<Swa
     same_length(("first", first), ("second", second))?;
     finite("first", first)?;
     finite("second", second)?;
-    let means = |swapped: &[bool]| {
-        let (mut left, mut right) = (0.0, 0.0);
-        for (sample, &swapped) in swapped.iter().enumerate() {
-            let (a, b) = (first[sample], second[sample]);
-            let difference = if swapped { a - b } else { b - a };
-            left += a;
-            right += a + difference;
-        }
-        let samples = swapped.len() as f64;
-        Some((left / samples, right / samples))
+    let differences: Vec<f64> = first.iter().zip(second).map(|(first, second)| second - first).collect();
+    let mean = |swapped: &[bool]| {
+        let signed =
+            differences.iter().zip(swapped).map(|(value, &swapped)| if swapped { -value } else { *value });
+        Some(signed.sum::<f64>() / differences.len() as f64)
     };
-    // Only the differences move: the first mean stays, and the second is it plus their mean.
-    swap(first.len(), config, &means)
+    test(differences.len(), config, &mean)
+}
+
+/// How many ways of swapping have a difference at least as large as that without.
+fn test(
+    samples: usize,
+    config: &Swapping,
+    difference: &(dyn Fn(&[bool]) -> Option<f64> + Sync),
+) -> Result<Swapped, Error> {
+    at_least("samples", samples, 1)?;
+    at_least("draws", usize::try_from(config.draws).unwrap_or(usize::MAX), 1)?;
+    let Some(observed) = difference(&vec![false; samples]) else {
+        let why = "the metric is, for the samples as they are";
+        return Err(Error::Undefined { what: "the test by swapping", why });
+    };
+    finite("the observed difference", &[observed])?;
+    let least = observed.abs() * (1.0 - ROUNDING);
+    let ways =
+        u32::try_from(samples).ok().and_then(|n| 1_u32.checked_shl(n)).filter(|&ways| ways <= config.draws);
+    let chance = Chance::new(config.seed).named("swap");
+    let tried = |swapped: &mut Vec<bool>, number: u32| {
+        let number = u64::from(number);
+        let bits = |word: u64| if ways.is_some() { number } else { chance.branch(number).bits(word) };
+        swapped.clear();
+        swapped.extend((0..samples as u64).map(|sample| (bits(sample / 64) >> (sample % 64)) & 1 == 1));
+        difference(swapped).map(|found| found.abs() >= least)
+    };
+    let all = ways.unwrap_or(config.draws);
+    let found: Vec<Option<bool>> = (0..all).into_par_iter().map_init(Vec::new, tried).collect();
+    let (defined, large) =
+        found.iter().flatten().fold((0_u32, 0_u32), |(n, k), &hit| (n + 1, k + u32::from(hit)));
+    // Among all ways is the one that was observed; among draws it counts once more.
+    let observed_again = u32::from(ways.is_none());
+    let p = f64::from(large + observed_again) / f64::from(defined + observed_again);
+    Ok(Swapped { difference: observed, p, exact: ways.is_some() })
 }
 
 /// What McNemar's test says.
@@ -158,6 +156,7 @@ pub fn mcnemar(first_right: &[bool], second_right: &[bool]) -> Result<McNemar, E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::interval::Method;
 
     const SWAPPING: Swapping = Swapping { draws: 20_000, seed: 1 };
 
