@@ -121,10 +121,10 @@ fn bm25_alone_ranks_as_it_is_known_to() {
     }
     // Beyond ties the same; numbers of an independent implementation of the same words and formula.
     for (k, expected) in [(1, 0.294_276), (5, 0.780_199), (10, 0.860_356)] {
-        assert!((among.recall_at[&k] - expected).abs() < 1e-3, "{k}: {among:?}");
-        assert!((all.recall_at[&k] - expected).abs() < 1e-3, "{k}: {all:?}");
+        assert!((among.recall_at[&k] - expected).abs() < 1e-6, "{k}: {among:?}");
+        assert!((all.recall_at[&k] - expected).abs() < 1e-6, "{k}: {all:?}");
     }
-    assert!((among.mrr - 0.494_328).abs() < 1e-3 && (all.mrr - 0.493_095).abs() < 1e-3, "{among:?} {all:?}");
+    assert!((among.mrr - 0.494_328).abs() < 1e-6 && (all.mrr - 0.493_095).abs() < 1e-6, "{among:?} {all:?}");
 }
 
 #[test]
