@@ -159,7 +159,7 @@ fn the_worlds_hospital_has_all_four_outcomes() {
         let stays = cop::read(&files, variant).unwrap();
         let funnel = &stays.funnel;
         assert!(funnel.admission_notes > 200 && funnel.newborn > 0 && funnel.repeated > 0, "{funnel:?}");
-        assert_eq!(funnel.admission_notes as usize, stays.stays.len());
+        assert_eq!(funnel.admission_notes, stays.stays.len() as u64);
         let split = Split::drawn(Drawn { seed: Seed::new(1), valid: 0.1, test: 0.2 }).unwrap();
         for outcome in Outcome::ALL {
             let task = samples(&stays, outcome);
