@@ -18,6 +18,7 @@ pub mod attention;
 pub mod chance;
 pub mod checkpoint;
 pub mod encoder;
+pub mod eval;
 pub mod head;
 pub mod nn;
 pub mod optim;

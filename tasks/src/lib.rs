@@ -2,6 +2,7 @@
 
 pub mod builder;
 pub mod corpus;
+pub mod downstream;
 pub mod hub;
 pub mod maps;
 pub mod negative;

@@ -1,0 +1,5 @@
+//! Benchmarks: what a model that was grafted is tried on, from the publishers' files to samples with labels. Knows no model.
+
+pub mod bm25;
+pub mod capr;
+pub mod cop;

@@ -1,0 +1,382 @@
+//! The annotations of CDV (Arnold et al. 2020) for texts that they come without: MedQuAD's are put to them; HealthQA's must be brought.
+//! Knows no ranking.
+//!
+//! A document's passages lie one behind the other, each with its length in characters; that of MedQuAD is
+//! `(Answer + "\n").replace(" - ", "\n- ")`, called `source_qid`. A text that has not the length of its annotation is refused: it is of
+//! another release.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kg::source::gz;
+use serde::Deserialize;
+
+use super::{Collection, Query, Unfit};
+use crate::corpus::{self, medquad, xml};
+
+/// Why texts and annotations do not make a collection.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder cannot be read.
+    #[error("{}: {source}; {expected}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// The annotations are not in their publisher's layout.
+    #[error("{}: line {}, column {}: {source}; expected annotations of CDV as published: fetch the file again", path.display(), source.line(), source.column())]
+    Annotations {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+    /// A file of MedQuAD is damaged.
+    #[error(transparent)]
+    Medquad(#[from] xml::Error),
+    /// No file has a document's passages.
+    #[error(
+        "document {document:?} is in no file as annotated: {why}; take MedQuAD as published at github.com/abachaa/MedQuAD, all folders of it"
+    )]
+    Unaligned {
+        /// The document.
+        document: String,
+        /// What is amiss in the closest file.
+        why: String,
+    },
+    /// The annotations are of a collection whose texts cannot be fetched.
+    #[error(
+        "{}: annotations of {name:?}, whose texts its authors send on request: ask for HealthQA (github.com/mingzhu0527/HAR), and bring \
+         pinfo-mz-test.txt, the test set as `label<TAB>question<TAB>passage`, one pair a line, as documents of the same layout with their `text` filled in",
+        path.display()
+    )]
+    NoTexts {
+        /// The file.
+        path: PathBuf,
+        /// The collection.
+        name: String,
+    },
+    /// The pieces do not fit each other.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+}
+
+#[derive(Debug, Deserialize)]
+struct Annotations {
+    name: String,
+    documents: Vec<Annotated>,
+    queries: Vec<Asked>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Annotated {
+    id: String,
+    #[serde(default)]
+    title: String,
+    text: String,
+    annotations: Vec<Marked>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Marked {
+    id: String,
+    begin: usize,
+    length: usize,
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    annotations: Vec<Topic>,
+    results: Vec<Answer>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Topic {
+    entity: String,
+    aspect: String,
+    #[serde(rename = "aspectHeading")]
+    heading: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    id: String,
+    relevance: u32,
+}
+
+/// What became of the files of MedQuAD.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Aligned {
+    /// Files read.
+    pub files: u64,
+    /// Their questions, with an answer or without.
+    pub pairs: u64,
+    /// Those with an answer.
+    pub answers: u64,
+    /// Documents of the collection that several files are as annotated; the first by path was taken.
+    pub ambiguous: u64,
+}
+
+/// The collection that `annotations` describe, with the texts that they have or that MedQuAD's folder has.
+///
+/// # Errors
+/// When a file cannot be read or is not in its layout, a document is in no file as annotated, or its texts cannot be had from MedQuAD.
+pub fn read(annotations: &Path, folder: &Path) -> Result<(Collection, Aligned), Error> {
+    let (read, mut aligned) = (annotations_of(annotations)?, Aligned::default());
+    if read.name != "MedQuAD" && read.documents.iter().any(|document| document.text.is_empty()) {
+        return Err(Error::NoTexts { path: annotations.to_owned(), name: read.name });
+    }
+    let files = if read.documents.iter().any(|document| document.text.is_empty()) {
+        answers(folder, &mut aligned)?
+    } else {
+        Vec::new()
+    };
+    let mut at: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (number, file) in files.iter().enumerate() {
+        file.keys().for_each(|key| at.entry(key).or_default().push(number));
+    }
+    let mut collection = Collection::new(&read.name);
+    for document in &read.documents {
+        let passages = match document.text.as_str() {
+            "" => put(document, &files, &at, &mut aligned)?,
+            text => cut(document, text)?,
+        };
+        collection.document(&document.id, &document.title, passages)?;
+    }
+    collection.queries = queries(&collection, &read.queries)?;
+    Ok((collection, aligned))
+}
+
+fn annotations_of(path: &Path) -> Result<Annotations, Error> {
+    let expected = "expected annotations of CDV, such as data/MedQuAD/MedQuAD_test_annotations.json of github.com/sebastianarnold/cdv";
+    let bytes =
+        std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source, expected })?;
+    serde_json::from_slice(&bytes).map_err(|source| Error::Annotations { path: path.to_owned(), source })
+}
+
+/// The answers of one file of MedQuAD by name.
+type File = HashMap<String, String>;
+
+/// The answers of all files, in the order of their paths.
+fn answers(folder: &Path, aligned: &mut Aligned) -> Result<Vec<File>, Error> {
+    let expected = "expected MedQuAD's folder, with the folders of its sources in it";
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { path, source, expected }
+    };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(io(folder))? {
+        let source = entry.map_err(io(folder))?.path();
+        if !source.is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(&source).map_err(io(&source))? {
+            let path = entry.map_err(io(&source))?.path();
+            paths.extend(path.extension().is_some_and(|end| end == "xml").then_some(path));
+        }
+    }
+    paths.sort_unstable();
+    let config = medquad::Config { questions: medquad::Questions::Leave };
+    let mut document = corpus::Document::default();
+    let mut files = Vec::with_capacity(paths.len());
+    for path in &paths {
+        let opened = std::fs::File::open(path).and_then(gz::reader).map_err(io(path))?;
+        let (mut reader, mut file) = (medquad::Reader::new(opened, path, config), File::new());
+        while reader.read(&mut document)? {
+            file.insert(document.id.clone(), passage(&document.text));
+        }
+        let tally = reader.tally();
+        aligned.files += 1;
+        aligned.pairs += tally.read;
+        aligned.answers += tally.kept;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+/// An answer as the annotations count its characters.
+fn passage(answer: &str) -> String {
+    format!("{answer}\n").replace(" - ", "\n- ")
+}
+
+/// The passages of a document, from the first file that has them all as annotated.
+fn put(
+    document: &Annotated,
+    files: &[File],
+    at: &HashMap<&str, Vec<usize>>,
+    aligned: &mut Aligned,
+) -> Result<Vec<(String, String)>, Error> {
+    let unaligned = |why| Error::Unaligned { document: document.id.clone(), why };
+    let first = document.annotations.first().ok_or_else(|| unaligned("it has no passage".to_owned()))?;
+    let numbers = at.get(first.id.as_str()).map_or(&[][..], Vec::as_slice);
+    let (mut found, mut why) = (Vec::new(), format!("no file has passage {:?}", first.id));
+    for &number in numbers {
+        match fit(document, &files[number]) {
+            None => found.push(number),
+            Some(misfit) => why = misfit,
+        }
+    }
+    let taken = *found.first().ok_or_else(|| unaligned(why))?;
+    aligned.ambiguous += u64::from(found.len() > 1);
+    let text = |marked: &Marked| files[taken].get(&marked.id).map(|text| (marked.id.clone(), text.clone()));
+    Ok(document.annotations.iter().filter_map(text).collect())
+}
+
+/// What keeps a file from being the document as annotated; `None` if nothing does.
+fn fit(document: &Annotated, file: &File) -> Option<String> {
+    let mut begin = 0;
+    for marked in &document.annotations {
+        let Some(text) = file.get(&marked.id) else { return Some(format!("no answer for {:?}", marked.id)) };
+        let found = text.chars().count();
+        if (begin, found) != (marked.begin, marked.length) {
+            let (id, expected) = (&marked.id, marked.length);
+            return Some(format!(
+                "passage {id:?} has {found} characters from {begin} on, expected {expected} from {}",
+                marked.begin
+            ));
+        }
+        begin += found;
+    }
+    None
+}
+
+/// The passages of a document that comes with its text.
+fn cut(document: &Annotated, text: &str) -> Result<Vec<(String, String)>, Error> {
+    let mut characters = text.chars();
+    let mut begin = 0;
+    let mut passages = Vec::with_capacity(document.annotations.len());
+    for marked in &document.annotations {
+        let piece: String = characters.by_ref().take(marked.length).collect();
+        if marked.begin != begin || piece.chars().count() != marked.length {
+            let why = format!(
+                "passage {:?} does not begin where the one in front ends, or is beyond the text",
+                marked.id
+            );
+            return Err(Error::Unaligned { document: document.id.clone(), why });
+        }
+        begin += marked.length;
+        passages.push((marked.id.clone(), piece));
+    }
+    Ok(passages)
+}
+
+fn queries(collection: &Collection, asked: &[Asked]) -> Result<Vec<Query>, Error> {
+    let names = collection.names()?;
+    let mut queries = Vec::with_capacity(asked.len());
+    for asked in asked {
+        for topic in &asked.annotations {
+            let (entity, aspect) = (topic.entity.clone(), topic.aspect.clone());
+            let heading = topic.heading.clone().unwrap_or_else(|| aspect.clone());
+            let mut relevant = Vec::with_capacity(asked.results.len());
+            for answer in asked.results.iter().filter(|answer| answer.relevance > 0) {
+                let query = format!("{entity} ; {aspect}");
+                let unknown = || Unfit::Unknown { query, passage: answer.id.clone() };
+                relevant.push(*names.get(answer.id.as_str()).ok_or_else(unknown)?);
+            }
+            relevant.sort_unstable();
+            relevant.dedup();
+            if relevant.is_empty() {
+                return Err(Unfit::Unanswered(format!("{entity} ; {aspect}")).into());
+            }
+            queries.push(Query { entity, aspect, heading, relevant });
+        }
+    }
+    Ok(queries)
+}
+
+#[cfg(test)]
+mod tests {
+    use kg::whole::write_whole;
+
+    use super::*;
+
+    const ANNOTATIONS: &str = r#"{"name":"MedQuAD","language":"en","documents":[{"class":"Document","id":"GARD_7","title":"Fever",
+        "begin":0,"length":21,"text":"","annotations":[
+        {"source":"GOLD","begin":0,"length":14,"id":"GARD_7-1","entity":"Fever","entityId":"Q1","aspect":"symptoms"},
+        {"source":"GOLD","begin":14,"length":7,"id":"GARD_7-2","entity":"Fever","entityId":"Q1"}]}],
+        "queries":[{"text":"What is it ?","annotations":[{"entity":"Fever","entityId":"Q1","aspect":"symptoms","aspectHeading":"symptoms and presentation"}],
+        "results":[{"begin":0,"length":14,"documentRef":"GARD_7","source":"GOLD","id":"GARD_7-1","relevance":1}]}]}"#;
+    const FILE: &str = "<Document id=\"7\" source=\"GARD\"><QAPairs><QAPair><Question qid=\"7-1\">a ?</Question><Answer>é - hot - red</Answer></QAPair>\
+        <QAPair><Question qid=\"7-2\">b ?</Question><Answer>Rest. </Answer></QAPair>\
+        <QAPair><Question qid=\"7-3\">b ?</Question><Answer></Answer></QAPair></QAPairs></Document>";
+
+    fn align(annotations: &str, files: &[&str]) -> Result<(Collection, Aligned), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("2_GARD_QA");
+        std::fs::create_dir(&source).unwrap();
+        for (number, file) in files.iter().enumerate() {
+            write_whole(&source.join(format!("{number}.xml")), file.as_bytes()).unwrap();
+        }
+        let path = folder.path().join("a.json");
+        write_whole(&path, annotations.as_bytes()).unwrap();
+        read(&path, folder.path()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn texts_are_put_to_their_annotations() {
+        let (collection, aligned) = align(ANNOTATIONS, &[FILE]).unwrap();
+        let texts: Vec<_> = collection.passages.iter().map(|p| (p.key.as_str(), p.text.as_str())).collect();
+        assert_eq!(texts, [("GARD_7-1", "é\n- hot\n- red\n"), ("GARD_7-2", "Rest. \n")]);
+        let query = &collection.queries[0];
+        assert_eq!((query.entity.as_str(), query.heading.as_str()), ("Fever", "symptoms and presentation"));
+        assert_eq!(query.relevant, [super::super::PassageId(0)]);
+        assert_eq!((aligned.files, aligned.pairs, aligned.answers, aligned.ambiguous), (1, 3, 2, 0));
+    }
+
+    #[test]
+    fn of_several_files_with_one_name_the_one_that_fits_is_taken() {
+        let other = FILE.replace("Rest. ", "Rest a while.");
+        let (collection, aligned) = align(ANNOTATIONS, &[&other, FILE]).unwrap();
+        assert_eq!((collection.passages[1].text.as_str(), aligned.ambiguous), ("Rest. \n", 0));
+        assert_eq!(align(ANNOTATIONS, &[FILE, FILE]).unwrap().1.ambiguous, 1);
+    }
+
+    #[test]
+    fn texts_of_another_release_are_refused_with_the_place() {
+        let message = align(ANNOTATIONS, &[&FILE.replace("Rest. ", "Rest.")]).unwrap_err();
+        assert!(message.starts_with("document \"GARD_7\" is in no file as annotated: passage \"GARD_7-2\" has 6 characters from 14 on, expected 7 from 14"), "{message}");
+        let message = align(ANNOTATIONS, &[]).unwrap_err();
+        assert!(message.contains("no file has passage \"GARD_7-1\""), "{message}");
+        let message = align(
+            &ANNOTATIONS.replace("\"id\":\"GARD_7-1\",\"relevance\"", "\"id\":\"GARD_8-1\",\"relevance\""),
+            &[FILE],
+        )
+        .unwrap_err();
+        assert!(
+            message.contains(
+                "query \"Fever ; symptoms\" is answered by passage \"GARD_8-1\", which no document has"
+            ),
+            "{message}"
+        );
+        let message = align(&ANNOTATIONS.replace("\"relevance\":1", "\"relevance\":0"), &[FILE]).unwrap_err();
+        assert!(message.contains("has no passage that answers it"), "{message}");
+        let message = align(&ANNOTATIONS[..200], &[FILE]).unwrap_err();
+        assert!(
+            message.contains("a.json: line 3, column ") && message.contains("fetch the file again"),
+            "{message}"
+        );
+        let message = align(ANNOTATIONS, &[&FILE[..90]]).unwrap_err();
+        assert!(message.contains("0.xml: line 1"), "{message}");
+    }
+
+    #[test]
+    fn texts_that_come_with_their_annotations_are_cut_and_others_asked_for() {
+        let message = align(&ANNOTATIONS.replace("MedQuAD", "HealthQA"), &[FILE]).unwrap_err();
+        assert!(
+            message.contains("annotations of \"HealthQA\"") && message.contains("pinfo-mz-test.txt"),
+            "{message}"
+        );
+        let with = ANNOTATIONS
+            .replace("MedQuAD", "HealthQA")
+            .replace("\"text\":\"\"", "\"text\":\"é2345678901234Rest. \\n\"");
+        let (collection, aligned) = align(&with, &[]).unwrap();
+        assert_eq!((collection.passages[0].text.as_str(), aligned), ("é2345678901234", Aligned::default()));
+        let message = align(&with.replace("Rest. ", "Rest."), &[]).unwrap_err();
+        assert!(message.contains("is beyond the text"), "{message}");
+    }
+}

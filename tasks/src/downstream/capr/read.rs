@@ -1,0 +1,202 @@
+//! Reads a folder of candidates and checks that it is as written. Knows no ranking.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::candidates::Candidates;
+use super::part::Parts;
+use super::schema::{Error, FORMAT, INDEX, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
+use super::{Collection, Document, DocumentId, Passage, PassageId, Query};
+
+/// A folder of candidates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Folder {
+    /// What its index says.
+    pub index: Index,
+    /// Documents, passages and queries.
+    pub collection: Collection,
+    /// What they are for.
+    pub parts: Parts,
+    /// The candidates of every query, in order.
+    pub lists: Vec<Candidates>,
+}
+
+/// Format and version, read before the rest so that another version gets a clear answer.
+#[derive(Deserialize)]
+struct Stamp {
+    format: String,
+    version: u32,
+}
+
+/// Reads a folder.
+///
+/// # Errors
+/// When a file is missing, damaged or of another version, or rows do not fit each other.
+pub fn read(folder: &Path) -> Result<Folder, Error> {
+    let path = folder.join(INDEX);
+    let bytes = contents(&path)?;
+    let parse = |source: serde_json::Error| Error::Parse { path: path.clone(), line: source.line(), source };
+    let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(parse)?;
+    if format != FORMAT || version != VERSION {
+        return Err(Error::Version { path, format, version });
+    }
+    let index: Index = serde_json::from_slice(&bytes).map_err(parse)?;
+    let (mut collection, mut parts) = (Collection::new(&index.name), Vec::new());
+    for (row, line) in rows::<PassageRow>(folder, &index, PASSAGES)?.into_iter().zip(1..) {
+        let wrong = |why| Error::Row { path: folder.join(PASSAGES), line, why };
+        let number = u32::try_from(line - 1).map_err(|_| wrong("more passages than numbers for them"))?;
+        if row.passage.0 != number {
+            return Err(wrong("expected passages numbered by lines, from 0"));
+        }
+        if collection.documents.last().is_none_or(|document| document.key != row.document) {
+            parts.push(row.part);
+            let (key, title) = (row.document, row.title);
+            collection.documents.push(Document { key, title, passages: number..number });
+        }
+        let last = u32::try_from(collection.documents.len() - 1).map_err(|_| wrong("too many documents"))?;
+        if let Some(document) = collection.documents.last_mut() {
+            document.passages.end = number + 1;
+        }
+        collection.passages.push(Passage { key: row.key, document: DocumentId(last), text: row.text });
+    }
+    let parts = Parts::drawn(parts);
+    let mut lists = Vec::new();
+    for (row, line) in rows::<QueryRow>(folder, &index, QUERIES)?.into_iter().zip(1..) {
+        let list = list(&row, line, collection.passages.len());
+        lists.push(list.map_err(|why| Error::Row { path: folder.join(QUERIES), line, why })?);
+        let QueryRow { entity, aspect, heading, relevant, .. } = row;
+        collection.queries.push(Query { entity, aspect, heading, relevant });
+    }
+    Ok(Folder { index, collection, parts, lists })
+}
+
+/// The candidates of a row, or what is wrong with it.
+fn list(row: &QueryRow, line: usize, passages: usize) -> Result<Candidates, &'static str> {
+    let rising = |of: &[PassageId]| of.windows(2).all(|pair| pair[0] < pair[1]);
+    let last = row.candidates.last();
+    if row.query.0 as usize != line - 1 {
+        return Err("expected queries numbered by lines, from 0");
+    }
+    if !rising(&row.candidates)
+        || !rising(&row.relevant)
+        || last.is_some_and(|last| last.0 as usize >= passages)
+    {
+        return Err("expected rising numbers of passages");
+    }
+    if row.relevant.is_empty() || row.relevant.iter().any(|id| row.candidates.binary_search(id).is_err()) {
+        return Err("expected all that answers the query, at least one passage, among its candidates");
+    }
+    let relevant = row.candidates.iter().map(|id| row.relevant.binary_search(id).is_ok()).collect();
+    Ok(Candidates { query: row.query, passages: row.candidates.clone(), relevant })
+}
+
+fn contents(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+}
+
+/// The rows of a file that is as the index says.
+fn rows<T: DeserializeOwned>(folder: &Path, index: &Index, name: &str) -> Result<Vec<T>, Error> {
+    let path = folder.join(name);
+    let bytes = contents(&path)?;
+    let found = blake3::hash(&bytes).to_hex().to_string();
+    let expected = index.files.iter().find(|file| file.path == name).map(|file| file.blake3.as_str());
+    if expected != Some(&found) {
+        let expected = expected.unwrap_or("no such file").to_owned();
+        return Err(Error::Damaged { path, found, expected });
+    }
+    let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let row = |(line, number): (&[u8], usize)| {
+        serde_json::from_slice(line).map_err(|source| Error::Parse {
+            path: path.clone(),
+            line: number,
+            source,
+        })
+    };
+    lines.zip(1..).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kg::whole::write_whole;
+
+    use super::super::candidates::{Config, candidates};
+    use super::super::part::{Part, Shares};
+    use super::super::tests::collection;
+    use super::super::write::write;
+    use super::*;
+    use crate::seed::Seed;
+
+    const CONFIG: Config = Config { most: 3, min_characters: 2 };
+
+    fn written(folder: &Path) -> Folder {
+        let documents: Vec<&[&str]> =
+            vec![&["fever is hot", "pain\nhurts"], &["rest \"well\"", "é"], &["fever and pain"]];
+        let collection = collection(
+            &documents,
+            &[("fever", "what", &[0, 4]), ("pain", "why", &[1]), ("rest", "how", &[2])],
+        );
+        let parts = Parts::draw(&collection, Shares { dev: 0.4, mask_search: 0.2 }, Seed::new(4)).unwrap();
+        let lists = candidates(&collection, &CONFIG).unwrap();
+        let index = write(folder, &collection, &parts, (&CONFIG, &lists)).unwrap();
+        Folder { index, collection, parts, lists }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_its_bytes_are_a_function_of_it() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = written(one.path());
+        assert_eq!(read(one.path()).unwrap(), folder);
+        assert_eq!((folder.index.passages, folder.index.queries), (5, 3));
+        let parts: Vec<Part> =
+            folder.collection.query_ids().map(|id| folder.parts.query(&folder.collection, id)).collect();
+        assert_eq!(parts[0], parts[1], "documents 0 and 2 answer one query");
+        written(two.path());
+        for name in [PASSAGES, QUERIES, INDEX] {
+            assert_eq!(contents(&one.path().join(name)).unwrap(), contents(&two.path().join(name)).unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_missing_damaged_or_of_another_version_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path());
+        let refused = |name: &str, from: &str, to: &str| {
+            let path = folder.path().join(name);
+            let before = std::fs::read_to_string(&path).unwrap();
+            assert!(before.contains(from), "{before}");
+            write_whole(&path, before.replacen(from, to, 1).as_bytes()).unwrap();
+            let message = read(folder.path()).unwrap_err().to_string();
+            write_whole(&path, before.as_bytes()).unwrap();
+            message
+        };
+        assert!(refused(PASSAGES, "hot", "hut").contains("as the index says; make the candidates again"));
+        assert!(
+            refused(INDEX, "\"version\": 1", "\"version\": 2").contains("version 2, but this engraft reads")
+        );
+        assert!(refused(INDEX, "\"queries\"", "\"quarries\"").contains("unknown field `quarries`"));
+        assert!(refused(INDEX, "queries.jsonl", "other.jsonl").contains("expected no such file"));
+        std::fs::remove_file(folder.path().join(INDEX)).unwrap();
+        assert!(read(folder.path()).unwrap_err().to_string().contains("is not finished: make it again"));
+    }
+
+    #[test]
+    fn rows_that_do_not_follow_are_refused() {
+        let row = |candidates: &[u32], relevant: &[u32]| QueryRow {
+            query: super::super::QueryId(0),
+            entity: String::new(),
+            aspect: String::new(),
+            heading: String::new(),
+            part: Part::Main,
+            candidates: candidates.iter().copied().map(PassageId).collect(),
+            relevant: relevant.iter().copied().map(PassageId).collect(),
+        };
+        assert_eq!(list(&row(&[0, 2], &[2]), 1, 3).unwrap().relevant, [false, true]);
+        assert!(list(&row(&[2, 0], &[2]), 1, 3).is_err());
+        assert!(list(&row(&[0, 3], &[0]), 1, 3).is_err());
+        assert!(list(&row(&[0, 2], &[1]), 1, 3).is_err());
+        assert!(list(&row(&[0, 2], &[]), 1, 3).is_err());
+        assert!(list(&row(&[0, 2], &[2]), 2, 3).is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! What a ranker is trained on: for each query of an epoch one passage that answers it and some of other documents that do not. Knows no
+//! scorer.
+//!
+//! The draw is a function of seed, epoch and query. Arnold et al. 2020 drew nine, of all documents, the query's own among them; here no
+//! passage is of a document that answers the query.
+
+use super::part::{Part, Parts};
+use super::{Collection, DocumentId, PassageId, QueryId};
+use crate::seed::Seed;
+
+/// Passages to learn from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    /// Answers the query.
+    pub positive: PassageId,
+    /// Do not; all different.
+    pub negatives: Vec<PassageId>,
+}
+
+/// Why nothing can be drawn.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There are not enough passages.
+    #[error(
+        "query {query:?}: {found} passages of other documents, expected {expected}: ask for fewer negatives, or take more documents"
+    )]
+    Few {
+        /// The query.
+        query: String,
+        /// How many there are.
+        found: usize,
+        /// How many were asked for.
+        expected: usize,
+    },
+    /// The query answers to no passage.
+    #[error("query {0:?} has no passage that answers it: expected one at least")]
+    Unanswered(String),
+}
+
+/// Draws for the queries of one part from the passages of that part.
+#[derive(Debug)]
+pub struct Trainer<'a> {
+    collection: &'a Collection,
+    pool: Vec<PassageId>,
+    negatives: usize,
+    seed: Seed,
+}
+
+impl<'a> Trainer<'a> {
+    /// Ready to draw `negatives` (published: 9) beside each positive.
+    #[must_use]
+    pub fn new(
+        collection: &'a Collection,
+        (parts, part): (&Parts, Part),
+        negatives: usize,
+        seed: Seed,
+    ) -> Self {
+        let pool = parts.passages(collection, part);
+        Self { collection, pool, negatives, seed: seed.named("capr") }
+    }
+
+    /// What `query` is trained on in `epoch`. Of several passages that answer it, one is drawn.
+    ///
+    /// # Errors
+    /// When there are not enough passages of other documents.
+    pub fn draw(&self, epoch: u64, query: QueryId) -> Result<Drawn, Error> {
+        let asked = self.collection.query(query);
+        let said = || asked.text(super::Wording::Aspect);
+        let own: Vec<DocumentId> = self.collection.answering(asked);
+        let inside =
+            |passage: &PassageId| own.binary_search(&self.collection.passage(*passage).document).is_ok();
+        let seed = self.seed.at(epoch).at(u64::from(query.0));
+        let positive =
+            pick(&asked.relevant, seed.named("positive")).ok_or_else(|| Error::Unanswered(said()))?;
+        let of_others = self.pool.len() - self.own(&own);
+        if of_others < self.negatives {
+            return Err(Error::Few { query: said(), found: of_others, expected: self.negatives });
+        }
+        let (seed, mut negatives) = (seed.named("negatives"), Vec::with_capacity(self.negatives));
+        if of_others < 2 * self.negatives + self.pool.len() / 2 {
+            // So few that drawing and throwing away may take long: all of them, shuffled.
+            negatives.extend(self.pool.iter().copied().filter(|passage| !inside(passage)));
+            seed.shuffle(&mut negatives);
+            negatives.truncate(self.negatives);
+            return Ok(Drawn { positive, negatives });
+        }
+        let mut draw = 0;
+        while negatives.len() < self.negatives {
+            let drawn = pick(&self.pool, seed.at(draw)).filter(|passage| !inside(passage));
+            negatives.extend(drawn.filter(|passage| !negatives.contains(passage)));
+            draw += 1;
+        }
+        Ok(Drawn { positive, negatives })
+    }
+
+    /// How many passages of the pool are of these documents.
+    fn own(&self, documents: &[DocumentId]) -> usize {
+        let inside = |document: &DocumentId| {
+            let passages = &self.collection.documents[document.0 as usize].passages;
+            let before = |bound: u32| self.pool.partition_point(|passage| passage.0 < bound);
+            before(passages.end) - before(passages.start)
+        };
+        documents.iter().map(inside).sum()
+    }
+}
+
+/// One of some passages.
+fn pick(of: &[PassageId], seed: Seed) -> Option<PassageId> {
+    usize::try_from(seed.below(of.len() as u64)).ok().and_then(|chosen| of.get(chosen)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::collection;
+    use super::*;
+
+    fn large() -> Collection {
+        let documents = vec![&["a", "b", "c"][..]; 30];
+        collection(&documents, &[("e", "a", &[0, 4]), ("e", "b", &[5])])
+    }
+
+    #[test]
+    fn negatives_are_others_documents_and_all_different() {
+        let collection = large();
+        let parts = Parts::whole(&collection);
+        let trainer = Trainer::new(&collection, (&parts, Part::Main), 9, Seed::new(1));
+        let mut positives = std::collections::BTreeSet::new();
+        for epoch in 0..50 {
+            let drawn = trainer.draw(epoch, QueryId(0)).unwrap();
+            positives.insert(drawn.positive.0);
+            let different: std::collections::BTreeSet<_> = drawn.negatives.iter().collect();
+            assert_eq!(different.len(), 9);
+            assert!(drawn.negatives.iter().all(|passage| passage.0 >= 6), "of other documents: {drawn:?}");
+        }
+        assert_eq!(positives, [0, 4].into());
+    }
+
+    #[test]
+    fn draws_follow_from_seed_epoch_and_query() {
+        let collection = large();
+        let parts = Parts::whole(&collection);
+        let trainer = |seed| Trainer::new(&collection, (&parts, Part::Main), 9, Seed::new(seed));
+        let draw = |seed, epoch, query| trainer(seed).draw(epoch, QueryId(query)).unwrap().negatives;
+        assert_eq!(draw(1, 2, 0), draw(1, 2, 0));
+        assert_ne!(draw(1, 2, 0), draw(2, 2, 0));
+        assert_ne!(draw(1, 2, 0), draw(1, 3, 0));
+        assert_ne!(draw(1, 2, 0), draw(1, 2, 1));
+    }
+
+    #[test]
+    fn small_collections_give_all_that_they_have_or_say_that_it_is_too_little() {
+        let collection = collection(&[&["a"], &["b", "c"], &["d"]], &[("e", "x", &[0]), ("f", "y", &[])]);
+        let parts = Parts::whole(&collection);
+        let trainer = |negatives| Trainer::new(&collection, (&parts, Part::Main), negatives, Seed::new(1));
+        let mut all = trainer(3).draw(0, QueryId(0)).unwrap().negatives;
+        all.sort_unstable();
+        assert_eq!(all, [1, 2, 3].map(PassageId));
+        let message = trainer(4).draw(0, QueryId(0)).unwrap_err().to_string();
+        assert!(
+            message.starts_with("query \"e ; x\": 3 passages of other documents, expected 4"),
+            "{message}"
+        );
+        assert!(matches!(trainer(1).draw(0, QueryId(1)), Err(Error::Unanswered(_))));
+        let none = Trainer::new(&collection, (&parts, Part::Dev), 1, Seed::new(1)).draw(0, QueryId(0));
+        assert!(matches!(none, Err(Error::Few { found: 0, .. })));
+    }
+}

@@ -1,0 +1,83 @@
+//! Writes a collection with its candidates and parts: files whole, the index last, the same bytes for the same input. Knows no ranking.
+
+use std::path::Path;
+
+use kg::whole::write_whole;
+use serde::Serialize;
+
+use super::Collection;
+use super::PassageId;
+use super::candidates::{Candidates, Config};
+use super::part::Parts;
+use super::schema::{Error, FORMAT, File, INDEX, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
+
+/// Writes a folder of candidates into `folder`, which exists: lists of all queries, in their order.
+///
+/// # Errors
+/// When there is not a list for each query, or the disk refuses.
+pub fn write(
+    folder: &Path,
+    collection: &Collection,
+    parts: &Parts,
+    (config, lists): (&Config, &[Candidates]),
+) -> Result<Index, Error> {
+    let (found, expected) = (lists.len(), collection.queries.len());
+    if found != expected {
+        return Err(Error::Lists { found, expected });
+    }
+    let passages = collection.passages.iter().zip(0..).map(|(passage, number)| {
+        let document = &collection.documents[passage.document.0 as usize];
+        PassageRow {
+            passage: PassageId(number),
+            key: passage.key.clone(),
+            document: document.key.clone(),
+            title: document.title.clone(),
+            part: parts.document(passage.document),
+            text: passage.text.clone(),
+        }
+    });
+    let queries = collection.query_ids().zip(lists).map(|(id, list)| {
+        let query = collection.query(id);
+        QueryRow {
+            query: id,
+            entity: query.entity.clone(),
+            aspect: query.aspect.clone(),
+            heading: query.heading.clone(),
+            part: parts.query(collection, id),
+            candidates: list.passages.clone(),
+            relevant: query.relevant.clone(),
+        }
+    });
+    let files = vec![lines(folder, PASSAGES, passages)?, lines(folder, QUERIES, queries)?];
+    let index = Index {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        name: collection.name.clone(),
+        config: *config,
+        documents: collection.documents.len() as u64,
+        passages: collection.passages.len() as u64,
+        queries: collection.queries.len() as u64,
+        candidates: lists.iter().map(|list| list.passages.len() as u64).sum(),
+        files,
+    };
+    let path = folder.join(INDEX);
+    let io = |source: std::io::Error| Error::Io { path: path.clone(), source };
+    let mut json = serde_json::to_vec_pretty(&index).map_err(|e| io(e.into()))?;
+    json.push(b'\n');
+    write_whole(&path, &json).map_err(io)?;
+    Ok(index)
+}
+
+/// Writes rows, one a line.
+fn lines<T: Serialize>(folder: &Path, name: &str, rows: impl Iterator<Item = T>) -> Result<File, Error> {
+    let path = folder.join(name);
+    let io = |source: std::io::Error| Error::Io { path: path.clone(), source };
+    let mut json = Vec::new();
+    for row in rows {
+        serde_json::to_writer(&mut json, &row).map_err(|e| io(e.into()))?;
+        json.push(b'\n');
+    }
+    write_whole(&path, &json).map_err(io)?;
+    let blake3 = blake3::hash(&json).to_hex().to_string();
+    Ok(File { path: name.to_owned(), bytes: json.len() as u64, blake3 })
+}
