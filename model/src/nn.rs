@@ -8,14 +8,16 @@ pub mod bias;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gelu;
+pub mod gradients;
 mod host;
 pub mod layer_norm;
 pub mod linear;
 mod math;
+pub(crate) mod product;
 pub mod softmax;
 
-pub(crate) use host::{Host, fused, read, wide};
-pub(crate) use math::single;
+pub(crate) use host::{Host, fused, read, sum_rows, wide};
+pub(crate) use math::{single, sum2};
 
 #[cfg(test)]
 pub(crate) mod check;

@@ -1,6 +1,6 @@
 //! Named variables in name order: what a model learns. Knows no layer, file or optimiser.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use candle_core::{DType, Device, Tensor, Var};
 
@@ -91,6 +91,7 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub struct Params {
     vars: BTreeMap<String, Var>,
+    frozen: BTreeSet<String>,
 }
 
 impl Params {
@@ -113,7 +114,7 @@ impl Params {
             };
             vars.insert(spec.name.clone(), Var::from_tensor(&tensor)?);
         }
-        Ok(Params { vars })
+        Ok(Params { vars, frozen: BTreeSet::new() })
     }
 
     /// Parameters with given values; names and shapes must be exactly those of `specs`.
@@ -135,22 +136,32 @@ impl Params {
         if !missing.is_empty() || !tensors.is_empty() {
             return Err(Error::Names { missing, unexpected: tensors.into_keys().collect() });
         }
-        Ok(Params { vars })
+        Ok(Params { vars, frozen: BTreeSet::new() })
     }
 
     /// Takes in the parameters of another part of the model.
     #[must_use]
     pub fn with(mut self, other: Params) -> Self {
         self.vars.extend(other.vars);
+        self.frozen.extend(other.frozen);
         self
     }
 
-    /// The tensor of a parameter; it shares the variable's memory and follows its updates.
+    /// The same parameters, of which no gradient is computed for those whose names `frozen` accepts: whatever is built of them from now on
+    /// costs nothing in the backward pass.
+    #[must_use]
+    pub fn freeze(mut self, frozen: impl Fn(&str) -> bool) -> Self {
+        self.frozen.extend(self.vars.keys().filter(|name| frozen(name)).cloned());
+        self
+    }
+
+    /// The tensor of a parameter; it shares the variable's memory and follows its updates, but is no variable if it is frozen.
     ///
     /// # Errors
     /// When no parameter has this name.
     pub fn get(&self, name: &str) -> candle_core::Result<Tensor> {
         match self.vars.get(name) {
+            Some(var) if self.frozen.contains(name) => Ok(var.detach()),
             Some(var) => Ok(var.as_tensor().clone()),
             None => candle_core::bail!("the model has no parameter named {name}"),
         }
@@ -172,6 +183,13 @@ impl Params {
 mod tests {
     use super::*;
 
+    impl Params {
+        /// Parameters of any number type.
+        pub(crate) fn from_vars(vars: BTreeMap<String, Var>) -> Self {
+            Params { vars, frozen: BTreeSet::new() }
+        }
+    }
+
     fn specs() -> Vec<Spec> {
         [Spec::linear("b", [3, 2], 0.5), Spec::layer_norm("a", 4)].concat()
     }
@@ -192,6 +210,25 @@ mod tests {
         assert_eq!(params.count(), 8 + 6 + 3);
         assert_eq!(params.get("a.weight").unwrap().to_vec1::<f32>().unwrap(), [1.0; 4]);
         assert_eq!(params.get("b.bias").unwrap().to_vec1::<f32>().unwrap(), [0.0; 3]);
+    }
+
+    #[test]
+    fn frozen_parameters_share_memory_but_get_no_gradient() {
+        let params = Params::fresh(&specs(), 1, &Device::Cpu).unwrap().freeze(|name| name == "b.weight");
+        let (frozen, free) = (params.get("b.weight").unwrap(), params.get("b.bias").unwrap());
+        let loss = (frozen.sum(1).unwrap() + free).unwrap().sum_all().unwrap();
+        let grads = loss.backward().unwrap();
+        assert_eq!(
+            params
+                .iter()
+                .filter(|(_, var)| grads.get(var).is_some())
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>(),
+            ["b.bias"]
+        );
+        let var = params.iter().find(|(name, _)| *name == "b.weight").unwrap().1;
+        var.slice_set(&Tensor::ones((3, 2), DType::F32, &Device::Cpu).unwrap(), 0, 0).unwrap();
+        assert_eq!(frozen.to_vec2::<f32>().unwrap(), [[1.0; 2]; 3]);
     }
 
     #[test]

@@ -239,7 +239,7 @@ impl Trainer {
 
     /// Gradients of all parameters that are not frozen.
     fn gradients(&self, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
-        let mut store = total.backward()?;
+        let mut store = crate::nn::gradients::gradients(total)?;
         let trained = self.params.iter().filter(|(name, _)| !self.frozen.contains_key(*name));
         Ok(trained.filter_map(|(name, param)| Some((name.to_owned(), store.remove(param)?))).collect())
     }
