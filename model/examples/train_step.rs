@@ -169,8 +169,7 @@ impl Model {
         drop((store, loss, logits_bc, hidden));
         let backward = now(start);
         let scale = clip::factor(clip::global_norm(&grads)?, 1.0);
-        self.optimiser.step(&self.params, &grads, Update { rate: 1e-4, scale })?;
-        drop(grads);
+        self.optimiser.step(&self.params, grads, Update { rate: 1e-4, scale })?;
         Ok((value, [0.0, forward, backward, now(start)]))
     }
 }

@@ -5,6 +5,7 @@
 //! runs in an order that the number of threads does not change, so results are the same bits for any of them.
 
 pub mod bias;
+pub mod buffers;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gelu;
@@ -16,7 +17,7 @@ mod math;
 pub(crate) mod product;
 pub mod softmax;
 
-pub(crate) use host::{Host, fused, read, sum_rows, wide};
+pub(crate) use host::{Host, edit, fused, read, sum_rows, wide};
 pub(crate) use math::{single, sum2};
 
 #[cfg(test)]

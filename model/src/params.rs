@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use candle_core::{DType, Device, Tensor, Var};
 
 use crate::chance::Chance;
+use crate::nn::buffers::Buffers;
 use crate::nn::single;
 
 /// How a fresh parameter is filled.
@@ -92,6 +93,7 @@ pub enum Error {
 pub struct Params {
     vars: BTreeMap<String, Var>,
     frozen: BTreeSet<String>,
+    buffers: Buffers,
 }
 
 impl Params {
@@ -114,7 +116,7 @@ impl Params {
             };
             vars.insert(spec.name.clone(), Var::from_tensor(&tensor)?);
         }
-        Ok(Params { vars, frozen: BTreeSet::new() })
+        Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }
 
     /// Parameters with given values; names and shapes must be exactly those of `specs`.
@@ -136,7 +138,7 @@ impl Params {
         if !missing.is_empty() || !tensors.is_empty() {
             return Err(Error::Names { missing, unexpected: tensors.into_keys().collect() });
         }
-        Ok(Params { vars, frozen: BTreeSet::new() })
+        Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }
 
     /// Takes in the parameters of another part of the model.
@@ -167,6 +169,11 @@ impl Params {
         }
     }
 
+    /// Memory that steps of these parameters hand on.
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
     /// All parameters in name order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.vars.iter().map(|(name, var)| (name.as_str(), var.as_tensor()))
@@ -186,7 +193,7 @@ mod tests {
     impl Params {
         /// Parameters of any number type.
         pub(crate) fn from_vars(vars: BTreeMap<String, Var>) -> Self {
-            Params { vars, frozen: BTreeSet::new() }
+            Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() }
         }
     }
 

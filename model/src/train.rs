@@ -178,7 +178,7 @@ impl Trainer {
         for (task, loss) in &losses {
             tasks.insert(*task, TaskRecord::new(loss)?);
         }
-        self.optimiser.step(&self.params, &grads, Update { rate, scale })?;
+        self.optimiser.step(&self.params, grads, Update { rate, scale })?;
         let (tokens, rows) = (tokens.count(), tokens.spans.len());
         Ok(StepRecord { step, epoch, loss: total_loss, tasks, learning_rate: rate, grad_norm, tokens, rows })
     }

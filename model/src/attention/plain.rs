@@ -8,6 +8,7 @@ pub(crate) mod rows;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use crate::encoder::tokens::{Grid, Span};
+use crate::nn::buffers::Buffers;
 use crate::nn::dropout::Dropout;
 use crate::nn::softmax::softmax;
 use crate::nn::{Host, fused, read};
@@ -37,7 +38,8 @@ impl Attention {
         }
         check_spans(spans, n)?;
         if fused(qkv_n3d) {
-            let op = Fused { how: self.clone(), spans: spans.to_vec(), d: width / 3 };
+            let (how, spans) = (self.clone(), spans.to_vec());
+            let op = Fused { how, spans, d: width / 3, buffers: Buffers::new() };
             return qkv_n3d.contiguous()?.apply_op1(op);
         }
         let (grid, probs_bhtt, v_bhtk) = padded(qkv_n3d, spans, self.heads)?;
@@ -95,11 +97,12 @@ struct Fused {
     how: Attention,
     spans: Vec<Span>,
     d: usize,
+    buffers: Buffers,
 }
 
 impl Fused {
     fn rows(&self) -> Rows<'_> {
-        Rows { how: &self.how, spans: &self.spans, d: self.d }
+        Rows { how: &self.how, spans: &self.spans, d: self.d, buffers: &self.buffers }
     }
 }
 
@@ -111,14 +114,14 @@ impl CustomOp1 for Fused {
     fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let context = self.rows().context(read(qkv, layout)?);
         let shape = Shape::from((context.len() / self.d, self.d));
-        Ok((CpuStorage::F32(context), shape))
+        Ok((CpuStorage::F32(context.to_vec()), shape))
     }
 
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
         let grad = grad.contiguous()?;
         let (qkv, g) = (Host::of(arg)?, Host::of(&grad)?);
         let d_qkv = self.rows().gradient(qkv.get()?, g.get()?);
-        Ok(Some(Tensor::from_vec(d_qkv, arg.shape(), arg.device())?))
+        Ok(Some(d_qkv.into_tensor(arg.shape())?))
     }
 }
 

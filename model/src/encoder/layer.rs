@@ -10,6 +10,7 @@ use super::tokens::Tokens;
 use super::{LayerDropout, Place};
 use crate::attention::plain;
 use crate::nn;
+use crate::nn::buffers::Buffers;
 use crate::nn::layer_norm::LayerNorm;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec};
@@ -23,6 +24,8 @@ pub struct Layer {
     attention_norm: LayerNorm,
     feed_forward: FeedForward,
     output_norm: LayerNorm,
+    /// Memory that passes through this and other layers hand on.
+    buffers: Buffers,
 }
 
 const QUERY_KEY_VALUE: [&str; 3] = ["query", "key", "value"];
@@ -57,6 +60,7 @@ impl Layer {
             attention_norm: norm("attention.output.LayerNorm")?,
             feed_forward: FeedForward::new(params, &layer)?,
             output_norm: norm("output.LayerNorm")?,
+            buffers: params.buffers().clone(),
         })
     }
 

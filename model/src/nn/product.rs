@@ -1,7 +1,7 @@
 //! Matrix products of f32 numbers on the CPU. Knows no tensor and no layer.
 //!
 //! The right factor is copied once into panels two vectors wide ([`Packed`]); the left one is read where it lies. Six rows of it times
-//! one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that a panel stays in the first-level cache and the rows in
+//! one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that panel and rows stay in the first-level cache
 //! the second (Goto and van de Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to
 //! any number of threads and gets the same bits.
 
@@ -10,12 +10,14 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
 
+use super::buffers::{Buffer, Buffers};
+
 /// Rows of one tile.
 const ROWS: usize = 6;
 /// Vectors side by side in one tile.
 const VECTORS: usize = 2;
 /// Terms of a sum that one visit of a tile adds, at most.
-const DEPTH: usize = 384;
+const DEPTH: usize = 192;
 /// Rows of a result that one thread should work on at a time, a multiple of the rows of a tile.
 pub(crate) const BLOCK: usize = 48;
 
@@ -47,9 +49,9 @@ pub(crate) struct Out<'a> {
 }
 
 /// The right factor `[k, n]`, cut into panels of columns; the last panel is filled up with 0.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Packed {
-    values: Vec<f32>,
+    values: Buffer,
     k: usize,
     n: usize,
     width: usize,
@@ -66,15 +68,24 @@ impl WithSimd for Width {
     }
 }
 
+/// Columns of one panel.
+fn width() -> usize {
+    Arch::new().dispatch(Width)
+}
+
 impl Packed {
     /// A factor without numbers, to be filled.
-    pub(crate) fn empty() -> Self {
-        Packed { values: vec![], k: 0, n: 0, width: Arch::new().dispatch(Width) }
+    pub(crate) fn empty(buffers: &Buffers) -> Self {
+        Packed { values: buffers.any(0), k: 0, n: 0, width: width() }
     }
 
     /// The factor whose row r, of k, is `row(r)`, n numbers. Panels are filled in parallel.
-    pub(crate) fn of_rows<'a>(size: [usize; 2], row: impl Fn(usize) -> &'a [f32] + Sync) -> Self {
-        let mut packed = Packed::empty();
+    pub(crate) fn of_rows<'a>(
+        buffers: &Buffers,
+        size: [usize; 2],
+        row: impl Fn(usize) -> &'a [f32] + Sync,
+    ) -> Self {
+        let mut packed = Packed::empty(buffers);
         packed.resize(size);
         let (k, n, width) = (packed.k, packed.n, packed.width);
         let panels = packed.values.par_chunks_mut((k * width).max(1)).enumerate();
@@ -83,8 +94,12 @@ impl Packed {
     }
 
     /// The factor whose column c, of n, is `column(c)`, k numbers. Panels are filled in parallel.
-    pub(crate) fn of_columns<'a>(size: [usize; 2], column: impl Fn(usize) -> &'a [f32] + Sync) -> Self {
-        let mut packed = Packed::empty();
+    pub(crate) fn of_columns<'a>(
+        buffers: &Buffers,
+        size: [usize; 2],
+        column: impl Fn(usize) -> &'a [f32] + Sync,
+    ) -> Self {
+        let mut packed = Packed::empty(buffers);
         packed.resize(size);
         let (k, n, width) = (packed.k, packed.n, packed.width);
         let panels = packed.values.par_chunks_mut((k * width).max(1)).enumerate();
@@ -110,13 +125,13 @@ impl Packed {
 
     fn resize(&mut self, [k, n]: [usize; 2]) {
         (self.k, self.n) = (k, n);
-        self.values.resize(k * n.div_ceil(self.width) * self.width, 0.0);
+        self.values.resize(k * n.div_ceil(self.width) * self.width);
     }
 }
 
 /// Fills one panel; `columns` are those of the factor that it holds.
 fn fill_from_rows<'a>(panel: &mut [f32], columns: Range<usize>, row: &impl Fn(usize) -> &'a [f32]) {
-    let width = Packed::empty().width;
+    let width = width();
     for (r, out) in panel.chunks_exact_mut(width).enumerate() {
         let (held, rest) = out.split_at_mut(columns.len());
         held.copy_from_slice(&row(r)[columns.clone()]);
@@ -127,7 +142,7 @@ fn fill_from_rows<'a>(panel: &mut [f32], columns: Range<usize>, row: &impl Fn(us
 /// Fills one panel, a few rows at a time so that they stay in the cache while all columns go in.
 fn fill_from_columns<'a>(panel: &mut [f32], columns: Range<usize>, column: &impl Fn(usize) -> &'a [f32]) {
     const FEW: usize = 64;
-    let width = Packed::empty().width;
+    let width = width();
     for (i, rows) in panel.chunks_mut(FEW * width).enumerate() {
         for c in 0..width {
             let numbers = rows[c..].iter_mut().step_by(width);
@@ -220,25 +235,34 @@ fn packed_by_panel<S: Simd>(
     start: Start<'_>,
     (out, columns): (&mut Out<'_>, Range<usize>),
 ) {
-    let tiles = packed.as_chunks::<ROWS>().0.chunks_exact(panel.len().max(1));
-    for (i, a) in tiles.enumerate() {
+    for (i, tile_of_left) in packed.chunks_exact(apart(panel.len())).enumerate() {
+        let a = &tile_of_left.as_chunks::<ROWS>().0[..panel.len()];
         let sums = tile(simd, panel, |k| a[k]);
         store(simd, &sums, start, (out, i * ROWS, columns.clone()));
     }
 }
 
+/// From one packed tile of so many terms to the next. A cache line more than the tile, so that what is written at one time, a row of six of each
+/// tile, does not fall upon the same lines of the cache.
+#[inline(always)]
+fn apart(terms: usize) -> usize {
+    const LINE: usize = 16;
+    (terms * ROWS).next_multiple_of(LINE) + LINE
+}
+
 /// Columns of the left factor as rows of six, tile after tile.
 #[inline(always)]
 fn pack_left(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<f32>) {
-    out.clear();
-    out.resize(rows.div_ceil(ROWS) * terms * ROWS, 0.0);
+    let apart = apart(terms);
+    out.resize(rows.div_ceil(ROWS) * apart, 0.0);
     for term in 0..terms {
         let (sixes, rest) = values[term * stride..][..rows].as_chunks::<ROWS>();
-        for (i, six) in sixes.iter().enumerate() {
-            out[(i * terms + term) * ROWS..][..ROWS].copy_from_slice(six);
+        let mut tiles = out.chunks_exact_mut(apart).map(|tile| &mut tile[term * ROWS..][..ROWS]);
+        for (six, tile) in sixes.iter().zip(&mut tiles) {
+            tile.copy_from_slice(six);
         }
-        if !rest.is_empty() {
-            out[(sixes.len() * terms + term) * ROWS..][..rest.len()].copy_from_slice(rest);
+        if let Some(tile) = tiles.next() {
+            tile[..rest.len()].copy_from_slice(rest);
         }
     }
 }
@@ -303,9 +327,9 @@ fn store<S: Simd>(
 }
 
 /// `left right` in parallel, `[m, n]`.
-pub(crate) fn product(left: Left<'_>, right: &Packed, m: usize) -> Vec<f32> {
+pub(crate) fn product(buffers: &Buffers, left: Left<'_>, right: &Packed, m: usize) -> Buffer {
     let n = right.n;
-    let mut out = vec![0.0; m * n];
+    let mut out = buffers.any(m * n);
     out.par_chunks_mut((BLOCK * n).max(1)).enumerate().for_each(|(i, values)| {
         let left = match left {
             Left::Rows(values, stride) => Left::Rows(&values[i * BLOCK * stride..], stride),
@@ -340,12 +364,12 @@ mod tests {
             let a_t: Vec<f32> = (0..k * m).map(|at| a[at % m * k + at / m]).collect();
             let b_t: Vec<f32> = (0..k * n).map(|at| b[at % k * n + at / k]).collect();
             let rights = [
-                Packed::of_rows([k, n], |r| &b[r * n..][..n]),
-                Packed::of_columns([k, n], |c| &b_t[c * k..][..k]),
+                Packed::of_rows(&Buffers::new(), [k, n], |r| &b[r * n..][..n]),
+                Packed::of_columns(&Buffers::new(), [k, n], |c| &b_t[c * k..][..k]),
             ];
             for right in &rights {
                 for left in [Left::Rows(&a, k), Left::Columns(&a_t, m)] {
-                    let out = product(left, right, m);
+                    let out = product(&Buffers::new(), left, right, m);
                     for (at, x) in out.iter().enumerate() {
                         let sum = exact(k, |x| a[at / n * k + x], |x| b[x * n + at % n]);
                         assert!((f64::from(*x) - sum).abs() < 2e-4, "{m} {k} {n}: {x} {sum}");
@@ -360,11 +384,11 @@ mod tests {
         let (m, k, n) = (100, 900, 40);
         let (a, b) = (random(1, m * k), random(2, k * n));
         let a_t: Vec<f32> = (0..k * m).map(|at| a[at % m * k + at / m]).collect();
-        let mut right = Packed::empty();
+        let mut right = Packed::empty(&Buffers::new());
         right.refill_rows([3, 2], |_| &[7.0, 7.0]);
         right.refill_rows([k, n], |r| &b[r * n..][..n]);
-        let whole = product(Left::Rows(&a, k), &right, m);
-        assert_eq!(whole, product(Left::Columns(&a_t, m), &right, m));
+        let whole = product(&Buffers::new(), Left::Rows(&a, k), &right, m);
+        assert_eq!(whole[..], product(&Buffers::new(), Left::Columns(&a_t, m), &right, m)[..]);
         let mut alone = vec![0.0; 7 * n];
         multiply(Left::Rows(&a[50 * k..], k), &right, Start::Zero, Out { values: &mut alone, stride: n });
         assert_eq!(alone, whole[50 * n..57 * n]);
@@ -374,9 +398,9 @@ mod tests {
     fn results_start_with_what_is_asked_and_leave_the_rest_of_a_row() {
         let (m, k, n, stride) = (8, 5, 19, 23);
         let (a, b, row) = (random(1, m * k), random(2, k * n), random(3, n));
-        let mut right = Packed::empty();
+        let mut right = Packed::empty(&Buffers::new());
         right.refill_columns([k, n], |c| &b[c * k..][..k]);
-        let plain = product(Left::Rows(&a, k), &right, m);
+        let plain = product(&Buffers::new(), Left::Rows(&a, k), &right, m);
         let kept: Vec<f32> = random(4, m * stride);
         for start in [Start::Zero, Start::Row(&row), Start::Kept] {
             let mut values = kept.clone();

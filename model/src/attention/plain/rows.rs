@@ -6,6 +6,7 @@ use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 
 use super::Attention;
 use crate::encoder::tokens::Span;
+use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::product::{Left, Out, Packed, Start, multiply};
 use crate::nn::softmax::softmax_row;
 use crate::nn::wide;
@@ -16,19 +17,20 @@ pub(crate) struct Rows<'a> {
     pub(crate) how: &'a Attention,
     pub(crate) spans: &'a [Span],
     pub(crate) d: usize,
+    pub(crate) buffers: &'a Buffers,
 }
 
 /// Memory that all heads of a row share.
 struct Scratch {
     right: Packed,
     /// Probabilities of one head, `[t, t]`.
-    probs: Vec<f32>,
+    probs: Buffer,
     /// Dropout factors of one head, `[t, t]`, empty without dropout.
-    factors: Vec<f32>,
+    factors: Buffer,
     /// Probabilities after dropout, `[t, t]`, empty without dropout.
-    dropped: Vec<f32>,
+    dropped: Buffer,
     /// Gradients of probabilities, then of scores, `[t, t]`.
-    d_probs: Vec<f32>,
+    d_probs: Buffer,
 }
 
 /// One head of one row.
@@ -43,12 +45,12 @@ struct Head {
 
 impl Rows<'_> {
     /// The contexts `[n, d]` of `qkv` `[n, 3 d]`.
-    pub(crate) fn context(&self, qkv: &[f32]) -> Vec<f32> {
+    pub(crate) fn context(&self, qkv: &[f32]) -> Buffer {
         let d = self.d;
-        let mut context = vec![0.0; qkv.len() / 3];
+        let mut context = self.buffers.any(qkv.len() / 3);
         self.each(&mut context, d, |row, span, out| {
             let qkv = &qkv[3 * d * span.start..3 * d * (span.start + span.len)];
-            let mut scratch = Scratch::new(span.len);
+            let mut scratch = Scratch::new(self.buffers, span.len);
             for head in 0..self.how.heads {
                 self.context_of(Head { row, head, t: span.len }, qkv, &mut scratch, out);
             }
@@ -57,13 +59,13 @@ impl Rows<'_> {
     }
 
     /// The gradient `[n, 3 d]` of queries, keys and values, given that of the contexts `[n, d]`.
-    pub(crate) fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Vec<f32> {
+    pub(crate) fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Buffer {
         let d = self.d;
-        let mut d_qkv = vec![0.0; qkv.len()];
+        let mut d_qkv = self.buffers.any(qkv.len());
         self.each(&mut d_qkv, 3 * d, |row, span, out| {
             let rows = d * span.start..d * (span.start + span.len);
             let (qkv, d_context) = (&qkv[3 * rows.start..3 * rows.end], &d_context[rows]);
-            let mut scratch = Scratch::new(span.len);
+            let mut scratch = Scratch::new(self.buffers, span.len);
             for head in 0..self.how.heads {
                 self.gradient_of(Head { row, head, t: span.len }, [qkv, d_context], &mut scratch, out);
             }
@@ -97,7 +99,7 @@ impl Rows<'_> {
         let (t, k, stride) = (at.t, self.k(), 3 * self.d);
         let value = &qkv[self.column(2, at.head)..];
         scratch.right.refill_rows([t, k], |j| &value[j * stride..][..k]);
-        let probs = if scratch.dropped.is_empty() { &scratch.probs } else { &scratch.dropped };
+        let probs = if scratch.dropped.is_empty() { &*scratch.probs } else { &*scratch.dropped };
         let out = Out { values: &mut context[at.head * k..], stride: self.d };
         multiply(Left::Rows(probs, t), &scratch.right, Start::Zero, out);
     }
@@ -122,14 +124,14 @@ impl Rows<'_> {
     fn drop(&self, at: Head, scratch: &mut Scratch) {
         let Some(dropout) = self.how.dropout else { return };
         let (first, t) = (((at.row * self.how.heads + at.head) as u64) << 40, at.t);
-        scratch.factors.resize(t * t, 0.0);
-        scratch.dropped.resize(t * t, 0.0);
+        scratch.factors.resize(t * t);
+        scratch.dropped.resize(t * t);
         wide(|| {
             for (i, row) in scratch.factors.chunks_exact_mut(t).enumerate() {
                 let places = first | (i as u64) << 20;
                 row.iter_mut().zip(places..).for_each(|(factor, place)| *factor = dropout.factor(place));
             }
-            let both = scratch.probs.iter().zip(&scratch.factors);
+            let both = scratch.probs.iter().zip(&*scratch.factors);
             scratch.dropped.iter_mut().zip(both).for_each(|(dropped, (p, factor))| *dropped = p * factor);
         });
     }
@@ -143,7 +145,7 @@ impl Rows<'_> {
         self.probabilities(at, qkv, scratch);
         self.drop(at, scratch);
         let Scratch { right, probs, factors, dropped, d_probs } = scratch;
-        let held = if dropped.is_empty() { &*probs } else { &*dropped };
+        let held = if dropped.is_empty() { &**probs } else { &**dropped };
         right.refill_rows([t, k], |i| &d_context[i * d..][..k]);
         let out = Out { values: &mut d_qkv[value..], stride };
         multiply(Left::Columns(held, t), right, Start::Zero, out);
@@ -172,9 +174,9 @@ fn scores_from_probabilities(probs: &[f32], factors: &[f32], d_probs: &mut [f32]
 }
 
 impl Scratch {
-    fn new(t: usize) -> Self {
-        let square = || vec![0.0; t * t];
-        let (probs, d_probs) = (square(), square());
-        Scratch { right: Packed::empty(), probs, factors: vec![], dropped: vec![], d_probs }
+    fn new(buffers: &Buffers, t: usize) -> Self {
+        let [probs, d_probs] = [buffers.any(t * t), buffers.any(t * t)];
+        let [factors, dropped] = [buffers.any(0), buffers.any(0)];
+        Scratch { right: Packed::empty(buffers), probs, factors, dropped, d_probs }
     }
 }

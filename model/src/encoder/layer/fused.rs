@@ -17,6 +17,7 @@ use crate::attention::plain::rows::Rows;
 use crate::attention::plain::{self, Attention};
 use crate::encoder::tokens::{Span, Tokens};
 use crate::encoder::{LayerDropout, Place};
+use crate::nn::buffers::Buffers;
 use crate::nn::dropout::Dropout;
 use crate::nn::gradients::{Slot, Tickets};
 use crate::nn::{Host, read};
@@ -39,6 +40,7 @@ struct Fused {
     /// What the forward pass leaves for the backward pass, if there can be one.
     saved: Mutex<Option<Arc<Saved>>>,
     tracked: bool,
+    buffers: Buffers,
 }
 
 /// The parameters as numbers.
@@ -54,6 +56,7 @@ struct Numbers<'a> {
     d: usize,
     /// Width of the feed-forward layer.
     i: usize,
+    buffers: &'a Buffers,
 }
 
 /// The layer's output, as [`Layer::composed`] gives it.
@@ -81,6 +84,7 @@ pub(super) fn forward(
         epsilon: layer.attention_norm.epsilon(),
         saved: Mutex::new(None),
         tracked,
+        buffers: layer.buffers.clone(),
     };
     x_nd.contiguous()?.apply_op2(&argument_p, op)
 }
@@ -102,7 +106,7 @@ fn check_shapes(parameters: &[&Tensor], d: usize, heads: usize) -> Result<()> {
 
 impl Fused {
     fn rows(&self, d: usize) -> Rows<'_> {
-        Rows { how: &self.attention, spans: &self.spans, d }
+        Rows { how: &self.attention, spans: &self.spans, d, buffers: &self.buffers }
     }
 
     /// Runs `f` on the parameters' numbers.
@@ -119,6 +123,7 @@ impl Fused {
             epsilon: self.epsilon,
             d,
             i,
+            buffers: &self.buffers,
         }))
     }
 }
@@ -168,11 +173,11 @@ impl CustomOp2 for Fused {
             pass.backward(x_numbers, g)
         })?;
         for ((slot, gradient), parameter) in self.slots.iter().zip(found.parameters).zip(&self.parameters) {
-            if let Some(slot) = slot {
-                slot.put(Tensor::from_vec(gradient, parameter.shape(), parameter.device())?);
+            if let (Some(slot), Some(gradient)) = (slot, gradient) {
+                slot.put(gradient.into_tensor(parameter.shape())?);
             }
         }
-        let dx = found.input.map(|dx| Tensor::from_vec(dx, x.shape(), x.device())).transpose()?;
+        let dx = found.input.map(|dx| Tensor::from_vec(dx.to_vec(), x.shape(), x.device())).transpose()?;
         Ok((dx, tickets.track_op().then(|| tickets.zeros_like()).transpose()?))
     }
 }

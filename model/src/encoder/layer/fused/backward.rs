@@ -5,6 +5,7 @@ use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut
 use super::forward::{Block, Saved};
 use super::{LINEARS, NORMS, Numbers};
 use crate::attention::plain::rows::Rows;
+use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
 use crate::nn::layer_norm::normalised_gradient;
 use crate::nn::product::{BLOCK, Left, Out, Packed, Start, multiply, product};
@@ -21,10 +22,10 @@ pub(super) struct Pass<'a> {
     pub(super) input: bool,
 }
 
-/// Gradients of all parameters, empty where none was wanted, and of the input.
+/// Gradients of all parameters that were wanted, and of the input.
 pub(super) struct Gradients {
-    pub(super) parameters: Vec<Vec<f32>>,
-    pub(super) input: Option<Vec<f32>>,
+    pub(super) parameters: Vec<Option<Buffer>>,
+    pub(super) input: Option<Buffer>,
 }
 
 /// The weights as right factors, and what the walk over blocks of rows finds.
@@ -37,15 +38,15 @@ struct Factors {
 /// Gradients of matrices with a row for each token.
 struct Walked {
     /// Of the narrowed rows before dropout, `[n, d]`.
-    narrowed: Vec<f32>,
+    narrowed: Buffer,
     /// Of the widened rows before GELU, `[n, i]`.
-    widened: Vec<f32>,
+    widened: Buffer,
     /// Of attention's output before dropout, `[n, d]`.
-    output: Vec<f32>,
+    output: Buffer,
     /// Of the contexts, `[n, d]`.
-    context: Vec<f32>,
+    context: Buffer,
     /// Of the layer's input as far as it goes round attention, `[n, d]`.
-    residual: Vec<f32>,
+    residual: Buffer,
     /// Sums over all rows: see [`Sums`].
     sums: Vec<f32>,
 }
@@ -63,7 +64,7 @@ impl Pass<'_> {
     /// All gradients, given that of the output.
     pub(super) fn backward(&self, x: &[f32], g: &[f32]) -> Gradients {
         let walked = self.walk(g);
-        let mut found = vec![vec![]; self.wanted.len()];
+        let mut found: Vec<Option<Buffer>> = self.wanted.iter().map(|_| None).collect();
         self.sums(&walked.sums, &mut found);
         self.weights(&walked, &mut found);
         let attention = self.input || (0..3).any(|which| self.wanted[which] || self.wanted[LINEARS + which]);
@@ -77,20 +78,21 @@ impl Pass<'_> {
     }
 
     /// Gradients of the weights behind attention.
-    fn weights(&self, walked: &Walked, found: &mut [Vec<f32>]) {
-        let Numbers { d, i, .. } = *self.numbers;
+    fn weights(&self, walked: &Walked, found: &mut [Option<Buffer>]) {
+        let Numbers { d, i, buffers, .. } = *self.numbers;
         if self.wanted[3] {
-            found[3] = weight(&walked.output, [d, d], |row| &self.saved.context[row * d..][..d]);
+            found[3] =
+                Some(weight(buffers, &walked.output, [d, d], |row| &self.saved.context[row * d..][..d]));
         }
         if self.wanted[4] {
-            found[4] = weight(&walked.widened, [i, d], |row| {
+            found[4] = Some(weight(buffers, &walked.widened, [i, d], |row| {
                 &self.saved.blocks[row / BLOCK].a[row % BLOCK * d..][..d]
-            });
+            }));
         }
         if self.wanted[5] {
-            found[5] = weight(&walked.narrowed, [d, i], |row| {
+            found[5] = Some(weight(buffers, &walked.narrowed, [d, i], |row| {
                 &self.saved.blocks[row / BLOCK].wide[row % BLOCK * i..][..i]
-            });
+            }));
         }
     }
 
@@ -98,11 +100,12 @@ impl Pass<'_> {
     fn walk(&self, g: &[f32]) -> Walked {
         let Numbers { d, i, .. } = *self.numbers;
         let rows_of = |which: usize, [k, n]: [usize; 2]| {
-            Packed::of_rows([k, n], |r| &self.numbers.weights[which][r * n..][..n])
+            Packed::of_rows(self.numbers.buffers, [k, n], |r| &self.numbers.weights[which][r * n..][..n])
         };
         let factors =
             Factors { output: rows_of(3, [d, d]), widen: rows_of(4, [i, d]), narrow: rows_of(5, [d, i]) };
-        let matrix = |width: usize| vec![0.0; g.len() / d * width];
+        let buffers = self.numbers.buffers;
+        let matrix = |width: usize| buffers.any(g.len() / d * width);
         let mut walked = Walked {
             narrowed: matrix(d),
             widened: matrix(i),
@@ -142,7 +145,7 @@ impl Pass<'_> {
         add_rows(narrowed, sum.narrow);
         let out = Out { values: widened, stride: i };
         multiply(Left::Rows(narrowed, d), &factors.narrow, Start::Zero, out);
-        wide(|| widened.iter_mut().zip(slope).for_each(|(x, slope)| *x *= slope));
+        wide(|| widened.iter_mut().zip(&**slope).for_each(|(x, slope)| *x *= slope));
         add_rows(widened, sum.widen);
         let out = Out { values: residual, stride: d };
         multiply(Left::Rows(widened, i), &factors.widen, Start::Kept, out);
@@ -154,40 +157,43 @@ impl Pass<'_> {
     }
 
     /// Hands the sums over rows to the parameters whose gradients they are.
-    fn sums(&self, sums: &[f32], found: &mut [Vec<f32>]) {
+    fn sums(&self, sums: &[f32], found: &mut [Option<Buffer>]) {
         let Numbers { d, i, .. } = *self.numbers;
         let mut sums = sums.to_vec();
         let Sums { output, widen, narrow, gains, shifts } = Sums::of(&mut sums, d, i);
         let of = [output, widen, narrow].into_iter().chain(gains).chain(shifts);
         for (which, sum) in (LINEARS + 3..).zip(of) {
             if self.wanted[which] {
-                found[which] = sum.to_vec();
+                found[which] = Some(copied(self.numbers.buffers, sum));
             }
         }
     }
 
     /// Gradients of the weights and biases of queries, keys and values.
-    fn projections(&self, d_qkv: &[f32], x: &[f32], found: &mut [Vec<f32>]) {
+    fn projections(&self, d_qkv: &[f32], x: &[f32], found: &mut [Option<Buffer>]) {
         let d = self.numbers.d;
         let bias = sum_rows(x.len() / d, 3 * d, |row, sum| {
             sum.iter_mut().zip(&d_qkv[row * 3 * d..]).for_each(|(sum, g)| *sum += g);
         });
         let factor = (0..3).any(|which| self.wanted[which]);
-        let factor = factor.then(|| Packed::of_rows([x.len() / d, d], |row| &x[row * d..][..d]));
+        let factor =
+            factor.then(|| Packed::of_rows(self.numbers.buffers, [x.len() / d, d], |row| &x[row * d..][..d]));
         for which in 0..3 {
             if let Some(factor) = factor.as_ref().filter(|_| self.wanted[which]) {
-                found[which] = product(Left::Columns(&d_qkv[which * d..], 3 * d), factor, d);
+                let left = Left::Columns(&d_qkv[which * d..], 3 * d);
+                found[which] = Some(product(self.numbers.buffers, left, factor, d));
             }
             if self.wanted[LINEARS + which] {
-                found[LINEARS + which] = bias[which * d..(which + 1) * d].to_vec();
+                let bias = &bias[which * d..(which + 1) * d];
+                found[LINEARS + which] = Some(copied(self.numbers.buffers, bias));
             }
         }
     }
 
     /// The gradient of the layer's input.
-    fn of_input(&self, d_qkv: &[f32], mut dx: Vec<f32>) -> Vec<f32> {
+    fn of_input(&self, d_qkv: &[f32], mut dx: Buffer) -> Buffer {
         let d = self.numbers.d;
-        let factor = Packed::of_rows([3 * d, d], |row| self.numbers.qkv_row(row));
+        let factor = Packed::of_rows(self.numbers.buffers, [3 * d, d], |row| self.numbers.qkv_row(row));
         dx.par_chunks_mut(BLOCK * d).enumerate().for_each(|(at, values)| {
             let left = Left::Rows(&d_qkv[at * BLOCK * 3 * d..], 3 * d);
             multiply(left, &factor, Start::Kept, Out { values, stride: d });
@@ -197,9 +203,20 @@ impl Pass<'_> {
 }
 
 /// The gradient `[o, width]` of a weight: that of its results, transposed, times its inputs.
-fn weight<'a>(g: &[f32], [o, width]: [usize; 2], input: impl Fn(usize) -> &'a [f32] + Sync) -> Vec<f32> {
-    let factor = Packed::of_rows([g.len() / o, width], input);
-    product(Left::Columns(g, o), &factor, o)
+fn weight<'a>(
+    buffers: &Buffers,
+    g: &[f32],
+    [o, width]: [usize; 2],
+    input: impl Fn(usize) -> &'a [f32] + Sync,
+) -> Buffer {
+    let factor = Packed::of_rows(buffers, [g.len() / o, width], input);
+    product(buffers, Left::Columns(g, o), &factor, o)
+}
+
+fn copied(buffers: &Buffers, numbers: &[f32]) -> Buffer {
+    let mut copy = buffers.any(numbers.len());
+    copy.copy_from_slice(numbers);
+    copy
 }
 
 /// Sums over rows: biases of linear layers, gains and shifts of normalisations.

@@ -4,6 +4,7 @@ use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut
 
 use super::Numbers;
 use crate::attention::plain::rows::Rows;
+use crate::nn::buffers::Buffer;
 use crate::nn::dropout::Dropout;
 use crate::nn::gelu;
 use crate::nn::layer_norm::normalise;
@@ -13,9 +14,9 @@ use crate::nn::wide;
 /// What the backward pass needs of the forward pass.
 pub(super) struct Saved {
     /// Queries, keys and values, `[n, 3 d]`.
-    pub(super) qkv: Vec<f32>,
+    pub(super) qkv: Buffer,
     /// Contexts of the heads, `[n, d]`.
-    pub(super) context: Vec<f32>,
+    pub(super) context: Buffer,
     /// What follows attention, for each block of rows.
     pub(super) blocks: Vec<Block>,
 }
@@ -23,18 +24,18 @@ pub(super) struct Saved {
 /// The numbers of up to [`BLOCK`] rows.
 pub(super) struct Block {
     /// Attention's output with the layer's input, normalised before gain and bias, `[rows, d]`.
-    pub(super) a_hat: Vec<f32>,
+    pub(super) a_hat: Buffer,
     /// What `a_hat` was divided by is 1 over this, `[rows]`.
-    pub(super) a_inverse: Vec<f32>,
+    pub(super) a_inverse: Buffer,
     /// The same with gain and bias: the feed-forward network's input, `[rows, d]`.
-    pub(super) a: Vec<f32>,
+    pub(super) a: Buffer,
     /// GELU of the widened rows, `[rows, i]`.
-    pub(super) wide: Vec<f32>,
+    pub(super) wide: Buffer,
     /// The derivatives of that GELU, `[rows, i]`.
-    pub(super) slope: Vec<f32>,
+    pub(super) slope: Buffer,
     /// The output before gain and bias, `[rows, d]`, and its divisor as above.
-    pub(super) y_hat: Vec<f32>,
-    pub(super) y_inverse: Vec<f32>,
+    pub(super) y_hat: Buffer,
+    pub(super) y_inverse: Buffer,
 }
 
 /// The weights as right factors.
@@ -50,7 +51,7 @@ pub(super) fn forward(numbers: &Numbers<'_>, rows: &Rows<'_>, x: &[f32]) -> (Vec
     let qkv = numbers.projections(x);
     let context = rows.context(&qkv);
     let columns = |which: usize, [k, n]: [usize; 2]| {
-        Packed::of_columns([k, n], |c| &numbers.weights[which][c * k..][..k])
+        Packed::of_columns(numbers.buffers, [k, n], |c| &numbers.weights[which][c * k..][..k])
     };
     let factors =
         Factors { output: columns(3, [d, d]), widen: columns(4, [d, i]), narrow: columns(5, [i, d]) };
@@ -73,11 +74,11 @@ impl Numbers<'_> {
     }
 
     /// Queries, keys and values `[n, 3 d]`.
-    fn projections(&self, x: &[f32]) -> Vec<f32> {
+    fn projections(&self, x: &[f32]) -> Buffer {
         let d = self.d;
-        let factor = Packed::of_columns([d, 3 * d], |c| self.qkv_row(c));
+        let factor = Packed::of_columns(self.buffers, [d, 3 * d], |c| self.qkv_row(c));
         let bias = self.biases[..3].concat();
-        let mut qkv = vec![0.0; 3 * x.len()];
+        let mut qkv = self.buffers.any(3 * x.len());
         qkv.par_chunks_mut(3 * BLOCK * d).enumerate().for_each(|(i, values)| {
             let left = Left::Rows(&x[i * BLOCK * d..], d);
             multiply(left, &factor, Start::Row(&bias), Out { values, stride: 3 * d });
@@ -94,7 +95,7 @@ impl Numbers<'_> {
         y: &mut [f32],
     ) -> Block {
         let (d, i, rows) = (self.d, self.i, y.len() / self.d);
-        let matrix = |width: usize| vec![0.0; rows * width];
+        let matrix = |width: usize| self.buffers.any(rows * width);
         let mut block = Block {
             a_hat: matrix(d),
             a_inverse: matrix(1),
