@@ -1,9 +1,9 @@
 //! Matrix products of f32 numbers on the CPU. Knows no tensor and no layer.
 //!
 //! The right factor is copied once into panels two vectors wide ([`Packed`]); the left one is read where it lies. Six rows of it times
-//! one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that panel and rows stay in the first-level cache
-//! the second (Goto and van de Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to
-//! any number of threads and gets the same bits.
+//! one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that both stay in the first-level cache (Goto and van de
+//! Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to any number of threads and
+//! gets the same bits.
 
 use std::ops::Range;
 

@@ -99,7 +99,7 @@ impl AdamW {
             };
             change.make([param, first, second], &grad)?;
         }
-        grads.values().try_for_each(|grad| params.buffers().give_back(grad))
+        grads.into_values().try_for_each(|grad| params.buffers().give_back(&grad))
     }
 }
 
@@ -148,7 +148,14 @@ impl Change {
         }
         let host = Host::of(grad)?;
         let g = host.get()?;
-        edit(p, |p| edit(m, |m| edit(v, |v| Ok(self.on_numbers([p, m, v], g)))))
+        edit(p, |p| {
+            edit(m, |m| {
+                edit(v, |v| {
+                    self.on_numbers([p, m, v], g);
+                    Ok(())
+                })
+            })
+        })
     }
 
     fn on_numbers(&self, [p, m, v]: [&mut [f32]; 3], g: &[f32]) {
