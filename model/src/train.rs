@@ -147,9 +147,10 @@ impl Trainer {
     }
 
     fn over(setup: Setup, params: Params, device: &Device) -> Result<Self, Error> {
+        let frozen = coverage::frozen(&setup, &params)?;
+        let params = params.freeze(|name| frozen.contains_key(name));
         let encoder = Encoder::new(&setup.encoder, &params)?;
         let outputs = Outputs::new(&setup.outputs, &setup.encoder, &params)?;
-        let frozen = coverage::frozen(&setup, &params)?;
         let optimiser = AdamW::new(setup.train.adamw.clone(), &params, |name| !frozen.contains_key(name))?;
         let coverage = Coverage::new(&setup, &params, &frozen);
         Ok(Trainer { setup, params, encoder, outputs, optimiser, frozen, coverage, device: device.clone() })
