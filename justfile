@@ -62,3 +62,8 @@ bench-maps DATA GLOVE PYTHON="python3" OUT="out/bench-maps":
     mkdir -p {{OUT}}
     {{PYTHON}} benches/maps.py target/release/examples {{DATA}} --glove {{GLOVE}} --out {{OUT}}
     {{PYTHON}} benches/tag.py target/release/examples/tag {{DATA}}
+
+# Training steps of the encoder beside PyTorch on the CPU, in one run (PYTHON needs torch; best on a machine that does nothing else).
+bench-model PYTHON="python3":
+    cargo build --release --workspace --example train_step
+    {{PYTHON}} benches/model.py target/release/examples/train_step

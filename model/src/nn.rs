@@ -5,16 +5,19 @@
 //! runs in an order that the number of threads does not change, so results are the same bits for any of them.
 
 pub mod bias;
+pub mod buffers;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gelu;
+pub mod gradients;
 mod host;
 pub mod layer_norm;
 pub mod linear;
 mod math;
+pub(crate) mod product;
 pub mod softmax;
 
-pub(crate) use host::{Host, fill_rows, fused, read, sum_rows, wide};
+pub(crate) use host::{Host, edit, fill_rows, fused, read, sum_rows, wide};
 pub(crate) use math::{single, sum2};
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use candle_core::{DType, Device, Tensor, Var};
 
 use crate::chance::Chance;
+use crate::nn::buffers::Buffers;
 use crate::nn::single;
 
 /// How a fresh parameter is filled.
@@ -92,6 +93,7 @@ pub enum Error {
 pub struct Params {
     vars: BTreeMap<String, Var>,
     frozen: BTreeSet<String>,
+    buffers: Buffers,
 }
 
 impl Params {
@@ -114,7 +116,7 @@ impl Params {
             };
             vars.insert(spec.name.clone(), Var::from_tensor(&tensor)?);
         }
-        Ok(Params { vars, frozen: BTreeSet::new() })
+        Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }
 
     /// Parameters with given values; names and shapes must be exactly those of `specs`.
@@ -136,7 +138,7 @@ impl Params {
         if !missing.is_empty() || !tensors.is_empty() {
             return Err(Error::Names { missing, unexpected: tensors.into_keys().collect() });
         }
-        Ok(Params { vars, frozen: BTreeSet::new() })
+        Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }
 
     /// Takes in the parameters of another part of the model.
@@ -167,6 +169,11 @@ impl Params {
         }
     }
 
+    /// Memory that steps of these parameters hand on.
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
     /// All parameters in name order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.vars.iter().map(|(name, var)| (name.as_str(), var.as_tensor()))
@@ -182,6 +189,13 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Params {
+        /// Parameters of any number type.
+        pub(crate) fn from_vars(vars: BTreeMap<String, Var>) -> Self {
+            Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() }
+        }
+    }
 
     fn specs() -> Vec<Spec> {
         [Spec::linear("b", [3, 2], 0.5), Spec::layer_norm("a", 4)].concat()
@@ -206,13 +220,22 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_gradient_is_plain_and_follows_its_variable() {
-        let params = Params::fresh(&specs(), 1, &Device::Cpu).unwrap().freeze(|n| n.starts_with("b."));
-        let [frozen, moving] = ["b.bias", "a.bias"].map(|name| params.get(name).unwrap());
-        assert!(!frozen.track_op() && moving.track_op());
-        let (_, var) = params.iter().find(|(name, _)| *name == "b.bias").unwrap();
-        var.slice_set(&Tensor::ones(3, DType::F32, &Device::Cpu).unwrap(), 0, 0).unwrap();
-        assert_eq!(frozen.to_vec1::<f32>().unwrap(), [1.0; 3]);
+    fn frozen_parameters_share_memory_but_get_no_gradient() {
+        let params = Params::fresh(&specs(), 1, &Device::Cpu).unwrap().freeze(|name| name == "b.weight");
+        let (frozen, free) = (params.get("b.weight").unwrap(), params.get("b.bias").unwrap());
+        let loss = (frozen.sum(1).unwrap() + free).unwrap().sum_all().unwrap();
+        let grads = loss.backward().unwrap();
+        assert_eq!(
+            params
+                .iter()
+                .filter(|(_, var)| grads.get(var).is_some())
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>(),
+            ["b.bias"]
+        );
+        let var = params.iter().find(|(name, _)| *name == "b.weight").unwrap().1;
+        var.slice_set(&Tensor::ones((3, 2), DType::F32, &Device::Cpu).unwrap(), 0, 0).unwrap();
+        assert_eq!(frozen.to_vec2::<f32>().unwrap(), [[1.0; 2]; 3]);
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Trainer {
             tasks.insert(*task, TaskRecord::new(loss)?);
         }
         let before = self.heads.before(&self.params)?;
-        self.optimiser.step(&self.params, &grads, Update { rate, scale })?;
+        self.optimiser.step(&self.params, grads, Update { rate, scale })?;
         self.heads.hold_back(&self.params, &before)?;
         let (tokens, rows) = (tokens.count(), tokens.spans.len());
         Ok(StepRecord { step, epoch, loss: total_loss, tasks, learning_rate: rate, grad_norm, tokens, rows })
@@ -199,7 +199,7 @@ impl Trainer {
 
     /// Gradients of all parameters that are not frozen; 0 in the heads that are.
     fn gradients(&self, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
-        let mut store = total.backward()?;
+        let mut store = crate::nn::gradients::gradients(total)?;
         let trained = self.params.iter().filter(|(name, _)| !self.frozen.contains_key(*name));
         let mut grads =
             trained.filter_map(|(name, param)| Some((name.to_owned(), store.remove(param)?))).collect();

@@ -3,13 +3,16 @@
 //! Queries, keys and values come side by side in `qkv_n3d`. In f32 on the CPU each (row, head) is computed at once and
 //! its probabilities are made again for the gradient instead of being kept; elsewhere rows are padded to a rectangle.
 
+pub(crate) mod rows;
+
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
-use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 
 use crate::encoder::tokens::{Grid, Span};
+use crate::nn::buffers::Buffers;
 use crate::nn::dropout::Dropout;
-use crate::nn::softmax::{softmax, softmax_row};
-use crate::nn::{Host, fused, read, wide};
+use crate::nn::softmax::softmax;
+use crate::nn::{Host, fused, read};
+use rows::Rows;
 
 /// What attention needs to know besides its input.
 #[derive(Debug, Clone)]
@@ -33,12 +36,10 @@ impl Attention {
                 self.heads
             );
         }
-        let end = spans.iter().try_fold(0, |end, span| (span.start == end).then_some(end + span.len));
-        if end != Some(n) {
-            candle_core::bail!("spans do not cover the {n} tokens one after the other");
-        }
+        check_spans(spans, n)?;
         if fused(qkv_n3d) {
-            let op = Fused { how: self.clone(), spans: spans.to_vec(), d: width / 3 };
+            let (how, spans) = (self.clone(), spans.to_vec());
+            let op = Fused { how, spans, d: width / 3, buffers: Buffers::new() };
             return qkv_n3d.contiguous()?.apply_op1(op);
         }
         let (grid, probs_bhtt, v_bhtk) = padded(qkv_n3d, spans, self.heads)?;
@@ -48,6 +49,16 @@ impl Attention {
         };
         let context_bthk = probs_bhtt.matmul(&v_bhtk)?.transpose(1, 2)?.contiguous()?;
         grid.gather(&context_bthk.reshape((grid.b, grid.t, ()))?)
+    }
+}
+
+/// Whether spans cover `n` tokens one after the other, which the operation on slices relies on.
+pub(crate) fn check_spans(spans: &[Span], n: usize) -> Result<()> {
+    let end = spans.iter().try_fold(0, |end, span| (span.start == end).then_some(end + span.len));
+    if end == Some(n) {
+        Ok(())
+    } else {
+        candle_core::bail!("spans do not cover the {n} tokens one after the other")
     }
 }
 
@@ -76,139 +87,12 @@ struct Fused {
     how: Attention,
     spans: Vec<Span>,
     d: usize,
-}
-
-/// Columns of one head in a slice of rows: row `t` begins at `t * stride + offset`.
-#[derive(Clone, Copy)]
-struct Columns {
-    stride: usize,
-    offset: usize,
-    k: usize,
-}
-
-impl Columns {
-    #[inline(always)]
-    fn row(self, t: usize) -> std::ops::Range<usize> {
-        let start = t * self.stride + self.offset;
-        start..start + self.k
-    }
-
-    /// These columns of `rows` with rows and columns exchanged: `[k, t]`.
-    #[inline(always)]
-    fn transposed(self, rows: &[f32], t: usize, out: &mut [f32]) {
-        for j in 0..t {
-            rows[self.row(j)].iter().enumerate().for_each(|(c, x)| out[c * t + j] = *x);
-        }
-    }
-}
-
-/// `out += factor * x`, number by number.
-#[inline(always)]
-fn add_scaled(out: &mut [f32], factor: f32, x: &[f32]) {
-    out.iter_mut().zip(x).for_each(|(o, x)| *o += factor * x);
+    buffers: Buffers,
 }
 
 impl Fused {
-    /// The columns of query (0), key (1) or value (2) of a head in `qkv_n3d`.
-    fn columns(&self, part: usize, head: usize) -> Columns {
-        let k = self.d / self.how.heads;
-        Columns { stride: 3 * self.d, offset: part * self.d + head * k, k }
-    }
-
-    /// Probabilities `[t, t]` of one head of one row, before dropout. `scratch` holds `[k, t]`.
-    #[inline(always)]
-    fn probabilities(&self, qkv: &[f32], head: usize, probs: &mut [f32], scratch: &mut [f32]) {
-        let (q, key) = (self.columns(0, head), self.columns(1, head));
-        let t = qkv.len() / q.stride;
-        let scale = 1.0 / (q.k as f32).sqrt();
-        key.transposed(qkv, t, scratch);
-        for (i, scores) in probs.chunks_exact_mut(t).enumerate() {
-            scores.fill(0.0);
-            for (q, key_t) in qkv[q.row(i)].iter().zip(scratch.chunks_exact(t)) {
-                add_scaled(scores, q * scale, key_t);
-            }
-            softmax_row(scores);
-        }
-    }
-
-    /// Dropout factor of one probability; the numbering is that of all spans' `[h, t, t]` squares in a row.
-    #[inline(always)]
-    fn factor(&self, span: usize, [head, i, j]: [usize; 3]) -> f32 {
-        let place = ((span * self.how.heads + head) as u64) << 40 | (i as u64) << 20 | j as u64;
-        self.how.dropout.map_or(1.0, |dropout| dropout.factor(place))
-    }
-
-    /// Context of one row, all heads.
-    #[inline(always)]
-    fn forward_row(&self, span: usize, qkv: &[f32], context: &mut [f32]) {
-        let t = context.len() / self.d;
-        let (mut probs, mut scratch) = (vec![0.0; t * t], vec![0.0; t * self.d / self.how.heads]);
-        for head in 0..self.how.heads {
-            self.probabilities(qkv, head, &mut probs, &mut scratch);
-            let value = self.columns(2, head);
-            let out = Columns { stride: self.d, offset: head * value.k, k: value.k };
-            for (i, probs) in probs.chunks_exact(t).enumerate() {
-                let out = &mut context[out.row(i)];
-                for (j, p) in probs.iter().enumerate() {
-                    add_scaled(out, p * self.factor(span, [head, i, j]), &qkv[value.row(j)]);
-                }
-            }
-        }
-    }
-
-    /// Gradient of one row's queries, keys and values, all heads, given that of its context.
-    ///
-    /// With probabilities P, their gradient dP = dC V^T and S the scaled scores:
-    /// dV = P^T dC, dS = P (dP - sum_j P dP), dQ = dS K / sqrt k, dK = dS^T Q / sqrt k.
-    #[inline(always)]
-    fn backward_row(&self, span: usize, [qkv, d_context]: [&[f32]; 2], d_qkv: &mut [f32]) {
-        let t = d_context.len() / self.d;
-        let k = self.d / self.how.heads;
-        let scale = 1.0 / (k as f32).sqrt();
-        let (mut probs, mut scratch, mut d_probs) = (vec![0.0; t * t], vec![0.0; t * k], vec![0.0; t]);
-        for head in 0..self.how.heads {
-            self.probabilities(qkv, head, &mut probs, &mut scratch);
-            let [q, key, value] = [0, 1, 2].map(|part| self.columns(part, head));
-            let out = Columns { stride: self.d, offset: head * k, k };
-            value.transposed(qkv, t, &mut scratch);
-            for (i, probs) in probs.chunks_exact(t).enumerate() {
-                let d_out = &d_context[out.row(i)];
-                d_probs.fill(0.0);
-                d_out
-                    .iter()
-                    .zip(scratch.chunks_exact(t))
-                    .for_each(|(g, v_t)| add_scaled(&mut d_probs, *g, v_t));
-                let mut inner = 0.0;
-                for (j, (p, dp)) in probs.iter().zip(&mut d_probs).enumerate() {
-                    let factor = self.factor(span, [head, i, j]);
-                    add_scaled(&mut d_qkv[value.row(j)], p * factor, d_out);
-                    *dp *= factor;
-                    inner += p * *dp;
-                }
-                for (j, (p, dp)) in probs.iter().zip(&d_probs).enumerate() {
-                    let d_score = p * (dp - inner) * scale;
-                    add_scaled(&mut d_qkv[q.row(i)], d_score, &qkv[key.row(j)]);
-                    add_scaled(&mut d_qkv[key.row(j)], d_score, &qkv[q.row(i)]);
-                }
-            }
-        }
-    }
-
-    /// The slice of each span of a matrix with `width` columns, for writing.
-    fn split<'a>(&self, mut rows: &'a mut [f32], width: usize) -> Vec<&'a mut [f32]> {
-        let mut parts = Vec::with_capacity(self.spans.len());
-        for span in &self.spans {
-            let (part, rest) = rows.split_at_mut(span.len * width);
-            parts.push(part);
-            rows = rest;
-        }
-        parts
-    }
-
-    /// Runs `f(span index, tokens of the span, its slice of out)` for all spans in parallel.
-    fn each(&self, out: &mut [f32], width: usize, f: impl Fn(usize, Span, &mut [f32]) + Sync) {
-        let parts: Vec<_> = self.split(out, width).into_iter().enumerate().collect();
-        parts.into_par_iter().for_each(|(i, part)| wide(|| f(i, self.spans[i], part)));
+    fn rows(&self) -> Rows<'_> {
+        Rows { how: &self.how, spans: &self.spans, d: self.d, buffers: &self.buffers }
     }
 }
 
@@ -218,26 +102,16 @@ impl CustomOp1 for Fused {
     }
 
     fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let (qkv, d) = (read(qkv, layout)?, self.d);
-        let mut context = vec![0.0; qkv.len() / 3];
-        self.each(&mut context, d, |i, span, out| {
-            let rows = 3 * d * span.start..3 * d * (span.start + span.len);
-            self.forward_row(i, &qkv[rows], out);
-        });
-        let shape = Shape::from((context.len() / d, d));
-        Ok((CpuStorage::F32(context), shape))
+        let context = self.rows().context(read(qkv, layout)?);
+        let shape = Shape::from((context.len() / self.d, self.d));
+        Ok((CpuStorage::F32(context.to_vec()), shape))
     }
 
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let (grad, d) = (grad.contiguous()?, self.d);
+        let grad = grad.contiguous()?;
         let (qkv, g) = (Host::of(arg)?, Host::of(&grad)?);
-        let (qkv, g) = (qkv.get()?, g.get()?);
-        let mut d_qkv = vec![0.0; qkv.len()];
-        self.each(&mut d_qkv, 3 * d, |i, span, out| {
-            let rows = d * span.start..d * (span.start + span.len);
-            self.backward_row(i, [&qkv[3 * rows.start..3 * rows.end], &g[rows]], out);
-        });
-        Ok(Some(Tensor::from_vec(d_qkv, arg.shape(), arg.device())?))
+        let d_qkv = self.rows().gradient(qkv.get()?, g.get()?);
+        Ok(Some(d_qkv.into_tensor(arg.shape())?))
     }
 }
 

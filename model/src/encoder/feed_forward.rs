@@ -26,6 +26,11 @@ impl FeedForward {
         Ok(FeedForward { widen: Linear::new(params, &widen)?, narrow: Linear::new(params, &narrow)? })
     }
 
+    /// The layers that widen and narrow.
+    pub(crate) fn linears(&self) -> [&Linear; 2] {
+        [&self.widen, &self.narrow]
+    }
+
     pub(crate) fn forward(&self, x_nd: &Tensor) -> Result<Tensor> {
         let x_ni = gelu(&self.widen.forward(x_nd)?)?;
         self.narrow.forward(&x_ni)

@@ -1,5 +1,7 @@
 //! One encoder layer: attention, then feed-forward, each added to its input and normalised. Knows no embedding.
 
+mod fused;
+
 use candle_core::{Result, Tensor};
 
 use super::config::Config;
@@ -8,6 +10,8 @@ use super::tokens::Tokens;
 use super::{LayerDropout, Place};
 use crate::attention::gate::gate;
 use crate::attention::plain;
+use crate::nn;
+use crate::nn::buffers::Buffers;
 use crate::nn::layer_norm::LayerNorm;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec};
@@ -21,6 +25,8 @@ pub struct Layer {
     attention_norm: LayerNorm,
     feed_forward: FeedForward,
     output_norm: LayerNorm,
+    /// Memory that passes through this and other layers hand on.
+    buffers: Buffers,
 }
 
 const QUERY_KEY_VALUE: [&str; 3] = ["query", "key", "value"];
@@ -55,10 +61,27 @@ impl Layer {
             attention_norm: norm("attention.output.LayerNorm")?,
             feed_forward: FeedForward::new(params, &layer)?,
             output_norm: norm("output.LayerNorm")?,
+            buffers: params.buffers().clone(),
         })
     }
 
+    /// The layer's output; as one operation where there is one for it.
     pub(crate) fn forward(
+        &self,
+        x_nd: &Tensor,
+        tokens: &Tokens,
+        gates_nh: Option<&Tensor>,
+        dropout: &LayerDropout,
+    ) -> Result<Tensor> {
+        match gates_nh {
+            None if nn::fused(x_nd) => fused::forward(self, x_nd, tokens, dropout),
+            gates_nh => self.composed(x_nd, tokens, gates_nh, dropout),
+        }
+    }
+
+    /// The layer as the paper has it, of differentiable operations: for gates, for other devices and number types, and as what the one
+    /// operation is tested against.
+    fn composed(
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
@@ -75,6 +98,19 @@ impl Layer {
         let a_nd = self.attention_norm.forward(&(a_nd + x_nd)?)?;
         let f_nd = dropout.apply(Place::FeedForward, &self.feed_forward.forward(&a_nd)?)?;
         self.output_norm.forward(&(f_nd + a_nd)?)
+    }
+
+    /// All parameters: weights of queries, keys, values, attention's output and the feed-forward network, their biases, gains, shifts.
+    fn parameters(&self) -> Vec<&Tensor> {
+        let [query, key, value] = &self.query_key_value;
+        let [widen, narrow] = self.feed_forward.linears();
+        let linears = [query, key, value, &self.attention_output, widen, narrow].map(Linear::parameters);
+        let norms = [&self.attention_norm, &self.output_norm].map(LayerNorm::parameters);
+        let mut all: Vec<&Tensor> = linears.iter().map(|[weight, _]| *weight).collect();
+        all.extend(linears.iter().map(|[_, bias]| *bias));
+        all.extend(norms.iter().map(|[gain, _]| *gain));
+        all.extend(norms.iter().map(|[_, shift]| *shift));
+        all
     }
 
     pub(crate) fn attention_probabilities(&self, x_nd: &Tensor, tokens: &Tokens) -> Result<Tensor> {

@@ -4,7 +4,7 @@ use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSlice};
 
 use super::host::{Host, fill_rows, fused, read, wide};
-use super::math::{exp, single, sum};
+use super::math::{exp, single, sum, top};
 
 /// Mean of `-log softmax(logits_mc)[class]` over the rows whose class is not `None`, as a tensor without axes.
 ///
@@ -39,11 +39,6 @@ pub fn cross_entropy(logits_mc: &Tensor, classes: &[Option<u32>]) -> Result<Tens
 struct CrossEntropy {
     classes: Vec<Option<u32>>,
     counted: usize,
-}
-
-#[inline(always)]
-fn top(row: &[f32]) -> f32 {
-    row.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a })
 }
 
 impl CustomOp1 for CrossEntropy {

@@ -2,7 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
-use super::host::{Host, fill_rows, fused, read};
+use super::host::{Host, fill_rows, fused, read, wide};
 use super::math::{erf, exp};
 
 /// `0.5 x (1 + erf(x / sqrt 2))` of every number.
@@ -11,6 +11,17 @@ use super::math::{erf, exp};
 /// When the tensor library fails.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
     if fused(x) { x.contiguous()?.apply_op1(Gelu) } else { x.gelu_erf() }
+}
+
+/// Turns `x` into GELU's derivatives there; `y` are its values.
+pub(crate) fn values_and_slopes(x: &mut [f32], y: &mut [f32]) {
+    wide(|| {
+        for (x, y) in x.iter_mut().zip(y) {
+            let below = 0.5 * (1.0 + erf(*x * INV_SQRT_2));
+            *y = *x * below;
+            *x = below + *x * DENSITY * exp(-0.5 * *x * *x);
+        }
+    });
 }
 
 struct Gelu;

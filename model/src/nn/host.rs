@@ -1,8 +1,9 @@
 //! Views of CPU tensors as plain slices, and the widest instructions of the machine. Knows no operation.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-use candle_core::{CpuStorage, DType, Layout, Result, Storage, StorageRef, Tensor};
+use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Result, Storage, StorageRef, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};
 
 /// Rows that one thread works on at a time. Sums over rows add up blocks of this many in order, whatever the number
@@ -32,6 +33,26 @@ impl<'a> Host<'a> {
             _ => candle_core::bail!("expected f32 numbers in main memory"),
         }
     }
+}
+
+/// Runs `f` on the numbers of a contiguous CPU tensor in f32, which it may change.
+pub(crate) fn edit(tensor: &Tensor, f: impl FnOnce(&mut [f32]) -> Result<()> + Send) -> Result<()> {
+    struct Edit<F>(Mutex<Option<F>>);
+    impl<F: FnOnce(&mut [f32]) -> Result<()> + Send> InplaceOp1 for Edit<F> {
+        fn name(&self) -> &'static str {
+            "edit"
+        }
+
+        fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+            let range = contiguous(layout)?;
+            let f = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match (storage, f) {
+                (CpuStorage::F32(values), Some(f)) => f(&mut values[range]),
+                _ => candle_core::bail!("expected f32 numbers in main memory"),
+            }
+        }
+    }
+    tensor.inplace_op1(&Edit(Mutex::new(Some(f))))
 }
 
 /// The numbers behind one argument of a custom operation.

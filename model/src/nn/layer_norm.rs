@@ -25,6 +25,16 @@ impl LayerNorm {
         Ok(LayerNorm { gain_d, bias_d, epsilon })
     }
 
+    /// Gain and bias, both `[d]`.
+    pub(crate) fn parameters(&self) -> [&Tensor; 2] {
+        [&self.gain_d, &self.bias_d]
+    }
+
+    /// What is added to variances.
+    pub(crate) fn epsilon(&self) -> f32 {
+        single(self.epsilon)
+    }
+
     /// `(x - mean) / sqrt(variance + epsilon) * gain + bias` of every row of `x_nd`.
     ///
     /// # Errors
@@ -46,6 +56,42 @@ pub fn layer_norm(x_nd: &Tensor, [gain_d, bias_d]: [&Tensor; 2], epsilon: f64) -
     let variance_n1 = centred_nd.sqr()?.mean_keepdim(D::Minus1)?;
     let x_hat_nd = centred_nd.broadcast_div(&(variance_n1 + epsilon)?.sqrt()?)?;
     x_hat_nd.broadcast_mul(gain_d)?.broadcast_add(bias_d)
+}
+
+/// Normalises the rows of `x` in place, which leaves them without gain and bias; `y` has both. `inverse` is 1 over each row's deviation.
+pub(crate) fn normalise([gain, bias]: [&[f32]; 2], epsilon: f32, [x, inverse, y]: [&mut [f32]; 3]) {
+    let (d, norm) = (gain.len(), Norm { epsilon });
+    wide(|| {
+        let rows = x.chunks_exact_mut(d).zip(y.chunks_exact_mut(d));
+        for ((x, y), inverse) in rows.zip(inverse) {
+            let (mean, scale) = norm.moments(x);
+            *inverse = scale;
+            x.iter_mut().for_each(|x| *x = (*x - mean) * scale);
+            let x = x.iter().zip(gain.iter().zip(bias));
+            y.iter_mut().zip(x).for_each(|(y, (x, (gain, bias)))| *y = x * gain + bias);
+        }
+    });
+}
+
+/// Turns the gradients of rows that [`normalise`] gave into those of the rows that it took; `x_hat` and `inverse` are what it left. The
+/// gradients of gain and bias are added to `sums`. The equations are those of [`Norm::backward_block`].
+pub(crate) fn normalised_gradient(
+    gain: &[f32],
+    [x_hat, inverse]: [&[f32]; 2],
+    g: &mut [f32],
+    [d_gain, d_bias]: [&mut [f32]; 2],
+) {
+    let d = gain.len();
+    wide(|| {
+        for ((g, x_hat), inverse) in g.chunks_exact_mut(d).zip(x_hat.chunks_exact(d)).zip(inverse) {
+            d_gain.iter_mut().zip(g.iter().zip(x_hat)).for_each(|(sum, (g, x))| *sum += g * x);
+            d_bias.iter_mut().zip(&*g).for_each(|(sum, g)| *sum += g);
+            g.iter_mut().zip(gain).for_each(|(g, gain)| *g *= gain);
+            let mean = sum(g, |g| g) / d as f32;
+            let along = sum2(g, x_hat, |g, x| g * x) / d as f32;
+            g.iter_mut().zip(x_hat).for_each(|(g, x)| *g = (*g - mean - x * along) * inverse);
+        }
+    });
 }
 
 struct Norm {

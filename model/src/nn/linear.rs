@@ -24,6 +24,11 @@ impl Linear {
         })
     }
 
+    /// Weight `[o, i]` and bias `[o]`.
+    pub(crate) fn parameters(&self) -> [&Tensor; 2] {
+        [&self.weight_oi, &self.bias_o]
+    }
+
     /// Applies the layer to every row of `x_ni`.
     ///
     /// # Errors

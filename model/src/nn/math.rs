@@ -70,6 +70,19 @@ pub(crate) fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     lanes.iter().sum()
 }
 
+/// The largest number, minus infinity of none; NaN is passed over.
+#[inline(always)]
+pub(crate) fn top(x: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    let (blocks, rest) = x.as_chunks::<16>();
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, &x)| *lane = larger(*lane, x));
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = larger(*lane, x));
+    lanes.into_iter().fold(f32::NEG_INFINITY, larger)
+}
+
 #[cfg(test)]
 mod tests {
     use candle_core::{Device, Tensor};

@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 
 use super::host::{Host, fill_rows, fused, read};
-use super::math::{exp, sum, sum2};
+use super::math::{exp, sum, sum2, top};
 
 /// `exp(x) / sum exp(x)` along the last axis.
 ///
@@ -22,7 +22,7 @@ struct Softmax;
 /// Turns one row of scores into probabilities.
 #[inline(always)]
 pub(crate) fn softmax_row(row: &mut [f32]) {
-    let top = row.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+    let top = top(row);
     row.iter_mut().for_each(|x| *x = exp(*x - top));
     let inverse = 1.0 / sum(row, |x| x);
     row.iter_mut().for_each(|x| *x *= inverse);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, Tensor};
+use candle_core::{Result, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSlice, ParallelSliceMut};
 use serde::{Deserialize, Serialize};
 
-use crate::nn::{fused, read, single, wide};
+use crate::nn::{Host, edit, fused, single, wide};
 use crate::params::Params;
 
 /// The constants of AdamW.
@@ -69,14 +69,15 @@ impl AdamW {
         Ok(AdamW { config, moments, updates: 0 })
     }
 
-    /// Updates every trained parameter in place; one without a gradient in `grads` counts as gradient 0.
+    /// Updates every trained parameter in place; one without a gradient in `grads` counts as gradient 0. The gradients' memory goes to the
+    /// next step, so nobody may hold on to them.
     ///
     /// With g the scaled gradient: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
     /// p = p (1 - rate * decay) - rate * m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon).
     ///
     /// # Errors
     /// When a gradient has another shape than its parameter.
-    pub fn step(&mut self, params: &Params, grads: &BTreeMap<String, Tensor>, update: Update) -> Result<()> {
+    pub fn step(&mut self, params: &Params, grads: BTreeMap<String, Tensor>, update: Update) -> Result<()> {
         self.updates += 1;
         let t = i32::try_from(self.updates).unwrap_or(i32::MAX);
         let AdamWConfig { beta1, beta2, epsilon, weight_decay } = self.config;
@@ -86,129 +87,102 @@ impl AdamW {
                 Some(grad) => grad.contiguous()?,
                 None => param.zeros_like()?,
             };
-            let scale = single(update.scale);
-            blend(first, &grad, Blend::new(beta1, scale, Square::No))?;
-            blend(second, &grad, Blend::new(beta2, scale, Square::Yes))?;
             let shrink = if decays(name) { 1.0 - update.rate * weight_decay } else { 1.0 };
-            let walk = Walk {
+            let change = Change {
+                first: Blend::new(beta1),
+                second: Blend::new(beta2),
+                scale: single(update.scale),
                 shrink: single(shrink),
                 pace: single(update.rate / (1.0 - beta1.powi(t))),
                 inverse_root: single(1.0 / (1.0 - beta2.powi(t)).sqrt()),
                 epsilon: single(epsilon),
             };
-            walk_to(param, [first, second], walk)?;
+            change.make([param, first, second], &grad)?;
         }
-        Ok(())
+        grads.into_values().try_for_each(|grad| params.buffers().give_back(&grad))
     }
 }
 
 /// Numbers that one thread works on at a time.
 const CHUNK: usize = 1 << 14;
 
-#[derive(Clone, Copy, PartialEq)]
-enum Square {
-    Yes,
-    No,
-}
-
-/// `m = keep m + (1 - keep) g` with `g = scale * grad`, or its square.
-#[derive(Clone, Copy)]
+/// `m = keep m + take x`.
+#[derive(Debug, Clone, Copy)]
 struct Blend {
     keep: f32,
     /// `1 - keep`, taken before rounding: in single precision 1 - 0.999 would be wrong in the fifth digit.
     take: f32,
-    scale: f32,
-    square: Square,
 }
 
 impl Blend {
-    fn new(keep: f64, scale: f32, square: Square) -> Self {
-        Self { keep: single(keep), take: single(1.0 - keep), scale, square }
+    fn new(keep: f64) -> Self {
+        Self { keep: single(keep), take: single(1.0 - keep) }
     }
 }
 
-fn blend(moment: &Tensor, grad: &Tensor, how: Blend) -> Result<()> {
-    if fused(moment) {
-        return moment.inplace_op2(grad, &how);
-    }
-    let g = (grad.detach() * f64::from(how.scale))?;
-    let g = if how.square == Square::Yes { g.sqr()? } else { g };
-    let kept = (moment * f64::from(how.keep))?;
-    overwrite(moment, &(kept + (g * f64::from(how.take))?)?)
-}
-
-impl InplaceOp2 for Blend {
-    fn name(&self) -> &'static str {
-        "adamw-moment"
-    }
-
-    fn cpu_fwd(&self, m: &mut CpuStorage, lm: &Layout, g: &CpuStorage, lg: &Layout) -> Result<()> {
-        let (g, Blend { keep, take, scale, square }) = (read(g, lg)?, *self);
-        let m = write(m, lm)?;
-        m.par_chunks_mut(CHUNK).zip(g.par_chunks(CHUNK)).for_each(|(m, g)| {
-            wide(|| match square {
-                Square::No => {
-                    m.iter_mut().zip(g).for_each(|(m, g)| *m = keep * *m + take * (g * scale));
-                }
-                Square::Yes => m.iter_mut().zip(g).for_each(|(m, g)| {
-                    let g = g * scale;
-                    *m = keep * *m + take * (g * g);
-                }),
-            });
-        });
-        Ok(())
-    }
-}
-
+/// One update of one parameter p with moments m and v. With g = scale * gradient: m and v blend in g and its square, then
 /// `p = shrink p - pace * m / (sqrt(v) * inverse_root + epsilon)`.
-#[derive(Clone, Copy)]
-struct Walk {
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    first: Blend,
+    second: Blend,
+    scale: f32,
     shrink: f32,
     pace: f32,
     inverse_root: f32,
     epsilon: f32,
 }
 
-fn walk_to(param: &Tensor, [first, second]: [&Tensor; 2], walk: Walk) -> Result<()> {
-    if fused(param) {
-        return param.inplace_op3(first, second, &walk);
+impl Change {
+    /// Makes the change in the tensors' memory: parameter, first and second moment.
+    fn make(&self, [p, m, v]: [&Tensor; 3], grad: &Tensor) -> Result<()> {
+        if p.dims() != grad.dims() {
+            candle_core::bail!(
+                "a gradient of shape {:?} for a parameter of shape {:?}",
+                grad.dims(),
+                p.dims()
+            );
+        }
+        if !(fused(p) && fused(grad)) {
+            return self.composed([p, m, v], grad);
+        }
+        let host = Host::of(grad)?;
+        let g = host.get()?;
+        edit(p, |p| {
+            edit(m, |m| {
+                edit(v, |v| {
+                    self.on_numbers([p, m, v], g);
+                    Ok(())
+                })
+            })
+        })
     }
-    let root = ((second.sqrt()? * f64::from(walk.inverse_root))? + f64::from(walk.epsilon))?;
-    let kept = (param.detach() * f64::from(walk.shrink))?;
-    overwrite(param, &(kept - (first * f64::from(walk.pace))?.div(&root)?)?)
-}
 
-impl InplaceOp3 for Walk {
-    fn name(&self) -> &'static str {
-        "adamw-walk"
-    }
-
-    fn cpu_fwd(
-        &self,
-        p: &mut CpuStorage,
-        lp: &Layout,
-        m: &CpuStorage,
-        lm: &Layout,
-        v: &CpuStorage,
-        lv: &Layout,
-    ) -> Result<()> {
-        let (m, v, Walk { shrink, pace, inverse_root, epsilon }) = (read(m, lm)?, read(v, lv)?, *self);
-        let p = write(p, lp)?;
-        p.par_chunks_mut(CHUNK).zip(m.par_chunks(CHUNK).zip(v.par_chunks(CHUNK))).for_each(|(p, (m, v))| {
+    fn on_numbers(&self, [p, m, v]: [&mut [f32]; 3], g: &[f32]) {
+        let moments = m.par_chunks_mut(CHUNK).zip(v.par_chunks_mut(CHUNK));
+        p.par_chunks_mut(CHUNK).zip(moments).zip(g.par_chunks(CHUNK)).for_each(|((p, (m, v)), g)| {
             wide(|| {
-                for (p, (m, v)) in p.iter_mut().zip(m.iter().zip(v)) {
-                    *p = shrink * *p - pace * (m / (v.sqrt() * inverse_root + epsilon));
+                for ((p, g), (m, v)) in p.iter_mut().zip(g).zip(m.iter_mut().zip(v)) {
+                    let g = g * self.scale;
+                    *m = self.first.keep * *m + self.first.take * g;
+                    *v = self.second.keep * *v + self.second.take * (g * g);
+                    *p = self.shrink * *p - self.pace * (*m / (v.sqrt() * self.inverse_root + self.epsilon));
                 }
             });
         });
-        Ok(())
     }
-}
 
-fn write<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a mut [f32]> {
-    match (storage, layout.contiguous_offsets()) {
-        (CpuStorage::F32(values), Some((start, end))) => Ok(&mut values[start..end]),
-        _ => candle_core::bail!("expected contiguous f32 numbers"),
+    fn composed(&self, [p, m, v]: [&Tensor; 3], grad: &Tensor) -> Result<()> {
+        let g = (grad.detach() * f64::from(self.scale))?;
+        let blend = |moment: &Tensor, how: Blend, x: &Tensor| {
+            let kept = (moment * f64::from(how.keep))?;
+            overwrite(moment, &(kept + (x * f64::from(how.take))?)?)
+        };
+        blend(m, self.first, &g)?;
+        blend(v, self.second, &g.sqr()?)?;
+        let root = ((v.sqrt()? * f64::from(self.inverse_root))? + f64::from(self.epsilon))?;
+        let kept = (p.detach() * f64::from(self.shrink))?;
+        overwrite(p, &(kept - (m * f64::from(self.pace))?.div(&root)?)?)
     }
 }
 
@@ -219,7 +193,7 @@ fn overwrite(target: &Tensor, values: &Tensor) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device};
+    use candle_core::DType;
 
     use super::*;
     use crate::nn::check::{numbers, randn};
@@ -259,7 +233,7 @@ mod tests {
             let mut adam = AdamW::new(CONFIG, &params, |_| true).unwrap();
             let grads: Vec<Tensor> = (2..5).map(|s| randn(s, &[40_000])).collect();
             for grad in &grads {
-                adam.step(&params, &one(name, grad), Update { rate: 0.02, scale: 0.5 }).unwrap();
+                adam.step(&params, one(name, grad), Update { rate: 0.02, scale: 0.5 }).unwrap();
             }
             let mut exact = numbers(&start);
             reference(&mut exact, &grads.iter().map(numbers).collect::<Vec<_>>(), decay);
@@ -274,7 +248,7 @@ mod tests {
         let start = randn(1, &[10]);
         let params = params("a.weight", &start);
         let mut adam = AdamW::new(CONFIG, &params, |_| false).unwrap();
-        adam.step(&params, &one("a.weight", &randn(2, &[10])), Update { rate: 1.0, scale: 1.0 }).unwrap();
+        adam.step(&params, one("a.weight", &randn(2, &[10])), Update { rate: 1.0, scale: 1.0 }).unwrap();
         assert_eq!(
             params.get("a.weight").unwrap().to_vec1::<f32>().unwrap(),
             start.to_vec1::<f32>().unwrap()
@@ -284,17 +258,25 @@ mod tests {
     #[test]
     fn composed_form_agrees() {
         let run = |dtype| {
-            let [p, m, v] = [1, 2, 3].map(|s| randn(s, &[50]).to_dtype(dtype).unwrap());
+            let [p, m, v, g] = [1, 2, 3, 4].map(|s| randn(s, &[50]).to_dtype(dtype).unwrap());
             let v = v.sqr().unwrap();
-            let g = Tensor::ones(50, dtype, &Device::Cpu).unwrap();
-            blend(&m, &g, Blend::new(0.9, 0.5, Square::No)).unwrap();
-            blend(&v, &g, Blend::new(0.9, 0.5, Square::Yes)).unwrap();
-            let walk = Walk { shrink: 0.9, pace: 0.1, inverse_root: 2.0, epsilon: 1e-6 };
-            walk_to(&p, [&m, &v], walk).unwrap();
-            numbers(&p)
+            let (first, second) = (Blend::new(0.9), Blend::new(0.8));
+            let [scale, shrink, pace, inverse_root, epsilon] = [0.5, 0.9, 0.1, 2.0, 1e-6];
+            let change = Change { first, second, scale, shrink, pace, inverse_root, epsilon };
+            change.make([&p, &m, &v], &g).unwrap();
+            [p, m, v].iter().flat_map(numbers).collect::<Vec<_>>()
         };
         for (a, b) in run(DType::F32).iter().zip(run(DType::F64)) {
             assert!((a - b).abs() < 1e-5, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn a_gradient_of_another_shape_is_an_error() {
+        let params = params("a.weight", &randn(1, &[10]));
+        let mut adam = AdamW::new(CONFIG, &params, |_| true).unwrap();
+        let update = Update { rate: 1.0, scale: 1.0 };
+        let text = adam.step(&params, one("a.weight", &randn(2, &[9])), update).unwrap_err().to_string();
+        assert!(text.contains("a gradient of shape [9] for a parameter of shape [10]"), "{text}");
     }
 }

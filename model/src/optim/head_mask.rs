@@ -299,7 +299,7 @@ mod tests {
             let mut grads = params.iter().map(grad).collect();
             heads.screen(&mut grads).unwrap();
             let old = heads.before(&params).unwrap();
-            adam.step(&params, &grads, Update { rate: 0.01, scale: 1.0 }).unwrap();
+            adam.step(&params, grads, Update { rate: 0.01, scale: 1.0 }).unwrap();
             heads.hold_back(&params, &old).unwrap();
         }
         [before, values()]

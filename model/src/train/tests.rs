@@ -184,6 +184,26 @@ fn unused_parameters_are_frozen_with_a_reason_and_keep_their_bits() {
     assert!(text.contains("no parameter begins with `encoder.layers`"), "{text}");
 }
 
+#[test]
+fn frozen_layers_change_no_bit_of_what_the_others_learn() {
+    let mut setup = setup();
+    setup.train.clip_norm = 1e9;
+    let mut whole = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    setup.train.frozen = vec!["embeddings.".to_owned(), "encoder.layer.0.".to_owned()];
+    let mut part = Trainer::new(setup, &Device::Cpu).unwrap();
+    for trainer in [&mut whole, &mut part] {
+        trainer.step(0, &batches(1)).unwrap();
+    }
+    let free: Vec<String> = part
+        .params()
+        .iter()
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| !part.frozen().contains_key(name))
+        .collect();
+    assert!(free.iter().any(|name| name.starts_with("encoder.layer.1.")));
+    assert_eq!(values(&part, &free), values(&whole, &free));
+}
+
 fn frozen_names(trainer: &Trainer) -> Vec<String> {
     trainer.frozen().keys().cloned().collect()
 }

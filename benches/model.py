@@ -1,0 +1,89 @@
+"""Training steps of a BERT encoder on the CPU: engraft beside PyTorch, in one run.
+
+Usage: model.py EXAMPLE [--threads 2 1] [--rounds 5] [--steps 6]
+EXAMPLE is the built example `train_step`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32. A step is
+forward (a linear layer on the mean of a row's hidden states, cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
+is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
+same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which
+other work on the machine changes least. Prints tables in Markdown.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+SHAPE = {"layers": 6, "hidden": 384, "heads": 12, "feed_forward": 1536, "vocabulary": 30522}
+PARTS = ("forward", "backward", "optimiser", "total")
+WARMUP = 2
+
+
+def ragged(rows, longest):
+    """Lengths as samples have them, from a few tokens to the longest."""
+    chance = random.Random(7)
+    return [longest, *(chance.randint(6, longest) for _ in range(rows - 1))]
+
+
+CASES = {
+    "16 rows of 64 tokens": {"lengths": [64] * 16, "dropout": 0.0, "frozen": 0},
+    "the same with dropout 0.1": {"lengths": [64] * 16, "dropout": 0.1, "frozen": 0},
+    "32 rows of 6 to 64 tokens (the peer pads and masks)": {"lengths": ragged(32, 64), "dropout": 0.0, "frozen": 0},
+    "16 rows of 64 tokens, embeddings and 3 layers frozen": {"lengths": [64] * 16, "dropout": 0.0, "frozen": 3},
+}
+
+
+def said(command, of):
+    ran = subprocess.run([*command, json.dumps(of)], check=False, capture_output=True, text=True, env={**os.environ, "RAYON_NUM_THREADS": str(of["threads"])})
+    if ran.returncode:
+        sys.exit(f"{command}: {ran.stderr}")
+    return json.loads(ran.stdout)
+
+
+def measured(given, case, threads):
+    """All steps of both sides, which take turns."""
+    of = {**SHAPE, **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
+    sides = {"engraft": [str(given.example.resolve())], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
+    found = {name: [] for name in sides}
+    for _ in range(given.rounds):
+        for name, command in sides.items():
+            found[name].append(said(command, of))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("example", type=Path)
+    parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--cases", type=int, default=len(CASES))
+    given = parser.parse_args()
+    before, torch = os.getloadavg()[0], ""
+    for threads in given.threads:
+        print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Ratios: PyTorch over engraft.\n")
+        print("| | | " + " | ".join(PARTS) + " | processor | tokens/s | peak MiB | ratio of medians | of the least | of the processor |")
+        print("|---|---" + "|--:" * (len(PARTS) + 6) + "|")
+        for case in list(CASES)[: given.cases]:
+            found = measured(given, case, threads)
+            every = {name: {part: [ms for run in runs for ms in run[part]] for part in (*PARTS, "processor")} for name, runs in found.items()}
+            middle = {name: {part: statistics.median(ms) for part, ms in parts.items()} for name, parts in every.items()}
+            least = {name: {part: min(ms) for part, ms in parts.items()} for name, parts in every.items()}
+            torch = found["PyTorch"][0]["torch"]
+            for name in every:
+                cells = [f"{middle[name][part]:,.0f} ({least[name][part]:,.0f})" for part in (*PARTS, "processor")]
+                tokens, peak = found[name][0]["tokens"], max(run["peak_mib"] for run in found[name])
+                cells += [f"{tokens / middle[name]['total'] * 1e3:,.0f}", f"{peak:,.0f}"]
+                for of, part in ((middle, "total"), (least, "total"), (middle, "processor")):
+                    cells.append(f"{of['PyTorch'][part] / of[name][part]:.2f}")
+                print(f"| {case if name == 'engraft' else ''} | {name} | " + " | ".join(cells) + " |", flush=True)
+        print()
+    print(f"{os.cpu_count()} cores, {platform.system()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; {given.rounds} runs of {given.steps} steps each, after "
+          f"{WARMUP} unmeasured; PyTorch {torch}, Python {platform.python_version()}.")
+
+
+main()

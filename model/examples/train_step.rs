@@ -1,0 +1,191 @@
+//! One training step of an encoder, measured, for `just bench-model` and for anyone who wants to see what a shape costs.
+//!
+//! `train_step '{"layers": 6, "hidden": 384, "heads": 12, "feed_forward": 1536, "vocabulary": 30522, "dropout": 0.0, "threads": 2, "lengths": [64, 64],
+//! "warmup": 3, "steps": 10, "frozen": 0}'`, `lengths` being the tokens of each row and `frozen` how many layers, from the embeddings on, are not
+//! trained (0: the embeddings are trained too). The loss is the cross entropy of a linear layer on the mean of a row's hidden states; then come
+//! the gradients' norm, clipping and AdamW. Prints one JSON object: milliseconds of each step by part, and of the processor.
+#![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::time::Instant;
+
+use candle_core::{Device, Tensor};
+use model::chance::Chance;
+use model::encoder::config::Config;
+use model::encoder::pool::{Pool, Pooling};
+use model::encoder::tokens::Tokens;
+use model::encoder::{Encoder, Gates, Pass};
+use model::nn::cross_entropy::cross_entropy;
+use model::nn::gradients::gradients;
+use model::nn::linear::Linear;
+use model::optim::adamw::{AdamW, AdamWConfig, Update};
+use model::optim::clip;
+use model::params::{Params, Spec};
+use serde::Deserialize;
+use serde_json::json;
+use tasks::stream::batch::{Batch, Targets};
+use tasks::task::Task;
+
+// The command line's, so that the example's memory costs what a run's does.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What to measure.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measured {
+    layers: usize,
+    hidden: usize,
+    heads: usize,
+    feed_forward: usize,
+    vocabulary: usize,
+    dropout: f64,
+    threads: usize,
+    lengths: Vec<usize>,
+    warmup: usize,
+    steps: usize,
+    frozen: usize,
+}
+
+/// What a step is made with.
+struct Model {
+    config: Config,
+    params: Params,
+    encoder: Encoder,
+    pool: Pool,
+    output: Linear,
+    optimiser: AdamW,
+    frozen: Vec<String>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let of: Measured = serde_json::from_str(&std::env::args().nth(1).ok_or("expected one JSON object")?)?;
+    rayon::ThreadPoolBuilder::new().num_threads(of.threads).build_global()?;
+    let mut model = model(&of)?;
+    let batch = batch(&of)?;
+    let classes: Vec<Option<u32>> = (0..of.lengths.len()).map(|row| Some(u32::from(row % 2 == 1))).collect();
+    let (mut times, mut losses, mut spent) = ([const { vec![] }; 4], vec![], vec![]);
+    for step in 0..of.warmup + of.steps {
+        let before = processor()?;
+        let (loss, at) = model.step(step, &batch, &classes)?;
+        spent.push(processor()? - before);
+        losses.push(loss);
+        if step >= of.warmup {
+            let parts = [at[1] - at[0], at[2] - at[1], at[3] - at[2], at[3] - at[0]];
+            times.iter_mut().zip(parts).for_each(|(times, ms)| times.push(ms));
+        }
+    }
+    let mut told = json!({ "tokens": of.lengths.iter().sum::<usize>(), "peak_mib": peak_mib()?, "processor": spent[of.warmup..] });
+    told["losses"] = json!([losses.first(), losses.last()]);
+    for (name, times) in ["forward", "backward", "optimiser", "total"].into_iter().zip(&mut times) {
+        told[name] = json!(times.clone());
+        times.sort_by(f64::total_cmp);
+        told["medians"][name] = json!(times.get(times.len() / 2));
+    }
+    println!("{told}");
+    Ok(())
+}
+
+fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
+    let config = Config {
+        vocab_size: of.vocabulary,
+        hidden_size: of.hidden,
+        num_hidden_layers: of.layers,
+        num_attention_heads: of.heads,
+        intermediate_size: of.feed_forward,
+        max_position_embeddings: 512,
+        type_vocab_size: 2,
+        hidden_dropout_prob: of.dropout,
+        attention_probs_dropout_prob: of.dropout,
+        initializer_range: 0.02,
+        layer_norm_eps: 1e-12,
+        pad_token_id: 0,
+    };
+    config.check()?;
+    let specs = [Encoder::specs(&config), Spec::linear("output", [2, of.hidden], 0.02).to_vec()].concat();
+    let mut frozen: Vec<String> = (0..of.frozen).map(|layer| format!("encoder.layer.{layer}.")).collect();
+    frozen.push("pooler.".to_owned());
+    frozen.extend((of.frozen > 0).then(|| "embeddings.".to_owned()));
+    let trained = |name: &str| !frozen.iter().any(|prefix| name.starts_with(prefix));
+    let params = Params::fresh(&specs, 1, &Device::Cpu)?.freeze(|name| !trained(name));
+    let adamw = AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
+    Ok(Model {
+        optimiser: AdamW::new(adamw, &params, trained)?,
+        encoder: Encoder::new(&config, &params)?,
+        pool: Pool::new(Pooling::Mean, &params, "")?,
+        output: Linear::new(&params, "output")?,
+        frozen,
+        config,
+        params,
+    })
+}
+
+/// Rows of the lengths asked for, of random tokens.
+fn batch(of: &Measured) -> Result<Batch, Box<dyn Error>> {
+    let (rows, width) = (of.lengths.len(), of.lengths.iter().copied().max().ok_or("no lengths")?);
+    let real = |cell: usize| cell % width < of.lengths[cell / width];
+    let (chance, vocabulary) = (Chance::new(1), of.vocabulary as u64);
+    let id =
+        |cell: usize| if real(cell) { u32::try_from(chance.bits(cell as u64) % vocabulary) } else { Ok(0) };
+    Ok(Batch {
+        task: Task::Relation,
+        rows,
+        width,
+        input_ids: (0..rows * width).map(id).collect::<Result<_, _>>()?,
+        attention_mask: (0..rows * width).map(|cell| u32::from(real(cell))).collect(),
+        token_type_ids: vec![0; rows * width],
+        position_ids: vec![],
+        segment_ids: vec![],
+        samples: vec![],
+        targets: Targets::Classes(vec![]),
+    }
+    .one_per_row())
+}
+
+impl Model {
+    /// The loss, and milliseconds at the beginning and after forward, backward and update.
+    fn step(
+        &mut self,
+        step: usize,
+        batch: &Batch,
+        classes: &[Option<u32>],
+    ) -> Result<(f32, [f64; 4]), Box<dyn Error>> {
+        let (start, now) = (Instant::now(), |start: Instant| start.elapsed().as_secs_f64() * 1e3);
+        let tokens = Tokens::new(&[batch], &self.config, &Device::Cpu)?;
+        let pass = Pass { gates: Gates::Open, dropout: Some(Chance::new(1).branch(step as u64)) };
+        let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
+        let x_nd = hidden.last().ok_or("no hidden states")?;
+        let logits_bc = self.output.forward(&self.pool.forward(x_nd, &tokens.spans)?)?;
+        let loss = cross_entropy(&logits_bc, classes)?;
+        let value = loss.to_scalar()?;
+        let forward = now(start);
+        let mut store = gradients(&loss)?;
+        let trained = |name: &str| !self.frozen.iter().any(|prefix| name.starts_with(prefix));
+        let params = self.params.iter().filter(|(name, _)| trained(name));
+        let grads: BTreeMap<String, Tensor> =
+            params.filter_map(|(name, param)| Some((name.to_owned(), store.remove(param)?))).collect();
+        drop((store, loss, logits_bc, hidden));
+        let backward = now(start);
+        let scale = clip::factor(clip::global_norm(&grads)?, 1.0);
+        self.optimiser.step(&self.params, grads, Update { rate: 1e-4, scale })?;
+        Ok((value, [0.0, forward, backward, now(start)]))
+    }
+}
+
+/// Milliseconds of the processor that this process has taken, in steps of 10.
+fn processor() -> Result<f64, Box<dyn Error>> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = stat.rsplit(')').next().ok_or("no fields")?.split_whitespace().collect();
+    let ticks =
+        |field: usize| fields.get(field).ok_or("too few fields")?.parse::<f64>().map_err(|e| e.to_string());
+    Ok((ticks(11)? + ticks(12)?) * 10.0)
+}
+
+/// The most memory that this process has had.
+fn peak_mib() -> Result<f64, Box<dyn Error>> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).ok_or("no VmHWM")?;
+    Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse::<f64>()? / 1024.0)
+}

@@ -1,0 +1,182 @@
+//! Plain attention of the rows of a batch, f32 numbers on the CPU: contexts and their gradients. Knows no tensor and no graph.
+//!
+//! Each (row, head) is computed at once; its probabilities are made again for the gradient instead of being kept.
+
+use rayon::prelude::{IntoParallelIterator, ParallelIterator};
+
+use super::Attention;
+use crate::encoder::tokens::Span;
+use crate::nn::buffers::{Buffer, Buffers};
+use crate::nn::product::{Left, Out, Packed, Start, multiply};
+use crate::nn::softmax::softmax_row;
+use crate::nn::wide;
+
+/// The attention of a batch whose rows are `spans`, `d` numbers wide.
+#[derive(Debug)]
+pub(crate) struct Rows<'a> {
+    pub(crate) how: &'a Attention,
+    pub(crate) spans: &'a [Span],
+    pub(crate) d: usize,
+    pub(crate) buffers: &'a Buffers,
+}
+
+/// Memory that all heads of a row share.
+struct Scratch {
+    right: Packed,
+    /// Probabilities of one head, `[t, t]`.
+    probs: Buffer,
+    /// Dropout factors of one head, `[t, t]`, empty without dropout.
+    factors: Buffer,
+    /// Probabilities after dropout, `[t, t]`, empty without dropout.
+    dropped: Buffer,
+    /// Gradients of probabilities, then of scores, `[t, t]`.
+    d_probs: Buffer,
+}
+
+/// One head of one row.
+#[derive(Clone, Copy)]
+struct Head {
+    /// Number of the row.
+    row: usize,
+    head: usize,
+    /// Tokens of the row.
+    t: usize,
+}
+
+impl Rows<'_> {
+    /// The contexts `[n, d]` of `qkv` `[n, 3 d]`.
+    pub(crate) fn context(&self, qkv: &[f32]) -> Buffer {
+        let d = self.d;
+        let mut context = self.buffers.any(qkv.len() / 3);
+        self.each(&mut context, d, |row, span, out| {
+            let qkv = &qkv[3 * d * span.start..3 * d * (span.start + span.len)];
+            let mut scratch = Scratch::new(self.buffers, span.len);
+            for head in 0..self.how.heads {
+                self.context_of(Head { row, head, t: span.len }, qkv, &mut scratch, out);
+            }
+        });
+        context
+    }
+
+    /// The gradient `[n, 3 d]` of queries, keys and values, given that of the contexts `[n, d]`.
+    pub(crate) fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Buffer {
+        let d = self.d;
+        let mut d_qkv = self.buffers.any(qkv.len());
+        self.each(&mut d_qkv, 3 * d, |row, span, out| {
+            let rows = d * span.start..d * (span.start + span.len);
+            let (qkv, d_context) = (&qkv[3 * rows.start..3 * rows.end], &d_context[rows]);
+            let mut scratch = Scratch::new(self.buffers, span.len);
+            for head in 0..self.how.heads {
+                self.gradient_of(Head { row, head, t: span.len }, [qkv, d_context], &mut scratch, out);
+            }
+        });
+        d_qkv
+    }
+
+    /// Runs `f(number of the row, its span, its slice of out)` for all rows in parallel.
+    fn each(&self, mut out: &mut [f32], width: usize, f: impl Fn(usize, Span, &mut [f32]) + Sync) {
+        let mut parts = Vec::with_capacity(self.spans.len());
+        for (row, span) in self.spans.iter().enumerate() {
+            let (part, rest) = out.split_at_mut(span.len * width);
+            parts.push((row, *span, part));
+            out = rest;
+        }
+        parts.into_par_iter().for_each(|(row, span, part)| f(row, span, part));
+    }
+
+    fn k(&self) -> usize {
+        self.d / self.how.heads
+    }
+
+    /// The first column of a head's query (0), key (1) or value (2).
+    fn column(&self, part: usize, head: usize) -> usize {
+        part * self.d + head * self.k()
+    }
+
+    fn context_of(&self, at: Head, qkv: &[f32], scratch: &mut Scratch, context: &mut [f32]) {
+        self.probabilities(at, qkv, scratch);
+        self.drop(at, scratch);
+        let (t, k, stride) = (at.t, self.k(), 3 * self.d);
+        let value = &qkv[self.column(2, at.head)..];
+        scratch.right.refill_rows([t, k], |j| &value[j * stride..][..k]);
+        let probs = if scratch.dropped.is_empty() { &*scratch.probs } else { &*scratch.dropped };
+        let out = Out { values: &mut context[at.head * k..], stride: self.d };
+        multiply(Left::Rows(probs, t), &scratch.right, Start::Zero, out);
+    }
+
+    /// Probabilities of one head before dropout.
+    fn probabilities(&self, at: Head, qkv: &[f32], scratch: &mut Scratch) {
+        let (t, k, stride) = (at.t, self.k(), 3 * self.d);
+        let (query, key) = (&qkv[self.column(0, at.head)..], &qkv[self.column(1, at.head)..]);
+        scratch.right.refill_columns([k, t], |j| &key[j * stride..][..k]);
+        let out = Out { values: &mut scratch.probs, stride: t };
+        multiply(Left::Rows(query, stride), &scratch.right, Start::Zero, out);
+        let scale = 1.0 / (k as f32).sqrt();
+        wide(|| {
+            for row in scratch.probs.chunks_exact_mut(t) {
+                row.iter_mut().for_each(|score| *score *= scale);
+                softmax_row(row);
+            }
+        });
+    }
+
+    /// Factors of dropout and what they make of the probabilities. The numbering is that of all rows' `[h, t, t]` squares.
+    fn drop(&self, at: Head, scratch: &mut Scratch) {
+        let Some(dropout) = self.how.dropout else { return };
+        let (first, t) = (((at.row * self.how.heads + at.head) as u64) << 40, at.t);
+        scratch.factors.resize(t * t);
+        scratch.dropped.resize(t * t);
+        wide(|| {
+            for (i, row) in scratch.factors.chunks_exact_mut(t).enumerate() {
+                let places = first | (i as u64) << 20;
+                row.iter_mut().zip(places..).for_each(|(factor, place)| *factor = dropout.factor(place));
+            }
+            let both = scratch.probs.iter().zip(&*scratch.factors);
+            scratch.dropped.iter_mut().zip(both).for_each(|(dropped, (p, factor))| *dropped = p * factor);
+        });
+    }
+
+    /// With probabilities P, their gradient dP = dC V^T and S the scaled scores:
+    /// dV = P^T dC, dS = P (dP - sum_j P dP), dQ = dS K / sqrt k, dK = dS^T Q / sqrt k.
+    fn gradient_of(&self, at: Head, [qkv, d_context]: [&[f32]; 2], scratch: &mut Scratch, d_qkv: &mut [f32]) {
+        let (t, k, d, stride) = (at.t, self.k(), self.d, 3 * self.d);
+        let [query, key, value] = [0, 1, 2].map(|part| self.column(part, at.head));
+        let d_context = &d_context[at.head * k..];
+        self.probabilities(at, qkv, scratch);
+        self.drop(at, scratch);
+        let Scratch { right, probs, factors, dropped, d_probs } = scratch;
+        let held = if dropped.is_empty() { &**probs } else { &**dropped };
+        right.refill_rows([t, k], |i| &d_context[i * d..][..k]);
+        let out = Out { values: &mut d_qkv[value..], stride };
+        multiply(Left::Columns(held, t), right, Start::Zero, out);
+        right.refill_columns([k, t], |j| &qkv[value + j * stride..][..k]);
+        multiply(Left::Rows(d_context, d), right, Start::Zero, Out { values: d_probs, stride: t });
+        scores_from_probabilities(probs, factors, d_probs, [t, k]);
+        right.refill_rows([t, k], |j| &qkv[key + j * stride..][..k]);
+        let out = Out { values: &mut d_qkv[query..], stride };
+        multiply(Left::Rows(d_probs, t), right, Start::Zero, out);
+        right.refill_rows([t, k], |i| &qkv[query + i * stride..][..k]);
+        let out = Out { values: &mut d_qkv[key..], stride };
+        multiply(Left::Columns(d_probs, t), right, Start::Zero, out);
+    }
+}
+
+/// Turns the gradient of dropped probabilities into that of the products of queries and keys.
+fn scores_from_probabilities(probs: &[f32], factors: &[f32], d_probs: &mut [f32], [t, k]: [usize; 2]) {
+    let scale = 1.0 / (k as f32).sqrt();
+    wide(|| {
+        d_probs.iter_mut().zip(factors).for_each(|(dp, factor)| *dp *= factor);
+        for (p, dp) in probs.chunks_exact(t).zip(d_probs.chunks_exact_mut(t)) {
+            let inner = crate::nn::sum2(p, dp, |p, dp| p * dp);
+            dp.iter_mut().zip(p).for_each(|(dp, p)| *dp = p * (*dp - inner) * scale);
+        }
+    });
+}
+
+impl Scratch {
+    fn new(buffers: &Buffers, t: usize) -> Self {
+        let [probs, d_probs] = [buffers.any(t * t), buffers.any(t * t)];
+        let [factors, dropped] = [buffers.any(0), buffers.any(0)];
+        Scratch { right: Packed::empty(buffers), probs, factors, dropped, d_probs }
+    }
+}

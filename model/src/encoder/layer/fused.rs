@@ -1,0 +1,186 @@
+//! One encoder layer as one operation on f32 numbers on the CPU, with a backward written by hand. Knows no gate: what it computes is
+//! [`Layer::composed`] without one, and the tests hold it to that.
+//!
+//! Forward and backward each walk over blocks of rows that stay in the cache from one product to the next; only attention, which sees
+//! whole rows of the batch, stands between the walks. What needs no gradient (a parameter that is no variable, an input that comes from none)
+//! costs none.
+
+mod backward;
+mod forward;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
+
+use super::Layer;
+use crate::attention::plain::rows::Rows;
+use crate::attention::plain::{self, Attention};
+use crate::encoder::tokens::{Span, Tokens};
+use crate::encoder::{LayerDropout, Place};
+use crate::nn::buffers::Buffers;
+use crate::nn::dropout::Dropout;
+use crate::nn::gradients::{Slot, Tickets};
+use crate::nn::{Host, read};
+use forward::Saved;
+
+/// The layers of a layer in the order in which [`Numbers`] has them: queries, keys, values, attention's output, widening, narrowing.
+const LINEARS: usize = 6;
+/// After attention and after the feed-forward network.
+const NORMS: usize = 2;
+
+/// The operation.
+struct Fused {
+    parameters: Vec<Tensor>,
+    slots: Vec<Option<Slot>>,
+    attention: Attention,
+    spans: Vec<Span>,
+    /// Dropout of the attention's and the feed-forward network's output.
+    dropout: [Option<Dropout>; NORMS],
+    epsilon: f32,
+    /// What the forward pass leaves for the backward pass, if there can be one.
+    saved: Mutex<Option<Arc<Saved>>>,
+    tracked: bool,
+    buffers: Buffers,
+}
+
+/// The parameters as numbers.
+struct Numbers<'a> {
+    /// `[o, i]` each.
+    weights: [&'a [f32]; LINEARS],
+    biases: [&'a [f32]; LINEARS],
+    gains: [&'a [f32]; NORMS],
+    shifts: [&'a [f32]; NORMS],
+    dropout: [Option<Dropout>; NORMS],
+    epsilon: f32,
+    /// Hidden width.
+    d: usize,
+    /// Width of the feed-forward layer.
+    i: usize,
+    buffers: &'a Buffers,
+}
+
+/// The layer's output, as [`Layer::composed`] gives it.
+///
+/// # Errors
+/// When the shapes do not fit.
+pub(super) fn forward(
+    layer: &Layer,
+    x_nd: &Tensor,
+    tokens: &Tokens,
+    dropout: &LayerDropout,
+) -> Result<Tensor> {
+    let (n, d) = x_nd.dims2()?;
+    plain::check_spans(&tokens.spans, n)?;
+    let parameters = layer.parameters();
+    check_shapes(&parameters, d, layer.heads)?;
+    let Tickets { argument_p, slots } = Tickets::new(&parameters)?;
+    let tracked = x_nd.track_op() || slots.iter().any(Option::is_some);
+    let op = Fused {
+        parameters: parameters.into_iter().map(Tensor::detach).collect(),
+        slots,
+        attention: Attention { heads: layer.heads, dropout: dropout.at(Place::Attention) },
+        spans: tokens.spans.clone(),
+        dropout: [dropout.at(Place::AttentionOutput), dropout.at(Place::FeedForward)],
+        epsilon: layer.attention_norm.epsilon(),
+        saved: Mutex::new(None),
+        tracked,
+        buffers: layer.buffers.clone(),
+    };
+    x_nd.contiguous()?.apply_op2(&argument_p, op)
+}
+
+/// Whether the parameters are those of a layer `d` wide.
+fn check_shapes(parameters: &[&Tensor], d: usize, heads: usize) -> Result<()> {
+    let i = parameters.get(LINEARS - 2).map_or(Ok(0), |widen| widen.dim(0))?;
+    let weights = [[d, d], [d, d], [d, d], [d, d], [i, d], [d, i]];
+    let fits = weights.iter().zip(parameters).all(|(shape, tensor)| tensor.dims() == shape)
+        && [d, d, d, d, i, d, d, d, d, d].iter().zip(&parameters[LINEARS..]).all(|(o, t)| t.dims() == [*o]);
+    if fits && d.is_multiple_of(heads) {
+        return Ok(());
+    }
+    let shapes: Vec<_> = parameters.iter().map(|tensor| tensor.dims()).collect();
+    candle_core::bail!(
+        "a layer of {heads} heads over rows of {d} numbers has parameters of shapes {shapes:?}"
+    )
+}
+
+impl Fused {
+    fn rows(&self, d: usize) -> Rows<'_> {
+        Rows { how: &self.attention, spans: &self.spans, d, buffers: &self.buffers }
+    }
+
+    /// Runs `f` on the parameters' numbers.
+    fn with_numbers<R>(&self, f: impl FnOnce(&Numbers<'_>) -> R) -> Result<R> {
+        let hosts = self.parameters.iter().map(Host::of).collect::<Result<Vec<_>>>()?;
+        let numbers = hosts.iter().map(Host::get).collect::<Result<Vec<_>>>()?;
+        let (d, i) = (self.parameters[0].dim(0)?, self.parameters[LINEARS - 2].dim(0)?);
+        Ok(f(&Numbers {
+            weights: std::array::from_fn(|at| numbers[at]),
+            biases: std::array::from_fn(|at| numbers[LINEARS + at]),
+            gains: std::array::from_fn(|at| numbers[2 * LINEARS + at]),
+            shifts: std::array::from_fn(|at| numbers[2 * LINEARS + NORMS + at]),
+            dropout: self.dropout,
+            epsilon: self.epsilon,
+            d,
+            i,
+            buffers: &self.buffers,
+        }))
+    }
+}
+
+impl CustomOp2 for Fused {
+    fn name(&self) -> &'static str {
+        "encoder-layer"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        layout: &Layout,
+        _: &CpuStorage,
+        _: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let x = read(x, layout)?;
+        let (y, saved) = self.with_numbers(|numbers| forward::forward(numbers, &self.rows(numbers.d), x))?;
+        if self.tracked {
+            *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
+        }
+        Ok((CpuStorage::F32(y), layout.shape().clone()))
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        tickets: &Tensor,
+        _: &Tensor,
+        grad: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let Some(saved) = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
+            candle_core::bail!("the backward pass of an encoder layer without its forward pass")
+        };
+        let grad = grad.contiguous()?;
+        let (x_host, g_host) = (Host::of(x)?, Host::of(&grad)?);
+        let (x_numbers, g) = (x_host.get()?, g_host.get()?);
+        let wanted: Vec<bool> = self.slots.iter().map(Option::is_some).collect();
+        let found = self.with_numbers(|numbers| {
+            let pass = backward::Pass {
+                numbers,
+                rows: self.rows(numbers.d),
+                saved: &saved,
+                wanted: &wanted,
+                input: x.track_op(),
+            };
+            pass.backward(x_numbers, g)
+        })?;
+        for ((slot, gradient), parameter) in self.slots.iter().zip(found.parameters).zip(&self.parameters) {
+            if let (Some(slot), Some(gradient)) = (slot, gradient) {
+                slot.put(gradient.into_tensor(parameter.shape())?);
+            }
+        }
+        let dx = found.input.map(|dx| Tensor::from_vec(dx.to_vec(), x.shape(), x.device())).transpose()?;
+        Ok((dx, tickets.track_op().then(|| tickets.zeros_like()).transpose()?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

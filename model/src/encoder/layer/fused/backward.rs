@@ -1,0 +1,266 @@
+//! The backward pass of a layer on f32 numbers. Knows no graph.
+
+use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
+
+use super::forward::{Block, Saved};
+use super::{LINEARS, NORMS, Numbers};
+use crate::attention::plain::rows::Rows;
+use crate::nn::buffers::{Buffer, Buffers};
+use crate::nn::dropout::Dropout;
+use crate::nn::layer_norm::normalised_gradient;
+use crate::nn::product::{BLOCK, Left, Out, Packed, Start, multiply, product};
+use crate::nn::{sum_rows, wide};
+
+/// One backward pass.
+pub(super) struct Pass<'a> {
+    pub(super) numbers: &'a Numbers<'a>,
+    pub(super) rows: Rows<'a>,
+    pub(super) saved: &'a Saved,
+    /// Which parameters need a gradient: weights, biases, gains, shifts.
+    pub(super) wanted: &'a [bool],
+    /// Whether the layer's input needs one.
+    pub(super) input: bool,
+}
+
+/// Gradients of all parameters that were wanted, and of the input.
+pub(super) struct Gradients {
+    pub(super) parameters: Vec<Option<Buffer>>,
+    pub(super) input: Option<Buffer>,
+}
+
+/// The weights as right factors, and what the walk over blocks of rows finds.
+struct Factors {
+    output: Packed,
+    widen: Packed,
+    narrow: Packed,
+}
+
+/// Gradients of matrices with a row for each token.
+struct Walked {
+    /// Of the narrowed rows before dropout, `[n, d]`.
+    narrowed: Buffer,
+    /// Of the widened rows before GELU, `[n, i]`.
+    widened: Buffer,
+    /// Of attention's output before dropout, `[n, d]`.
+    output: Buffer,
+    /// Of the contexts, `[n, d]`.
+    context: Buffer,
+    /// Of the layer's input as far as it goes round attention, `[n, d]`.
+    residual: Buffer,
+    /// Sums over all rows: see [`Sums`].
+    sums: Vec<f32>,
+}
+
+/// The slices of a walk that belong to one block of rows.
+struct Part<'a> {
+    narrowed: &'a mut [f32],
+    widened: &'a mut [f32],
+    output: &'a mut [f32],
+    context: &'a mut [f32],
+    residual: &'a mut [f32],
+}
+
+impl Pass<'_> {
+    /// All gradients, given that of the output.
+    pub(super) fn backward(&self, x: &[f32], g: &[f32]) -> Gradients {
+        let walked = self.walk(g);
+        let mut found: Vec<Option<Buffer>> = self.wanted.iter().map(|_| None).collect();
+        self.sums(&walked.sums, &mut found);
+        self.weights(&walked, &mut found);
+        let attention = self.input || (0..3).any(|which| self.wanted[which] || self.wanted[LINEARS + which]);
+        let mut input = None;
+        if attention {
+            let d_qkv = self.rows.gradient(&self.saved.qkv, &walked.context);
+            self.projections(&d_qkv, x, &mut found);
+            input = self.input.then(|| self.of_input(&d_qkv, walked.residual));
+        }
+        Gradients { parameters: found, input }
+    }
+
+    /// Gradients of the weights behind attention.
+    fn weights(&self, walked: &Walked, found: &mut [Option<Buffer>]) {
+        let Numbers { d, i, buffers, .. } = *self.numbers;
+        if self.wanted[3] {
+            found[3] =
+                Some(weight(buffers, &walked.output, [d, d], |row| &self.saved.context[row * d..][..d]));
+        }
+        if self.wanted[4] {
+            found[4] = Some(weight(buffers, &walked.widened, [i, d], |row| {
+                &self.saved.blocks[row / BLOCK].a[row % BLOCK * d..][..d]
+            }));
+        }
+        if self.wanted[5] {
+            found[5] = Some(weight(buffers, &walked.narrowed, [d, i], |row| {
+                &self.saved.blocks[row / BLOCK].wide[row % BLOCK * i..][..i]
+            }));
+        }
+    }
+
+    /// From the output's gradient to that of the contexts, block by block.
+    fn walk(&self, g: &[f32]) -> Walked {
+        let Numbers { d, i, .. } = *self.numbers;
+        let rows_of = |which: usize, [k, n]: [usize; 2]| {
+            Packed::of_rows(self.numbers.buffers, [k, n], |r| &self.numbers.weights[which][r * n..][..n])
+        };
+        let factors =
+            Factors { output: rows_of(3, [d, d]), widen: rows_of(4, [i, d]), narrow: rows_of(5, [d, i]) };
+        let buffers = self.numbers.buffers;
+        let matrix = |width: usize| buffers.any(g.len() / d * width);
+        let mut walked = Walked {
+            narrowed: matrix(d),
+            widened: matrix(i),
+            output: matrix(d),
+            context: matrix(d),
+            residual: matrix(d),
+            sums: vec![0.0; Sums::len(d, i)],
+        };
+        let narrow = walked.narrowed.par_chunks_mut(BLOCK * d).zip(walked.widened.par_chunks_mut(BLOCK * i));
+        let more = walked.output.par_chunks_mut(BLOCK * d).zip(walked.context.par_chunks_mut(BLOCK * d));
+        let parts = narrow.zip(more).zip(walked.residual.par_chunks_mut(BLOCK * d));
+        let sums: Vec<Vec<f32>> = parts
+            .enumerate()
+            .map(|(at, (((narrowed, widened), (output, context)), residual))| {
+                let part = Part { narrowed, widened, output, context, residual };
+                self.block(&factors, at, &g[at * BLOCK * d..], part)
+            })
+            .collect();
+        for block in &sums {
+            walked.sums.iter_mut().zip(block).for_each(|(sum, x)| *sum += x);
+        }
+        walked
+    }
+
+    /// One block of the walk; gives the sums over its rows.
+    fn block(&self, factors: &Factors, at: usize, g: &[f32], part: Part<'_>) -> Vec<f32> {
+        let Numbers { d, i, dropout, gains, .. } = *self.numbers;
+        let Block { a_hat, a_inverse, slope, y_hat, y_inverse, .. } = &self.saved.blocks[at];
+        let first = at * BLOCK * d;
+        let Part { narrowed, widened, output, context, residual } = part;
+        let mut sums = vec![0.0; Sums::len(d, i)];
+        let sum = Sums::of(&mut sums, d, i);
+        // Here and below: `residual` first holds the gradient of what goes into a normalisation.
+        residual.copy_from_slice(&g[..residual.len()]);
+        normalised_gradient(gains[1], [y_hat, y_inverse], residual, [sum.gains[1], sum.shifts[1]]);
+        drop_gradient(dropout[1], first, residual, narrowed);
+        add_rows(narrowed, sum.narrow);
+        let out = Out { values: widened, stride: i };
+        multiply(Left::Rows(narrowed, d), &factors.narrow, Start::Zero, out);
+        wide(|| widened.iter_mut().zip(&**slope).for_each(|(x, slope)| *x *= slope));
+        add_rows(widened, sum.widen);
+        let out = Out { values: residual, stride: d };
+        multiply(Left::Rows(widened, i), &factors.widen, Start::Kept, out);
+        normalised_gradient(gains[0], [a_hat, a_inverse], residual, [sum.gains[0], sum.shifts[0]]);
+        drop_gradient(dropout[0], first, residual, output);
+        add_rows(output, sum.output);
+        multiply(Left::Rows(output, d), &factors.output, Start::Zero, Out { values: context, stride: d });
+        sums
+    }
+
+    /// Hands the sums over rows to the parameters whose gradients they are.
+    fn sums(&self, sums: &[f32], found: &mut [Option<Buffer>]) {
+        let Numbers { d, i, .. } = *self.numbers;
+        let mut sums = sums.to_vec();
+        let Sums { output, widen, narrow, gains, shifts } = Sums::of(&mut sums, d, i);
+        let of = [output, widen, narrow].into_iter().chain(gains).chain(shifts);
+        for (which, sum) in (LINEARS + 3..).zip(of) {
+            if self.wanted[which] {
+                found[which] = Some(copied(self.numbers.buffers, sum));
+            }
+        }
+    }
+
+    /// Gradients of the weights and biases of queries, keys and values.
+    fn projections(&self, d_qkv: &[f32], x: &[f32], found: &mut [Option<Buffer>]) {
+        let d = self.numbers.d;
+        let bias = sum_rows(x.len() / d, 3 * d, |row, sum| {
+            sum.iter_mut().zip(&d_qkv[row * 3 * d..]).for_each(|(sum, g)| *sum += g);
+        });
+        let factor = (0..3).any(|which| self.wanted[which]);
+        let factor =
+            factor.then(|| Packed::of_rows(self.numbers.buffers, [x.len() / d, d], |row| &x[row * d..][..d]));
+        for which in 0..3 {
+            if let Some(factor) = factor.as_ref().filter(|_| self.wanted[which]) {
+                let left = Left::Columns(&d_qkv[which * d..], 3 * d);
+                found[which] = Some(product(self.numbers.buffers, left, factor, d));
+            }
+            if self.wanted[LINEARS + which] {
+                let bias = &bias[which * d..(which + 1) * d];
+                found[LINEARS + which] = Some(copied(self.numbers.buffers, bias));
+            }
+        }
+    }
+
+    /// The gradient of the layer's input.
+    fn of_input(&self, d_qkv: &[f32], mut dx: Buffer) -> Buffer {
+        let d = self.numbers.d;
+        let factor = Packed::of_rows(self.numbers.buffers, [3 * d, d], |row| self.numbers.qkv_row(row));
+        dx.par_chunks_mut(BLOCK * d).enumerate().for_each(|(at, values)| {
+            let left = Left::Rows(&d_qkv[at * BLOCK * 3 * d..], 3 * d);
+            multiply(left, &factor, Start::Kept, Out { values, stride: d });
+        });
+        dx
+    }
+}
+
+/// The gradient `[o, width]` of a weight: that of its results, transposed, times its inputs.
+fn weight<'a>(
+    buffers: &Buffers,
+    g: &[f32],
+    [o, width]: [usize; 2],
+    input: impl Fn(usize) -> &'a [f32] + Sync,
+) -> Buffer {
+    let factor = Packed::of_rows(buffers, [g.len() / o, width], input);
+    product(buffers, Left::Columns(g, o), &factor, o)
+}
+
+fn copied(buffers: &Buffers, numbers: &[f32]) -> Buffer {
+    let mut copy = buffers.any(numbers.len());
+    copy.copy_from_slice(numbers);
+    copy
+}
+
+/// Sums over rows: biases of linear layers, gains and shifts of normalisations.
+struct Sums<'a> {
+    output: &'a mut [f32],
+    widen: &'a mut [f32],
+    narrow: &'a mut [f32],
+    gains: [&'a mut [f32]; NORMS],
+    shifts: [&'a mut [f32]; NORMS],
+}
+
+impl<'a> Sums<'a> {
+    fn len(d: usize, i: usize) -> usize {
+        6 * d + i
+    }
+
+    fn of(numbers: &'a mut [f32], d: usize, i: usize) -> Self {
+        let (output, rest) = numbers.split_at_mut(d);
+        let (widen, rest) = rest.split_at_mut(i);
+        let (narrow, rest) = rest.split_at_mut(d);
+        let (gains, shifts) = rest.split_at_mut(2 * d);
+        Sums {
+            output,
+            widen,
+            narrow,
+            gains: gains.split_at_mut(d).into(),
+            shifts: shifts.split_at_mut(d).into(),
+        }
+    }
+}
+
+/// Adds all rows to `sum`.
+fn add_rows(rows: &[f32], sum: &mut [f32]) {
+    wide(|| {
+        for row in rows.chunks_exact(sum.len()) {
+            sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+    });
+}
+
+/// The gradient before dropout out of that after it.
+fn drop_gradient(dropout: Option<Dropout>, first: usize, after: &[f32], before: &mut [f32]) {
+    before.copy_from_slice(after);
+    if let Some(dropout) = dropout {
+        wide(|| before.iter_mut().zip(first as u64..).for_each(|(x, at)| *x *= dropout.factor(at)));
+    }
+}

@@ -1,0 +1,136 @@
+//! The forward pass of a layer on f32 numbers. Knows no graph and no gradient, but keeps what one needs.
+
+use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
+
+use super::Numbers;
+use crate::attention::plain::rows::Rows;
+use crate::nn::buffers::Buffer;
+use crate::nn::dropout::Dropout;
+use crate::nn::gelu;
+use crate::nn::layer_norm::normalise;
+use crate::nn::product::{BLOCK, Left, Out, Packed, Start, multiply};
+use crate::nn::wide;
+
+/// What the backward pass needs of the forward pass.
+pub(super) struct Saved {
+    /// Queries, keys and values, `[n, 3 d]`.
+    pub(super) qkv: Buffer,
+    /// Contexts of the heads, `[n, d]`.
+    pub(super) context: Buffer,
+    /// What follows attention, for each block of rows.
+    pub(super) blocks: Vec<Block>,
+}
+
+/// The numbers of up to [`BLOCK`] rows.
+pub(super) struct Block {
+    /// Attention's output with the layer's input, normalised before gain and bias, `[rows, d]`.
+    pub(super) a_hat: Buffer,
+    /// What `a_hat` was divided by is 1 over this, `[rows]`.
+    pub(super) a_inverse: Buffer,
+    /// The same with gain and bias: the feed-forward network's input, `[rows, d]`.
+    pub(super) a: Buffer,
+    /// GELU of the widened rows, `[rows, i]`.
+    pub(super) wide: Buffer,
+    /// The derivatives of that GELU, `[rows, i]`.
+    pub(super) slope: Buffer,
+    /// The output before gain and bias, `[rows, d]`, and its divisor as above.
+    pub(super) y_hat: Buffer,
+    pub(super) y_inverse: Buffer,
+}
+
+/// The weights as right factors.
+struct Factors {
+    output: Packed,
+    widen: Packed,
+    narrow: Packed,
+}
+
+/// The output `[n, d]` for the input `x` of the same shape.
+pub(super) fn forward(numbers: &Numbers<'_>, rows: &Rows<'_>, x: &[f32]) -> (Vec<f32>, Saved) {
+    let (d, i) = (numbers.d, numbers.i);
+    let qkv = numbers.projections(x);
+    let context = rows.context(&qkv);
+    let columns = |which: usize, [k, n]: [usize; 2]| {
+        Packed::of_columns(numbers.buffers, [k, n], |c| &numbers.weights[which][c * k..][..k])
+    };
+    let factors =
+        Factors { output: columns(3, [d, d]), widen: columns(4, [d, i]), narrow: columns(5, [i, d]) };
+    let mut y = vec![0.0; x.len()];
+    let blocks = y
+        .par_chunks_mut(BLOCK * d)
+        .enumerate()
+        .map(|(at, y)| {
+            let first = at * BLOCK * d;
+            numbers.after_attention(&factors, first, [&context[first..], &x[first..first + y.len()]], y)
+        })
+        .collect();
+    (y, Saved { qkv, context, blocks })
+}
+
+impl Numbers<'_> {
+    /// Row `at` of queries', keys' and values' weights, one below the other.
+    pub(super) fn qkv_row(&self, at: usize) -> &[f32] {
+        &self.weights[at / self.d][at % self.d * self.d..][..self.d]
+    }
+
+    /// Queries, keys and values `[n, 3 d]`.
+    fn projections(&self, x: &[f32]) -> Buffer {
+        let d = self.d;
+        let factor = Packed::of_columns(self.buffers, [d, 3 * d], |c| self.qkv_row(c));
+        let bias = self.biases[..3].concat();
+        let mut qkv = self.buffers.any(3 * x.len());
+        qkv.par_chunks_mut(3 * BLOCK * d).enumerate().for_each(|(i, values)| {
+            let left = Left::Rows(&x[i * BLOCK * d..], d);
+            multiply(left, &factor, Start::Row(&bias), Out { values, stride: 3 * d });
+        });
+        qkv
+    }
+
+    /// From contexts and inputs of some rows, whose first number is number `first` of all, to their outputs.
+    fn after_attention(
+        &self,
+        factors: &Factors,
+        first: usize,
+        [context, x]: [&[f32]; 2],
+        y: &mut [f32],
+    ) -> Block {
+        let (d, i, rows) = (self.d, self.i, y.len() / self.d);
+        let matrix = |width: usize| self.buffers.any(rows * width);
+        let mut block = Block {
+            a_hat: matrix(d),
+            a_inverse: matrix(1),
+            a: matrix(d),
+            wide: matrix(i),
+            slope: matrix(i),
+            y_hat: matrix(d),
+            y_inverse: matrix(1),
+        };
+        let bias = |which: usize| Start::Row(self.biases[which]);
+        let out = Out { values: &mut block.a_hat, stride: d };
+        multiply(Left::Rows(context, d), &factors.output, bias(3), out);
+        add_dropped(self.dropout[0], first, &mut block.a_hat, x);
+        self.normalise(0, [&mut block.a_hat, &mut block.a_inverse, &mut block.a]);
+        let out = Out { values: &mut block.slope, stride: i };
+        multiply(Left::Rows(&block.a, d), &factors.widen, bias(4), out);
+        gelu::values_and_slopes(&mut block.slope, &mut block.wide);
+        let out = Out { values: &mut block.y_hat, stride: d };
+        multiply(Left::Rows(&block.wide, i), &factors.narrow, bias(5), out);
+        add_dropped(self.dropout[1], first, &mut block.y_hat, &block.a);
+        self.normalise(1, [&mut block.y_hat, &mut block.y_inverse, y]);
+        block
+    }
+
+    fn normalise(&self, which: usize, out: [&mut [f32]; 3]) {
+        normalise([self.gains[which], self.shifts[which]], self.epsilon, out);
+    }
+}
+
+/// `x = dropout(x) + residual`.
+fn add_dropped(dropout: Option<Dropout>, first: usize, x: &mut [f32], residual: &[f32]) {
+    wide(|| {
+        if let Some(dropout) = dropout {
+            x.iter_mut().zip(first as u64..).for_each(|(x, at)| *x *= dropout.factor(at));
+        }
+        x.iter_mut().zip(residual).for_each(|(x, r)| *x += r);
+    });
+}

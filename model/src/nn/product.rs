@@ -1,0 +1,421 @@
+//! Matrix products of f32 numbers on the CPU. Knows no tensor and no layer.
+//!
+//! The right factor is copied once into panels two vectors wide ([`Packed`]); the left one is read where it lies. Six rows of it times
+//! one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that both stay in the first-level cache (Goto and van de
+//! Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to any number of threads and
+//! gets the same bits.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
+
+use super::buffers::{Buffer, Buffers};
+
+/// Rows of one tile.
+const ROWS: usize = 6;
+/// Vectors side by side in one tile.
+const VECTORS: usize = 2;
+/// Terms of a sum that one visit of a tile adds, at most.
+const DEPTH: usize = 192;
+/// Rows of a result that one thread should work on at a time, a multiple of the rows of a tile.
+pub(crate) const BLOCK: usize = 48;
+
+/// What a product is added to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// To nothing.
+    Zero,
+    /// To this row, in every row of the result.
+    Row(&'a [f32]),
+    /// To what the result holds.
+    Kept,
+}
+
+/// The left factor `[m, k]`: number (i, j) is at `i * stride + j`, or at `j * stride + i`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Left<'a> {
+    /// Its rows lie in one piece each.
+    Rows(&'a [f32], usize),
+    /// Its columns lie in one piece each.
+    Columns(&'a [f32], usize),
+}
+
+/// The result `[m, n]`: row i begins at `i * stride`; m is how many rows begin within `values`.
+#[derive(Debug)]
+pub(crate) struct Out<'a> {
+    pub(crate) values: &'a mut [f32],
+    pub(crate) stride: usize,
+}
+
+/// The right factor `[k, n]`, cut into panels of columns; the last panel is filled up with 0.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    values: Buffer,
+    k: usize,
+    n: usize,
+    width: usize,
+}
+
+struct Width;
+
+impl WithSimd for Width {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        VECTORS * S::F32_LANES
+    }
+}
+
+/// Columns of one panel.
+fn width() -> usize {
+    Arch::new().dispatch(Width)
+}
+
+impl Packed {
+    /// A factor without numbers, to be filled.
+    pub(crate) fn empty(buffers: &Buffers) -> Self {
+        Packed { values: buffers.any(0), k: 0, n: 0, width: width() }
+    }
+
+    /// The factor whose row r, of k, is `row(r)`, n numbers. Panels are filled in parallel.
+    pub(crate) fn of_rows<'a>(
+        buffers: &Buffers,
+        size: [usize; 2],
+        row: impl Fn(usize) -> &'a [f32] + Sync,
+    ) -> Self {
+        let mut packed = Packed::empty(buffers);
+        packed.resize(size);
+        let (k, n, width) = (packed.k, packed.n, packed.width);
+        let panels = packed.values.par_chunks_mut((k * width).max(1)).enumerate();
+        panels.for_each(|(i, panel)| fill_from_rows(panel, i * width..n.min((i + 1) * width), &row));
+        packed
+    }
+
+    /// The factor whose column c, of n, is `column(c)`, k numbers. Panels are filled in parallel.
+    pub(crate) fn of_columns<'a>(
+        buffers: &Buffers,
+        size: [usize; 2],
+        column: impl Fn(usize) -> &'a [f32] + Sync,
+    ) -> Self {
+        let mut packed = Packed::empty(buffers);
+        packed.resize(size);
+        let (k, n, width) = (packed.k, packed.n, packed.width);
+        let panels = packed.values.par_chunks_mut((k * width).max(1)).enumerate();
+        panels.for_each(|(i, panel)| fill_from_columns(panel, i * width..n.min((i + 1) * width), &column));
+        packed
+    }
+
+    /// As [`Packed::of_rows`], into the memory at hand and on this thread.
+    pub(crate) fn refill_rows<'a>(&mut self, size: [usize; 2], row: impl Fn(usize) -> &'a [f32]) {
+        self.resize(size);
+        for (i, panel) in self.values.chunks_exact_mut((self.k * self.width).max(1)).enumerate() {
+            fill_from_rows(panel, i * self.width..self.n.min((i + 1) * self.width), &row);
+        }
+    }
+
+    /// As [`Packed::of_columns`], into the memory at hand and on this thread.
+    pub(crate) fn refill_columns<'a>(&mut self, size: [usize; 2], column: impl Fn(usize) -> &'a [f32]) {
+        self.resize(size);
+        for (i, panel) in self.values.chunks_exact_mut((self.k * self.width).max(1)).enumerate() {
+            fill_from_columns(panel, i * self.width..self.n.min((i + 1) * self.width), &column);
+        }
+    }
+
+    fn resize(&mut self, [k, n]: [usize; 2]) {
+        (self.k, self.n) = (k, n);
+        self.values.resize(k * n.div_ceil(self.width) * self.width);
+    }
+}
+
+/// Fills one panel; `columns` are those of the factor that it holds.
+fn fill_from_rows<'a>(panel: &mut [f32], columns: Range<usize>, row: &impl Fn(usize) -> &'a [f32]) {
+    let width = width();
+    for (r, out) in panel.chunks_exact_mut(width).enumerate() {
+        let (held, rest) = out.split_at_mut(columns.len());
+        held.copy_from_slice(&row(r)[columns.clone()]);
+        rest.fill(0.0);
+    }
+}
+
+/// Fills one panel, a few rows at a time so that they stay in the cache while all columns go in.
+fn fill_from_columns<'a>(panel: &mut [f32], columns: Range<usize>, column: &impl Fn(usize) -> &'a [f32]) {
+    const FEW: usize = 64;
+    let width = width();
+    for (i, rows) in panel.chunks_mut(FEW * width).enumerate() {
+        for c in 0..width {
+            let numbers = rows[c..].iter_mut().step_by(width);
+            match columns.clone().nth(c) {
+                Some(c) => numbers.zip(&column(c)[i * FEW..]).for_each(|(out, x)| *out = *x),
+                None => numbers.for_each(|out| *out = 0.0),
+            }
+        }
+    }
+}
+
+/// `out = start + left right`, on this thread.
+pub(crate) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Out<'_>) {
+    if right.n > 0 && !out.values.is_empty() {
+        Arch::new().dispatch(Product { left, right, start, out });
+    }
+}
+
+struct Product<'a> {
+    left: Left<'a>,
+    right: &'a Packed,
+    start: Start<'a>,
+    out: Out<'a>,
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Product { left, right, mut start, mut out } = self;
+        let &Packed { ref values, k, n, width } = right;
+        let steps = k.div_ceil(DEPTH).max(1);
+        let mut columns_of_left = vec![];
+        for step in 0..steps {
+            let terms = k * step / steps..k * (step + 1) / steps;
+            if let Left::Columns(values, stride) = left {
+                let rows = out.values.len().div_ceil(out.stride);
+                pack_left(&values[terms.start * stride..], [stride, rows, terms.len()], &mut columns_of_left);
+            }
+            for p in 0..n.div_ceil(width) {
+                let panel = &values[(p * k + terms.start) * width..(p * k + terms.end) * width];
+                let panel = S::as_simd_f32s(panel).0.as_chunks::<VECTORS>().0;
+                let columns = p * width..n.min((p + 1) * width);
+                match left {
+                    Left::Rows(values, stride) => {
+                        rows_by_panel(
+                            simd,
+                            (&values[terms.start..], stride),
+                            panel,
+                            start,
+                            (&mut out, columns),
+                        );
+                    }
+                    Left::Columns(..) => {
+                        packed_by_panel(simd, &columns_of_left, panel, start, (&mut out, columns));
+                    }
+                }
+            }
+            start = Start::Kept;
+        }
+    }
+}
+
+/// One panel times rows that are read where they lie.
+#[inline(always)]
+fn rows_by_panel<S: Simd>(
+    simd: S,
+    (values, stride): (&[f32], usize),
+    panel: &[[S::f32s; VECTORS]],
+    start: Start<'_>,
+    (out, columns): (&mut Out<'_>, Range<usize>),
+) {
+    let rows = out.values.len().div_ceil(out.stride);
+    for top in (0..rows).step_by(ROWS) {
+        // Beyond the last row it is read again, for nothing.
+        let a: [&[f32]; ROWS] =
+            std::array::from_fn(|r| &values[(top + r).min(rows - 1) * stride..][..panel.len()]);
+        let sums = tile(simd, panel, |k| a.map(|a| a[k]));
+        store(simd, &sums, start, (out, top, columns.clone()));
+    }
+}
+
+/// One panel times what [`pack_left`] has packed.
+#[inline(always)]
+fn packed_by_panel<S: Simd>(
+    simd: S,
+    packed: &[f32],
+    panel: &[[S::f32s; VECTORS]],
+    start: Start<'_>,
+    (out, columns): (&mut Out<'_>, Range<usize>),
+) {
+    for (i, tile_of_left) in packed.chunks_exact(apart(panel.len())).enumerate() {
+        let a = &tile_of_left.as_chunks::<ROWS>().0[..panel.len()];
+        let sums = tile(simd, panel, |k| a[k]);
+        store(simd, &sums, start, (out, i * ROWS, columns.clone()));
+    }
+}
+
+/// From one packed tile of so many terms to the next. A cache line more than the tile, so that what is written at one time, a row of six of each
+/// tile, does not fall upon the same lines of the cache.
+#[inline(always)]
+fn apart(terms: usize) -> usize {
+    const LINE: usize = 16;
+    (terms * ROWS).next_multiple_of(LINE) + LINE
+}
+
+/// Columns of the left factor as rows of six, tile after tile.
+#[inline(always)]
+fn pack_left(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<f32>) {
+    let apart = apart(terms);
+    out.resize(rows.div_ceil(ROWS) * apart, 0.0);
+    for term in 0..terms {
+        let (sixes, rest) = values[term * stride..][..rows].as_chunks::<ROWS>();
+        let mut tiles = out.chunks_exact_mut(apart).map(|tile| &mut tile[term * ROWS..][..ROWS]);
+        for (six, tile) in sixes.iter().zip(&mut tiles) {
+            tile.copy_from_slice(six);
+        }
+        if let Some(tile) = tiles.next() {
+            tile[..rest.len()].copy_from_slice(rest);
+        }
+    }
+}
+
+type Sums<S> = [[<S as Simd>::f32s; VECTORS]; ROWS];
+
+/// Six rows times one panel; `a(k)` are term k's numbers of the rows.
+#[inline(always)]
+fn tile<S: Simd>(simd: S, panel: &[[S::f32s; VECTORS]], a: impl Fn(usize) -> [f32; ROWS]) -> Sums<S> {
+    let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
+    for (k, b) in panel.iter().enumerate() {
+        for (sums, a) in sums.iter_mut().zip(a(k)) {
+            let a = simd.splat_f32s(a);
+            for (sum, b) in sums.iter_mut().zip(b) {
+                *sum = simd.mul_add_e_f32s(a, *b, *sum);
+            }
+        }
+    }
+    sums
+}
+
+/// Writes a tile whose first row is `top`.
+#[inline(always)]
+fn store<S: Simd>(
+    simd: S,
+    sums: &Sums<S>,
+    start: Start<'_>,
+    (out, top, columns): (&mut Out<'_>, usize, Range<usize>),
+) {
+    for (r, sums) in sums.iter().enumerate() {
+        let Some(row) = out.values.get_mut((top + r) * out.stride..) else { return };
+        if row.is_empty() {
+            return;
+        }
+        let row = &mut row[columns.clone()];
+        let before = match start {
+            Start::Row(before) => Some(&before[columns.clone()]),
+            Start::Zero | Start::Kept => None,
+        };
+        if row.len() == VECTORS * S::F32_LANES {
+            let whole = S::as_mut_simd_f32s(row).0;
+            match (start, before) {
+                (Start::Kept, _) => whole.iter_mut().zip(sums).for_each(|(x, s)| *x = simd.add_f32s(*x, *s)),
+                (_, Some(before)) => {
+                    let before = S::as_simd_f32s(before).0;
+                    let both = before.iter().zip(sums);
+                    whole.iter_mut().zip(both).for_each(|(x, (b, s))| *x = simd.add_f32s(*b, *s));
+                }
+                (_, None) => whole.copy_from_slice(sums),
+            }
+        } else {
+            let sums: &[f32] = pulp::bytemuck::cast_slice(sums);
+            for (c, (x, s)) in row.iter_mut().zip(sums).enumerate() {
+                *x = match (start, before) {
+                    (Start::Kept, _) => *x + s,
+                    (_, Some(before)) => before[c] + s,
+                    (_, None) => *s,
+                };
+            }
+        }
+    }
+}
+
+/// `left right` in parallel, `[m, n]`.
+pub(crate) fn product(buffers: &Buffers, left: Left<'_>, right: &Packed, m: usize) -> Buffer {
+    let n = right.n;
+    let mut out = buffers.any(m * n);
+    out.par_chunks_mut((BLOCK * n).max(1)).enumerate().for_each(|(i, values)| {
+        let left = match left {
+            Left::Rows(values, stride) => Left::Rows(&values[i * BLOCK * stride..], stride),
+            Left::Columns(values, stride) => Left::Columns(&values[i * BLOCK..], stride),
+        };
+        multiply(left, right, Start::Zero, Out { values, stride: n });
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chance::Chance;
+
+    fn random(seed: u64, count: usize) -> Vec<f32> {
+        let chance = Chance::new(seed);
+        (0..count as u64).map(|i| crate::nn::single(chance.normal(i))).collect()
+    }
+
+    /// Entry (i, j) in double precision.
+    fn exact(k: usize, a: impl Fn(usize) -> f32, b: impl Fn(usize) -> f32) -> f64 {
+        (0..k).map(|x| f64::from(a(x)) * f64::from(b(x))).sum()
+    }
+
+    #[test]
+    fn every_form_is_the_product_at_any_size() {
+        let sizes =
+            [[1, 1, 1], [5, 3, 16], [6, 16, 17], [49, 400, 33], [97, 770, 15], [4, 0, 3], [12, 384, 32]];
+        for [m, k, n] in sizes {
+            let (a, b) = (random(1, m * k), random(2, k * n));
+            let a_t: Vec<f32> = (0..k * m).map(|at| a[at % m * k + at / m]).collect();
+            let b_t: Vec<f32> = (0..k * n).map(|at| b[at % k * n + at / k]).collect();
+            let rights = [
+                Packed::of_rows(&Buffers::new(), [k, n], |r| &b[r * n..][..n]),
+                Packed::of_columns(&Buffers::new(), [k, n], |c| &b_t[c * k..][..k]),
+            ];
+            for right in &rights {
+                for left in [Left::Rows(&a, k), Left::Columns(&a_t, m)] {
+                    let out = product(&Buffers::new(), left, right, m);
+                    for (at, x) in out.iter().enumerate() {
+                        let sum = exact(k, |x| a[at / n * k + x], |x| b[x * n + at % n]);
+                        assert!((f64::from(*x) - sum).abs() < 2e-4, "{m} {k} {n}: {x} {sum}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_and_columns_give_the_same_bits_and_so_do_blocks() {
+        let (m, k, n) = (100, 900, 40);
+        let (a, b) = (random(1, m * k), random(2, k * n));
+        let a_t: Vec<f32> = (0..k * m).map(|at| a[at % m * k + at / m]).collect();
+        let mut right = Packed::empty(&Buffers::new());
+        right.refill_rows([3, 2], |_| &[7.0, 7.0]);
+        right.refill_rows([k, n], |r| &b[r * n..][..n]);
+        let whole = product(&Buffers::new(), Left::Rows(&a, k), &right, m);
+        assert_eq!(whole[..], product(&Buffers::new(), Left::Columns(&a_t, m), &right, m)[..]);
+        let mut alone = vec![0.0; 7 * n];
+        multiply(Left::Rows(&a[50 * k..], k), &right, Start::Zero, Out { values: &mut alone, stride: n });
+        assert_eq!(alone, whole[50 * n..57 * n]);
+    }
+
+    #[test]
+    fn results_start_with_what_is_asked_and_leave_the_rest_of_a_row() {
+        let (m, k, n, stride) = (8, 5, 19, 23);
+        let (a, b, row) = (random(1, m * k), random(2, k * n), random(3, n));
+        let mut right = Packed::empty(&Buffers::new());
+        right.refill_columns([k, n], |c| &b[c * k..][..k]);
+        let plain = product(&Buffers::new(), Left::Rows(&a, k), &right, m);
+        let kept: Vec<f32> = random(4, m * stride);
+        for start in [Start::Zero, Start::Row(&row), Start::Kept] {
+            let mut values = kept.clone();
+            let end = (m - 1) * stride + n;
+            multiply(Left::Rows(&a, k), &right, start, Out { values: &mut values[..end], stride });
+            for (at, x) in values.iter().enumerate() {
+                let (r, c) = (at / stride, at % stride);
+                let before = match start {
+                    Start::Zero => 0.0,
+                    Start::Row(row) => row.get(c).copied().unwrap_or(0.0),
+                    Start::Kept => kept[at],
+                };
+                let expected = if c < n { before + plain[r * n + c] } else { kept[at] };
+                assert_eq!(*x, expected, "{start:?} {r} {c}");
+            }
+        }
+    }
+}
