@@ -1,6 +1,6 @@
 """Corpus statistics and semantic maps beside the peers a user would pick instead, each in its own process, in one run.
 
-Usage: maps.py EXAMPLES DATA --glove FOLDER [--gensim PYTHON] [--words MILLIONS...] [--caps MIB...] [--times N] [--sentences N] [--vocabulary FILE] [--out FOLDER]
+Usage: maps.py EXAMPLES DATA --glove FOLDER [--gensim PYTHON] [--words MILLIONS...] [--caps MIB...] [--times N] [--sentences N] [--vocabulary FILE] [--out FOLDER] [--parts PART...]
 EXAMPLES is the folder of the built examples `count`, `phrases` and `maps`; DATA has medquad/, hoc/, bc5cdr/, pubmedqa/ and mesh/ as published; the
 folder of --glove is a checkout of GloVe, which is made there if it was not. This Python needs benches/requirements.txt, or --gensim names
 another for gensim.
@@ -218,7 +218,7 @@ def one_digest(found):
 
 
 def counting(given):
-    rows = []
+    rows, scaling = [], []
     for size in given.words:
         text = given.out / f"{size:g}.txt"
         peer = glove(given, text, GLOVE_MEMORY)
@@ -231,13 +231,14 @@ def counting(given):
         if ran.returncode:
             sys.exit(ran.returncode)
         pairs, tokens = int(ran.stdout), found["engraft, 1 thread"]["tokens"]
+        scaling.append(f"{found['engraft, 1 thread']['seconds'] / found['engraft, 2 threads']['seconds']:.2f}")
         for who, one in {**found, "GloVe `vocab_count` and `cooccur`": peer}.items():
             rows.append([
                 who, f"{tokens:,}", f"{pairs:,}", f"{one['seconds']:.1f}", f"{one['processor']:.1f}", f"{tokens / one['processor'] / 1e6:.2f}",
                 f"{one['peak']:,.0f}", f"{peer['processor'] / one['processor']:.2f}", f"{peer['seconds'] / one['seconds']:.2f}",
             ])
     print(f"Counting, window {WINDOW}, weights 1/distance, all words; words and pairs compared and equal (GloVe with the {GLOVE_MEMORY} GiB that it has by "
-          f"default, engraft with {MEMORY} MiB). Ratios: GloVe over it.\n")
+          f"default, engraft with {MEMORY} MiB). Ratios: GloVe over it. Two threads are {' and '.join(scaling)} times as fast as one, on the clock.\n")
     table(["", "words", "pairs", "seconds", "processor seconds", "M words a second of one core", "peak MiB", "ratio of processor seconds", "of seconds"], rows)
 
 
@@ -316,6 +317,10 @@ def maps(given):
     ])
 
 
+#: What can be measured, in order.
+PARTS = {"counts": counting, "bounds": bounded, "phrases": phrases, "scores": scores, "maps": maps}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("examples", type=Path)
@@ -328,6 +333,7 @@ def main():
     parser.add_argument("--sentences", type=int, default=100_000)
     parser.add_argument("--vocabulary", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="maps needs what scores leaves")
     given = parser.parse_args()
     given.words.sort()
     given.caps.sort()
@@ -340,8 +346,8 @@ def main():
     sizes = [f"{size:g}" for size in given.words]
     subprocess.run([sys.executable, __file__, "--corpora", given.data, given.out, str(given.sentences), *sizes], check=True)
     before = os.getloadavg()[0]
-    for subject in (counting, bounded, phrases, scores, maps):
-        subject(given)
+    for part in given.parts:
+        PARTS[part](given)
     print(f"{os.cpu_count()} cores, {platform.system()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; one run each; Python {platform.python_version()}.")
 
 
