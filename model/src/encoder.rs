@@ -52,6 +52,22 @@ impl Pass<'_> {
 }
 
 impl Gates<'_> {
+    /// Whether they are those of an encoder of so many layers and heads, and of these tokens.
+    fn check(self, [l, h]: [usize; 2], tokens: &Tokens) -> Result<()> {
+        let (found, expected) = match self {
+            Gates::Open => return Ok(()),
+            Gates::Shared(gates) => (gates.dims(), vec![l, h]),
+            Gates::PerSample(gates) => (gates.dims(), vec![tokens.spans.len(), l, h]),
+            Gates::PerToken(gates) => (gates.dims(), vec![tokens.count(), l, h]),
+        };
+        if found == expected {
+            return Ok(());
+        }
+        candle_core::bail!(
+            "gates of shape {found:?}, this encoder and batch need {expected:?}; take a mask that was searched on this encoder"
+        )
+    }
+
     /// The gates of layer `l`, one row for all tokens or one for each; `None` when all are on.
     fn of_layer(self, l: usize, tokens: &Tokens) -> Result<Option<Tensor>> {
         Ok(match self {
@@ -122,8 +138,9 @@ impl Encoder {
     /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's.
     ///
     /// # Errors
-    /// When the tokens do not fit the encoder's sizes.
+    /// When the tokens or the gates do not fit the encoder's sizes.
     pub fn forward(&self, config: &Config, tokens: &Tokens, pass: &Pass<'_>) -> Result<Vec<Tensor>> {
+        pass.gates.check([config.num_hidden_layers, config.num_attention_heads], tokens)?;
         let dropout = LayerDropout::new(pass, config, u64::MAX);
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
         let mut hidden = vec![x_nd];

@@ -17,7 +17,7 @@ mod special;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// There is too little to measure.
-    #[error("{what}: {found} of them, expected at least {least}: evaluate more samples")]
+    #[error("{what}: {found} of them, expected at least {least}: give more")]
     Few {
         /// What there is too little of.
         what: &'static str,
@@ -39,7 +39,7 @@ pub enum Error {
         of: &'static str,
     },
     /// A score is not a number.
-    #[error("{what}[{index}] is {found}, expected a number: look for a loss that was not finite in training")]
+    #[error("{what}[{index}] is {found}, expected a finite number: look at where it was computed")]
     NotANumber {
         /// The slice.
         what: &'static str,

@@ -70,6 +70,7 @@ fn candidates_are_the_same_each_time_and_their_order_gives_nothing_away() {
     // Who says the same of all candidates has nothing but their order.
     let constant = evaluate(&lists, |list| vec![0.0; list.passages.len()]);
     assert!(constant.hit_at[&1] < 0.02, "{constant:?}");
+    // What tests/python/bm25_medquad.py prints.
     assert_eq!(lists.iter().map(|list| list.passages.len()).sum::<usize>(), 210_626);
 
     let shares = Shares { dev: 0.1, mask_search: 0.1 };
@@ -119,7 +120,7 @@ fn bm25_alone_ranks_as_it_is_known_to() {
     for (name, report) in [("candidates", &among), ("all passages", &all)] {
         println!("BM25 among {name}: {report:?}");
     }
-    // Beyond ties the same; numbers of an independent implementation of the same words and formula.
+    // What tests/python/bm25_medquad.py prints, which is another implementation of the same words and formula.
     for (k, expected) in [(1, 0.294_276), (5, 0.780_199), (10, 0.860_356)] {
         assert!((among.recall_at[&k] - expected).abs() < 1e-6, "{k}: {among:?}");
         assert!((all.recall_at[&k] - expected).abs() < 1e-6, "{k}: {all:?}");

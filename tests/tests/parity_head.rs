@@ -1,5 +1,6 @@
 //! Head importance, the mask search and retraining under a mask against golden numbers computed with PyTorch (parts b, c and d).
-//! Knows no number of any golden set: shapes, settings, lists and tolerances come from the folder.
+//! Knows no number of any golden set: shapes, settings, lists and tolerances come from the folder; what the folder has no tolerance for
+//! (losses, norms, the evidence) is held to the bounds stated here.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
@@ -206,7 +207,7 @@ fn gate_gradients_of_every_sample_in_one_backward() -> Result<()> {
     Ok(())
 }
 
-/// Samples of one batch, as part c was made with.
+/// Samples measured together; importances are sums over samples, so any number serves.
 const BATCH: usize = 16;
 
 /// The classifier of part c and its samples.
@@ -288,6 +289,7 @@ fn searches_take_the_same_heads_and_end_for_the_same_reason() -> Result<()> {
     let (classifier, batches) = scene_of_c(&golden)?;
     let lists = json("c_masking")?;
     let runs = lists["runs"].as_object().context("c_masking.json has no runs")?;
+    ensure!(!runs.is_empty(), "c_masking.json has no runs");
     for (name, run) in runs {
         let config = config_of(name, run)?;
         let found = searched(&config, &classifier, &batches)?;

@@ -3,8 +3,6 @@
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use model::eval::auroc::{self, Rows};
@@ -15,15 +13,9 @@ use model::eval::retrieval::{self, Query};
 use serde_json::Value;
 use tasks::downstream::cop::{Variant, label, section};
 
-#[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
-fn folder() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden");
-    std::env::var_os("ENGRAFT_GOLDENS").map_or(default, PathBuf::from)
-}
-
 /// A piece of a golden file.
 fn golden(file: &str, piece: &str) -> Result<Value> {
-    let mut all: Value = serde_json::from_slice(&fs::read(folder().join(file))?)?;
+    let mut all = engraft_tests::golden::json(file)?;
     all.get_mut(piece).map(Value::take).with_context(|| format!("{file} has no {piece}"))
 }
 
@@ -48,7 +40,7 @@ fn flags(rows: &[Vec<u8>]) -> Vec<bool> {
 
 #[test]
 fn spans_are_those_of_conlleval_and_of_strict_iob2() -> Result<()> {
-    let ner = golden("i_metrics.json", "ner")?;
+    let ner = golden("i_metrics", "ner")?;
     let names: Vec<String> = get!(ner, "tags")?;
     let tags = Tags::new(&names)?;
     let number: BTreeMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
@@ -87,7 +79,7 @@ fn spans_are_those_of_conlleval_and_of_strict_iob2() -> Result<()> {
 
 #[test]
 fn correlations_are_those_of_the_golden_set() -> Result<()> {
-    let set = golden("i_metrics.json", "regression")?;
+    let set = golden("i_metrics", "regression")?;
     let (truth, predicted): (Vec<f64>, Vec<f64>) = (get!(set, "y_true")?, get!(set, "y_pred")?);
     close(&set, "pearson", correlation::pearson(&truth, &predicted)?.value)?;
     close(&set, "spearman", correlation::spearman(&truth, &predicted)?.value)?;
@@ -97,7 +89,7 @@ fn correlations_are_those_of_the_golden_set() -> Result<()> {
 #[test]
 fn relations_are_counted_with_and_without_false_and_an_absent_class_shifts_nothing() -> Result<()> {
     for piece in ["relations", "relations_one_class_absent"] {
-        let set = golden("i_metrics.json", piece)?;
+        let set = golden("i_metrics", piece)?;
         let (truth, said): (Vec<usize>, Vec<usize>) = (get!(set, "y_true")?, get!(set, "y_pred")?);
         let (classes, nothing): (usize, usize) = (get!(set, "n_classes")?, get!(set, "false_class")?);
         let table = Confusion::new(&truth, &said, classes)?;
@@ -118,7 +110,7 @@ fn relations_are_counted_with_and_without_false_and_an_absent_class_shifts_nothi
 
 #[test]
 fn areas_under_the_roc_curve_are_those_of_the_golden_set() -> Result<()> {
-    let set = golden("i_metrics.json", "multilabel_auroc")?;
+    let set = golden("i_metrics", "multilabel_auroc")?;
     let truth: Vec<Vec<u8>> = get!(set, "y_true")?;
     let scores: Vec<Vec<f64>> = get!(set, "y_score")?;
     let classes = truth[0].len();
@@ -135,13 +127,13 @@ fn areas_under_the_roc_curve_are_those_of_the_golden_set() -> Result<()> {
     }
     ensure!(found.never + found.always == classes - used.len() && found.never > 0 && found.always > 0);
 
-    let set = golden("i_metrics.json", "binary_auroc")?;
+    let set = golden("i_metrics", "binary_auroc")?;
     let (truth, scores): (Vec<u8>, Vec<f64>) = (get!(set, "y_true")?, get!(set, "y_score")?);
     let positive = flags(&[truth]);
     close(&set, "auroc", auroc::binary(&scores, &positive)?)?;
     close(&set, "average_precision", auroc::average_precision(&scores, &positive)?)?;
 
-    let set = golden("i_metrics.json", "multiclass_auroc_4")?;
+    let set = golden("i_metrics", "multiclass_auroc_4")?;
     let (labels, scores): (Vec<usize>, Vec<Vec<f64>>) = (get!(set, "y_true")?, get!(set, "y_prob")?);
     let found = auroc::multiclass(&Rows { scores: &scores.concat(), classes: scores[0].len() }, &labels)?;
     close(&set, "ovo_macro", found.one_vs_one)?;
@@ -151,7 +143,7 @@ fn areas_under_the_roc_curve_are_those_of_the_golden_set() -> Result<()> {
 
 #[test]
 fn rankings_are_those_of_the_golden_set() -> Result<()> {
-    let set = golden("i_metrics.json", "retrieval")?;
+    let set = golden("i_metrics", "retrieval")?;
     let queries: Vec<Value> = get!(set, "queries")?;
     let read = |query: &Value| -> Result<(Vec<f64>, Vec<bool>)> {
         let (scores, relevant): (Vec<f64>, Vec<u8>) = (get!(query, "score")?, get!(query, "relevance")?);
@@ -178,13 +170,13 @@ fn rankings_are_those_of_the_golden_set() -> Result<()> {
 
 #[test]
 fn outcomes_follow_the_released_rules() -> Result<()> {
-    let stays: Vec<Value> = serde_json::from_value(golden("l_rules.json", "los_bins")?)?;
+    let stays: Vec<Value> = serde_json::from_value(golden("l_rules", "los_bins")?)?;
     for stay in &stays {
         let seconds: i64 = format!("{:.0}", stay["hours"].as_f64().context("hours")? * 3600.0).parse()?;
         let class: u32 = get!(stay, "class")?;
         ensure!(label::length_of_stay(seconds) == class, "{stay}");
     }
-    let codes: Vec<BTreeMap<String, String>> = serde_json::from_value(golden("l_rules.json", "icd9_short")?)?;
+    let codes: Vec<BTreeMap<String, String>> = serde_json::from_value(golden("l_rules", "icd9_short")?)?;
     for code in &codes {
         match code.get("procedure_code_in_csv") {
             Some(procedure) => {
@@ -198,7 +190,7 @@ fn outcomes_follow_the_released_rules() -> Result<()> {
             }
         }
     }
-    let notes: Vec<Value> = serde_json::from_value(golden("l_rules.json", "admission_filter")?)?;
+    let notes: Vec<Value> = serde_json::from_value(golden("l_rules", "admission_filter")?)?;
     for note in &notes {
         let text: String = get!(note, "text")?;
         let found = section::admission_note(&text, Variant::AsReleased);

@@ -54,7 +54,8 @@ impl Attention {
 
 /// Whether spans cover `n` tokens one after the other, which the operation on slices relies on.
 pub(crate) fn check_spans(spans: &[Span], n: usize) -> Result<()> {
-    let end = spans.iter().try_fold(0, |end, span| (span.start == end).then_some(end + span.len));
+    let end =
+        spans.iter().try_fold(0, |end, span| (span.start == end && span.len > 0).then_some(end + span.len));
     if end == Some(n) {
         Ok(())
     } else {

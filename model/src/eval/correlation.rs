@@ -49,17 +49,26 @@ fn check(truth: &[f64], predicted: &[f64], least: usize) -> Result<(), Error> {
 fn coefficient(a: &[f64], b: &[f64]) -> Coefficient {
     // Equal values have a mean that rounding may part from them, so constants are told by comparing.
     let same = |values: &[f64]| values.iter().all(|value| *value == values[0]);
-    let (mean_a, mean_b) = (mean(a), mean(b));
+    if same(a) || same(b) {
+        return Coefficient { value: 0.0, constant: true };
+    }
+    // Deviations in units of the largest one, so that no square is beyond the largest number or below the smallest.
+    let deviations = |values: &[f64]| {
+        let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+        let scaled: Vec<f64> = values.iter().map(|value| value / largest).collect();
+        let center = mean(&scaled);
+        let off: Vec<f64> = scaled.iter().map(|value| value - center).collect();
+        let most = off.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+        off.into_iter().map(|value| if most > 0.0 { value / most } else { 0.0 }).collect::<Vec<f64>>()
+    };
     let (mut product, mut squares_a, mut squares_b) = (0.0, 0.0, 0.0);
-    for (a, b) in a.iter().zip(b) {
-        let (a, b) = (a - mean_a, b - mean_b);
+    for (a, b) in deviations(a).into_iter().zip(deviations(b)) {
         product += a * b;
         squares_a += a * a;
         squares_b += b * b;
     }
-    // Squares may vanish below the smallest number although values differ.
     let scale = squares_a.sqrt() * squares_b.sqrt();
-    if same(a) || same(b) || scale == 0.0 {
+    if scale == 0.0 {
         return Coefficient { value: 0.0, constant: true };
     }
     Coefficient { value: (product / scale).clamp(-1.0, 1.0), constant: false }
@@ -88,6 +97,10 @@ mod tests {
         }
         let perfect = pearson(&[1.0, 2.0, 4.0], &[-0.1, -0.2, -0.4]).unwrap();
         assert!(!perfect.constant && (perfect.value + 1.0).abs() < 1e-12);
+        for size in [1e200, 1e-200, 1e308] {
+            let found = pearson(&[size, -size], &[1.0, 2.0]).unwrap();
+            assert!(!found.constant && (found.value + 1.0).abs() < 1e-12, "{found:?}");
+        }
     }
 
     #[test]

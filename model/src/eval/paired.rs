@@ -54,9 +54,11 @@ pub struct Swapped {
     pub p: f64,
     /// Whether all swaps were tried, so that `p` is exact.
     pub exact: bool,
+    /// Draws for which the metric was undefined; they are in no share.
+    pub undefined: u32,
 }
 
-/// Differences this close to the observed one, relative to it, are equal to it: sums in another order round differently.
+/// Differences this close to the observed one, relative to the values that they are of, are equal to it: sums in another order round differently.
 const ROUNDING: f64 = 1e-12;
 
 /// Values of a metric for two systems when, for each sample, their answers are swapped or not; `None` where it is undefined for one of
@@ -68,7 +70,8 @@ pub type WhenSwapped<'a> = &'a (dyn Fn(&[bool]) -> Option<(f64, f64)> + Sync);
 /// # Errors
 /// When there is no sample or no draw, or the metric is undefined without swaps.
 pub fn swap(samples: usize, config: &Swapping, metric: WhenSwapped<'_>) -> Result<Swapped, Error> {
-    test(samples, config, &|swapped| metric(swapped).map(|(first, second)| second - first))
+    let scale = metric(&vec![false; samples]).map_or(0.0, |(first, second)| first.abs() + second.abs());
+    test(samples, config, scale, &|swapped| metric(swapped).map(|(first, second)| second - first))
 }
 
 /// The test for metrics that are means over samples: the sign of each sample's difference is as good as a coin's.
@@ -85,13 +88,15 @@ pub fn sign_flip(first: &[f64], second: &[f64], config: &Swapping) -> Result<Swa
             differences.iter().zip(swapped).map(|(value, &swapped)| if swapped { -value } else { *value });
         Some(signed.sum::<f64>() / differences.len() as f64)
     };
-    test(differences.len(), config, &mean)
+    let scale = differences.iter().map(|value| value.abs()).sum::<f64>() / differences.len().max(1) as f64;
+    test(differences.len(), config, scale, &mean)
 }
 
-/// How many ways of swapping have a difference at least as large as that without.
+/// How many ways of swapping have a difference at least as large as that without. `scale` is how large the values are that it is of.
 fn test(
     samples: usize,
     config: &Swapping,
+    scale: f64,
     difference: &(dyn Fn(&[bool]) -> Option<f64> + Sync),
 ) -> Result<Swapped, Error> {
     at_least("samples", samples, 1)?;
@@ -101,7 +106,7 @@ fn test(
         return Err(Error::Undefined { what: "the test by swapping", why });
     };
     finite("the observed difference", &[observed])?;
-    let least = observed.abs() * (1.0 - ROUNDING);
+    let least = observed.abs() - scale * ROUNDING;
     let ways =
         u32::try_from(samples).ok().and_then(|n| 1_u32.checked_shl(n)).filter(|&ways| ways <= config.draws);
     let chance = Chance::new(config.seed).named("swap");
@@ -110,16 +115,20 @@ fn test(
         let bits = |word: u64| if ways.is_some() { number } else { chance.branch(number).bits(word) };
         swapped.clear();
         swapped.extend((0..samples as u64).map(|sample| (bits(sample / 64) >> (sample % 64)) & 1 == 1));
-        difference(swapped).map(|found| found.abs() >= least)
+        difference(swapped)
     };
     let all = ways.unwrap_or(config.draws);
-    let found: Vec<Option<bool>> = (0..all).into_par_iter().map_init(Vec::new, tried).collect();
-    let (defined, large) =
-        found.iter().flatten().fold((0_u32, 0_u32), |(n, k), &hit| (n + 1, k + u32::from(hit)));
+    let found: Vec<Option<f64>> = (0..all).into_par_iter().map_init(Vec::new, tried).collect();
+    let defined: Vec<f64> = found.into_iter().flatten().collect();
+    finite("the differences of draws", &defined)?;
+    // Both are at most `all`.
+    let number = |count: usize| u32::try_from(count).unwrap_or(all);
+    let large = number(defined.iter().filter(|value| value.abs() >= least).count());
+    let defined = number(defined.len());
     // Among all ways is the one that was observed; among draws it counts once more.
     let observed_again = u32::from(ways.is_none());
     let p = f64::from(large + observed_again) / f64::from(defined + observed_again);
-    Ok(Swapped { difference: observed, p, exact: ways.is_some() })
+    Ok(Swapped { difference: observed, p, exact: ways.is_some(), undefined: all - defined })
 }
 
 /// What McNemar's test says.
@@ -168,6 +177,20 @@ mod tests {
         assert!(found.exact && (found.difference - 0.3).abs() < 1e-12, "{found:?}");
         assert_eq!(found.p, 2.0 / 32.0);
         assert_eq!(sign_flip(&first, &first, &SWAPPING).unwrap().p, 1.0);
+        // A difference that is 0 but for rounding.
+        let none = sign_flip(&[0.0; 5], &[-0.1, 0.4, -0.5, 0.1, 0.1], &SWAPPING).unwrap();
+        assert_eq!((none.p, none.exact, none.undefined), (1.0, true, 0));
+    }
+
+    #[test]
+    fn draws_without_a_value_are_counted_and_those_that_are_no_numbers_refused() {
+        let first_only = |swapped: &[bool], else_: Option<(f64, f64)>| {
+            if swapped[0] && swapped[1] { else_ } else { Some((0.0, 1.0)) }
+        };
+        let found = swap(3, &SWAPPING, &|swapped| first_only(swapped, None)).unwrap();
+        assert_eq!((found.undefined, found.p), (2, 1.0));
+        let refused = swap(3, &SWAPPING, &|swapped| first_only(swapped, Some((0.0, f64::NAN)))).unwrap_err();
+        assert!(refused.to_string().contains("is NaN, expected a finite number"), "{refused}");
     }
 
     #[test]

@@ -173,25 +173,26 @@ impl Importance {
         tokens: &Tokens,
         loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
     ) -> Result<(), Error> {
-        self.batches += 1;
+        let batch = self.batches + 1;
         let each = if self.method == Method::TokenLevel { Each::Token } else { Each::Sample };
         let found = probe.gradients(tokens, each, loss)?;
-        let gradients = found.ok_or(Error::NoGradient { batch: self.batches })?;
+        let gradients = found.ok_or(Error::NoGradient { batch })?;
         let rows = gradients.to_dtype(DType::F64)?.flatten(1, 2)?.to_vec2::<f64>()?;
-        self.check(&rows)?;
+        self.check(&rows, batch)?;
+        self.batches = batch;
         self.samples += tokens.spans.len() as u64;
         self.tokens += tokens.count() as u64;
         self.fold(&rows, tokens.spans.len() as f64, probe.mask);
         Ok(())
     }
 
-    fn check(&self, rows: &[Vec<f64>]) -> Result<(), Error> {
+    fn check(&self, rows: &[Vec<f64>], batch: u64) -> Result<(), Error> {
         let wrong =
             rows.iter().find_map(|row| row.iter().position(|x| !x.is_finite()).map(|at| (at, row[at])));
         match wrong {
             Some((at, value)) => {
                 let (layer, head) = (at / self.shape[1], at % self.shape[1]);
-                Err(Error::NotFinite { batch: self.batches, layer, head, value })
+                Err(Error::NotFinite { batch, layer, head, value })
             }
             None => Ok(()),
         }

@@ -162,7 +162,7 @@ pub fn search<E: std::error::Error + 'static>(
     mut score: impl FnMut(&Mask) -> Result<f64, E>,
 ) -> Result<Outcome, Error<E>> {
     config.check()?;
-    let mut mask = Mask::all_kept(shape);
+    let mut mask = Mask::new(shape, vec![1.0; shape[0] * shape[1]])?;
     let original_score = score(&mask).map_err(Error::Measure)?;
     if !(original_score > 0.0 && original_score.is_finite()) {
         return Err(Error::OriginalScore { score: original_score });

@@ -14,8 +14,7 @@ pub struct Buffers(Arc<Mutex<Shelf>>);
 
 #[derive(Debug, Default)]
 struct Shelf {
-    /// By capacity. There are never more of a size than were in use at one time, since a new one is made only when none of up to twice the
-    /// size is free.
+    /// By capacity. Lengths that change leave few behind: what is a little too small is given up when a larger one is made.
     free: BTreeMap<usize, Vec<Vec<f32>>>,
     /// Where the memory of tensors begins that was taken from here.
     lent: BTreeSet<usize>,
@@ -60,14 +59,18 @@ impl Buffers {
 }
 
 impl Shelf {
-    /// The smallest vector with room for so many numbers, unless it is more than twice as large.
+    /// The smallest vector with room for so many numbers, unless it is more than twice as large. Where there is none, one that is a little
+    /// too small is given up for the one that will be made: lengths that grow would else leave a set behind each time.
     fn take(&mut self, count: usize) -> Option<Vec<f32>> {
-        let (&capacity, same) = self.free.range_mut(count..=count.saturating_mul(2)).next()?;
+        let fits = self.free.range(count..=count.saturating_mul(2)).next().map(|(&capacity, _)| capacity);
+        let outgrown = self.free.range(count / 2..count).next_back().map(|(&capacity, _)| capacity);
+        let capacity = fits.or(outgrown)?;
+        let same = self.free.get_mut(&capacity)?;
         let found = same.pop();
         if same.is_empty() {
             self.free.remove(&capacity);
         }
-        found
+        found.filter(|_| fits.is_some())
     }
 
     fn put(&mut self, numbers: Vec<f32>) {
@@ -148,6 +151,16 @@ mod tests {
         buffers.give_back(&tensor).unwrap();
         assert_ne!(buffers.any(49).as_ptr(), place, "far too large");
         assert_eq!(buffers.any(99).as_ptr(), place);
+    }
+
+    #[test]
+    fn lengths_that_grow_leave_nothing_behind() {
+        let buffers = Buffers::new();
+        for count in 100..400 {
+            drop((buffers.any(count), buffers.any(3 * count)));
+        }
+        let left: usize = buffers.shelf().free.values().map(Vec::len).sum();
+        assert!(left <= 4, "{left} vectors");
     }
 
     #[test]

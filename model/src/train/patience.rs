@@ -117,10 +117,12 @@ impl Trainer {
             self.setup.train.alphas.of(*task).unwrap_or(0.0) * record.loss
         };
         let loss = sums.iter().map(weighed).sum();
-        let verdict = self.watch.see(Best { step, loss }, self.setup.train.patience.as_ref());
+        let mut watch = self.watch.clone();
+        let verdict = watch.see(Best { step, loss }, self.setup.train.patience.as_ref());
         if verdict == Verdict::Best {
             self.save_checkpoint(best)?;
         }
+        self.watch = watch;
         Ok(HeldOut { step, loss, tasks: sums, verdict })
     }
 }

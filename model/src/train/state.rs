@@ -28,6 +28,12 @@ const FIRST: &str = "first.";
 const SECOND: &str = "second.";
 const TENSORS: &str = ".safetensors";
 
+/// The version, read before the rest so that another one gets a clear answer.
+#[derive(Deserialize)]
+struct Stamp {
+    version: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Index {
     version: u32,
@@ -103,10 +109,12 @@ fn remove_others(dir: &Path, keep: &[&String]) -> Result<(), Error> {
 pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer, Value), Error> {
     let path = dir.join(INDEX);
     let state = |problem: String| Error::State { path: path.clone(), problem };
-    let index: Index = serde_json::from_slice(&whole::read(&path)?).map_err(|e| state(e.to_string()))?;
-    if index.version != VERSION {
-        return Err(state(format!("version {}, expected {VERSION}", index.version)));
+    let bytes = whole::read(&path)?;
+    let Stamp { version } = serde_json::from_slice(&bytes).map_err(|e| state(e.to_string()))?;
+    if version != VERSION {
+        return Err(state(format!("version {version}, expected {VERSION}")));
     }
+    let index: Index = serde_json::from_slice(&bytes).map_err(|e| state(e.to_string()))?;
     if let Some((field, found, expected)) = difference("", &index.setup, &to_json(dir, &setup)?) {
         return Err(Error::OtherSettings { path, field, found, expected });
     }
@@ -150,6 +158,14 @@ fn difference(at: &str, found: &Value, expected: &Value) -> Option<(String, Stri
 }
 
 pub(super) fn save_checkpoint(trainer: &Trainer, dir: &Path) -> Result<(), Error> {
+    // Over an older checkpoint: without its index, what a crash leaves is not taken for whole.
+    let index = dir.join("outputs.json");
+    match std::fs::remove_file(&index) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            return Err(checkpoint::Error::File { path: index, source }.into());
+        }
+        _ => {}
+    }
     let encoder = trainer.params.iter().filter(|(name, _)| !name.starts_with(PREFIX));
     checkpoint::save(dir, &trainer.setup.encoder, encoder)?;
     let outputs =

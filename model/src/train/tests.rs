@@ -151,6 +151,8 @@ fn states_of_other_settings_and_broken_states_are_refused() {
     assert!(text(setup(), dir.path()).contains("moments-00000000.safetensors"));
     checkpoint::whole::write(&dir.path().join("state.json"), b"{}").unwrap();
     assert!(text(setup(), dir.path()).contains("missing field `version`"));
+    checkpoint::whole::write(&dir.path().join("state.json"), b"{\"version\": 2}").unwrap();
+    assert!(text(setup(), dir.path()).contains("version 2, expected 3"));
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Index {
     postings: Vec<Vec<(u32, u32)>>,
     /// For each text, k1 * (1 - b + b * length / mean length).
     norms: Vec<f64>,
+    /// Texts with a word.
+    filled: usize,
 }
 
 /// A text that shares a word with the query.
@@ -79,9 +81,11 @@ impl Index {
             }
             lengths.push(length);
         }
-        let mean = lengths.iter().sum::<u64>().max(1) as f64 / lengths.len().max(1) as f64;
+        // Texts without a word are as if they were not there.
+        let filled = lengths.iter().filter(|&&length| length > 0).count();
+        let mean = lengths.iter().sum::<u64>().max(1) as f64 / filled.max(1) as f64;
         let norms = lengths.iter().map(|&length| K1 * (1.0 - B + B * length as f64 / mean)).collect();
-        Ok(Self { words, postings, norms })
+        Ok(Self { words, postings, norms, filled })
     }
 
     /// Ready to search.
@@ -98,7 +102,7 @@ impl Searcher<'_> {
         for word in searched(&mut self.splitter, query) {
             let Some(&id) = self.index.words.get(&word) else { continue };
             let postings = &self.index.postings[id];
-            let (all, with) = (self.index.norms.len() as f64, postings.len() as f64);
+            let (all, with) = (self.index.filled as f64, postings.len() as f64);
             let idf = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
             for &(text, times) in postings {
                 let (score, times) = (&mut self.scores[text as usize], f64::from(times));
@@ -151,5 +155,8 @@ mod tests {
         assert_eq!(hits.iter().map(|hit| hit.text).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(Index::new::<&str>(&[]).unwrap().searcher().search("a"), []);
         assert_eq!(Index::new(&["", "..."]).unwrap().searcher().search("a"), []);
+        let [with, without] = [&["", "a b", "a"][..], &["a b", "a"]]
+            .map(|texts| Index::new(texts).unwrap().searcher().search("b")[0].score);
+        assert_eq!(with, without, "what has no word is not there");
     }
 }

@@ -19,7 +19,7 @@ pub mod training;
 pub mod wikisection;
 pub mod write;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -124,6 +124,9 @@ pub enum Unfit {
         "passage {0:?} is there twice, expected every name once: leave out one of the documents that have it"
     )]
     Twice(String),
+    /// Two documents have one name.
+    #[error("document {0:?} is there twice, expected every name once: leave one of them out")]
+    Document(String),
     /// A query names a passage that is not there.
     #[error(
         "query {query:?} is answered by passage {passage:?}, which no document has: take texts and annotations of one release"
@@ -190,8 +193,12 @@ impl Collection {
         Ok(())
     }
 
-    /// The passages by name.
+    /// The passages by name; no two documents have the same, either.
     fn names(&self) -> Result<HashMap<&str, PassageId>, Unfit> {
+        let mut documents = HashSet::with_capacity(self.documents.len());
+        if let Some(twice) = self.documents.iter().find(|document| !documents.insert(document.key.as_str())) {
+            return Err(Unfit::Document(twice.key.clone()));
+        }
         let mut names = HashMap::with_capacity(self.passages.len());
         for (passage, number) in self.passages.iter().zip(0..) {
             if names.insert(passage.key.as_str(), PassageId(number)).is_some() {
@@ -258,5 +265,7 @@ pub(crate) mod tests {
         assert_eq!(collection.answers(), BTreeMap::from([(2, 1)]));
         collection.document("d2", "t", vec![("0-1".to_owned(), "d".to_owned())]).unwrap();
         assert_eq!(collection.names(), Err(Unfit::Twice("0-1".to_owned())));
+        collection.document("d1", "t", vec![("9-9".to_owned(), "d".to_owned())]).unwrap();
+        assert_eq!(collection.names(), Err(Unfit::Document("d1".to_owned())));
     }
 }

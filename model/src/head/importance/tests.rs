@@ -183,3 +183,18 @@ fn the_number_of_threads_changes_no_bit() {
     };
     assert_eq!(measured(1), measured(3));
 }
+
+#[test]
+fn gates_of_another_shape_are_refused() {
+    let (tokens, config) = (read(&ROWS), tiny());
+    let refused = |gates: Gates<'_>| {
+        encoder().forward(&config, &tokens, &Pass { gates, dropout: None }).unwrap_err().to_string()
+    };
+    // Two heads would gate the four in pairs, and of four layers the first two would count.
+    for shape in [&[2, 2][..], &[4, 4], &[2, 4, 1]] {
+        let text = refused(Gates::Shared(&randn(1, shape)));
+        assert!(text.contains("need [2, 4]") && text.contains("searched on this encoder"), "{text}");
+    }
+    assert!(refused(Gates::PerToken(&randn(1, &[1, 2, 4]))).contains("need [11, 2, 4]"));
+    assert!(refused(Gates::PerSample(&randn(1, &[4, 2, 4]))).contains("need [3, 2, 4]"));
+}

@@ -58,7 +58,7 @@ impl Shape {
 
     /// Cells, with the additions that wait for them, for at most `bytes` bytes, and at most `most` cells for pairs of `words` words.
     pub(super) fn new(words: usize, (most, bytes): (usize, usize), order: Order) -> Self {
-        let most = most.min(bytes / 4 * DUE_SHARE / (DUE_SHARE + 1)).min(Self::MOST);
+        let most = most.min(bytes / 4 / (DUE_SHARE + 1) * DUE_SHARE).min(Self::MOST);
         let cells = |product: usize| -> usize {
             let row =
                 |left: usize| (product / (left + 1)).min(words).saturating_sub(Self::first(left, order));

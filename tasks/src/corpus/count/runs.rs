@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use super::{Error, Room};
 use crate::stop::Stop;
 
-/// So many runs are merged into one before there are more: each open one has a buffer.
+/// So many runs are merged into one before there are more: each open one has a buffer. More than four threads share as many as four have, since
+/// each run is an open file.
 const MOST_RUNS: usize = 48;
+/// Every thread may have as many all the same.
+const LEAST_RUNS: usize = 8;
 const BUFFER: usize = 1 << 16;
 
 /// Runs; each has every key once, in ascending order.
@@ -19,12 +22,14 @@ pub(super) struct Runs {
     files: Vec<File>,
     folder: PathBuf,
     stop: Stop,
+    most: usize,
 }
 
 impl Runs {
     /// None yet; those to come lie in the room's folder, without names.
     pub(super) fn new(room: &Room) -> Self {
-        Self { files: Vec::new(), folder: room.folder.clone(), stop: room.stop.clone() }
+        let most = (MOST_RUNS * 4 / room.threads.max(1)).clamp(LEAST_RUNS, MOST_RUNS);
+        Self { files: Vec::new(), folder: room.folder.clone(), stop: room.stop.clone(), most }
     }
 
     /// Keeps a run. Keys must ascend.
@@ -38,7 +43,7 @@ impl Runs {
             run.push(key, count).map_err(&refused)
         })?;
         self.files.push(run.finish().map_err(&refused)?);
-        if self.files.len() >= MOST_RUNS {
+        if self.files.len() >= self.most {
             let mut run = Writing::new(&self.folder).map_err(&refused)?;
             self.merge(|key, count| run.push(key, count).map_err(&refused))?;
             self.files.push(run.finish().map_err(&refused)?);

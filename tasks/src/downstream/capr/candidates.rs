@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Collection, PassageId, Query, QueryId};
 use crate::downstream::bm25::{Index, Searcher, TooMany};
+use crate::unfit::Unfit;
 
 /// How lists are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,30 @@ pub struct Config {
     pub most: usize,
     /// Fewest characters of a passage that BM25 may find (published: 10).
     pub min_characters: usize,
+}
+
+impl Config {
+    /// Whether the lists are a question.
+    ///
+    /// # Errors
+    /// When there is room for nothing beside an answer, so that whatever ranks them is right.
+    pub fn check(&self) -> Result<(), Unfit> {
+        if self.most < 2 {
+            return Err(Unfit::new("most", self.most, "at least 2: an answer and something else"));
+        }
+        Ok(())
+    }
+}
+
+/// Why there are no candidates.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A config that cannot be meant.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// More passages than numbers for them.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
 }
 
 /// The candidates of one query.
@@ -71,8 +96,9 @@ impl Ranking {
 /// The candidates of all queries, in their order; the same for any number of threads.
 ///
 /// # Errors
-/// When there are too many passages.
-pub fn candidates(collection: &Collection, config: &Config) -> Result<Vec<Candidates>, TooMany> {
+/// When there are too many passages, or the config cannot be meant.
+pub fn candidates(collection: &Collection, config: &Config) -> Result<Vec<Candidates>, Error> {
+    config.check()?;
     let ranking = Ranking::new(collection, config.min_characters)?;
     let queries: Vec<QueryId> = collection.query_ids().collect();
     let list = |searcher: &mut Searcher<'_>, &id: &QueryId| {
@@ -146,9 +172,12 @@ mod tests {
 
     #[test]
     fn what_answers_is_in_even_beyond_the_limit_and_places_say_nothing() {
-        let lists = candidates(&small(), &Config { most: 1, ..CONFIG }).unwrap();
-        assert_eq!((numbers(&lists[0]), numbers(&lists[1])), (vec![5], vec![0, 2]));
-        for list in candidates(&small(), &CONFIG).unwrap() {
+        let small = small();
+        let listed = |query| listed(&small, (query, small.query(query)), &[PassageId(3)], 1);
+        assert_eq!((numbers(&listed(QueryId(0))), numbers(&listed(QueryId(1)))), (vec![5], vec![0, 2]));
+        let refused = candidates(&small, &Config { most: 1, ..CONFIG }).unwrap_err().to_string();
+        assert!(refused.contains("most is 1, expected at least 2"), "{refused}");
+        for list in candidates(&small, &CONFIG).unwrap() {
             assert!(list.passages.is_sorted(), "{list:?}");
         }
     }

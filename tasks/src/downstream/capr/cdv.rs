@@ -49,6 +49,14 @@ pub enum Error {
         /// What is amiss in the closest file.
         why: String,
     },
+    /// A document's own text is not as annotated.
+    #[error("document {document:?}: {why}; bring the text that was annotated, all of it and nothing else")]
+    Brought {
+        /// The document.
+        document: String,
+        /// What is amiss.
+        why: String,
+    },
     /// The annotations are of a collection whose texts cannot be fetched.
     #[error(
         "{}: annotations of {name:?}, whose texts its authors send on request: ask for HealthQA (github.com/mingzhu0527/HAR), and bring \
@@ -257,10 +265,16 @@ fn cut(document: &Annotated, text: &str) -> Result<Vec<(String, String)>, Error>
                 "passage {:?} does not begin where the one in front ends, or is beyond the text",
                 marked.id
             );
-            return Err(Error::Unaligned { document: document.id.clone(), why });
+            return Err(Error::Brought { document: document.id.clone(), why });
         }
         begin += marked.length;
         passages.push((marked.id.clone(), piece));
+    }
+    let rest = characters.count();
+    if passages.is_empty() || rest > 0 {
+        let many = passages.len();
+        let why = format!("its {many} passages end at character {begin}, {rest} before its text does");
+        return Err(Error::Brought { document: document.id.clone(), why });
     }
     Ok(passages)
 }

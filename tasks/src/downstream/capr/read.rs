@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::candidates::Candidates;
 use super::part::Parts;
-use super::schema::{Error, FORMAT, INDEX, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
+use super::schema::{Error, INDEX, Index, PASSAGES, PassageRow, QUERIES, QueryRow};
 use super::{Collection, Document, DocumentId, Passage, PassageId, Query};
+use crate::self_check;
 
 /// A folder of candidates.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,26 +23,12 @@ pub struct Folder {
     pub lists: Vec<Candidates>,
 }
 
-/// Format and version, read before the rest so that another version gets a clear answer.
-#[derive(Deserialize)]
-struct Stamp {
-    format: String,
-    version: u32,
-}
-
 /// Reads a folder.
 ///
 /// # Errors
 /// When a file is missing, damaged or of another version, or rows do not fit each other.
 pub fn read(folder: &Path) -> Result<Folder, Error> {
-    let path = folder.join(INDEX);
-    let bytes = contents(&path)?;
-    let parse = |source: serde_json::Error| Error::Parse { path: path.clone(), line: source.line(), source };
-    let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(parse)?;
-    if format != FORMAT || version != VERSION {
-        return Err(Error::Version { path, format, version });
-    }
-    let index: Index = serde_json::from_slice(&bytes).map_err(parse)?;
+    let index: Index = self_check::read(&folder.join(INDEX))?;
     let (mut collection, mut parts) = (Collection::new(&index.name), Vec::new());
     for (row, line) in rows::<PassageRow>(folder, &index, PASSAGES)?.into_iter().zip(1..) {
         let wrong = |why| Error::Row { path: folder.join(PASSAGES), line, why };
@@ -55,6 +41,9 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
             let (key, title) = (row.document, row.title);
             collection.documents.push(Document { key, title, passages: number..number });
         }
+        if parts.last() != Some(&row.part) {
+            return Err(wrong("expected all passages of a document in one part"));
+        }
         let last = u32::try_from(collection.documents.len() - 1).map_err(|_| wrong("too many documents"))?;
         if let Some(document) = collection.documents.last_mut() {
             document.passages.end = number + 1;
@@ -64,12 +53,29 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
     let parts = Parts::drawn(parts);
     let mut lists = Vec::new();
     for (row, line) in rows::<QueryRow>(folder, &index, QUERIES)?.into_iter().zip(1..) {
-        let list = list(&row, line, collection.passages.len());
-        lists.push(list.map_err(|why| Error::Row { path: folder.join(QUERIES), line, why })?);
+        let wrong = |why| Error::Row { path: folder.join(QUERIES), line, why };
+        let list = list(&row, line, collection.passages.len()).map_err(wrong)?;
+        let (id, said) = (list.query, row.part);
+        lists.push(list);
         let QueryRow { entity, aspect, heading, relevant, .. } = row;
         collection.queries.push(Query { entity, aspect, heading, relevant });
+        if parts.query(&collection, id) != said {
+            return Err(wrong("expected the part of the document that answers the query"));
+        }
     }
-    Ok(Folder { index, collection, parts, lists })
+    let candidates = lists.iter().map(|list| list.passages.len() as u64).sum();
+    let counts = [
+        ("documents", collection.documents.len() as u64, index.documents),
+        ("passages", collection.passages.len() as u64, index.passages),
+        ("queries", collection.queries.len() as u64, index.queries),
+        ("candidates", candidates, index.candidates),
+    ];
+    match counts.into_iter().find(|(_, found, expected)| found != expected) {
+        Some((what, found, expected)) => {
+            Err(Error::Count { path: folder.join(INDEX), what, found, expected })
+        }
+        None => Ok(Folder { index, collection, parts, lists }),
+    }
 }
 
 /// The candidates of a row, or what is wrong with it.
@@ -176,9 +182,27 @@ mod tests {
             refused(INDEX, "\"version\": 1", "\"version\": 2").contains("version 2, but this engraft reads")
         );
         assert!(refused(INDEX, "\"queries\"", "\"quarries\"").contains("unknown field `quarries`"));
-        assert!(refused(INDEX, "queries.jsonl", "other.jsonl").contains("expected no such file"));
+        for (from, to) in
+            [("queries.jsonl", "other.jsonl"), ("\"most\": 3", "\"most\": 7"), ("\"small\"", "\"smile\"")]
+        {
+            assert!(refused(INDEX, from, to).contains("damaged: its contents give the check"), "{from}");
+        }
+        // As whoever writes such a folder otherwise might have it.
+        let resealed = |change: &dyn Fn(&mut Index)| {
+            let before = std::fs::read(folder.path().join(INDEX)).unwrap();
+            let mut index: Index = self_check::read(&folder.path().join(INDEX)).unwrap();
+            change(&mut index);
+            self_check::write(&folder.path().join(INDEX), &mut index).unwrap();
+            let message = read(folder.path()).unwrap_err().to_string();
+            write_whole(&folder.path().join(INDEX), &before).unwrap();
+            message
+        };
+        assert!(resealed(&|index| index.candidates += 1).contains("candidates, but the index says"));
+        assert!(
+            resealed(&|index| index.files[1].path = "other.jsonl".into()).contains("expected no such file")
+        );
         std::fs::remove_file(folder.path().join(INDEX)).unwrap();
-        assert!(read(folder.path()).unwrap_err().to_string().contains("is not finished: make it again"));
+        assert!(read(folder.path()).unwrap_err().to_string().contains("without its index is not finished"));
     }
 
     #[test]

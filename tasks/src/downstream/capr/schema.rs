@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::candidates::Config;
 use super::part::Part;
 use super::{PassageId, QueryId};
+use crate::self_check::{self, Kind, SelfChecked};
 
 /// The format's name.
 pub const FORMAT: &str = "engraft-candidates";
@@ -65,6 +66,8 @@ pub struct Index {
     pub format: String,
     /// The format's version.
     pub version: u32,
+    /// XXH3 of this file as 16 digits, taken while sixteen zeros stand here.
+    pub xxh3: String,
     /// What the collection is called.
     pub name: String,
     /// How lists were made.
@@ -79,6 +82,20 @@ pub struct Index {
     pub candidates: u64,
     /// The files, in order of names.
     pub files: Vec<File>,
+}
+
+impl SelfChecked for Index {
+    const KIND: &'static Kind = &Kind {
+        format: FORMAT,
+        version: VERSION,
+        folder: "a folder of candidates",
+        again: "make the candidates again",
+        command: "`tasks::downstream::capr::write`",
+    };
+
+    fn check_mut(&mut self) -> &mut String {
+        &mut self.xxh3
+    }
 }
 
 /// A file.
@@ -104,7 +121,7 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A line is no row, or the index is no index.
+    /// A line is no row.
     #[error("{}: line {line}, column {}: {source}; make the candidates again", path.display(), source.column())]
     Parse {
         /// The file.
@@ -114,15 +131,20 @@ pub enum Error {
         /// What the parser said.
         source: serde_json::Error,
     },
-    /// The index is of another format or version.
-    #[error("{}: format {format:?} version {version}, but this engraft reads {FORMAT:?} version {VERSION}; make the candidates again", path.display())]
-    Version {
+    /// The index cannot be used, or not written.
+    #[error(transparent)]
+    Index(#[from] self_check::Error),
+    /// The index says something else than the files.
+    #[error("{}: {found} {what}, but the index says {expected}; make the candidates again", path.display())]
+    Count {
         /// The index.
         path: PathBuf,
-        /// The format it names.
-        format: String,
-        /// The version it names.
-        version: u32,
+        /// What was counted.
+        what: &'static str,
+        /// How many there are.
+        found: u64,
+        /// How many the index says.
+        expected: u64,
     },
     /// A file is not as it was written.
     #[error("{}: {found}, expected {expected} as the index says; make the candidates again", path.display())]

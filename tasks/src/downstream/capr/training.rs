@@ -32,6 +32,11 @@ pub enum Error {
         /// How many were asked for.
         expected: usize,
     },
+    /// The query is of another part than is trained on.
+    #[error(
+        "query {0:?} is not of the part that is trained on: draw for the queries of that part (Parts::queries)"
+    )]
+    Elsewhere(String),
     /// The query answers to no passage.
     #[error("query {0:?} has no passage that answers it: expected one at least")]
     Unanswered(String),
@@ -41,6 +46,8 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Trainer<'a> {
     collection: &'a Collection,
+    /// The part's queries, rising.
+    queries: Vec<QueryId>,
     pool: Vec<PassageId>,
     negatives: usize,
     seed: Seed,
@@ -55,17 +62,20 @@ impl<'a> Trainer<'a> {
         negatives: usize,
         seed: Seed,
     ) -> Self {
-        let pool = parts.passages(collection, part);
-        Self { collection, pool, negatives, seed: seed.named("capr") }
+        let (queries, pool) = (parts.queries(collection, part), parts.passages(collection, part));
+        Self { collection, queries, pool, negatives, seed: seed.named("capr") }
     }
 
     /// What `query` is trained on in `epoch`. Of several passages that answer it, one is drawn.
     ///
     /// # Errors
-    /// When there are not enough passages of other documents.
+    /// When the query is of another part, or there are not enough passages of other documents.
     pub fn draw(&self, epoch: u64, query: QueryId) -> Result<Drawn, Error> {
         let asked = self.collection.query(query);
         let said = || asked.text(super::Wording::Aspect);
+        if self.queries.binary_search(&query).is_err() {
+            return Err(Error::Elsewhere(said()));
+        }
         let own: Vec<DocumentId> = self.collection.answering(asked);
         let inside =
             |passage: &PassageId| own.binary_search(&self.collection.passage(*passage).document).is_ok();
@@ -162,6 +172,6 @@ mod tests {
         );
         assert!(matches!(trainer(1).draw(0, QueryId(1)), Err(Error::Unanswered(_))));
         let none = Trainer::new(&collection, (&parts, Part::Dev), 1, Seed::new(1)).draw(0, QueryId(0));
-        assert!(matches!(none, Err(Error::Few { found: 0, .. })));
+        assert!(matches!(none, Err(Error::Elsewhere(_))));
     }
 }

@@ -189,7 +189,7 @@ mod tests {
         assert!(refused("\"length\":4", "\"length\":5").contains("ends beyond the text"));
         assert!(refused("\"length\":4", "\"length\":3").contains("ends at 15, before the text does"));
         let message = collected(&format!("[{ARTICLE},{ARTICLE}]")).unwrap_err();
-        assert!(message.starts_with("passage \"https://example.org/Fever#0\" is there twice"), "{message}");
+        assert!(message.starts_with("document \"https://example.org/Fever\" is there twice"), "{message}");
         let message = collected("{\"id\":\"1\"}").unwrap_err();
         assert!(message.contains("a.json: line 1, column 10: missing field `title`"), "{message}");
     }

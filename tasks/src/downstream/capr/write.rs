@@ -10,6 +10,7 @@ use super::PassageId;
 use super::candidates::{Candidates, Config};
 use super::part::Parts;
 use super::schema::{Error, FORMAT, File, INDEX, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
+use crate::self_check;
 
 /// Writes a folder of candidates into `folder`, which exists: lists of all queries, in their order.
 ///
@@ -49,9 +50,10 @@ pub fn write(
         }
     });
     let files = vec![lines(folder, PASSAGES, passages)?, lines(folder, QUERIES, queries)?];
-    let index = Index {
+    let mut index = Index {
         format: FORMAT.to_owned(),
         version: VERSION,
+        xxh3: String::new(),
         name: collection.name.clone(),
         config: *config,
         documents: collection.documents.len() as u64,
@@ -60,11 +62,7 @@ pub fn write(
         candidates: lists.iter().map(|list| list.passages.len() as u64).sum(),
         files,
     };
-    let path = folder.join(INDEX);
-    let io = |source: std::io::Error| Error::Io { path: path.clone(), source };
-    let mut json = serde_json::to_vec_pretty(&index).map_err(|e| io(e.into()))?;
-    json.push(b'\n');
-    write_whole(&path, &json).map_err(io)?;
+    self_check::write(&folder.join(INDEX), &mut index)?;
     Ok(index)
 }
 

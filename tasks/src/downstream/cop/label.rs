@@ -109,8 +109,8 @@ fn mention(text: &str, patient: Patient) -> Option<usize> {
     if words.len() == behind.len() {
         return None;
     }
-    let helped =
-        ["had", "has"].iter().find_map(|help| words.strip_prefix(help)?.strip_prefix(char::is_whitespace));
+    // As released, white space behind it is any number of characters, none as well.
+    let helped = ["had", "has"].iter().find_map(|help| words.strip_prefix(help)).map(str::trim_start);
     let verb = |words: &str| {
         let verbs = ["expired", "died", "passed away", "deceased"];
         verbs.iter().find_map(|verb| words.strip_prefix(verb).map(str::len))
@@ -156,6 +156,9 @@ mod tests {
         assert_eq!(kept("calm").unwrap(), note("calm", "HTN"));
         assert_eq!(without_death(&note("calm", "the pt  died"), AsReleased), None);
         assert_eq!(without_death(&note("calm", "SHE EXPIRED"), Fixed), None);
+        for text in ["pt has  died", "pt had \n expired", "pt hasdied"] {
+            assert_eq!(without_death(&note("calm", text), AsReleased), None, "{text}");
+        }
         assert_eq!(without_death(&note("calm", "patient"), Fixed).unwrap(), note("calm", "patient"));
         assert_eq!(
             without_death("MEDICATION ON ADMISSION: pt passed away", Fixed).unwrap(),

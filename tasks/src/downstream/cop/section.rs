@@ -79,19 +79,29 @@ fn begins_with_header(text: &str) -> bool {
     characters.next().is_some_and(allowed) && characters.find(|&c| c == ':' || !allowed(c)) == Some(':')
 }
 
-/// A section up to the next blank line that a short text and a colon follow, or up to the end of the note.
+/// A section up to the next blank line that a short text and a colon follow, or up to the end of the note. A numbered line with a colon
+/// behind a blank line (`2. DM: metformin`) ends it too.
 fn fixed<'a>(note: &'a str, lower: &str, header: &str) -> &'a str {
     let Some(start) = lower.find(header).map(|at| at + header.len()) else { return "" };
-    let (mut at, mut blank) = (start, false);
+    let (mut at, mut blank, mut filled) = (start, false, false);
     // What stands behind the header on its own line is no header.
     for line in note[start..].split_inclusive('\n') {
-        if blank && at > start && is_header(line) {
+        // A section has a line at least, unless the next one of the eight follows at once.
+        if blank && is_header(line) && (filled || is_section(line)) {
             return &note[start..at];
         }
-        blank = line.trim().is_empty() && at > start;
+        let empty = line.trim().is_empty();
+        (blank, filled) = (empty && at > start, filled || !empty);
         at += line.len();
     }
     &note[start..]
+}
+
+/// Whether a line begins with the header of one of the sections.
+fn is_section(line: &str) -> bool {
+    let Some((name, _)) = line.split_once(':') else { return false };
+    let name = format!("{}:", name.trim().to_ascii_lowercase());
+    SECTIONS.iter().any(|(_, header)| name.ends_with(header))
 }
 
 /// Whether a line begins with a few characters and a colon.
@@ -127,6 +137,11 @@ mod tests {
         assert_eq!(found[2], "1. HTN  2. DM");
         let found = sections("Chief Complaint:\n\nHistory of Present Illness: cough", Variant::Fixed);
         assert_eq!((found[0].as_str(), found[1].as_str()), ("", "cough"));
+        let found = sections(
+            "Past Medical History:\n\n1. CAD: stent\n2. DM\n\nSocial History:\nx\n\nPhysical Exam:\n\nVS: T 98.6\nGEN: calm\n\nLabs:\ny",
+            Variant::Fixed,
+        );
+        assert_eq!((found[2].as_str(), found[5].as_str()), ("1. CAD: stent 2. DM", "VS: T 98.6 GEN: calm"));
     }
 
     #[test]

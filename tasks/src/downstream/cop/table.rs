@@ -237,10 +237,7 @@ mod tests {
         let message = refused(b"A,B\nc\n");
         assert!(message.starts_with("some.csv: line 2: 1 fields, expected 2"), "{message}");
         assert!(refused(b"A,B\nc,1\n\"d,1\n").contains("fields"));
-        assert!(
-            refused(b"A,B\nc,1\nd,\"1\n").contains("inside double quotes")
-                || refused(b"A,B\nc,1\nd,\"1\n").contains("expected a whole")
-        );
+        assert!(refused(b"A,B\nc,1\nd,\"1\n").contains("inside double quotes"));
         assert!(refused(b"A,B\n\xff,1\n").contains("expected UTF-8"));
     }
 
