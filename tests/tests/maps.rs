@@ -45,7 +45,7 @@ fn threads_memory_and_shards_change_no_byte() {
         [&text[..cut("[[corpus.texts]]")], &text[cut("[counts]")..cut("[pmi]")], &text[cut("[shards]")..]]
             .concat();
     let bare = (dir.path().join("bare.toml"), bare);
-    fs::write(&bare.0, &bare.1).unwrap();
+    kg::whole::write_whole(&bare.0, bare.1.as_bytes()).unwrap();
     let without = |out: &str| {
         Engraft::plain(&["run", "counts"], &at(out)).arg("--config").arg(&bare.0).set("world.scale=0.5")
     };

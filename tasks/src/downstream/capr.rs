@@ -8,7 +8,7 @@
 //! | [`candidates`] | which passages are ranked for a query |
 //! | [`part`] | documents held out for development and for the mask search |
 //! | [`training`] | a right passage and wrong ones for each query of an epoch |
-//! | [`write`], [`read`] | all of it on disk |
+//! | [`mod@write`], [`read`] | all of it on disk |
 
 pub mod candidates;
 pub mod cdv;

@@ -24,7 +24,7 @@ pub(super) fn key(left: u32, right: u32) -> u64 {
 /// Cells that are added to together: few enough for the processor to have all of their pages at hand.
 const BLOCK: u32 = 18;
 /// Additions that wait for a block.
-const DUE: usize = 1 << 15;
+const DUE: u32 = 1 << 15;
 /// Bytes of the additions that wait, per byte of the cells.
 const DUE_SHARE: usize = 8;
 
@@ -123,12 +123,12 @@ impl<'s> Accumulator<'s> {
     pub(super) fn new(shape: &'s Shape, weights: &'s [u32], waiting: usize, room: &Room) -> Self {
         let blocks = shape.cells.div_ceil(1 << BLOCK);
         // At most 2^12 blocks of 2^15 places.
-        let place = |block: usize| u32::try_from(block * DUE).unwrap_or(0);
+        let place = |block: usize| u32::try_from(block * DUE as usize).unwrap_or(0);
         Self {
             shape,
             weights,
             cells: vec![0; shape.cells],
-            due: vec![0; blocks * DUE],
+            due: vec![0; blocks * DUE as usize],
             next: (0..blocks).map(place).collect(),
             carried: BTreeMap::new(),
             waiting: Vec::with_capacity(waiting.max(1)),
@@ -139,7 +139,7 @@ impl<'s> Accumulator<'s> {
 
     /// Counts a pair. Where order does not count, the smaller rank comes first.
     #[inline]
-    pub(super) fn add(&mut self, a: u32, b: u32, distance: usize) -> Result<(), Error> {
+    pub(super) fn add(&mut self, a: u32, b: u32, distance: u32) -> Result<(), Error> {
         let (left, right) = match self.shape.order {
             Order::Symmetric => (a.min(b), a.max(b)),
             Order::Directed => (a, b),
@@ -149,15 +149,15 @@ impl<'s> Accumulator<'s> {
             let cell = row.cell(right);
             let block = (cell >> BLOCK) as usize;
             let next = &mut self.next[block];
-            self.due[*next as usize] = (cell & ((1 << BLOCK) - 1)) << DISTANCE | distance as u32;
+            self.due[*next as usize] = (cell & ((1 << BLOCK) - 1)) << DISTANCE | distance;
             *next += 1;
-            if (*next as usize).is_multiple_of(DUE) {
-                *next -= DUE as u32;
-                self.settle(block, DUE);
+            if next.is_multiple_of(DUE) {
+                *next -= DUE;
+                self.settle(block, DUE as usize);
             }
             return Ok(());
         }
-        self.waiting.push(key(left, right) << DISTANCE | distance as u64);
+        self.waiting.push(key(left, right) << DISTANCE | u64::from(distance));
         if self.waiting.len() >= self.most { self.spill() } else { Ok(()) }
     }
 
@@ -166,7 +166,7 @@ impl<'s> Accumulator<'s> {
         let first = block << BLOCK;
         let end = (first + (1 << BLOCK)).min(self.cells.len());
         let (cells, weights) = (&mut self.cells[first..end], self.weights);
-        for &addition in &self.due[block * DUE..][..due] {
+        for &addition in &self.due[block * DUE as usize..][..due] {
             let at = (addition >> DISTANCE) as usize;
             let (sum, over) = cells[at].overflowing_add(weights[(addition & ((1 << DISTANCE) - 1)) as usize]);
             cells[at] = sum;
@@ -195,7 +195,7 @@ impl<'s> Accumulator<'s> {
         }
         self.waiting = Vec::new();
         for block in 0..self.next.len() {
-            self.settle(block, self.next[block] as usize - block * DUE);
+            self.settle(block, (self.next[block] % DUE) as usize);
         }
         let (cells, carried) = (&self.cells, &self.carried);
         let counted = self.shape.pairs().map(|(key, cell)| {
@@ -221,7 +221,7 @@ mod tests {
         for _ in 0..2_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let [a, b, d] = [state >> 33, state >> 40, state >> 50].map(|x| u32::try_from(x % 50).unwrap());
-            pairs.add(a * a / 50, b, 1 + d as usize % 2).unwrap();
+            pairs.add(a * a / 50, b, 1 + d % 2).unwrap();
         }
         let mut all = Vec::new();
         pairs

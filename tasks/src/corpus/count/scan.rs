@@ -57,7 +57,7 @@ impl Scanner {
 /// Counts every two places not farther apart than `window`.
 pub(super) fn places(ranks: &[u32], window: usize, pairs: &mut Accumulator<'_>) -> Result<(), Error> {
     for (at, &right) in ranks.iter().enumerate().filter(|(_, rank)| **rank != OUT) {
-        for (distance, &left) in (1..=window).zip(ranks[..at].iter().rev()) {
+        for (distance, &left) in (1..).zip(ranks[..at].iter().rev().take(window)) {
             if left != OUT {
                 pairs.add(left, right, distance)?;
             }
