@@ -1,7 +1,7 @@
 //! Gradients of more tensors than candle's operations have arguments. Knows no operation and no model.
 //!
-//! An operation that reads many parameters holds them itself and takes a [`Tickets`] as one of its arguments: a small tensor through which
-//! candle's backward pass reaches each parameter. Where the gradient would be, the operation puts it into the parameter's [`Slot`] instead.
+//! An operation that reads many parameters holds them itself and takes a `Tickets` as one of its arguments: a small tensor through which
+//! candle's backward pass reaches each parameter. Where the gradient would be, the operation puts it into the parameter's `Slot` instead.
 //! [`gradients`] then takes it from there as it is; candle's own `backward` works as well, but adds each to zeros first.
 
 use std::cell::RefCell;
