@@ -1,6 +1,8 @@
 //! Stage `retrain`: trains an encoder on the shards of the KIMERA tasks, and goes on where it was interrupted. Knows no
 //! tensor.
 
+mod heads;
+
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
@@ -13,7 +15,6 @@ use model::optim::schedule::Schedule;
 use model::output::{OutputConfig, Sizes};
 use model::train::Trainer;
 use model::train::config::{self as train, Alphas, Setup};
-use model::train::heads::Heads;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::shard::index::Index;
@@ -71,6 +72,9 @@ pub struct Config {
     pub clip_norm: f64,
     /// Beginnings of the names of parameters that must not move.
     pub frozen: Vec<String>,
+    /// What a head mask does; without it every head is trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heads: Option<heads::Config>,
 }
 
 impl Config {
@@ -146,6 +150,7 @@ pub struct Fresh {
 pub struct Retrain {
     config: Config,
     checkpoint: Option<Place>,
+    mask: Option<Place>,
     /// What made the shards.
     shards: super::shards::Shards,
 }
@@ -164,7 +169,9 @@ impl Retrain {
                 "[retrain.encoder] needs either `checkpoint` or a table `fresh`, not both and not neither"
             ),
         };
-        Ok(Self { config: config.clone(), checkpoint, shards })
+        let named = config.encoder.checkpoint.as_ref();
+        let mask = config.heads.as_ref().map(|heads| heads.place(places, named)).transpose()?.flatten();
+        Ok(Self { config: config.clone(), checkpoint, mask, shards })
     }
 
     /// Sizes and settings of the training, from the config, the shards and, if there is one, the checkpoint.
@@ -204,12 +211,13 @@ impl Retrain {
             "retrain.stream.batching asks for {} triples in a step, but there are only {triples}: lower it",
             batch.unwrap_or(0)
         );
+        let (heads, mask) = heads::read(self.config.heads.as_ref(), self.mask.as_ref(), context)?;
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
             encoder,
             outputs: self.config.outputs.clone(),
             sizes: Sizes { relations: index.relations.len() },
-            mask: None,
+            mask,
             train: train::Config {
                 seed,
                 schedule: Schedule { peak: learning_rate, warmup_steps, total_steps },
@@ -217,7 +225,7 @@ impl Retrain {
                 clip_norm,
                 alphas: self.config.alphas.clone(),
                 frozen: self.config.frozen.clone(),
-                heads: Heads::OPEN,
+                heads,
                 patience: None,
                 // With KIMERA's schedule every step shows all tasks; others have shown all by the end, or one was never trained.
                 covered_by: if self.config.stream.schedule == schedule::Schedule::Kimera {
@@ -313,7 +321,7 @@ impl Stage for Retrain {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "retrain", &self.config);
-        self.checkpoint.iter().for_each(|place| place.describe(to));
+        self.checkpoint.iter().chain(&self.mask).for_each(|place| place.describe(to));
     }
 
     fn inputs(&self) -> Vec<Input> {
@@ -323,7 +331,7 @@ impl Stage for Retrain {
         artifacts
             .into_iter()
             .chain(self.shards.inputs())
-            .chain(self.checkpoint.iter().map(Place::input))
+            .chain(self.checkpoint.iter().chain(&self.mask).map(Place::input))
             .collect()
     }
 
