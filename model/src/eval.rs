@@ -164,7 +164,7 @@ mod tests {
         let message = same_length(("scores", &[1.0]), ("labels", &[1, 2])).unwrap_err().to_string();
         assert_eq!(message, "labels has 2 entries, expected 1 as scores has: give both for the same samples");
         let message = numbers("scores", &[1.0, f64::NAN]).unwrap_err().to_string();
-        assert!(message.starts_with("scores[1] is NaN, expected a number"), "{message}");
+        assert!(message.starts_with("scores[1] is NaN, expected a finite number"), "{message}");
         let message = classes_below("labels", &[0, 4], 4).unwrap_err().to_string();
         assert!(message.starts_with("labels[1] is class 4, expected one below 4"), "{message}");
     }
