@@ -7,6 +7,7 @@ pub(crate) mod bits;
 pub mod builder;
 pub(crate) mod draft;
 pub mod graph;
+pub mod guard;
 pub mod id;
 pub mod page_crc;
 pub mod parquet_file;

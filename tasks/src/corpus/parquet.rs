@@ -3,7 +3,6 @@
 //! The decoder of `parquet` 60 panics on some damaged pages instead of returning an error; here that becomes an error too.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -11,6 +10,7 @@ use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use kg::source::funnel::Tally;
+use kg::table::guard::guarded;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
@@ -131,10 +131,10 @@ impl<'f> Reader<'f> {
         // Without the schema that Arrow hides in the footer: text is then never a dictionary, nor in large arrays.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let at = (file, 1);
-        let builder = guarded(at, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
+        let builder = decoded(at, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
         let roots = config.roots(builder.schema(), file)?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-        let batches = guarded(at, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
+        let batches = decoded(at, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
         Ok(Self { batches, file, config, tally, batch: None, rows: 0 })
     }
 
@@ -192,7 +192,7 @@ impl<'f> Reader<'f> {
     fn next_batch(&mut self) -> Result<bool, Error> {
         self.batch = None;
         let batches = &mut self.batches;
-        let Some(batch) = guarded((self.file, self.rows + 1), || batches.next().transpose())? else {
+        let Some(batch) = decoded((self.file, self.rows + 1), || batches.next().transpose())? else {
             return Ok(false);
         };
         let texts = self.config.array(&batch, &self.config.column, self.file)?;
@@ -203,21 +203,12 @@ impl<'f> Reader<'f> {
     }
 }
 
-/// What the decoder gives, its panics as errors.
-fn guarded<T, E>((file, row): (&Path, u64), decode: impl FnOnce() -> Result<T, E>) -> Result<T, Error>
+/// What the decoder gives from a row on.
+fn decoded<T, E>((file, row): (&Path, u64), decode: impl FnOnce() -> Result<T, E>) -> Result<T, Error>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let source = match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(Ok(decoded)) => return Ok(decoded),
-        Ok(Err(e)) => e.into(),
-        Err(panic) => {
-            let words = panic.downcast_ref::<String>().map(String::as_str);
-            let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-            format!("a page is damaged ({})", words.unwrap_or("the decoder gave up")).into()
-        }
-    };
-    Err(Error::Decode { file: file.to_owned(), row, source })
+    guarded(decode).map_err(|source| Error::Decode { file: file.to_owned(), row, source })
 }
 
 const ONE: &str = "exactly one column of that name";

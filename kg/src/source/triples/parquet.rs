@@ -3,7 +3,6 @@
 //! The decoder of `parquet` 60 panics on some damaged pages (fuzzing found a dictionary that is missing and levels that are too short)
 //! instead of returning an error; here that becomes an error too.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -16,6 +15,7 @@ use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
 use super::statements::{Role, Row};
+use crate::table::guard::guarded;
 
 /// Rows that are decoded at once.
 const BATCH: usize = 8192;
@@ -88,12 +88,12 @@ pub(super) fn rows<C: ChunkReader + 'static>(
 ) -> Result<(), Error> {
     // Without the schema that Arrow hides in the footer: text is then never a dictionary.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let reader = guarded(file, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
+    let reader = decoded(file, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
     let roots = fields.roots(reader.schema(), file)?;
     let mask = ProjectionMask::roots(reader.parquet_schema(), roots);
-    let mut batches = guarded(file, || reader.with_projection(mask).with_batch_size(BATCH).build())?;
+    let mut batches = decoded(file, || reader.with_projection(mask).with_batch_size(BATCH).build())?;
     let mut number = 0;
-    while let Some(batch) = guarded(file, || batches.next().transpose())? {
+    while let Some(batch) = decoded(file, || batches.next().transpose())? {
         let columns = fields.columns(&batch, file)?;
         for row in 0..batch.num_rows() {
             number += 1;
@@ -121,21 +121,12 @@ pub(super) fn rows<C: ChunkReader + 'static>(
     Ok(())
 }
 
-/// What the decoder gives, its panics as errors.
-fn guarded<T, E>(file: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T, Error>
+/// What the decoder gives.
+fn decoded<T, E>(file: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T, Error>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let source = match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(Ok(decoded)) => return Ok(decoded),
-        Ok(Err(e)) => e.into(),
-        Err(panic) => {
-            let words = panic.downcast_ref::<String>().map(String::as_str);
-            let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-            format!("a page is damaged ({})", words.unwrap_or("the decoder gave up")).into()
-        }
-    };
-    Err(Error::Decode { file: file.to_owned(), source })
+    guarded(decode).map_err(|source| Error::Decode { file: file.to_owned(), source })
 }
 
 impl Fields {
