@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{DType, Device, Tensor};
+use engraft_tests::golden::{folder, json};
 use serde_json::Value;
 use tasks::maps::auxiliary::{Finder, Relevance};
 use tasks::maps::expand::{Map, expand};
@@ -16,18 +16,6 @@ use tasks::maps::sample::Sample;
 use tasks::maps::spelt::{Mention, Spelt};
 use tasks::stream::batch::Place;
 use tasks::token::encode::{self, Special};
-
-#[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
-fn folder() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden");
-    std::env::var_os("ENGRAFT_GOLDENS").map_or(default, PathBuf::from)
-}
-
-fn json(name: &str) -> Result<Value> {
-    let path = folder().join(name);
-    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
-    Ok(serde_json::from_slice(&bytes)?)
-}
 
 fn tensors(name: &str) -> Result<HashMap<String, Tensor>> {
     let path = folder().join(name);
@@ -42,7 +30,7 @@ struct Matrix {
 
 impl Matrix {
     fn read() -> Result<Self> {
-        let words: Vec<String> = serde_json::from_value(json("h_pmi.json")?["vocab"].clone())?;
+        let words: Vec<String> = serde_json::from_value(json("h_pmi")?["vocab"].clone())?;
         let tensors = tensors("h_pmi.safetensors")?;
         let square = tensors.get("sentence.relevance_ppmi_over_max").context("no relevance")?;
         let square = square.to_dtype(DType::F32)?.to_vec2::<f32>()?;
@@ -106,7 +94,7 @@ impl Query {
 
 #[test]
 fn maps_are_the_golden_inputs() -> Result<()> {
-    let (matrix, json, golden) = (Matrix::read()?, json("g_kam.json")?, tensors("g_kam.safetensors")?);
+    let (matrix, json, golden) = (Matrix::read()?, json("g_kam")?, tensors("g_kam.safetensors")?);
     let pieces: HashMap<String, Vec<u32>> = serde_json::from_value(json["word_pieces"].clone())?;
     let spell = |word: &str| pieces.get(word).cloned().unwrap_or_default();
     let spelled = |word: &str| -> Result<Vec<u32>, encode::Error> { Ok(spell(word)) };
@@ -145,7 +133,7 @@ fn maps_are_the_golden_inputs() -> Result<()> {
 
 #[test]
 fn auxiliary_terms_are_the_golden_answers() -> Result<()> {
-    let (matrix, json) = (Matrix::read()?, json("h_pmi.json")?);
+    let (matrix, json) = (Matrix::read()?, json("h_pmi")?);
     let answers = json["aux_terms(sentence relevance)"].as_array().context("answers")?;
     ensure!(!answers.is_empty(), "the golden file has no answers");
     let mut finder = Finder::default();

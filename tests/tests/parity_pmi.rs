@@ -3,11 +3,12 @@
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{Device, Tensor};
+use engraft_tests::golden::{folder, json};
 use serde_json::Value;
 use tasks::corpus::count::Pair;
 use tasks::corpus::count::{
@@ -16,12 +17,6 @@ use tasks::corpus::count::{
 use tasks::corpus::pmi::{self, Matrix, Measure, Relevance, Words};
 use tasks::stop::Stop;
 use tasks::token::encode::Case;
-
-#[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
-fn folder() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden");
-    std::env::var_os("ENGRAFT_GOLDENS").map_or(default, PathBuf::from)
-}
 
 /// Golden part h.
 struct Golden {
@@ -44,7 +39,7 @@ fn ways(json: &Value) -> Result<[(&'static str, Counting); 3]> {
 
 impl Golden {
     fn read() -> Result<Self> {
-        let json: Value = serde_json::from_slice(&fs::read(folder().join("h_pmi.json"))?)?;
+        let json = json("h_pmi")?;
         let tensors = candle_core::safetensors::load(folder().join("h_pmi.safetensors"), &Device::Cpu)?;
         let vocabulary = serde_json::from_value(json["vocab"].clone())?;
         Ok(Self { json, tensors, vocabulary })

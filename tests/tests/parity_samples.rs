@@ -4,22 +4,16 @@
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{Device, Tensor};
+use engraft_tests::golden::{folder, json};
 use serde_json::Value;
 use tasks::builder::{Blanks, Columns, Form, Layout, Limits, Sample, TokenTypes, entity, relation, triplet};
 use tasks::sample::{Slot, Triple};
 use tasks::stream::batch::IGNORED;
 use tasks::task::{Answer, Task};
 use tasks::token::encode::Special;
-
-#[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
-fn folder() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden");
-    std::env::var_os("ENGRAFT_GOLDENS").map_or(default, PathBuf::from)
-}
 
 /// The graph of part e.
 struct Graph {
@@ -33,7 +27,7 @@ struct Graph {
 
 impl Graph {
     fn read() -> Result<Self> {
-        let json: Value = serde_json::from_slice(&std::fs::read(folder().join("e_kg_losses.json"))?)?;
+        let json = json("e_kg_losses")?;
         let kg = &json["kg"];
         let negatives = kg["negatives"].as_array().context("negatives")?;
         let triplet = |negative: &Value| Ok(serde_json::from_value(negative["triplet"].clone())?);
