@@ -470,6 +470,21 @@ mod tests {
     }
 
     #[test]
+    fn words_of_shards_that_do_not_fit_in_memory_are_refused() {
+        let dir = tempdir().unwrap();
+        let neighbours = Distance { window: 1, weight: Weight::Equal, order: Order::Directed };
+        let config = config(Counting::Distance(neighbours), Within::Document);
+        let many: String = (0..300_000).map(|word| format!("word{word}. ")).collect();
+        let wide = Room { memory: 512 << 20, ..room(dir.path(), 1) };
+        let counted: Result<_, Error> = count(&config, &wide, |feed| feed.document(&many));
+        counted.unwrap().write(dir.path()).unwrap();
+        let shards = [dir.path().to_owned()];
+        let refused = merge(&shards, (1, None), &room(dir.path(), 1)).unwrap_err().to_string();
+        assert!(refused.contains("300001 of them") && refused.contains("allow more memory"), "{refused}");
+        assert!(merge(&shards, (1, None), &wide).is_ok());
+    }
+
+    #[test]
     fn what_cannot_be_meant_or_merged_is_refused_with_the_remedy() {
         let dir = tempdir().unwrap();
         let inverse = |window| {

@@ -8,9 +8,8 @@ use super::read::Read;
 use super::runs::Runs;
 use super::scan::OUT;
 use super::schema::Table;
-use super::{Adjacent, Counting, Error, Order, Room};
+use super::{Adjacent, Config, Counting, Error, Order, Room};
 use crate::corpus::lexicon::Lexicon;
-use crate::stop::Stop;
 use crate::unfit::Unfit;
 
 /// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives. `limits` are
@@ -24,28 +23,18 @@ pub fn merge(
     room: &Room,
 ) -> Result<Counts, Error> {
     room.check()?;
-    let read = shards(folders, &room.stop)?;
+    let Shards { read, lexicon, numbers, units } = Shards::read(folders, room)?;
     let Some(first) = read.first() else {
         return Err(Unfit::new("shards", 0, "at least 1").into());
     };
     let mut config = first.index.config.clone();
     (config.min_count, config.max_words) = (min_count, max_words);
     config.check()?;
-    let mut lexicon = Lexicon::default();
-    let numbers: Vec<Vec<u32>> = read
-        .iter()
-        .map(|shard| shard.words.iter().map(|w| lexicon.add(&w.letters, w.occurrences)).collect())
-        .collect();
     let (ranked, rank_of) = ranks(&lexicon, &config)?;
     let by_unit = !matches!(config.pairs, Counting::Distance(_));
-    let mut units_of = vec![0; if by_unit { ranked.len() } else { 0 }];
-    for (shard, numbers) in read.iter().zip(&numbers) {
-        for (word, &number) in shard.words.iter().zip(numbers) {
-            if let Some(sum) = units_of.get_mut(rank_of[number as usize] as usize) {
-                *sum += word.units.unwrap_or(0);
-            }
-        }
-    }
+    let of_rank = ranked.iter().take(if by_unit { ranked.len() } else { 0 });
+    let units_of = of_rank.map(|&number| units[number as usize]).collect();
+    drop(units);
     let ranks: Vec<Vec<u32>> =
         numbers.into_iter().map(|all| all.into_iter().map(|n| rank_of[n as usize]).collect()).collect();
     let symmetric = config.order() == Order::Symmetric;
@@ -67,21 +56,60 @@ pub fn merge(
     })
 }
 
-/// The shards, all counted in one way.
-fn shards(folders: &[PathBuf], stop: &Stop) -> Result<Vec<Read>, Error> {
-    let open = |folder: &PathBuf| Ok(Read::open(folder)?.until(stop.clone()));
-    let read: Vec<Read> = folders.iter().map(open).collect::<Result<_, Error>>()?;
-    for (shard, folder) in read.iter().zip(folders) {
-        let problem = if shard.index.config != read[0].index.config {
-            format!("was counted in another way than {}: count both with one config", folders[0].display())
-        } else if shard.index.words != shard.index.distinct {
-            "lacks words: count shards without min_count and max_words, and set them here".to_owned()
-        } else {
-            continue;
-        };
-        return Err(Error::Read { file: folder.clone(), problem });
+/// The shards, all counted in one way, and their words, each of which is held once.
+struct Shards {
+    /// Without words.
+    read: Vec<Read>,
+    lexicon: Lexicon,
+    /// For each shard, the numbers of its words.
+    numbers: Vec<Vec<u32>>,
+    /// Per number: how many units have the word.
+    units: Vec<u64>,
+}
+
+impl Shards {
+    fn read(folders: &[PathBuf], room: &Room) -> Result<Self, Error> {
+        let mut all =
+            Self { read: Vec::new(), lexicon: Lexicon::default(), numbers: Vec::new(), units: Vec::new() };
+        for folder in folders {
+            let mut shard = Read::open(folder)?.until(room.stop.clone());
+            let first = all.read.first().map(|first: &Read| &first.index.config);
+            if let Some(problem) = misfit(&shard, first.map(|config| (config, &folders[0]))) {
+                return Err(Error::Read { file: folder.clone(), problem });
+            }
+            let mut numbers = Vec::with_capacity(shard.words.len());
+            for word in std::mem::take(&mut shard.words) {
+                let number = all.lexicon.add(&word.letters, word.occurrences);
+                all.units.resize(all.lexicon.len(), 0);
+                all.units[number as usize] += word.units.unwrap_or(0);
+                numbers.push(number);
+            }
+            all.numbers.push(numbers);
+            all.read.push(shard);
+            let (bytes, words) = (all.bytes(), all.lexicon.len());
+            if bytes > room.memory / 4 {
+                return Err(Error::Words { words, bytes, memory: room.memory });
+            }
+        }
+        Ok(all)
     }
-    Ok(read)
+
+    fn bytes(&self) -> usize {
+        let numbers: usize = self.numbers.iter().map(|numbers| numbers.capacity() * 4).sum();
+        self.lexicon.bytes() + self.units.capacity() * 8 + numbers
+    }
+}
+
+/// What keeps a shard from being put to the first one, whose config and folder are given; nothing keeps the first itself.
+fn misfit(shard: &Read, first: Option<(&Config, &PathBuf)>) -> Option<String> {
+    match first {
+        Some((config, folder)) if shard.index.config != *config => {
+            Some(format!("was counted in another way than {}: count both with one config", folder.display()))
+        }
+        _ => (shard.index.words != shard.index.distinct).then(|| {
+            "lacks words: count shards without min_count and max_words, and set them here".to_owned()
+        }),
+    }
 }
 
 fn pairs(

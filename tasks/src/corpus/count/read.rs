@@ -89,7 +89,7 @@ impl Read {
         self.batches::<E>(table, |batch| {
             let ranks = |column| batch.column(column).as_primitive::<UInt32Type>().values().iter().copied();
             for ((left, right), &count) in ranks(0).zip(ranks(1)).zip(numbers(batch, 2)) {
-                let known = (left.max(right) as usize) < self.words.len();
+                let known = u64::from(left.max(right)) < self.index.words;
                 if !known || last.is_some_and(|last| last >= (left, right)) {
                     let problem = format!("row {rows}: the pair ({left}, {right}) has no such words or is out of order; count again");
                     return Err(Error::Read { file: self.folder.join(table.file()), problem }.into());
