@@ -3,3 +3,5 @@
 pub mod bm25;
 pub mod capr;
 pub mod cop;
+pub mod example;
+pub mod rows;
