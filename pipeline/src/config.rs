@@ -10,7 +10,7 @@ use crate::{stage, toml_error, world};
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
 
 /// The version of the config format that this engraft reads.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A whole config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,7 +40,11 @@ pub struct Config {
     pub maps: Option<stage::maps::Config>,
     /// How samples are built and stored.
     pub shards: stage::shards::Config,
-    /// How the encoder is trained on them, if it is to be.
+    /// The encoder that training begins with, if there is any.
+    pub encoder: Option<stage::encoder::Config>,
+    /// How it is trained on the texts among them first, if it is to be.
+    pub pretrain: Option<stage::retrain::Config>,
+    /// How it is trained on the graph, if it is to be.
     pub retrain: Option<stage::retrain::Config>,
 }
 
@@ -186,9 +190,8 @@ mod tests {
 
     #[test]
     fn sets_are_applied_together_and_infinity_is_refused() {
-        let together =
-            ["retrain.encoder.fresh.hidden_size=64", "retrain.encoder.fresh.num_attention_heads=2"];
-        assert_eq!(sets(&together).unwrap().retrain.unwrap().encoder.fresh.unwrap().hidden_size, 64);
+        let together = ["encoder.fresh.hidden_size=64", "encoder.fresh.num_attention_heads=2"];
+        assert_eq!(sets(&together).unwrap().encoder.unwrap().fresh.unwrap().hidden_size, 64);
         for value in ["inf", "nan", "-inf"] {
             let error = sets(&[&format!("sources.hsdn.min_tfidf={value}")]).unwrap_err().to_string();
             assert!(error.contains("sources.hsdn.min_tfidf is infinite"), "{error}");
@@ -198,8 +201,8 @@ mod tests {
     #[test]
     fn a_signed_url_is_in_no_error() {
         for line in [
-            "version = 3\nurl = \"https://h/x?sig=secret\" more",
-            "version = 3\nurl = \"https://h/x?sig=secret\"",
+            "version = 4\nurl = \"https://h/x?sig=secret\" more",
+            "version = 4\nurl = \"https://h/x?sig=secret\"",
         ] {
             let error = toml::from_str::<Config>(line).unwrap_err();
             let told = told(line, &error);

@@ -12,6 +12,7 @@ use crate::engine::stage::Stage;
 pub mod audit;
 pub mod corpus;
 pub mod counts;
+pub mod encoder;
 mod folder;
 pub mod location;
 pub mod maps;
@@ -67,8 +68,40 @@ pub fn all(
     stages.push(Box::new(shards.clone()));
     stages.push(Box::new(audit::Audit { config: config.split.clone() }));
     stages.extend(on_corpus(config, (&vocabulary_source, case), &places)?);
+    stages.extend(trained(config, &shards, &places)?);
+    Ok(stages)
+}
+
+/// The stages that make encoders.
+fn trained(
+    config: &Config,
+    shards: &shards::Shards,
+    places: &location::Places<'_>,
+) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    let Some(table) = [("pretrain", config.pretrain.is_some()), ("retrain", config.retrain.is_some())]
+        .into_iter()
+        .find_map(|(table, there)| there.then_some(table))
+    else {
+        return Ok(stages);
+    };
+    let encoder = config
+        .encoder
+        .as_ref()
+        .with_context(|| format!("[{table}] trains the encoder of [encoder]: add that table"))?;
+    let mut base = encoder::Base::new(encoder, places)?;
+    if let Some(fresh) = &encoder.fresh {
+        let (vocabulary, case) = (shards.vocabulary.clone(), shards.case);
+        stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
+    }
+    if let Some(pretrain) = &config.pretrain {
+        let stage = retrain::Retrain::new(retrain::Which::Pretrain, pretrain, base, shards.clone(), places)?;
+        base = encoder::Base::Stage(stage.name().to_owned());
+        stages.push(Box::new(stage));
+    }
     if let Some(retrain) = &config.retrain {
-        stages.push(Box::new(retrain::Retrain::new(retrain, shards, &places)?));
+        let stage = retrain::Retrain::new(retrain::Which::Retrain, retrain, base, shards.clone(), places)?;
+        stages.push(Box::new(stage));
     }
     Ok(stages)
 }

@@ -17,14 +17,14 @@ pub const SMALL: [&str; 10] = [
     "retrain.epochs=1",
     "retrain.stream.batching={ items = 512 }",
     "retrain.checkpoint_every=2",
-    "retrain.encoder.fresh.hidden_size=16",
-    "retrain.encoder.fresh.intermediate_size=32",
-    "retrain.encoder.fresh.num_hidden_layers=1",
+    "encoder.fresh.hidden_size=16",
+    "encoder.fresh.intermediate_size=32",
+    "encoder.fresh.num_hidden_layers=1",
 ];
 
 /// The stages of the embedded pipeline in data-flow order.
-pub const STAGES: [&str; 9] =
-    ["world", "triples", "split", "vocabulary", "summary", "report", "shards", "audit", "retrain"];
+pub const STAGES: [&str; 10] =
+    ["world", "triples", "split", "vocabulary", "summary", "report", "shards", "audit", "encoder", "retrain"];
 
 /// The binary built together with these tests.
 ///

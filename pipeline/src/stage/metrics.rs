@@ -1,4 +1,4 @@
-//! The metrics of a training run as JSON lines, one per step, without clock times: an interrupted and resumed run leaves the
+//! The metrics of a training run as JSON lines, one per step or per look, without clock times: an interrupted and resumed run leaves the
 //! same bytes as an undisturbed one. Knows no tensor.
 
 use std::collections::BTreeMap;
@@ -8,41 +8,62 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use kg::whole::write_whole;
-use model::train::record::StepRecord;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A metrics file that grows.
+/// A file of lines with a `step` each that grows.
 #[derive(Debug)]
-pub(super) struct Metrics {
+pub(super) struct Lines {
     file: BufWriter<File>,
 }
 
-impl Metrics {
+/// The step of a line.
+#[derive(Deserialize)]
+struct Stepped {
+    step: u64,
+}
+
+impl Lines {
     /// Opens the file at `path` and drops what was written after step `kept`: those steps are made again.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or lacks one of the steps up to `kept`.
+    /// When the file cannot be read or written, or holds something else.
     pub(super) fn open(path: &Path, kept: u64) -> anyhow::Result<Self> {
         let old = if path.exists() { std::fs::read_to_string(path)? } else { String::new() };
-        let kept = usize::try_from(kept)?;
-        let lines: Vec<&str> = old.split_inclusive('\n').take(kept).collect();
-        anyhow::ensure!(
-            lines.len() == kept && lines.iter().all(|line| line.ends_with('\n')),
-            "{}: only {} of {kept} steps are recorded; remove the stage's work folder (`engraft clean retrain`) to start anew",
-            path.display(),
-            lines.len()
-        );
+        let mut lines = Vec::new();
+        for line in old.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            let Stepped { step } = serde_json::from_str(line)
+                .with_context(|| format!("{}: line {}", path.display(), lines.len() + 1))?;
+            if step > kept {
+                break;
+            }
+            lines.push(line);
+        }
         write_whole(path, lines.concat().as_bytes())?;
         let file = OpenOptions::new().append(true).open(path)?;
         Ok(Self { file: BufWriter::new(file) })
+    }
+
+    /// As [`Lines::open`], of a file that has a line for every step.
+    ///
+    /// # Errors
+    /// As [`Lines::open`], and when one of the steps up to `kept` has none.
+    pub(super) fn open_all(path: &Path, kept: u64) -> anyhow::Result<Self> {
+        let opened = Self::open(path, kept)?;
+        let found = std::fs::read_to_string(path)?.lines().count();
+        anyhow::ensure!(
+            u64::try_from(found)? == kept,
+            "{}: only {found} of {kept} steps are recorded; remove the stage's work folder (`engraft clean STAGE`) to start anew",
+            path.display(),
+        );
+        Ok(opened)
     }
 
     /// Adds the line of one step.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub(super) fn push(&mut self, record: &StepRecord) -> anyhow::Result<()> {
+    pub(super) fn push(&mut self, record: &impl Serialize) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.file, record)?;
         Ok(self.file.write_all(b"\n")?)
     }
@@ -131,18 +152,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         let line = |step: u64| {
-            json!({"step": step, "epoch": step / 2, "loss": step, "tokens": 10,
+            json!({"step": step, "epoch": 0, "loss": step, "tokens": 10,
                    "tasks": {"relation": {"loss": step, "accuracy": 0.5, "targets": 4}}})
             .to_string()
                 + "\n"
         };
-        write_whole(&path, (line(0) + &line(1) + &line(2) + "{\"st").as_bytes()).unwrap();
-        Metrics::open(&path, 2).unwrap().sync().unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), line(0) + &line(1));
+        write_whole(&path, (line(1) + &line(2) + &line(3) + "{\"st").as_bytes()).unwrap();
+        Lines::open_all(&path, 2).unwrap().sync().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), line(1) + &line(2));
         let epochs = by_epoch(&path).unwrap();
         assert_eq!(epochs.len(), 1);
-        assert_eq!((&epochs[0]["loss"], &epochs[0]["relation_accuracy"]), (&json!(0.5), &json!(0.5)));
-        let error = Metrics::open(&path, 3).unwrap_err().to_string();
+        assert_eq!((&epochs[0]["loss"], &epochs[0]["relation_accuracy"]), (&json!(1.5), &json!(0.5)));
+        let error = Lines::open_all(&path, 3).unwrap_err().to_string();
         assert!(error.contains("only 2 of 3 steps"), "{error}");
     }
 }

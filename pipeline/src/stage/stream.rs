@@ -51,7 +51,7 @@ impl Stream {
     ///
     /// # Errors
     /// Names the first.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self, table: &str) -> anyhow::Result<()> {
         let numbers: &[(&str, usize)] = match self.batching {
             Batching::Items(items) => &[("batching.items", items)],
             Batching::Bucketed { items, pool } => {
@@ -71,23 +71,23 @@ impl Stream {
             ("ahead.threads", self.ahead.threads),
         ];
         for (key, number) in numbers.iter().chain(&more) {
-            anyhow::ensure!(*number > 0, "retrain.stream.{key} is 0, expected at least 1");
+            anyhow::ensure!(*number > 0, "{table}.stream.{key} is 0, expected at least 1");
         }
         for (key, number) in [("ahead.windows", self.ahead.windows), ("steps_ahead", self.steps_ahead)] {
             anyhow::ensure!(
                 number <= MOST,
-                "retrain.stream.{key} is {number}, expected at most {MOST}: they wait in memory"
+                "{table}.stream.{key} is {number}, expected at most {MOST}: they wait in memory"
             );
         }
         if let Schedule::Temperature(temperature) = self.schedule {
             anyhow::ensure!(
                 temperature > 0.0,
-                "retrain.stream.schedule.temperature is {temperature}, expected above 0 (1 is in proportion to size)"
+                "{table}.stream.schedule.temperature is {temperature}, expected above 0 (1 is in proportion to size)"
             );
         }
         anyhow::ensure!(
             self.items().is_some(),
-            "retrain.stream.batching is a token budget, with which the number of steps is not known beforehand, but the learning rate \
+            "{table}.stream.batching is a token budget, with which the number of steps is not known beforehand, but the learning rate \
              needs it: use `items` or `bucketed`"
         );
         Ok(())

@@ -220,6 +220,14 @@ impl Index {
         Ok(self_check::write(&folder.join(FILE), self)?)
     }
 
+    /// What it says of some tasks only: a stream over it shows no others, and its state is none of a stream over all.
+    #[must_use]
+    pub fn of_tasks(&self, tasks: &[Task]) -> Self {
+        let mut some = self.clone();
+        some.tasks.retain(|task| tasks.contains(&task.task));
+        some
+    }
+
     /// All shards, in the order of tasks, parts and rows.
     pub fn files(&self) -> impl Iterator<Item = &FileIndex> {
         self.tasks.iter().flat_map(|task| &task.parts).flat_map(|part| &part.files)

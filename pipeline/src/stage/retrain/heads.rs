@@ -7,7 +7,12 @@ use model::train::heads::{Heads, Mode, Shared};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::context::Context;
+use crate::engine::describe::Describe;
+use crate::engine::stage::Input;
 use crate::stage::location::{Location, Place, Places};
+
+/// The file of a mask within the artifact of a stage that searches one.
+pub const MASK: &str = "mask.json";
 
 /// The heads' part of a training's config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,12 +29,21 @@ pub struct Config {
     pub soft_on: SoftOn,
 }
 
+/// Where a mask comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file of the user's.
+    File(Place),
+    /// The artifact of a stage that searched it.
+    Stage(String),
+}
+
 impl Config {
     /// Where the mask is, if the mode uses one.
     ///
     /// # Errors
-    /// When the mode needs a mask and there is none, or the other way round, or a fresh encoder is asked for beside a checkpoint.
-    pub fn place(&self, places: &Places<'_>, checkpoint: Option<&Location>) -> anyhow::Result<Option<Place>> {
+    /// When the mode needs a mask and there is none, or the other way round.
+    pub fn source(&self, places: &Places<'_>) -> anyhow::Result<Option<Source>> {
         let mode = self.mode.name();
         anyhow::ensure!(
             self.mask.is_some() || !self.mode.needs_mask(),
@@ -39,30 +53,47 @@ impl Config {
             self.mask.is_none() || self.mode.needs_mask(),
             "retrain.heads.mode = \"{mode}\" uses no head mask: leave retrain.heads.mask out, or use the mode hard, soft or forward"
         );
-        anyhow::ensure!(
-            checkpoint.is_none() || self.mode != Mode::Scratch,
-            "retrain.heads.mode = \"scratch\" begins with fresh weights: give retrain.encoder.fresh instead of a checkpoint"
-        );
-        self.mask.as_ref().map(|mask| mask.place("retrain.heads.mask", places)).transpose()
+        let place = self.mask.as_ref().map(|mask| mask.place("retrain.heads.mask", places)).transpose()?;
+        Ok(place.map(Source::File))
     }
 }
 
-/// What the trainer is to do, and the mask that it does it with.
-///
-/// # Errors
-/// When the mask cannot be read.
-pub(super) fn read(
-    config: Option<&Config>,
-    place: Option<&Place>,
-    context: &Context,
-) -> anyhow::Result<(Heads, Option<Mask>)> {
-    let heads = config.map_or(Heads::OPEN, |config| {
+impl Source {
+    /// The input that a stage declares.
+    #[must_use]
+    pub fn input(&self) -> Input {
+        match self {
+            Source::File(place) => place.input(),
+            Source::Stage(name) => Input::artifact(name),
+        }
+    }
+
+    /// Describes which it is, as far as its contents do not say it.
+    pub fn describe(&self, to: &mut dyn Describe) {
+        if let Source::File(place) = self {
+            place.describe(to);
+        }
+    }
+
+    /// The mask.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, context: &Context) -> anyhow::Result<Mask> {
+        match self {
+            Source::File(place) => {
+                Mask::read(&place.path(context)?).context("the head mask of retrain.heads.mask")
+            }
+            Source::Stage(name) => Ok(Mask::read(&context.artifact(name)?.join(MASK))?),
+        }
+    }
+}
+
+/// What the trainer is to do with a mask.
+#[must_use]
+pub(super) fn heads(config: Option<&Config>) -> Heads {
+    config.map_or(Heads::OPEN, |config| {
         let Config { mode, shared, soft_on, .. } = *config;
         Heads { mode, shared, soft_on }
-    });
-    let mask = place.map(|place| {
-        let path = place.path(context)?;
-        Mask::read(&path).with_context(|| "the head mask of retrain.heads.mask".to_owned())
-    });
-    Ok((heads, mask.transpose()?))
+    })
 }

@@ -1,0 +1,171 @@
+//! The encoder that training begins with: a published checkpoint, or fresh weights, which stage `encoder` draws. Knows no training.
+
+use std::path::PathBuf;
+
+use model::Device;
+use model::encoder::Encoder;
+use model::encoder::config as sizes;
+use model::params::Params;
+use serde::{Deserialize, Serialize};
+use tasks::token::encode::{Case, Vocabulary};
+
+use super::location::{Location, Place, Places};
+use super::vocabulary;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The name of the stage.
+pub const NAME: &str = "encoder";
+/// The folder of an encoder within the artifact of every stage that makes one: `config.json`, `model.safetensors`.
+pub const MODEL: &str = "model";
+
+/// The encoder's part of a config: one of the two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// A folder with `config.json` and `model.safetensors` of a BERT.
+    #[serde(skip_serializing)]
+    pub checkpoint: Option<Location>,
+    /// Sizes of one with fresh weights.
+    pub fresh: Option<Fresh>,
+}
+
+/// Sizes of an encoder with fresh weights; names as in `transformers.BertConfig`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fresh {
+    /// Seed of the weights.
+    pub seed: u64,
+    /// Width of a hidden state.
+    pub hidden_size: usize,
+    /// Layers.
+    pub num_hidden_layers: usize,
+    /// Attention heads of a layer.
+    pub num_attention_heads: usize,
+    /// Width of the feed-forward part.
+    pub intermediate_size: usize,
+    /// Longest row in tokens.
+    pub max_position_embeddings: usize,
+    /// Dropout of hidden states.
+    pub hidden_dropout_prob: f64,
+    /// Dropout of attention probabilities.
+    pub attention_probs_dropout_prob: f64,
+}
+
+/// Where the encoder of a later stage comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Base {
+    /// A folder of the user's.
+    Checkpoint(Place),
+    /// The artifact of a stage.
+    Stage(String),
+}
+
+impl Base {
+    /// What `config` names.
+    ///
+    /// # Errors
+    /// When it names both kinds of encoder, or neither, or a place that cannot be meant.
+    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+        match (&config.checkpoint, &config.fresh) {
+            (Some(folder), None) => Ok(Base::Checkpoint(folder.place("encoder.checkpoint", places)?)),
+            (None, Some(_)) => Ok(Base::Stage(NAME.to_owned())),
+            _ => anyhow::bail!(
+                "[encoder] needs either `checkpoint` or a table `fresh`, not both and not neither"
+            ),
+        }
+    }
+
+    /// The input that a later stage declares.
+    #[must_use]
+    pub fn input(&self) -> Input {
+        match self {
+            Base::Checkpoint(place) => place.input(),
+            Base::Stage(name) => Input::artifact(name),
+        }
+    }
+
+    /// Describes which it is, as far as its contents do not say it.
+    pub fn describe(&self, to: &mut dyn Describe) {
+        if let Base::Checkpoint(place) = self {
+            place.describe(to);
+        }
+    }
+
+    /// The folder of the checkpoint while a later stage runs.
+    ///
+    /// # Errors
+    /// When that stage did not declare it.
+    pub fn folder(&self, context: &Context) -> anyhow::Result<PathBuf> {
+        match self {
+            Base::Checkpoint(place) => place.path(context),
+            Base::Stage(name) => Ok(context.artifact(name)?.join(MODEL)),
+        }
+    }
+}
+
+/// The stage: draws fresh weights.
+#[derive(Debug)]
+pub struct Drawing {
+    /// Sizes and seed.
+    pub fresh: Fresh,
+    /// What the encoder is to read.
+    pub vocabulary: vocabulary::Source,
+    /// Whether a `vocab.txt` keeps case.
+    pub case: Case,
+}
+
+impl Drawing {
+    fn sizes(&self, vocabulary: &Vocabulary) -> sizes::Config {
+        let Fresh { hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, .. } = self.fresh;
+        sizes::Config {
+            vocab_size: vocabulary.size(),
+            hidden_size,
+            num_hidden_layers,
+            num_attention_heads,
+            intermediate_size,
+            max_position_embeddings: self.fresh.max_position_embeddings,
+            type_vocab_size: 2,
+            hidden_dropout_prob: self.fresh.hidden_dropout_prob,
+            attention_probs_dropout_prob: self.fresh.attention_probs_dropout_prob,
+            initializer_range: 0.02,
+            layer_norm_eps: 1e-12,
+            pad_token_id: vocabulary.special().padding,
+        }
+    }
+}
+
+impl Stage for Drawing {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "encoder.fresh", &self.fresh);
+        describe::config(to, "vocabulary.case", &self.case);
+        if let vocabulary::Source::File(place) = &self.vocabulary {
+            place.describe(to);
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        vec![self.vocabulary.input()]
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let sizes = self.sizes(&vocabulary);
+        sizes.check()?;
+        let params = Params::fresh(&Encoder::specs(&sizes), self.fresh.seed, &Device::Cpu)?;
+        let folder = context.out().join(MODEL);
+        std::fs::create_dir_all(&folder)?;
+        model::checkpoint::save(&folder, &sizes, params.iter())?;
+        context.record("parameters", params.iter().map(|(_, tensor)| tensor.elem_count()).sum::<usize>());
+        Ok(())
+    }
+}

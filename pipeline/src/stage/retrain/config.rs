@@ -1,0 +1,97 @@
+//! The training's part of a config, and what of it no training can come of. Knows no tensor.
+
+use model::optim::adamw::AdamWConfig;
+use model::output::OutputConfig;
+use model::train::config::Alphas;
+use serde::{Deserialize, Serialize};
+use tasks::task::Task;
+
+use super::heads;
+use crate::stage::stream::Stream;
+
+/// A training on shards: of `[pretrain]` or `[retrain]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Seed of the outputs' weights, dropout and the order of samples.
+    pub seed: u64,
+    /// Times that every triple is shown in every task.
+    pub epochs: u64,
+    /// The order in which samples are shown.
+    pub stream: Stream,
+    /// Steps between states that an interrupted run goes on from.
+    pub checkpoint_every: u64,
+    /// How outputs are made.
+    pub outputs: OutputConfig,
+    /// Weights of the tasks' losses; those of weight 0 are not shown.
+    pub alphas: Alphas,
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Steps over which the rate rises to it.
+    pub warmup_steps: u64,
+    /// Constants of the optimiser.
+    pub adamw: AdamWConfig,
+    /// Largest norm of all gradients together.
+    pub clip_norm: f64,
+    /// Beginnings of the names of parameters that must not move.
+    pub frozen: Vec<String>,
+    /// When to stop early; without it all epochs are trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Patience>,
+    /// What a head mask does; without it every head is trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heads: Option<heads::Config>,
+}
+
+/// When training stops before its last epoch: once held-out samples have not become better for so many looks. The artifact is then
+/// the best look's encoder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patience {
+    /// Steps between two looks.
+    pub every: u64,
+    /// Looks in a row without a lower loss after which training stops.
+    pub evaluations: u64,
+    /// Most steps' worth of held-out samples that are looked at, the same ones every time.
+    pub batches: usize,
+}
+
+impl Config {
+    /// The tasks that are trained, among those that the shards have.
+    #[must_use]
+    pub fn tasks(&self, built: &[Task]) -> Vec<Task> {
+        let weighs = |task: &&Task| self.alphas.of(**task).is_some_and(|alpha| alpha != 0.0);
+        built.iter().filter(weighs).copied().collect()
+    }
+
+    /// Refuses settings that no training can come of, before any stage runs. `table` is its name in the config.
+    pub(super) fn check(&self, table: &str, built: &[Task]) -> anyhow::Result<()> {
+        let patience = self.patience.clone().unwrap_or(Patience { every: 1, evaluations: 1, batches: 1 });
+        let counts = [
+            ("epochs", self.epochs),
+            ("stream.steps_ahead", self.stream.steps_ahead as u64),
+            ("checkpoint_every", self.checkpoint_every),
+            ("patience.every", patience.every),
+            ("patience.evaluations", patience.evaluations),
+            ("patience.batches", patience.batches as u64),
+        ];
+        self.stream.check(table)?;
+        for (key, value) in counts {
+            anyhow::ensure!(value > 0, "{table}.{key} is 0, expected at least 1");
+        }
+        for task in Task::ALL {
+            let (name, alpha) = (task.name(), self.alphas.of(task).unwrap_or(0.0));
+            anyhow::ensure!(
+                alpha == 0.0 || built.contains(&task),
+                "{table}.alphas.{name} is {alpha}, but shards.tasks has no {name}: set it to 0, or build that task's shards"
+            );
+        }
+        anyhow::ensure!(
+            !self.tasks(built).is_empty(),
+            "{table}.alphas are all 0, so there is nothing to train: give one of the tasks in shards.tasks a weight"
+        );
+        let rate = self.learning_rate;
+        anyhow::ensure!(rate > 0.0 && rate.is_finite(), "{table}.learning_rate is {rate}, expected above 0");
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! The steps of a training: from where it stands to its last step or the end of patience, with states to go on from. Knows no setting's
+//! meaning.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use kg::split::Part;
+use kg::whole::write_whole;
+use model::train::Trainer;
+use model::train::patience::{Best, Verdict};
+use serde::{Deserialize, Serialize};
+use tasks::stream::batch::Batch;
+use tasks::stream::prefetch::Prefetched;
+use tasks::stream::steps::{self, Shards, Stream, Worker};
+
+use crate::engine::context::Context;
+use crate::stage::encoder::MODEL;
+use crate::stage::metrics::Lines;
+
+/// The file with one line per step within the artifact.
+pub(super) const METRICS: &str = "metrics.jsonl";
+/// The file with one line per look at held-out samples within the artifact.
+pub const HELD_OUT: &str = "held_out.jsonl";
+/// The parameters that were not trained, with the reason, within the artifact.
+pub(super) const FROZEN: &str = "frozen.json";
+/// How training ended. Written once everything else is there.
+pub(super) const ENDED: &str = "training.json";
+/// The folder to go on from; it is gone from a finished artifact.
+pub(super) const STATE: &str = "state";
+
+/// Why there was no further step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// All epochs were trained.
+    AllEpochs,
+    /// Held-out samples had not become better for long.
+    Patience,
+}
+
+/// How training ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ended {
+    /// Steps made.
+    pub steps: u64,
+    /// Steps of all epochs.
+    pub planned: u64,
+    /// Why there was no further one.
+    pub stop: Stop,
+    /// The look whose encoder is kept; without patience it is the last step's.
+    pub best: Option<Best>,
+}
+
+/// What a training goes by besides the trainer.
+pub(super) struct Plan {
+    /// Steps of an epoch.
+    pub(super) steps_per_epoch: u64,
+    /// Steps of all epochs.
+    pub(super) planned: u64,
+    /// Steps between states.
+    pub(super) checkpoint_every: u64,
+    /// What is looked at with patience, in the batches of one step after the other.
+    pub(super) held_out: Vec<Vec<Batch>>,
+}
+
+/// Steps until the end; then the encoder is in [`MODEL`], and [`ENDED`] is written.
+pub(super) fn train(
+    context: &Context,
+    plan: &Plan,
+    mut trainer: Trainer,
+    mut stream: Prefetched,
+) -> anyhow::Result<()> {
+    let out = Out::of(context)?;
+    let mut metrics = Lines::open_all(&out.metrics, trainer.steps())?;
+    let mut looks = Lines::open(&out.held_out, trainer.steps())?;
+    let progress = context.progress();
+    progress.unit("steps");
+    progress.total_rows(plan.planned);
+    progress.add_rows(trainer.steps());
+    let mut stop = Stop::AllEpochs;
+    while trainer.steps() < plan.planned {
+        context.check()?;
+        let batches = stream.next_step()?;
+        let record = trainer.step(trainer.steps() / plan.steps_per_epoch, &batches)?;
+        metrics.push(&record)?;
+        progress.add_rows(1);
+        let last = trainer.steps() == plan.planned && !plan.held_out.is_empty();
+        if trainer.look_is_due() || last {
+            let look = trainer.look(plan.held_out.iter().cloned(), &out.model)?;
+            looks.push(&look)?;
+            if look.verdict == Verdict::Stop {
+                stop = Stop::Patience;
+                break;
+            }
+        }
+        if trainer.steps().is_multiple_of(plan.checkpoint_every) {
+            metrics.sync()?;
+            looks.sync()?;
+            trainer.save_state(&out.state, &serde_json::to_value(stream.state())?)?;
+        }
+    }
+    metrics.sync()?;
+    looks.sync()?;
+    out.finish(&trainer, plan, stop)
+}
+
+/// Where things are written.
+struct Out {
+    metrics: PathBuf,
+    held_out: PathBuf,
+    model: PathBuf,
+    state: PathBuf,
+    frozen: PathBuf,
+    ended: PathBuf,
+}
+
+impl Out {
+    fn of(context: &Context) -> anyhow::Result<Self> {
+        let at = |name: &str| context.out().join(name);
+        std::fs::create_dir_all(at(MODEL))?;
+        Ok(Out {
+            metrics: at(METRICS),
+            held_out: at(HELD_OUT),
+            model: at(MODEL),
+            state: at(STATE),
+            frozen: at(FROZEN),
+            ended: at(ENDED),
+        })
+    }
+
+    fn finish(&self, trainer: &Trainer, plan: &Plan, stop: Stop) -> anyhow::Result<()> {
+        trainer.check_frozen()?;
+        if plan.held_out.is_empty() {
+            trainer.save_checkpoint(&self.model)?;
+            std::fs::remove_file(&self.held_out)?;
+        }
+        write_whole(&self.frozen, &serde_json::to_vec_pretty(&trainer.frozen_in_words())?)?;
+        let ended = Ended { steps: trainer.steps(), planned: plan.planned, stop, best: trainer.best() };
+        Ok(write_whole(&self.ended, &serde_json::to_vec_pretty(&ended)?)?)
+    }
+}
+
+/// The first held-out samples, in the batches of so many steps, at most those of one epoch.
+pub(super) fn held_out(
+    shards: &Shards<'_>,
+    config: &steps::Config,
+    most: usize,
+) -> anyhow::Result<Vec<Vec<Batch>>> {
+    let config = steps::Config { part: Part::Valid, ..*config };
+    let mut stream = Stream::new(shards, &config, Worker::ONLY).context(
+        "patience looks at the part `valid` of the shards (split.parts decides whether there is one)",
+    )?;
+    let all = stream.steps_per_epoch().context("the stream of held-out samples does not know its steps")?;
+    let steps = usize::try_from(all).unwrap_or(usize::MAX).min(most);
+    (0..steps).map(|_| Ok(stream.next_step()?)).collect()
+}
+
+/// How the training of an artifact ended.
+///
+/// # Errors
+/// When it did not.
+pub fn ended(folder: &Path) -> anyhow::Result<Ended> {
+    let path = folder.join(ENDED);
+    let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+}
