@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::config;
+use super::frozen::UnknownPrefix;
 use crate::encoder::tokens;
 use crate::head::mask;
 use crate::{checkpoint, output, params};
@@ -13,6 +14,9 @@ pub enum Error {
     /// Settings that cannot be trained with.
     #[error(transparent)]
     Config(#[from] config::Error),
+    /// A prefix in `frozen` that no parameter has.
+    #[error(transparent)]
+    Frozen(#[from] UnknownPrefix),
     /// A batch that the encoder cannot read.
     #[error(transparent)]
     Tokens(#[from] tokens::Error),
@@ -37,7 +41,7 @@ pub enum Error {
         /// The step, from 1.
         step: u64,
         /// The task.
-        task: &'static str,
+        task: String,
     },
     /// A parameter that nothing trains.
     #[error(
