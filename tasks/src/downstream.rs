@@ -3,5 +3,9 @@
 pub mod bm25;
 pub mod capr;
 pub mod cop;
+pub mod encode;
 pub mod example;
+pub mod funnel;
+pub mod lines;
 pub mod rows;
+pub mod turns;

@@ -33,7 +33,22 @@ pub struct Config {
 }
 
 const NO_ANSWER: &str = "no answer";
-const NAMES: Names = Names { roots: &["Document", "DiseaseFile", "doc"], records: &["QAPair", "pair"] };
+/// A focus is held as a whole, like a pair.
+const NAMES: Names = Names {
+    roots: &["Document", "DiseaseFile", "doc"],
+    records: &["QAPair", "pair", "Focus", "doctitle-focus"],
+};
+
+/// What an answer is about, beside its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About<'a> {
+    /// `source_id` of the web page; nothing behind the `_` where the file gives it no number.
+    pub page: &'a str,
+    /// The `Focus` of the page as published, such as a disease; empty where the file names none.
+    pub focus: &'a str,
+    /// The type of the question (`qtype`), such as `symptoms`; empty where it has none.
+    pub kind: &'a str,
+}
 
 /// Reads document after document.
 #[derive(Debug)]
@@ -42,7 +57,10 @@ pub struct Reader<'f, R> {
     config: Config,
     tally: Tally,
     source: String,
+    page: String,
+    focus: String,
     qid: String,
+    kind: String,
     question: String,
     answer: String,
 }
@@ -51,8 +69,8 @@ impl<'f, R: BufRead> Reader<'f, R> {
     /// Answers of `reader`; `file` names it in messages.
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let (elements, tally) = (Elements::new(reader, file, NAMES), Tally::new(file, &[NO_ANSWER]));
-        let [source, qid, question, answer] = std::array::from_fn(|_| String::new());
-        Self { elements, config, tally, source, qid, question, answer }
+        let [source, page, focus, qid, kind, question, answer] = std::array::from_fn(|_| String::new());
+        Self { elements, config, tally, source, page, focus, qid, kind, question, answer }
     }
 
     /// Fills `document` with the next one; `false` at the end of the file. Pairs without an answer (a third of the set has had its
@@ -76,6 +94,12 @@ impl<'f, R: BufRead> Reader<'f, R> {
         }
     }
 
+    /// What the answer that was read last is about. A focus that the file has behind its answers is none of theirs.
+    #[must_use]
+    pub fn about(&self) -> About<'_> {
+        About { page: &self.page, focus: self.focus.trim(), kind: &self.kind }
+    }
+
     /// What became of the file so far.
     #[must_use]
     pub fn tally(&self) -> Tally {
@@ -84,19 +108,28 @@ impl<'f, R: BufRead> Reader<'f, R> {
 
     fn open(&mut self) -> Result<(), Error> {
         match (self.elements.depth(), self.elements.name()) {
-            (1, "doc") => self.source = self.required("corpus", "the attribute `corpus` of <doc>")?,
+            (1, "doc") => {
+                self.source = self.required("corpus", "the attribute `corpus` of <doc>")?;
+                self.number("docid")?;
+            }
             (1, _) => {
                 self.source = self.required("source", "the attribute `source` of the outermost element")?;
+                self.number("id")?;
+            }
+            (2, "Focus" | "doctitle-focus") => {
+                self.once(&self.focus)?;
+                self.elements.text(&mut self.focus)?;
             }
             (2, "QAPairs" | "qaPairs") => {}
             (3, "QAPair" | "pair") => {
-                for text in [&mut self.qid, &mut self.question, &mut self.answer] {
+                for text in [&mut self.qid, &mut self.kind, &mut self.question, &mut self.answer] {
                     text.clear();
                 }
             }
             (4, "Question" | "question") => {
                 self.once(&self.question)?;
                 self.qid = self.required("qid", "the attribute `qid` of this question")?;
+                self.kind = self.elements.attribute("qtype")?.unwrap_or_default();
                 self.elements.text(&mut self.question)?;
             }
             (4, "Answer" | "answer") => {
@@ -112,12 +145,23 @@ impl<'f, R: BufRead> Reader<'f, R> {
         self.elements.attribute(attribute)?.ok_or_else(|| self.elements.missing(what))
     }
 
-    /// A pair has one question and one answer.
+    /// The name of the page, from its number if it has one.
+    fn number(&mut self, attribute: &str) -> Result<(), Error> {
+        let number = self.elements.attribute(attribute)?.unwrap_or_default();
+        self.page = format!("{}_{number}", self.source);
+        Ok(())
+    }
+
+    /// A page has one focus, a pair one question and one answer.
     fn once(&self, text: &str) -> Result<(), Error> {
         if text.is_empty() {
             return Ok(());
         }
-        Err(self.elements.broken(&format_args!("a second <{}> in one pair", self.elements.name())))
+        Err(self.elements.broken(&format_args!(
+            "a second <{}> in one {}",
+            self.elements.name(),
+            if self.elements.depth() == 2 { "page" } else { "pair" }
+        )))
     }
 
     /// Fills `document` with the pair that ends here, if it has an answer.
@@ -172,6 +216,31 @@ mod tests {
         assert_eq!((tally.bytes, tally.lines), (FILE.len() as u64, FILE.lines().count() as u64));
         let (with, _) = read(FILE.as_bytes(), Config { questions: Questions::Take }).unwrap();
         assert_eq!(with[0].1, format!("What is fever ?\n\n{first}"));
+    }
+
+    /// What each answer of `file` is about.
+    fn about(file: &str) -> Vec<[String; 3]> {
+        let mut reader = Reader::new(file.as_bytes(), Path::new("some.xml"), LEAVE);
+        let (mut document, mut all) = (Document::default(), Vec::new());
+        while reader.read(&mut document).unwrap() {
+            let About { page, focus, kind } = reader.about();
+            all.push([page, focus, kind].map(str::to_owned));
+        }
+        all
+    }
+
+    #[test]
+    fn answers_are_about_the_focus_of_their_page() {
+        let expected = |kind: &str| ["GARD_7", "Fever & pain", kind].map(str::to_owned);
+        assert_eq!(about(FILE), [expected("information"), expected("outlook")]);
+        let without = FILE.replace("<Focus>Fever &amp; pain</Focus>", "").replace(" qtype=\"outlook\"", "");
+        assert_eq!(about(&without)[1], ["GARD_7", "", ""].map(str::to_owned));
+        let doc = "<doc docid='7' corpus='NINDS'><doctitle-focus> a b </doctitle-focus><qaPairs><pair pid='1'>\
+            <question qid='7-1' qtype='causes'>what ?</question><answer>This.</answer></pair></qaPairs></doc>";
+        assert_eq!(about(doc), [["NINDS_7", "a b", "causes"].map(str::to_owned)]);
+        let message =
+            read(FILE.replace("</Focus>", "</Focus><Focus>x</Focus>").as_bytes(), LEAVE).unwrap_err();
+        assert!(message.contains("a second <Focus> in one page"), "{message}");
     }
 
     #[test]

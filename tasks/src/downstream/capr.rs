@@ -4,14 +4,18 @@
 //! | file | what |
 //! |---|---|
 //! | [`cdv`] | the published annotations, and MedQuAD's texts put to them |
+//! | [`medquad`] | MedQuAD's documents by themselves, to train on |
 //! | [`wikisection`] | articles of WikiSection, whose headings are the aspects |
+//! | [`apart`] | no document and no entity is trained on and tested on |
 //! | [`candidates`] | which passages are ranked for a query |
 //! | [`part`] | documents held out for development and for the mask search |
 //! | [`training`] | a right passage and wrong ones for each query of an epoch |
 //! | [`mod@write`], [`read`] | all of it on disk |
 
+pub mod apart;
 pub mod candidates;
 pub mod cdv;
+pub mod medquad;
 pub mod part;
 pub mod read;
 pub mod schema;

@@ -8,11 +8,13 @@
 //! | [`label`] | classes of lengths of stay and codes, mentions of death |
 //! | [`sample`] | the four tasks: mortality, length of stay, diagnoses, procedures |
 //! | [`split`] | which patients are for what |
+//! | [`benchmark`] | samples and parts as examples |
 //! | [`weight`] | weights of classes |
 //!
 //! `NOTEEVENTS` (4 GB) is read twice: first for what each row is, then for the texts of the rows that stay, of which those of admissions
 //! that are not complete are in memory.
 
+pub mod benchmark;
 pub mod label;
 pub mod note;
 pub mod sample;

@@ -1,4 +1,12 @@
 //! Texts with right answers: what a classifier, a regressor or a tagger of whole texts is fine-tuned and tried on. Knows no file and no model.
+//!
+//! [`schema`] says what they look like on disk, [`mod@write`] and [`read`] bring them there and back.
+
+pub mod read;
+pub mod schema;
+pub mod write;
+
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +22,22 @@ pub enum Part {
     MaskSearch,
     /// The scores that are reported.
     Test,
+}
+
+impl Part {
+    /// All of them, in order.
+    pub const ALL: [Self; 4] = [Self::Train, Self::Dev, Self::MaskSearch, Self::Test];
+
+    /// As files and messages write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Dev => "dev",
+            Self::MaskSearch => "mask_search",
+            Self::Test => "test",
+        }
+    }
 }
 
 /// What is asked of every example.
@@ -70,7 +94,87 @@ pub struct Examples {
     pub examples: Vec<Example>,
 }
 
+/// Why examples are no benchmark.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// The classes do not go with the kind.
+    #[error("{found} classes for answers of kind {kind:?}, expected {expected}")]
+    Classes {
+        /// What is asked.
+        kind: Kind,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: &'static str,
+    },
+    /// Two classes have one name.
+    #[error("class {0:?} is there twice, expected every name once and none empty")]
+    Twice(String),
+    /// An example is not as it should be.
+    #[error("example {id:?} {why}")]
+    Example {
+        /// Its place, from 0.
+        place: usize,
+        /// What it is called.
+        id: String,
+        /// What is amiss.
+        why: &'static str,
+    },
+}
+
 impl Examples {
+    /// Whether every example is called by a name of its own, has a text, and has an answer of the kind that is asked.
+    ///
+    /// # Errors
+    /// Names the first that does not, and what it should be.
+    pub fn check(&self) -> Result<(), Unfit> {
+        let fits = match self.kind {
+            Kind::OneClass => (self.classes.len() > 1, "at least 2"),
+            Kind::AnyClasses => (!self.classes.is_empty(), "at least 1"),
+            Kind::Score => (self.classes.is_empty(), "none: the answers are numbers"),
+        };
+        if let (false, expected) = fits {
+            return Err(Unfit::Classes { kind: self.kind, found: self.classes.len(), expected });
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = self.classes.iter().find(|name| name.trim().is_empty() || !names.insert(*name)) {
+            return Err(Unfit::Twice(twice.clone()));
+        }
+        let mut ids = HashSet::with_capacity(self.examples.len());
+        for (place, example) in self.examples.iter().enumerate() {
+            let twice =
+                (!ids.insert(example.id.as_str())).then_some("is there twice, expected every name once");
+            if let Some(why) = twice.or_else(|| self.amiss(example)) {
+                return Err(Unfit::Example { place, id: example.id.clone(), why });
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with an example by itself.
+    fn amiss(&self, example: &Example) -> Option<&'static str> {
+        if example.text.trim().is_empty() || example.pair.as_ref().is_some_and(|pair| pair.trim().is_empty())
+        {
+            return Some("has an empty text, expected one to read: leave the example out");
+        }
+        let known = |class: &u32| (*class as usize) < self.classes.len();
+        match (self.kind, &example.answer) {
+            (Kind::OneClass, Answer::Class(class)) => {
+                (!known(class)).then_some("has a class that there is not, expected the number of a class")
+            }
+            (Kind::AnyClasses, Answer::Classes(classes)) => {
+                let fit = classes.iter().all(known) && classes.is_sorted_by(|a, b| a < b);
+                (!fit).then_some("has classes that are not rising numbers of classes")
+            }
+            (Kind::Score, Answer::Score(score)) => {
+                (!score.is_finite()).then_some("has a score that is no finite number")
+            }
+            (Kind::OneClass, _) => Some("has another answer than one class, as all others have"),
+            (Kind::AnyClasses, _) => Some("has another answer than a list of classes, as all others have"),
+            (Kind::Score, _) => Some("has another answer than a score, as all others have"),
+        }
+    }
+
     /// The places of the examples of one part, in order.
     #[must_use]
     pub fn of(&self, part: Part) -> Vec<usize> {
@@ -97,30 +201,85 @@ impl Examples {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn parts_and_classes_are_counted() {
-        let example = |part, classes: &[u32]| Example {
-            id: String::new(),
-            part,
-            text: String::new(),
-            pair: None,
-            answer: Answer::Classes(classes.to_vec()),
-        };
-        let examples = Examples {
-            name: "x".to_owned(),
+    fn example(id: &str, part: Part, answer: Answer) -> Example {
+        Example { id: id.to_owned(), part, text: format!("text of {id}\né"), pair: None, answer }
+    }
+
+    /// Three examples of any of three classes.
+    pub(crate) fn small() -> Examples {
+        Examples {
+            name: "small".to_owned(),
             kind: Kind::AnyClasses,
             classes: ["a", "b", "c"].map(str::to_owned).into(),
             examples: vec![
-                example(Part::Train, &[0, 2]),
-                example(Part::Test, &[1]),
-                example(Part::Train, &[2]),
+                example("1", Part::Train, Answer::Classes(vec![0, 2])),
+                example("2", Part::Test, Answer::Classes(vec![1])),
+                example("3", Part::Train, Answer::Classes(vec![2])),
             ],
-        };
+        }
+    }
+
+    #[test]
+    fn parts_and_classes_are_counted() {
+        let examples = small();
         assert_eq!(examples.of(Part::Train), [0, 2]);
         assert_eq!(examples.counts(Part::Train), [1, 0, 2]);
         assert_eq!(examples.counts(Part::Dev), [0, 0, 0]);
+        examples.check().unwrap();
+    }
+
+    fn refused(change: impl Fn(&mut Examples)) -> String {
+        let mut examples = small();
+        change(&mut examples);
+        examples.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_benchmark_is_said() {
+        let of = |answer: Answer| refused(|all| all.examples[1].answer = answer.clone());
+        assert_eq!(
+            refused(|all| all.examples[2].id = "1".into()),
+            "example \"1\" is there twice, expected every name once"
+        );
+        assert!(
+            refused(|all| all.examples[1].text = " \n".into()).starts_with("example \"2\" has an empty text")
+        );
+        assert!(refused(|all| all.examples[1].pair = Some(String::new())).contains("has an empty text"));
+        assert!(of(Answer::Classes(vec![3])).contains("rising numbers of classes"));
+        assert!(of(Answer::Classes(vec![1, 1])).contains("rising numbers of classes"));
+        assert!(of(Answer::Class(1)).contains("another answer than a list of classes"));
+        assert!(
+            refused(|all| all.classes.clear())
+                .contains("0 classes for answers of kind AnyClasses, expected at least 1")
+        );
+        assert!(refused(|all| all.classes[2] = "a".into()).starts_with("class \"a\" is there twice"));
+    }
+
+    #[test]
+    fn one_class_and_scores_have_their_own_answers() {
+        let of = |kind, classes: &[&str], answer| Examples {
+            name: "x".to_owned(),
+            kind,
+            classes: classes.iter().map(|&class| class.to_owned()).collect(),
+            examples: vec![example("1", Part::Train, answer)],
+        };
+        let said = |examples: &Examples| examples.check().map_err(|unfit| unfit.to_string());
+        assert_eq!(said(&of(Kind::OneClass, &["a", "b"], Answer::Class(1))), Ok(()));
+        let told = |examples| said(&examples).unwrap_err();
+        assert!(
+            told(of(Kind::OneClass, &["a", "b"], Answer::Class(2))).contains("a class that there is not")
+        );
+        assert!(
+            told(of(Kind::OneClass, &["a", "b"], Answer::Score(1.0)))
+                .contains("another answer than one class")
+        );
+        assert!(told(of(Kind::OneClass, &["a"], Answer::Class(0))).contains("expected at least 2"));
+        assert_eq!(said(&of(Kind::Score, &[], Answer::Score(2.5))), Ok(()));
+        assert!(told(of(Kind::Score, &[], Answer::Score(f64::NAN))).contains("no finite number"));
+        assert!(told(of(Kind::Score, &[], Answer::Class(0))).contains("another answer than a score"));
+        assert!(told(of(Kind::Score, &["a"], Answer::Score(1.0))).contains("expected none"));
     }
 }

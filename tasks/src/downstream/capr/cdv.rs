@@ -6,12 +6,11 @@
 //! another release.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use kg::source::gz;
 use serde::Deserialize;
 
+use super::medquad::{Unreadable, files, open, passage};
 use super::{Collection, Query, Unfit};
 use crate::corpus::{self, medquad, xml};
 
@@ -19,15 +18,8 @@ use crate::corpus::{self, medquad, xml};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder cannot be read.
-    #[error("{}: {source}; {expected}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-        /// What should be there.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     /// The annotations are not in their publisher's layout.
     #[error("{}: line {}, column {}: {source}; expected annotations of CDV as published: fetch the file again", path.display(), source.line(), source.column())]
     Annotations {
@@ -163,7 +155,7 @@ pub fn read(annotations: &Path, folder: &Path) -> Result<(Collection, Aligned), 
 fn annotations_of(path: &Path) -> Result<Annotations, Error> {
     let expected = "expected annotations of CDV, such as data/MedQuAD/MedQuAD_test_annotations.json of github.com/sebastianarnold/cdv";
     let bytes =
-        std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source, expected })?;
+        std::fs::read(path).map_err(|source| Unreadable { path: path.to_owned(), source, expected })?;
     serde_json::from_slice(&bytes).map_err(|source| Error::Annotations { path: path.to_owned(), source })
 }
 
@@ -172,29 +164,12 @@ type File = HashMap<String, String>;
 
 /// The answers of all files, in the order of their paths.
 fn answers(folder: &Path, aligned: &mut Aligned) -> Result<Vec<File>, Error> {
-    let expected = "expected MedQuAD's folder, with the folders of its sources in it";
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { path, source, expected }
-    };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(io(folder))? {
-        let source = entry.map_err(io(folder))?.path();
-        if !source.is_dir() {
-            continue;
-        }
-        for entry in std::fs::read_dir(&source).map_err(io(&source))? {
-            let path = entry.map_err(io(&source))?.path();
-            paths.extend(path.extension().is_some_and(|end| end == "xml").then_some(path));
-        }
-    }
-    paths.sort_unstable();
+    let paths = files(folder)?;
     let config = medquad::Config { questions: medquad::Questions::Leave };
     let mut document = corpus::Document::default();
     let mut files = Vec::with_capacity(paths.len());
     for path in &paths {
-        let opened = std::fs::File::open(path).and_then(gz::reader).map_err(io(path))?;
-        let (mut reader, mut file) = (medquad::Reader::new(opened, path, config), File::new());
+        let (mut reader, mut file) = (medquad::Reader::new(open(path)?, path, config), File::new());
         while reader.read(&mut document)? {
             file.insert(document.id.clone(), passage(&document.text));
         }
@@ -205,11 +180,6 @@ fn answers(folder: &Path, aligned: &mut Aligned) -> Result<Vec<File>, Error> {
         files.push(file);
     }
     Ok(files)
-}
-
-/// An answer as the annotations count its characters.
-fn passage(answer: &str) -> String {
-    format!("{answer}\n").replace(" - ", "\n- ")
 }
 
 /// The passages of a document, from the first file that has them all as annotated.

@@ -50,16 +50,11 @@ impl Parts {
         if !(dev >= 0.0 && mask_search >= 0.0 && dev + mask_search < 1.0) {
             return Err(Unfit(shares));
         }
-        /// Draws have so many values, exactly representable.
-        const STEPS: u64 = 1 << 53;
         let seed = seed.named("parts");
-        let drawn = |group: usize| {
-            let share = seed.named(&collection.documents[group].key).below(STEPS) as f64 / STEPS as f64;
-            match share {
-                share if share < mask_search => Part::MaskSearch,
-                share if share < mask_search + dev => Part::Dev,
-                _ => Part::Main,
-            }
+        let drawn = |group: usize| match drawn(seed, &collection.documents[group].key) {
+            share if share < mask_search => Part::MaskSearch,
+            share if share < mask_search + dev => Part::Dev,
+            _ => Part::Main,
         };
         Ok(Self { documents: groups(collection).into_iter().map(drawn).collect() })
     }
@@ -102,11 +97,22 @@ impl Parts {
     }
 }
 
+/// A number from 0 on and below 1 for a name.
+pub(super) fn drawn(seed: Seed, name: &str) -> f64 {
+    /// Draws have so many values, exactly representable.
+    const STEPS: u64 = 1 << 53;
+    seed.named(name).below(STEPS) as f64 / STEPS as f64
+}
+
 /// For each document, the first of its group: documents that answer one query are in one.
 fn groups(collection: &Collection) -> Vec<usize> {
+    joined(collection, collection.queries.iter().map(|query| collection.answering(query)))
+}
+
+/// For each document, the first of its group, where documents that are named together are in one.
+pub(super) fn joined(collection: &Collection, together: impl Iterator<Item = Vec<DocumentId>>) -> Vec<usize> {
     let mut first: Vec<usize> = (0..collection.documents.len()).collect();
-    for query in &collection.queries {
-        let documents = collection.answering(query);
+    for documents in together {
         for pair in documents.windows(2) {
             let (a, b) = (root(&mut first, pair[0].0 as usize), root(&mut first, pair[1].0 as usize));
             let (low, high) = (a.min(b), a.max(b));

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
-
 use super::candidates::Candidates;
 use super::part::Parts;
-use super::schema::{Error, INDEX, Index, PASSAGES, PassageRow, QUERIES, QueryRow};
+use super::schema::{Error, Index, PASSAGES, PassageRow, QUERIES, QueryRow};
 use super::{Collection, Document, DocumentId, Passage, PassageId, Query};
-use crate::self_check;
+use crate::downstream::lines::{self, INDEX};
+use crate::self_check::{self, SelfChecked};
 
 /// A folder of candidates.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,10 +27,12 @@ pub struct Folder {
 /// # Errors
 /// When a file is missing, damaged or of another version, or rows do not fit each other.
 pub fn read(folder: &Path) -> Result<Folder, Error> {
-    let index: Index = self_check::read(&folder.join(INDEX))?;
+    let index: Index = self_check::read(&folder.join(INDEX)).map_err(lines::Error::from)?;
     let (mut collection, mut parts) = (Collection::new(&index.name), Vec::new());
-    for (row, line) in rows::<PassageRow>(folder, &index, PASSAGES)?.into_iter().zip(1..) {
-        let wrong = |why| Error::Row { path: folder.join(PASSAGES), line, why };
+    for (row, line) in
+        lines::read::<PassageRow>(folder, Index::KIND, &index.files, PASSAGES)?.into_iter().zip(1..)
+    {
+        let wrong = |why: &str| row_error(folder, PASSAGES, line, why);
         let number = u32::try_from(line - 1).map_err(|_| wrong("more passages than numbers for them"))?;
         if row.passage.0 != number {
             return Err(wrong("expected passages numbered by lines, from 0"));
@@ -52,8 +53,10 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
     }
     let parts = Parts::drawn(parts);
     let mut lists = Vec::new();
-    for (row, line) in rows::<QueryRow>(folder, &index, QUERIES)?.into_iter().zip(1..) {
-        let wrong = |why| Error::Row { path: folder.join(QUERIES), line, why };
+    for (row, line) in
+        lines::read::<QueryRow>(folder, Index::KIND, &index.files, QUERIES)?.into_iter().zip(1..)
+    {
+        let wrong = |why: &str| row_error(folder, QUERIES, line, why);
         let list = list(&row, line, collection.passages.len()).map_err(wrong)?;
         let (id, said) = (list.query, row.part);
         lists.push(list);
@@ -70,12 +73,14 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
         ("queries", collection.queries.len() as u64, index.queries),
         ("candidates", candidates, index.candidates),
     ];
-    match counts.into_iter().find(|(_, found, expected)| found != expected) {
-        Some((what, found, expected)) => {
-            Err(Error::Count { path: folder.join(INDEX), what, found, expected })
-        }
-        None => Ok(Folder { index, collection, parts, lists }),
-    }
+    lines::agree(folder, Index::KIND, counts)?;
+    Ok(Folder { index, collection, parts, lists })
+}
+
+/// The error that a row does not follow.
+fn row_error(folder: &Path, name: &str, line: usize, why: &str) -> Error {
+    let (path, why) = (folder.join(name), why.to_owned());
+    Error::Folder(lines::Error::Row { path, kind: Index::KIND, line, why })
 }
 
 /// The candidates of a row, or what is wrong with it.
@@ -96,31 +101,6 @@ fn list(row: &QueryRow, line: usize, passages: usize) -> Result<Candidates, &'st
     }
     let relevant = row.candidates.iter().map(|id| row.relevant.binary_search(id).is_ok()).collect();
     Ok(Candidates { query: row.query, passages: row.candidates.clone(), relevant })
-}
-
-fn contents(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })
-}
-
-/// The rows of a file that is as the index says.
-fn rows<T: DeserializeOwned>(folder: &Path, index: &Index, name: &str) -> Result<Vec<T>, Error> {
-    let path = folder.join(name);
-    let bytes = contents(&path)?;
-    let found = blake3::hash(&bytes).to_hex().to_string();
-    let expected = index.files.iter().find(|file| file.path == name).map(|file| file.blake3.as_str());
-    if expected != Some(&found) {
-        let expected = expected.unwrap_or("no such file").to_owned();
-        return Err(Error::Damaged { path, found, expected });
-    }
-    let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    let row = |(line, number): (&[u8], usize)| {
-        serde_json::from_slice(line).map_err(|source| Error::Parse {
-            path: path.clone(),
-            line: number,
-            source,
-        })
-    };
-    lines.zip(1..).map(row).collect()
 }
 
 #[cfg(test)]
@@ -160,7 +140,10 @@ mod tests {
         assert_eq!(parts[0], parts[1], "documents 0 and 2 answer one query");
         written(two.path());
         for name in [PASSAGES, QUERIES, INDEX] {
-            assert_eq!(contents(&one.path().join(name)).unwrap(), contents(&two.path().join(name)).unwrap());
+            assert_eq!(
+                std::fs::read(one.path().join(name)).unwrap(),
+                std::fs::read(two.path().join(name)).unwrap()
+            );
         }
     }
 

@@ -1,13 +1,12 @@
 //! What a folder of candidates looks like on disk. Knows no ranking.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 use super::candidates::Config;
 use super::part::Part;
 use super::{PassageId, QueryId};
-use crate::self_check::{self, Kind, SelfChecked};
+use crate::downstream::lines::{self, File};
+use crate::self_check::{Kind, SelfChecked};
 
 /// The format's name.
 pub const FORMAT: &str = "engraft-candidates";
@@ -17,8 +16,6 @@ pub const VERSION: u32 = 1;
 pub const PASSAGES: &str = "passages.jsonl";
 /// A query a line, with its candidates.
 pub const QUERIES: &str = "queries.jsonl";
-/// The file that is written last.
-pub const INDEX: &str = "index.json";
 
 /// A line of [`PASSAGES`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +87,7 @@ impl SelfChecked for Index {
         version: VERSION,
         folder: "a folder of candidates",
         again: "make the candidates again",
-        command: "`tasks::downstream::capr::write`",
+        command: "`engraft run`, or `tasks::downstream::capr::write`",
     };
 
     fn check_mut(&mut self) -> &mut String {
@@ -98,74 +95,12 @@ impl SelfChecked for Index {
     }
 }
 
-/// A file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct File {
-    /// Its name.
-    pub path: String,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Digest of its contents.
-    pub blake3: String,
-}
-
 /// Why a folder of candidates cannot be written or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be read or written.
-    #[error("{}: {source}; a folder of candidates without all its files is not finished: make it again", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A line is no row.
-    #[error("{}: line {line}, column {}: {source}; make the candidates again", path.display(), source.column())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// The index cannot be used, or not written.
+    /// A file is missing, damaged, or cannot be written.
     #[error(transparent)]
-    Index(#[from] self_check::Error),
-    /// The index says something else than the files.
-    #[error("{}: {found} {what}, but the index says {expected}; make the candidates again", path.display())]
-    Count {
-        /// The index.
-        path: PathBuf,
-        /// What was counted.
-        what: &'static str,
-        /// How many there are.
-        found: u64,
-        /// How many the index says.
-        expected: u64,
-    },
-    /// A file is not as it was written.
-    #[error("{}: {found}, expected {expected} as the index says; make the candidates again", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What it is.
-        found: String,
-        /// What it should be.
-        expected: String,
-    },
-    /// A row does not follow from those in front of it.
-    #[error("{}: line {line}: {why}; make the candidates again", path.display())]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is amiss.
-        why: &'static str,
-    },
+    Folder(#[from] lines::Error),
     /// A collection, its parts and its candidates do not belong together.
     #[error("{found} lists of candidates for {expected} queries: give those of this collection")]
     Lists {

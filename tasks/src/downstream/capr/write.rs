@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use kg::whole::write_whole;
-use serde::Serialize;
-
 use super::Collection;
 use super::PassageId;
 use super::candidates::{Candidates, Config};
 use super::part::Parts;
-use super::schema::{Error, FORMAT, File, INDEX, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
-use crate::self_check;
+use super::schema::{Error, FORMAT, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
+use crate::downstream::lines::{self, INDEX};
+use crate::self_check::{self, SelfChecked};
 
 /// Writes a folder of candidates into `folder`, which exists: lists of all queries, in their order.
 ///
@@ -49,7 +47,10 @@ pub fn write(
             relevant: query.relevant.clone(),
         }
     });
-    let files = vec![lines(folder, PASSAGES, passages)?, lines(folder, QUERIES, queries)?];
+    let files = vec![
+        lines::write(folder, Index::KIND, PASSAGES, passages)?,
+        lines::write(folder, Index::KIND, QUERIES, queries)?,
+    ];
     let mut index = Index {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -62,20 +63,6 @@ pub fn write(
         candidates: lists.iter().map(|list| list.passages.len() as u64).sum(),
         files,
     };
-    self_check::write(&folder.join(INDEX), &mut index)?;
+    self_check::write(&folder.join(INDEX), &mut index).map_err(lines::Error::from)?;
     Ok(index)
-}
-
-/// Writes rows, one a line.
-fn lines<T: Serialize>(folder: &Path, name: &str, rows: impl Iterator<Item = T>) -> Result<File, Error> {
-    let path = folder.join(name);
-    let io = |source: std::io::Error| Error::Io { path: path.clone(), source };
-    let mut json = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut json, &row).map_err(|e| io(e.into()))?;
-        json.push(b'\n');
-    }
-    write_whole(&path, &json).map_err(io)?;
-    let blake3 = blake3::hash(&json).to_hex().to_string();
-    Ok(File { path: name.to_owned(), bytes: json.len() as u64, blake3 })
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::{AdmissionId, PatientId, Stay, Stays, Variant, label};
+use crate::downstream::example::{Answer, Kind};
 
 /// What is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,19 +25,19 @@ pub enum Outcome {
 impl Outcome {
     /// All four, as the paper lists them.
     pub const ALL: [Self; 4] = [Self::Diagnoses, Self::Procedures, Self::Mortality, Self::LengthOfStay];
-}
 
-/// The right answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// Of classes of which a sample has one.
-    One(u32),
-    /// Of classes of which it has any number: those it has, rising.
-    Any(Vec<u32>),
+    /// What is asked of a note.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Mortality | Self::LengthOfStay => Kind::OneClass,
+            Self::Diagnoses | Self::Procedures => Kind::AnyClasses,
+        }
+    }
 }
 
 /// A sample.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sample<'a> {
     /// The stay.
     pub admission: AdmissionId,
@@ -49,7 +50,7 @@ pub struct Sample<'a> {
 }
 
 /// The samples of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Samples<'a> {
     /// Names of the classes, by number.
     pub classes: Vec<String>,
@@ -72,14 +73,14 @@ pub fn samples(stays: &Stays, outcome: Outcome) -> Samples<'_> {
             ["survives", "dies"].map(str::to_owned).into(),
             all.map(|stay| {
                 let text = label::without_death(&stay.note, variant).ok_or(TELLS)?;
-                Ok(sample(stay, text.into(), Answer::One(u32::from(stay.died))))
+                Ok(sample(stay, text.into(), Answer::Class(u32::from(stay.died))))
             }),
         ),
         Outcome::LengthOfStay => collect(
             label::LENGTHS.map(str::to_owned).into(),
             all.map(|stay| {
                 let class = if stay.died { Err(DIED) } else { Ok(label::length_of_stay(stay.seconds)) };
-                Ok(sample(stay, stay.note.as_str().into(), Answer::One(class?)))
+                Ok(sample(stay, stay.note.as_str().into(), Answer::Class(class?)))
             }),
         ),
         Outcome::Diagnoses => {
@@ -130,7 +131,7 @@ fn coded<'a>(
         if had.is_empty() {
             Err(NO_CODE)
         } else {
-            Ok(sample(stay, stay.note.as_str().into(), Answer::Any(had)))
+            Ok(sample(stay, stay.note.as_str().into(), Answer::Classes(had)))
         }
     });
     let found: Vec<_> = coded.collect();

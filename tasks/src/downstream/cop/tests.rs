@@ -8,9 +8,10 @@ use std::path::Path;
 use kg::split::Part;
 use kg::whole::write_whole;
 
-use super::sample::{Answer, Outcome, samples};
+use super::sample::{Outcome, samples};
 use super::split::{Drawn, Split};
 use super::*;
+use crate::downstream::example::Answer;
 use crate::seed::Seed;
 
 /// A note: admission, day, category, description, mark of an error, text.
@@ -161,13 +162,16 @@ fn mortality_and_length_of_stay() {
     let stays = stays(Variant::AsReleased);
     let task = samples(&stays, Outcome::Mortality);
     let found: BTreeMap<u32, &Answer> = task.samples.iter().map(|s| (s.admission.0, &s.answer)).collect();
-    assert_eq!(found, BTreeMap::from([(1, &Answer::One(0)), (2, &Answer::One(0)), (4, &Answer::One(1))]));
+    assert_eq!(
+        found,
+        BTreeMap::from([(1, &Answer::Class(0)), (2, &Answer::Class(0)), (4, &Answer::Class(1))])
+    );
     assert_eq!(task.dropped, BTreeMap::from([("the note tells of the death", 1)]));
     assert!(task.samples[2].text.contains("PHYSICAL EXAM: , at 5"), "{}", task.samples[2].text);
     let task = samples(&stays, Outcome::LengthOfStay);
     let found: Vec<_> = task.samples.iter().map(|s| (s.admission.0, s.answer.clone())).collect();
     // 4 days; 14 days and a second, which rounds to 14.
-    assert_eq!(found, [(1, Answer::One(1)), (2, Answer::One(2))]);
+    assert_eq!(found, [(1, Answer::Class(1)), (2, Answer::Class(2))]);
     assert_eq!((task.classes.len(), task.dropped["the patient died"]), (4, 2));
 }
 
@@ -177,7 +181,10 @@ fn codes_are_classes_of_the_table_as_released_and_of_the_samples_when_fixed() {
     let task = samples(&released, Outcome::Diagnoses);
     assert_eq!(task.classes, ["038", "401", "E849", "V458"]);
     let found: Vec<_> = task.samples.iter().map(|s| (s.admission.0, s.answer.clone())).collect();
-    assert_eq!(found, [(1, Answer::Any(vec![1, 3])), (2, Answer::Any(vec![0])), (7, Answer::Any(vec![2]))]);
+    assert_eq!(
+        found,
+        [(1, Answer::Classes(vec![1, 3])), (2, Answer::Classes(vec![0])), (7, Answer::Classes(vec![2]))]
+    );
     assert_eq!(task.dropped["no code"], 1);
     // 0066 and 6601 would be 006 and 660; as numbers they begin with 66 and 660.
     assert_eq!(samples(&released, Outcome::Procedures).classes, ["331", "66", "660", "990"]);
@@ -222,7 +229,7 @@ fn patients_are_in_one_part_and_weights_follow_from_the_samples() {
         parts.entry(sample.patient).or_default().extend(split.part(sample.patient));
     }
     assert!(parts.values().all(|parts| parts.len() == 2 && parts[0] == parts[1]));
-    let died = task.samples.iter().filter(|sample| sample.answer == Answer::One(1)).count() as u64;
+    let died = task.samples.iter().filter(|sample| sample.answer == Answer::Class(1)).count() as u64;
     assert_eq!((task.samples.len(), died), (400, 100));
     assert_eq!(weight::balanced(&[300, died]).unwrap(), [400.0 / 600.0, 2.0]);
 }

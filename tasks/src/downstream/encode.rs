@@ -1,0 +1,207 @@
+//! Texts as rows of tokens: one text, or a pair of texts, between BERT's special tokens, cut to what an encoder takes. Knows no answer.
+
+use crate::downstream::rows::Rows;
+use crate::token::encode::{EncodeCounts, EncodedTexts, Error, Special, Vocabulary};
+use crate::unfit::Unfit;
+
+/// Texts as token ids, encoded once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Texts {
+    encoded: EncodedTexts,
+}
+
+impl Texts {
+    /// Encodes texts with all threads, each up to `limit` tokens: as many as a row may have, or more.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses a text.
+    pub fn new(vocabulary: &Vocabulary, texts: &[&str], limit: usize) -> Result<Self, Error> {
+        Ok(Self { encoded: vocabulary.encode_all(texts, limit)? })
+    }
+
+    /// The token ids of a text by its place, at least one: `[UNK]` where the text has none.
+    ///
+    /// # Panics
+    /// When there is no such text.
+    #[must_use]
+    pub fn get(&self, text: usize) -> &[u32] {
+        self.encoded.get(text)
+    }
+
+    /// What became of the texts.
+    #[must_use]
+    pub fn counts(&self) -> &EncodeCounts {
+        &self.encoded.counts
+    }
+}
+
+/// What is cut of a pair that is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// The end of the second text; of the first only what leaves no room for one token of the second.
+    Second,
+    /// The end of the longer text, token by token, of equally long ones the second's (`longest_first` of transformers).
+    Longest,
+}
+
+/// How rows are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Ids of `[CLS]` and `[SEP]`.
+    pub special: Special,
+    /// Most tokens of a row, special ones included.
+    pub most: usize,
+    /// What is cut of a pair.
+    pub cut: Cut,
+}
+
+/// What was cut.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Cuts {
+    /// Rows made.
+    pub rows: u64,
+    /// Of these, rows that lack a token of their texts.
+    pub cut: u64,
+    /// Tokens that they lack.
+    pub tokens: u64,
+}
+
+/// Rows that grow by a text or a pair at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Framed {
+    frame: Frame,
+    /// The rows.
+    pub rows: Rows,
+    /// What was cut of them.
+    pub cuts: Cuts,
+}
+
+impl Framed {
+    /// No row yet.
+    ///
+    /// # Errors
+    /// When a row has no room for a pair: three special tokens and one of each text.
+    pub fn new(frame: Frame) -> Result<Self, Unfit> {
+        if frame.most < 5 {
+            return Err(Unfit::new("most", frame.most, "at least 5 tokens a row: `[CLS] a [SEP] b [SEP]`"));
+        }
+        Ok(Self { frame, rows: Rows::default(), cuts: Cuts::default() })
+    }
+
+    /// Adds `[CLS] a [SEP]`, all of segment 0.
+    pub fn single(&mut self, a: &[u32]) {
+        let Special { cls, sep, .. } = self.frame.special;
+        let kept = a.len().min(self.frame.most - 2);
+        let tokens = std::iter::once(cls).chain(a[..kept].iter().copied()).chain([sep]);
+        self.rows.push(tokens.map(|id| (id, 0)));
+        self.count(a.len() - kept);
+    }
+
+    /// Adds `[CLS] a [SEP] b [SEP]`, of which `b [SEP]` is of segment 1.
+    pub fn pair(&mut self, a: &[u32], b: &[u32]) {
+        let Special { cls, sep, .. } = self.frame.special;
+        let (of_a, of_b) = room(self.frame.most - 3, (a.len(), b.len()), self.frame.cut);
+        let first = std::iter::once(cls).chain(a[..of_a].iter().copied()).chain([sep]).map(|id| (id, 0));
+        let second = b[..of_b].iter().copied().chain([sep]).map(|id| (id, 1));
+        self.rows.push(first.chain(second));
+        self.count(a.len() + b.len() - of_a - of_b);
+    }
+
+    fn count(&mut self, cut: usize) {
+        self.cuts.rows += 1;
+        self.cuts.cut += u64::from(cut > 0);
+        self.cuts.tokens += cut as u64;
+    }
+}
+
+/// How many tokens of two texts stay in a row that has room for so many.
+fn room(most: usize, (a, b): (usize, usize), cut: Cut) -> (usize, usize) {
+    if a + b <= most {
+        return (a, b);
+    }
+    match cut {
+        Cut::Second => {
+            let a = a.min(most - b.min(1));
+            (a, b.min(most - a))
+        }
+        Cut::Longest if a <= most / 2 => (a, most - a),
+        Cut::Longest if b <= most / 2 => (most - b, b),
+        Cut::Longest => (most - most / 2, most / 2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::encode::Case;
+
+    const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+
+    fn framed(most: usize, cut: Cut) -> Framed {
+        Framed::new(Frame { special: SPECIAL, most, cut }).unwrap()
+    }
+
+    #[test]
+    fn texts_stand_between_special_tokens_and_pairs_in_two_segments() {
+        let mut framed = framed(8, Cut::Second);
+        framed.single(&[7, 8]);
+        framed.pair(&[7], &[8, 9]);
+        assert_eq!(framed.rows.ids, [2, 7, 8, 3, 2, 7, 3, 8, 9, 3]);
+        assert_eq!(framed.rows.types, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(framed.rows.lengths, [4, 6]);
+        assert_eq!(framed.cuts, Cuts { rows: 2, cut: 0, tokens: 0 });
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_counted() {
+        let long: Vec<u32> = (10..30).collect();
+        let mut second = framed(8, Cut::Second);
+        second.single(&long);
+        second.pair(&[7, 8], &long);
+        second.pair(&long, &[7, 8]);
+        assert_eq!(second.rows.lengths, [8, 8, 8]);
+        assert_eq!(second.rows.ids[8..16], [2, 7, 8, 3, 10, 11, 12, 3]);
+        assert_eq!(second.rows.ids[16..], [2, 10, 11, 12, 13, 3, 7, 3]);
+        assert_eq!(second.cuts, Cuts { rows: 3, cut: 3, tokens: 14 + 17 + 17 });
+    }
+
+    /// `longest_first` as transformers does it, token by token.
+    fn one_by_one(most: usize, (mut a, mut b): (usize, usize)) -> (usize, usize) {
+        while a + b > most {
+            if a > b { a -= 1 } else { b -= 1 }
+        }
+        (a, b)
+    }
+
+    #[test]
+    fn the_longer_text_is_cut_first() {
+        for most in 2..9 {
+            for a in 0..12 {
+                for b in 0..12 {
+                    assert_eq!(room(most, (a, b), Cut::Longest), one_by_one(most, (a, b)), "{most} {a} {b}");
+                    let (of_a, of_b) = room(most, (a, b), Cut::Second);
+                    assert!(of_a <= a && of_b <= b && of_a + of_b == most.min(a + b), "{most} {a} {b}");
+                    assert!((of_b > 0 || b == 0) && (of_a == a || of_b <= 1), "{most} {a} {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_encoded_once_and_a_text_without_a_token_has_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vocab.txt");
+        kg::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\npain\n").unwrap();
+        let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
+        let texts = Texts::new(&vocabulary, &["Back pain", "", "pain pain pain"], 2).unwrap();
+        assert_eq!((texts.get(0), texts.get(1), texts.get(2)), (&[5, 6][..], &[1][..], &[6, 6][..]));
+        assert_eq!(texts.counts().truncated, 1);
+    }
+
+    #[test]
+    fn a_row_without_room_is_refused() {
+        let frame = Frame { special: SPECIAL, most: 4, cut: Cut::Longest };
+        assert!(Framed::new(frame).unwrap_err().to_string().contains("at least 5 tokens a row"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Writes examples: files whole, the index last, the same bytes for the same input. Knows no benchmark.
+
+use std::path::Path;
+
+use super::schema::{Counts, EXAMPLES, Error, FORMAT, Index, Licence, VERSION};
+use super::{Examples, Part};
+use crate::downstream::funnel::Step;
+use crate::downstream::lines::{self, INDEX};
+use crate::self_check::{self, SelfChecked};
+
+/// Writes a folder of examples into `folder`, which exists, with what may be done with them and how they came about.
+///
+/// # Errors
+/// When the examples are no benchmark ([`Examples::check`]), the funnel does not end with them, or the disk refuses.
+pub fn write(
+    folder: &Path,
+    examples: &Examples,
+    (licence, funnel): (Licence, &[Step]),
+) -> Result<Index, Error> {
+    let unfit = |why: String| Error::Unfit { path: folder.to_owned(), why };
+    examples.check().map_err(|why| unfit(why.to_string()))?;
+    ends(funnel, examples.examples.len() as u64).map_err(unfit)?;
+    let files = vec![lines::write(folder, Index::KIND, EXAMPLES, &examples.examples)?];
+    let mut index = Index {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        xxh3: String::new(),
+        name: examples.name.clone(),
+        kind: examples.kind,
+        classes: examples.classes.clone(),
+        licence,
+        funnel: funnel.to_vec(),
+        parts: counts(examples),
+        files,
+    };
+    self_check::write(&folder.join(INDEX), &mut index).map_err(lines::Error::from)?;
+    Ok(index)
+}
+
+/// The examples of each part.
+#[must_use]
+pub fn counts(examples: &Examples) -> Vec<Counts> {
+    let of = |part| Counts { part, examples: examples.of(part).len() as u64, classes: examples.counts(part) };
+    Part::ALL.map(of).into()
+}
+
+/// Whether each step of a funnel adds up, and the last one keeps so many examples.
+pub(super) fn ends(funnel: &[Step], examples: u64) -> Result<(), String> {
+    if let Some(step) = funnel.iter().find(|step| !step.adds_up()) {
+        return Err(format!(
+            "the funnel's step of {} reads {}, expected what it drops and keeps together",
+            step.of, step.read
+        ));
+    }
+    match funnel.last().map_or(0, |step| step.kept) {
+        kept if kept == examples && !funnel.is_empty() => Ok(()),
+        kept => Err(format!("the funnel ends with {kept} examples, expected {examples}")),
+    }
+}
