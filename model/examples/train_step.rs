@@ -6,9 +6,11 @@
 //! the gradients' norm, clipping and AdamW. Prints one JSON object: milliseconds of each step by part, and of the processor.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
+#[path = "measure/process.rs"]
+mod process;
+
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fs;
 use std::time::Instant;
 
 use candle_core::{Device, Tensor};
@@ -27,6 +29,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tasks::stream::batch::{Batch, Targets};
 use tasks::task::Task;
+
+use process::{peak_mib, processor};
 
 // The command line's, so that the example's memory costs what a run's does.
 #[global_allocator]
@@ -172,20 +176,4 @@ impl Model {
         self.optimiser.step(&self.params, grads, Update { rate: 1e-4, scale })?;
         Ok((value, [0.0, forward, backward, now(start)]))
     }
-}
-
-/// Milliseconds of the processor that this process has taken, in steps of 10.
-fn processor() -> Result<f64, Box<dyn Error>> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = stat.rsplit(')').next().ok_or("no fields")?.split_whitespace().collect();
-    let ticks =
-        |field: usize| fields.get(field).ok_or("too few fields")?.parse::<f64>().map_err(|e| e.to_string());
-    Ok((ticks(11)? + ticks(12)?) * 10.0)
-}
-
-/// The most memory that this process has had.
-fn peak_mib() -> Result<f64, Box<dyn Error>> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).ok_or("no VmHWM")?;
-    Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse::<f64>()? / 1024.0)
 }

@@ -15,6 +15,7 @@ use crate::params::{Params, Spec};
 use config::Config;
 use embedding::Embedding;
 use layer::Layer;
+use layer::gates::{LayerGates, Row};
 use tokens::Tokens;
 
 /// The embedding layer and the stack of encoder layers.
@@ -68,16 +69,16 @@ impl Gates<'_> {
         )
     }
 
-    /// The gates of layer `l`, one row for all tokens or one for each; `None` when all are on.
-    fn of_layer(self, l: usize, tokens: &Tokens) -> Result<Option<Tensor>> {
+    /// The gates of layer `l`; `None` when all are on.
+    fn of_layer(self, l: usize) -> Result<Option<LayerGates>> {
+        let of = |gates_rlh: &Tensor| gates_rlh.narrow(1, l, 1)?.squeeze(1)?.contiguous();
         Ok(match self {
             Gates::Open => None,
-            Gates::Shared(gates_lh) => Some(gates_lh.get(l)?.unsqueeze(0)?),
-            Gates::PerSample(gates_slh) => {
-                let gates_sh = gates_slh.narrow(1, l, 1)?.squeeze(1)?.contiguous()?;
-                Some(gates_sh.index_select(&tokens.sample_of_token()?, 0)?)
+            Gates::Shared(gates_lh) => {
+                Some(LayerGates { gates_rh: gates_lh.get(l)?.unsqueeze(0)?, row: Row::All })
             }
-            Gates::PerToken(gates_nlh) => Some(gates_nlh.narrow(1, l, 1)?.squeeze(1)?.contiguous()?),
+            Gates::PerSample(gates_slh) => Some(LayerGates { gates_rh: of(gates_slh)?, row: Row::Sample }),
+            Gates::PerToken(gates_nlh) => Some(LayerGates { gates_rh: of(gates_nlh)?, row: Row::Token }),
         })
     }
 }
@@ -145,9 +146,9 @@ impl Encoder {
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {
-            let gates_nh = pass.gates.of_layer(l, tokens)?;
+            let gates = pass.gates.of_layer(l)?;
             let dropout = LayerDropout::new(pass, config, l as u64);
-            hidden.push(layer.forward(&hidden[l], tokens, gates_nh.as_ref(), &dropout)?);
+            hidden.push(layer.forward(&hidden[l], tokens, gates.as_ref(), &dropout)?);
         }
         Ok(hidden)
     }

@@ -21,17 +21,32 @@ pub fn gate(context_nd: &Tensor, gates_nh: &Tensor) -> Result<Tensor> {
     context_nhk.broadcast_mul(&gates_nh.unsqueeze(2)?)?.reshape(context_nd.shape())
 }
 
-/// The operation on f32 slices.
-struct Gate;
-
-impl Gate {
-    /// The gates of one token, of all gates in `gates`.
-    #[inline(always)]
-    fn row(gates: &[f32], heads: usize, token: usize) -> &[f32] {
+/// Multiplies rows of contexts `d` wide, the first of which is that of token `first`, by their gates: one row of so many heads for all tokens, or
+/// one for each.
+#[inline(always)]
+pub(crate) fn scale_rows(rows: &mut [f32], d: usize, (first, gates, heads): (usize, &[f32], usize)) {
+    for (token, row) in (first..).zip(rows.chunks_exact_mut(d)) {
         let start = if gates.len() == heads { 0 } else { token * heads };
-        &gates[start..start + heads]
+        let gates = &gates[start..start + heads];
+        for (context, gate) in row.chunks_exact_mut(d / heads).zip(gates) {
+            context.iter_mut().for_each(|x| *x *= gate);
+        }
     }
 }
+
+/// The gradients of the gates of some tokens, a row of `heads` each, out of their contexts and the gradients of what they were scaled to.
+#[inline(always)]
+pub(crate) fn gradient_rows(gates: &mut [f32], heads: usize, [contexts, gradients]: [&[f32]; 2]) {
+    let d = contexts.len() / (gates.len() / heads).max(1);
+    let rows = contexts.chunks_exact(d.max(1)).zip(gradients.chunks_exact(d.max(1)));
+    for (gates, (x, dy)) in gates.chunks_exact_mut(heads).zip(rows) {
+        let each = x.chunks_exact(d / heads).zip(dy.chunks_exact(d / heads));
+        gates.iter_mut().zip(each).for_each(|(gate, (x, dy))| *gate = sum2(x, dy, |x, dy| x * dy));
+    }
+}
+
+/// The operation on f32 slices.
+struct Gate;
 
 impl CustomOp2 for Gate {
     fn name(&self) -> &'static str {
@@ -46,13 +61,8 @@ impl CustomOp2 for Gate {
         lg: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let (x, g, (_, d), (_, h)) = (read(x, lx)?, read(g, lg)?, lx.shape().dims2()?, lg.shape().dims2()?);
-        let mut y = vec![0.0; x.len()];
-        fill_rows(&mut y, d, |first, block| {
-            for (n, (y, x)) in (first..).zip(block.chunks_exact_mut(d).zip(x[first * d..].chunks_exact(d))) {
-                let heads = y.chunks_exact_mut(d / h).zip(x.chunks_exact(d / h)).zip(Gate::row(g, h, n));
-                heads.for_each(|((y, x), g)| y.iter_mut().zip(x).for_each(|(y, x)| *y = x * g));
-            }
-        });
+        let mut y = x.to_vec();
+        fill_rows(&mut y, d, |first, block| scale_rows(block, d, (first, g, h)));
         Ok((CpuStorage::F32(y), lx.shape().clone()))
     }
 
@@ -72,11 +82,8 @@ impl CustomOp2 for Gate {
         let (x, dy) = (x.get()?, dy.get()?);
         let mut each = vec![0.0; n * h];
         fill_rows(&mut each, h, |first, block| {
-            for (n, dg) in (first..).zip(block.chunks_exact_mut(h)) {
-                let (x, dy) = (&x[n * d..(n + 1) * d], &dy[n * d..(n + 1) * d]);
-                let heads = x.chunks_exact(d / h).zip(dy.chunks_exact(d / h));
-                dg.iter_mut().zip(heads).for_each(|(dg, (x, dy))| *dg = sum2(x, dy, |x, dy| x * dy));
-            }
+            let rows = first * d..first * d + block.len() / h * d;
+            gradient_rows(block, h, [&x[rows.clone()], &dy[rows]]);
         });
         let shared = rows == 1 && n != 1;
         let d_gates = if shared {

@@ -1,6 +1,7 @@
 //! One encoder layer: attention, then feed-forward, each added to its input and normalised. Knows no embedding.
 
 mod fused;
+pub(crate) mod gates;
 
 use candle_core::{Result, Tensor};
 
@@ -15,6 +16,7 @@ use crate::nn::buffers::Buffers;
 use crate::nn::layer_norm::LayerNorm;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec};
+use gates::LayerGates;
 
 /// The parameters of one layer.
 #[derive(Debug, Clone)]
@@ -70,28 +72,29 @@ impl Layer {
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
-        gates_nh: Option<&Tensor>,
+        gates: Option<&LayerGates>,
         dropout: &LayerDropout,
     ) -> Result<Tensor> {
-        match gates_nh {
-            None if nn::fused(x_nd) => fused::forward(self, x_nd, tokens, dropout),
-            gates_nh => self.composed(x_nd, tokens, gates_nh, dropout),
+        if nn::fused(x_nd) {
+            fused::forward(self, x_nd, tokens, (gates, dropout))
+        } else {
+            self.composed(x_nd, tokens, gates, dropout)
         }
     }
 
-    /// The layer as the paper has it, of differentiable operations: for gates, for other devices and number types, and as what the one
-    /// operation is tested against.
+    /// The layer as the paper has it, of differentiable operations: for other devices and number types, and as what the one operation is
+    /// tested against.
     fn composed(
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
-        gates_nh: Option<&Tensor>,
+        gates: Option<&LayerGates>,
         dropout: &LayerDropout,
     ) -> Result<Tensor> {
         let how = plain::Attention { heads: self.heads, dropout: dropout.at(Place::Attention) };
         let context_nd = how.forward(&self.projections(x_nd)?, &tokens.spans)?;
-        let context_nd = match gates_nh {
-            Some(gates_nh) => gate(&context_nd, gates_nh)?,
+        let context_nd = match gates {
+            Some(gates) => gate(&context_nd, &gates.of_tokens(tokens)?)?,
             None => context_nd,
         };
         let a_nd = dropout.apply(Place::AttentionOutput, &self.attention_output.forward(&context_nd)?)?;

@@ -15,6 +15,7 @@ use super::mask::{self, Mask};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
+use crate::nn::gradients::gradients;
 
 /// What is added up over the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +81,20 @@ pub enum Error {
         /// The batch, from 1.
         batch: u64,
     },
+    /// Groups that are not those of the batch.
+    #[error(
+        "head importance, batch {batch}: groups of {found} spans are {sum} together, the batch has {spans}; give the number of spans of each sample, at least 1, in their order"
+    )]
+    Groups {
+        /// The batch, from 1.
+        batch: u64,
+        /// The groups, or the first of many.
+        found: String,
+        /// How many spans they have together.
+        sum: usize,
+        /// How many spans the batch has.
+        spans: usize,
+    },
     /// Nothing was measured.
     #[error("head importance: no batch was measured; give at least one")]
     Nothing,
@@ -99,10 +114,19 @@ pub enum Error {
 /// What has a private copy of all gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Each {
-    /// Every sample.
+    /// Every span.
     Sample,
     /// Every token.
     Token,
+}
+
+/// What counts as one sample of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Samples<'a> {
+    /// Every span.
+    Spans,
+    /// So many spans that follow each other: the first sample has the first number of them, and so on. A query with its candidates is such a sample.
+    Groups(&'a [usize]),
 }
 
 /// An encoder and the gates at which its heads are measured.
@@ -136,7 +160,7 @@ impl Probe<'_> {
         let gates_of = if each == Each::Sample { Gates::PerSample(&gates) } else { Gates::PerToken(&gates) };
         let hidden = self.encoder.forward(self.config, tokens, &Pass { gates: gates_of, dropout: None })?;
         let Some(x_nd) = hidden.last() else { return Ok(None) };
-        Ok(loss(x_nd)?.backward()?.remove(&gates))
+        Ok(gradients(&loss(x_nd)?)?.remove(&gates))
     }
 }
 
@@ -162,8 +186,8 @@ impl Importance {
         Importance { method, shape, sums: zeros.clone(), carried: zeros, batches: 0, samples: 0, tokens: 0 }
     }
 
-    /// Measures one batch, or several that are in `tokens` together and count as one. `loss` makes the sum over the samples of each
-    /// sample's own loss out of the last hidden states `x_nd`.
+    /// Measures one batch, or several that are in `tokens` together and count as one, of which every span is a sample. `loss` makes the sum
+    /// over the samples of each sample's own loss out of the last hidden states `x_nd`.
     ///
     /// # Errors
     /// When the mask is of another shape, a gradient is not finite, or the loss does not depend on the heads.
@@ -173,16 +197,33 @@ impl Importance {
         tokens: &Tokens,
         loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
     ) -> Result<(), Error> {
-        let batch = self.batches + 1;
+        self.add_samples(probe, (tokens, Samples::Spans), loss)
+    }
+
+    /// As [`Importance::add`], when samples may have several spans: the gradients of a sample's spans are added up before anything else.
+    ///
+    /// # Errors
+    /// As [`Importance::add`], and when the groups are not those of the batch.
+    pub fn add_samples(
+        &mut self,
+        probe: &Probe<'_>,
+        (tokens, samples): (&Tokens, Samples<'_>),
+        loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
+    ) -> Result<(), Error> {
+        let (batch, spans) = (self.batches + 1, tokens.spans.len());
+        let count = samples.check(spans, batch)?;
         let each = if self.method == Method::TokenLevel { Each::Token } else { Each::Sample };
         let found = probe.gradients(tokens, each, loss)?;
         let gradients = found.ok_or(Error::NoGradient { batch })?;
-        let rows = gradients.to_dtype(DType::F64)?.flatten(1, 2)?.to_vec2::<f64>()?;
+        let mut rows = gradients.to_dtype(DType::F64)?.flatten(1, 2)?.to_vec2::<f64>()?;
         self.check(&rows, batch)?;
+        if let (Samples::Groups(groups), Each::Sample) = (samples, each) {
+            rows = summed(&rows, groups);
+        }
         self.batches = batch;
-        self.samples += tokens.spans.len() as u64;
+        self.samples += count as u64;
         self.tokens += tokens.count() as u64;
-        self.fold(&rows, tokens.spans.len() as f64, probe.mask);
+        self.fold(&rows, count as f64, probe.mask);
         Ok(())
     }
 
@@ -256,6 +297,36 @@ impl Importance {
         }
     }
 }
+
+impl Samples<'_> {
+    /// How many samples there are in a batch of so many spans.
+    fn check(self, spans: usize, batch: u64) -> Result<usize, Error> {
+        let Samples::Groups(groups) = self else { return Ok(spans) };
+        let sum = groups.iter().sum();
+        if sum == spans && groups.iter().all(|count| *count > 0) {
+            return Ok(groups.len());
+        }
+        let shown = &groups[..groups.len().min(SHOWN)];
+        let more = if groups.len() > SHOWN { " and more" } else { "" };
+        Err(Error::Groups { batch, found: format!("{shown:?}{more}"), sum, spans })
+    }
+}
+
+/// The sum of each group of rows that follow each other.
+fn summed(rows: &[Vec<f64>], groups: &[usize]) -> Vec<Vec<f64>> {
+    let mut rest = rows.iter();
+    let of_group = |count: &usize| {
+        rest.by_ref().take(*count).fold(vec![], |mut sum: Vec<f64>, row| {
+            sum.resize(row.len(), 0.0);
+            sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+            sum
+        })
+    };
+    groups.iter().map(of_group).collect()
+}
+
+/// Groups that a message shows.
+const SHOWN: usize = 8;
 
 /// Keeps a layer without any importance from dividing by 0.
 const TINY: f64 = 1e-20;

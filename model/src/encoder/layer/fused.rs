@@ -1,5 +1,5 @@
-//! One encoder layer as one operation on f32 numbers on the CPU, with a backward written by hand. Knows no gate: what it computes is
-//! [`Layer::composed`] without one, and the tests hold it to that.
+//! One encoder layer as one operation on f32 numbers on the CPU, with a backward written by hand. What it computes is
+//! [`Layer::composed`], and the tests hold it to that. Knows no embedding and no loss.
 //!
 //! Forward and backward each walk over blocks of rows that stay in the cache from one product to the next; only attention, which sees
 //! whole rows of the batch, stands between the walks. What needs no gradient (a parameter that is no variable, an input that comes from none)
@@ -7,12 +7,14 @@
 
 mod backward;
 mod forward;
+mod gating;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
 use super::Layer;
+use super::gates::LayerGates;
 use crate::attention::plain::rows::Rows;
 use crate::attention::plain::{self, Attention};
 use crate::encoder::tokens::{Span, Tokens};
@@ -22,6 +24,7 @@ use crate::nn::dropout::Dropout;
 use crate::nn::gradients::{Slot, Tickets};
 use crate::nn::{Host, read};
 use forward::Saved;
+use gating::Gating;
 
 /// The layers of a layer in the order in which [`Numbers`] has them: queries, keys, values, attention's output, widening, narrowing.
 const LINEARS: usize = 6;
@@ -32,6 +35,9 @@ const NORMS: usize = 2;
 struct Fused {
     parameters: Vec<Tensor>,
     slots: Vec<Option<Slot>>,
+    /// The heads' gates, if they have some, and where their gradient goes, if it is wanted.
+    gates: Option<Gating>,
+    slot_of_gates: Option<Slot>,
     attention: Attention,
     spans: Vec<Span>,
     /// Dropout of the attention's and the feed-forward network's output.
@@ -50,6 +56,7 @@ struct Numbers<'a> {
     biases: [&'a [f32]; LINEARS],
     gains: [&'a [f32]; NORMS],
     shifts: [&'a [f32]; NORMS],
+    gates: Option<&'a Gating>,
     dropout: [Option<Dropout>; NORMS],
     epsilon: f32,
     /// Hidden width.
@@ -67,17 +74,21 @@ pub(super) fn forward(
     layer: &Layer,
     x_nd: &Tensor,
     tokens: &Tokens,
-    dropout: &LayerDropout,
+    (gates, dropout): (Option<&LayerGates>, &LayerDropout),
 ) -> Result<Tensor> {
     let (n, d) = x_nd.dims2()?;
     plain::check_spans(&tokens.spans, n)?;
     let parameters = layer.parameters();
     check_shapes(&parameters, d, layer.heads)?;
-    let Tickets { argument_p, slots } = Tickets::new(&parameters)?;
+    let all: Vec<&Tensor> = parameters.iter().copied().chain(gates.map(|gates| &gates.gates_rh)).collect();
+    let Tickets { argument_p, mut slots } = Tickets::new(&all)?;
     let tracked = x_nd.track_op() || slots.iter().any(Option::is_some);
+    let slot_of_gates = slots.drain(parameters.len()..).next().flatten();
     let op = Fused {
         parameters: parameters.into_iter().map(Tensor::detach).collect(),
         slots,
+        gates: gates.map(|gates| Gating::new(gates, layer.heads, (&tokens.spans, n))).transpose()?,
+        slot_of_gates,
         attention: Attention { heads: layer.heads, dropout: dropout.at(Place::Attention) },
         spans: tokens.spans.clone(),
         dropout: [dropout.at(Place::AttentionOutput), dropout.at(Place::FeedForward)],
@@ -119,6 +130,7 @@ impl Fused {
             biases: std::array::from_fn(|at| numbers[LINEARS + at]),
             gains: std::array::from_fn(|at| numbers[2 * LINEARS + at]),
             shifts: std::array::from_fn(|at| numbers[2 * LINEARS + NORMS + at]),
+            gates: self.gates.as_ref(),
             dropout: self.dropout,
             epsilon: self.epsilon,
             d,
@@ -168,6 +180,7 @@ impl CustomOp2 for Fused {
                 rows: self.rows(numbers.d),
                 saved: &saved,
                 wanted: &wanted,
+                gates: self.slot_of_gates.is_some(),
                 input: x.track_op(),
             };
             pass.backward(x_numbers, g)
@@ -176,6 +189,9 @@ impl CustomOp2 for Fused {
             if let (Some(slot), Some(gradient)) = (slot, gradient) {
                 slot.put(gradient.into_tensor(parameter.shape())?);
             }
+        }
+        if let (Some(slot), Some(gradient)) = (&self.slot_of_gates, found.gates) {
+            slot.put(gating::into_tensor(gradient, self.attention.heads)?);
         }
         let dx = found.input.map(|dx| Tensor::from_vec(dx.to_vec(), x.shape(), x.device())).transpose()?;
         Ok((dx, tickets.track_op().then(|| tickets.zeros_like()).transpose()?))

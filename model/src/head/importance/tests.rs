@@ -169,6 +169,59 @@ fn what_measures_nothing_is_said() {
     );
 }
 
+/// Importances of [`ROWS`] in samples of one or several rows.
+fn measured(method: Method, samples: Samples<'_>) -> Result<Vec<f64>, Error> {
+    let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
+    let mut importance = Importance::new(method, SHAPE);
+    let probe = Probe { encoder: &encoder, config: &config, mask: &mask };
+    importance.add_samples(&probe, (&tokens, samples), loss(&tokens))?;
+    assert_eq!(
+        importance.samples,
+        if let Samples::Groups(groups) = samples { groups.len() as u64 } else { 3 }
+    );
+    importance.finish(WithinLayer::Raw, AcrossLayers::Raw)
+}
+
+#[test]
+fn gradients_of_a_group_are_added_up_before_their_absolute_value() {
+    let slh = gradients(&read(&ROWS), Each::Sample).to_dtype(DType::F64).unwrap();
+    let rows = slh.flatten(1, 2).unwrap().to_vec2::<f64>().unwrap();
+    let close = |found: Vec<f64>, expected: &dyn Fn(usize) -> f64| {
+        for (at, x) in found.into_iter().enumerate() {
+            assert!((x - expected(at)).abs() < 1e-9, "head {at}: {x}, expected {}", expected(at));
+        }
+    };
+    let two = Samples::Groups(&[1, 2]);
+    close(measured(Method::PerSample, two).unwrap(), &|at| {
+        rows[0][at].abs() + (rows[1][at] + rows[2][at]).abs()
+    });
+    // All the same, but there are two samples instead of three.
+    let mean = |samples: f64, divisor: f64| {
+        let rows = &rows;
+        move |at: usize| (rows[0][at] + rows[1][at] + rows[2][at]).abs() / samples / divisor
+    };
+    close(measured(Method::PerBatch, two).unwrap(), &mean(2.0, 1.0));
+    close(measured(Method::PerBatch, Samples::Spans).unwrap(), &mean(3.0, 1.0));
+    close(measured(Method::Accumulated, two).unwrap(), &mean(2.0, 11.0));
+    // Tokens count by themselves; in the last layer the sum is divided by the samples once more.
+    let (by_two, by_three) =
+        (measured(Method::TokenLevel, two).unwrap(), measured(Method::TokenLevel, Samples::Spans).unwrap());
+    close(by_two, &|at| by_three[at] * if at < 4 { 1.5 } else { 2.25 });
+    for method in [Method::PerSample, Method::PerBatch, Method::Accumulated, Method::TokenLevel] {
+        let one_each = measured(method, Samples::Groups(&[1, 1, 1])).unwrap();
+        assert_eq!(one_each, measured(method, Samples::Spans).unwrap());
+    }
+}
+
+#[test]
+fn groups_of_another_batch_are_refused() {
+    let text =
+        |groups: &[usize]| measured(Method::PerSample, Samples::Groups(groups)).unwrap_err().to_string();
+    assert!(text(&[1, 1]).contains("batch 1: groups of [1, 1] spans are 2 together, the batch has 3"));
+    assert!(text(&[3, 0]).contains("at least 1"));
+    assert!(text(&[1; 20]).contains("[1, 1, 1, 1, 1, 1, 1, 1] and more spans are 20 together"));
+}
+
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     let measured = |threads| {

@@ -18,13 +18,16 @@ pub(super) struct Pass<'a> {
     pub(super) saved: &'a Saved,
     /// Which parameters need a gradient: weights, biases, gains, shifts.
     pub(super) wanted: &'a [bool],
+    /// Whether the gates need one.
+    pub(super) gates: bool,
     /// Whether the layer's input needs one.
     pub(super) input: bool,
 }
 
-/// Gradients of all parameters that were wanted, and of the input.
+/// Gradients of all parameters that were wanted, of the gates `[r, h]` and of the input.
 pub(super) struct Gradients {
     pub(super) parameters: Vec<Option<Buffer>>,
+    pub(super) gates: Option<Vec<f32>>,
     pub(super) input: Option<Buffer>,
 }
 
@@ -43,7 +46,7 @@ struct Walked {
     widened: Buffer,
     /// Of attention's output before dropout, `[n, d]`.
     output: Buffer,
-    /// Of the contexts, `[n, d]`.
+    /// Of the contexts, times their gates if there are some, `[n, d]`.
     context: Buffer,
     /// Of the layer's input as far as it goes round attention, `[n, d]`.
     residual: Buffer,
@@ -63,26 +66,36 @@ struct Part<'a> {
 impl Pass<'_> {
     /// All gradients, given that of the output.
     pub(super) fn backward(&self, x: &[f32], g: &[f32]) -> Gradients {
-        let walked = self.walk(g);
+        let mut walked = self.walk(g);
         let mut found: Vec<Option<Buffer>> = self.wanted.iter().map(|_| None).collect();
         self.sums(&walked.sums, &mut found);
         self.weights(&walked, &mut found);
+        let gates = self.gates(&walked.context);
         let attention = self.input || (0..3).any(|which| self.wanted[which] || self.wanted[LINEARS + which]);
         let mut input = None;
         if attention {
+            if let Some(gates) = self.numbers.gates {
+                gates.rescale(&mut walked.context, self.numbers.d);
+            }
             let d_qkv = self.rows.gradient(&self.saved.qkv, &walked.context);
             self.projections(&d_qkv, x, &mut found);
             input = self.input.then(|| self.of_input(&d_qkv, walked.residual));
         }
-        Gradients { parameters: found, input }
+        Gradients { parameters: found, gates, input }
+    }
+
+    /// The gradient of the gates, given that of the gated contexts.
+    fn gates(&self, g: &[f32]) -> Option<Vec<f32>> {
+        let gates = self.numbers.gates.filter(|_| self.gates)?;
+        Some(gates.gradient([&self.saved.context, g], self.numbers.d, self.rows.spans))
     }
 
     /// Gradients of the weights behind attention.
     fn weights(&self, walked: &Walked, found: &mut [Option<Buffer>]) {
         let Numbers { d, i, buffers, .. } = *self.numbers;
         if self.wanted[3] {
-            found[3] =
-                Some(weight(buffers, &walked.output, [d, d], |row| &self.saved.context[row * d..][..d]));
+            let context = self.saved.gated.as_ref().unwrap_or(&self.saved.context);
+            found[3] = Some(weight(buffers, &walked.output, [d, d], |row| &context[row * d..][..d]));
         }
         if self.wanted[4] {
             found[4] = Some(weight(buffers, &walked.widened, [i, d], |row| {

@@ -17,6 +17,8 @@ pub(super) struct Saved {
     pub(super) qkv: Buffer,
     /// Contexts of the heads, `[n, d]`.
     pub(super) context: Buffer,
+    /// The same times the gates, if there are some.
+    pub(super) gated: Option<Buffer>,
     /// What follows attention, for each block of rows.
     pub(super) blocks: Vec<Block>,
 }
@@ -50,6 +52,8 @@ pub(super) fn forward(numbers: &Numbers<'_>, rows: &Rows<'_>, x: &[f32]) -> (Vec
     let (d, i) = (numbers.d, numbers.i);
     let qkv = numbers.projections(x);
     let context = rows.context(&qkv);
+    let gated = numbers.gates.map(|gates| gates.scaled(numbers.buffers, &context, d));
+    let seen = gated.as_ref().unwrap_or(&context);
     let columns = |which: usize, [k, n]: [usize; 2]| {
         Packed::of_columns(numbers.buffers, [k, n], |c| &numbers.weights[which][c * k..][..k])
     };
@@ -61,10 +65,10 @@ pub(super) fn forward(numbers: &Numbers<'_>, rows: &Rows<'_>, x: &[f32]) -> (Vec
         .enumerate()
         .map(|(at, y)| {
             let first = at * BLOCK * d;
-            numbers.after_attention(&factors, first, [&context[first..], &x[first..first + y.len()]], y)
+            numbers.after_attention(&factors, first, [&seen[first..], &x[first..first + y.len()]], y)
         })
         .collect();
-    (y, Saved { qkv, context, blocks })
+    (y, Saved { qkv, context, gated, blocks })
 }
 
 impl Numbers<'_> {

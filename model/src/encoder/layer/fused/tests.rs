@@ -1,5 +1,7 @@
 //! The one operation against the composed layer and against differences. Knows no encoder around it.
 
+mod gates;
+
 use std::collections::BTreeMap;
 
 use candle_core::{DType, Device, Var};
@@ -79,7 +81,7 @@ fn values_and_gradients_are_those_of_the_composed_layer() {
     let (layer, params) = layer(&config, &values(&config));
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
     for rate in [0.0, 0.3] {
-        let one = forward(&layer, &x, &tokens, &dropout(rate)).unwrap();
+        let one = forward(&layer, &x, &tokens, (None, &dropout(rate))).unwrap();
         let composed = layer.composed(&x, &tokens, None, &dropout(rate)).unwrap();
         let chosen = layer.forward(&x, &tokens, None, &dropout(rate)).unwrap();
         assert_eq!(numbers(&chosen), numbers(&one));
@@ -93,7 +95,7 @@ fn composed_layer_in_double_precision_agrees() {
     let values = values(&config);
     let (layer, params) = layer(&config, &values);
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
-    let one = outcome(&params, &x, &forward(&layer, &x, &tokens, &dropout(0.0)).unwrap());
+    let one = outcome(&params, &x, &forward(&layer, &x, &tokens, (None, &dropout(0.0))).unwrap());
     let exact = |t: &Tensor| Var::from_tensor(&t.to_dtype(DType::F64).unwrap()).unwrap();
     let (x64, vars) =
         (exact(&x), values.iter().map(|(n, t)| (n.clone(), exact(t))).collect::<BTreeMap<_, _>>());
@@ -110,9 +112,9 @@ fn gradients_are_the_numerical_ones() {
     let values = values(&config);
     let (layer_at, params) = layer(&config, &values);
     let x = Var::from_tensor(&randn(9, &[7, 20])).unwrap();
-    let (_, grads) = outcome(&params, &x, &forward(&layer_at, &x, &tokens, &dropout(0.2)).unwrap());
+    let (_, grads) = outcome(&params, &x, &forward(&layer_at, &x, &tokens, (None, &dropout(0.2))).unwrap());
     let loss = |values: &BTreeMap<String, Tensor>, x: &Tensor| {
-        let y = forward(&layer(&config, values).0, x, &tokens, &dropout(0.2)).unwrap();
+        let y = forward(&layer(&config, values).0, x, &tokens, (None, &dropout(0.2))).unwrap();
         numbers(&y).iter().map(|y| y.sin()).sum::<f64>()
     };
     for (name, grad) in &grads {
@@ -145,7 +147,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
     let values = values(&config);
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
     let (layer_at, params) = layer(&config, &values);
-    let (_, all) = outcome(&params, &x, &forward(&layer_at, &x, &tokens, &dropout(0.1)).unwrap());
+    let (_, all) = outcome(&params, &x, &forward(&layer_at, &x, &tokens, (None, &dropout(0.1))).unwrap());
     for frozen in [
         "",
         "encoder.layer.0.attention.self",
@@ -155,7 +157,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
         let params = params.clone().freeze(|name| name.starts_with(frozen) && !frozen.is_empty());
         let layer = Layer::new(&config, &params, 0).unwrap();
         for input in [x.as_tensor().clone(), x.detach()] {
-            let y = forward(&layer, &input, &tokens, &dropout(0.1)).unwrap();
+            let y = forward(&layer, &input, &tokens, (None, &dropout(0.1))).unwrap();
             let (_, some) = outcome(&params, &x, &y);
             let expected = all.iter().filter(|(name, _)| {
                 let free = frozen.is_empty() || !name.starts_with(frozen);
@@ -171,7 +173,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
         }
     }
     let layer = Layer::new(&config, &params.freeze(|_| true), 0).unwrap();
-    assert!(!forward(&layer, &x.detach(), &tokens, &dropout(0.1)).unwrap().track_op());
+    assert!(!forward(&layer, &x.detach(), &tokens, (None, &dropout(0.1))).unwrap().track_op());
 }
 
 #[test]
@@ -183,7 +185,7 @@ fn the_number_of_threads_changes_no_bit_and_backward_can_be_repeated() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let (layer, params) = layer(&config, &values);
-            let y = forward(&layer, &x, &tokens, &dropout(0.1)).unwrap();
+            let y = forward(&layer, &x, &tokens, (None, &dropout(0.1))).unwrap();
             let [(_, first), (y, second)] = [0, 1].map(|_| outcome(&params, &x, &y));
             let numbers_of =
                 |all: &BTreeMap<String, Tensor>| all.values().flat_map(numbers).collect::<Vec<_>>();
@@ -199,7 +201,7 @@ fn shapes_that_do_not_fit_are_errors() {
     let config = config();
     let (layer, _) = layer(&config, &values(&config));
     let text = |x: Tensor, lengths: &[usize]| {
-        forward(&layer, &x, &tokens(lengths), &dropout(0.0)).unwrap_err().to_string()
+        forward(&layer, &x, &tokens(lengths), (None, &dropout(0.0))).unwrap_err().to_string()
     };
     assert!(text(randn(1, &[9, 20]), &[4, 4]).contains("do not cover the 9 tokens"));
     assert!(text(randn(1, &[8, 16]), &[4, 4]).contains("a layer of 4 heads over rows of 16 numbers"));

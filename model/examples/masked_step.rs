@@ -1,0 +1,140 @@
+//! A retraining step under a head mask, measured, for `just bench-masked`.
+//!
+//! `masked_step '{"shape": {...}, "rows": 16, "length": 64, "kept": 5, "heads": "open", "warmup": 2, "steps": 6, "threads": 2}'`: relation classification of
+//! rows of random tokens. `heads` is `open` (no mask), `train` or `freeze`: a hard mask that keeps the first `kept` heads of every layer, with everything
+//! that belongs to no head trained or frozen. Prints one JSON object: milliseconds of each step, and how many numbers are trained.
+#![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
+
+#[path = "measure/process.rs"]
+mod process;
+#[path = "measure/shape.rs"]
+mod shape;
+
+use std::error::Error;
+use std::time::Instant;
+
+use candle_core::Device;
+use model::chance::Chance;
+use model::encoder::pool::Pooling;
+use model::head::mask::Mask;
+use model::optim::adamw::AdamWConfig;
+use model::optim::head_mask::SoftOn;
+use model::optim::schedule::Schedule;
+use model::output::{EntityOutput, OutputConfig, Sizes};
+use model::train::Trainer;
+use model::train::config::{Alphas, Config, Setup};
+use model::train::heads::{Heads, Mode, Shared};
+use serde::Deserialize;
+use serde_json::json;
+use tasks::stream::batch::{Batch, Targets};
+use tasks::task::Task;
+
+use process::{peak_mib, processor};
+use shape::Shape;
+
+// The command line's, so that the example's memory costs what a run's does.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What to measure.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    shape: Shape,
+    rows: usize,
+    length: usize,
+    kept: usize,
+    heads: Masked,
+    warmup: usize,
+    steps: usize,
+    threads: usize,
+}
+
+/// What is masked.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Masked {
+    Open,
+    Train,
+    Freeze,
+}
+
+const RELATIONS: u32 = 2;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let of: Settings = serde_json::from_str(&std::env::args().nth(1).ok_or("expected one JSON object")?)?;
+    rayon::ThreadPoolBuilder::new().num_threads(of.threads).build_global()?;
+    let mut trainer = Trainer::new(setup(&of)?, &Device::Cpu)?;
+    let batches = [batch(&of)?];
+    let (mut times, mut spent, mut losses) = (vec![], vec![], vec![]);
+    for step in 0..of.warmup + of.steps {
+        let (start, before) = (Instant::now(), processor()?);
+        losses.push(trainer.step(0, &batches)?.loss);
+        if step >= of.warmup {
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            spent.push(processor()? - before);
+        }
+    }
+    trainer.check_frozen()?;
+    println!(
+        "{}",
+        json!({ "total": times, "processor": spent, "losses": losses, "trained": trained(&trainer), "frozen": trainer.frozen().len(), "peak_mib": peak_mib()? })
+    );
+    Ok(())
+}
+
+/// How many numbers belong to parameters that are trained, be it only in some heads.
+fn trained(trainer: &Trainer) -> usize {
+    let free = trainer.params().iter().filter(|(name, _)| !trainer.frozen().contains_key(*name));
+    free.map(|(_, tensor)| tensor.elem_count()).sum()
+}
+
+fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
+    let encoder = of.shape.config();
+    let shape = [encoder.num_hidden_layers, encoder.num_attention_heads];
+    let keep: Vec<f32> =
+        (0..shape[0] * shape[1]).map(|at| f32::from(u8::from(at % shape[1] < of.kept))).collect();
+    let hard = |shared| Heads { mode: Mode::Hard, shared, soft_on: SoftOn::Step };
+    let (heads, mask) = match of.heads {
+        Masked::Open => (Heads::OPEN, None),
+        Masked::Train => (hard(Shared::Train), Some(Mask::new(shape, keep)?)),
+        Masked::Freeze => (hard(Shared::Freeze), Some(Mask::new(shape, keep)?)),
+    };
+    Ok(Setup {
+        encoder,
+        outputs: OutputConfig { pooling: Pooling::Mean, entity: EntityOutput::MaskedLm, dropout: 0.0 },
+        sizes: Sizes { relations: RELATIONS as usize },
+        train: Config {
+            seed: 1,
+            schedule: Schedule { peak: 1e-4, warmup_steps: 0, total_steps: 1 << 40 },
+            adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
+            clip_norm: 1.0,
+            alphas: Alphas { subject: 0.0, object: 0.0, relation: 1.0, triplet: 0.0 },
+            frozen: vec![],
+            heads,
+            patience: None,
+            covered_by: 1,
+        },
+        mask,
+    })
+}
+
+/// Rows of random tokens of one length.
+fn batch(of: &Settings) -> Result<Batch, Box<dyn Error>> {
+    let (chance, vocabulary) = (Chance::new(1), of.shape.config().vocab_size as u64);
+    let cells = 0..(of.rows * of.length) as u64;
+    let ids = cells.map(|cell| u32::try_from(chance.bits(cell) % vocabulary));
+    Ok(Batch {
+        task: Task::Relation,
+        rows: of.rows,
+        width: of.length,
+        input_ids: ids.collect::<Result<_, _>>()?,
+        attention_mask: vec![1; of.rows * of.length],
+        token_type_ids: vec![0; of.rows * of.length],
+        position_ids: vec![],
+        segment_ids: vec![],
+        samples: vec![],
+        targets: Targets::Classes((0..RELATIONS).cycle().take(of.rows).collect()),
+    }
+    .one_per_row())
+}
