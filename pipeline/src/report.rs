@@ -1,14 +1,18 @@
-//! The report: one page about a graph, with its plots. Knows the measures, not how they were taken.
+//! The report: one page about a graph, one about a grafting, with their plots. Knows the measures, not how they were taken.
 //!
 //! [`page()`] is a pure function of what was measured; [`write()`] puts its result on the disk. The page needs nothing from elsewhere: no
 //! script, no font, no picture.
 
 pub mod bars;
 pub mod chart;
+mod draft;
 pub mod funnel;
+pub mod grafting;
+pub mod lines;
 pub mod matrix;
 pub mod number;
 mod page;
+pub mod paired;
 pub mod plots;
 pub mod scale;
 pub mod svg;
@@ -22,7 +26,8 @@ use kg::graph::Summary;
 use kg::whole::write_whole;
 use serde_json::Value;
 
-pub use page::{Page, page};
+pub use draft::Page;
+pub use page::page;
 
 /// Name of the page.
 pub const PAGE: &str = "index.html";

@@ -1,78 +1,24 @@
 //! The page: plots and tables in sections, in one file. Knows no file system.
 
-use std::fmt::Write as _;
-
 use kg::certificate::Verdict;
 
+use super::draft::{Draft, Page};
 use super::number::{percent, thousands};
-use super::svg::{Plot, STYLE, escape};
+use super::svg::escape;
 use super::{Input, funnel, plots, tables};
-
-const PAGE: &str = include_str!("page.css");
-
-/// A finished page and its plots.
-#[derive(Debug, Clone)]
-pub struct Page {
-    /// The whole page.
-    pub html: String,
-    /// Its plots, each with a name of its own.
-    pub plots: Vec<Plot>,
-}
-
-/// A page in the making.
-struct Draft {
-    body: String,
-    contents: String,
-    plots: Vec<Plot>,
-}
-
-impl Draft {
-    fn section(&mut self, id: &str, title: &str, lead: &str) {
-        let close = if self.body.is_empty() { "" } else { "</section>\n" };
-        let (title, lead) = (escape(title), escape(lead));
-        let _ = writeln!(self.body, "{close}<section id=\"{id}\"><h2>{title}</h2><p>{lead}</p>");
-        let _ = write!(self.contents, "<a href=\"#{id}\">{title}</a>");
-    }
-
-    fn heading(&mut self, title: &str) {
-        let _ = writeln!(self.body, "<h3>{}</h3>", escape(title));
-    }
-
-    fn plots(&mut self, plots: Vec<Plot>) {
-        self.body.push_str("<div class=\"plots\">");
-        for plot in &plots {
-            let caption = escape(&plot.description);
-            let _ =
-                writeln!(self.body, "<figure>{}<figcaption>{caption}</figcaption></figure>", plot.inline());
-        }
-        self.body.push_str("</div>\n");
-        self.plots.extend(plots);
-    }
-
-    fn html(&mut self, html: &str) {
-        self.body.push_str(html);
-    }
-}
 
 /// The page of `input`; equal inputs give equal bytes.
 #[must_use]
 pub fn page(input: &Input<'_>) -> Page {
-    let mut draft = Draft { body: String::new(), contents: String::new(), plots: Vec::new() };
+    let mut draft = Draft::new();
     sources(input, &mut draft);
     directions(input, &mut draft);
     shape(input, &mut draft);
     texts(input, &mut draft);
-    let title = escape(input.title);
-    let html = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title><style>{PAGE}{STYLE}</style></head>\n<body><header><h1>{title}</h1>{}<nav>{}</nav></header>\n<main>{}</section></main></body></html>\n",
-        tiles(input),
-        draft.contents,
-        draft.body
-    );
-    Page { html, plots: draft.plots }
+    draft.finish(input.title, tiles(input), "")
 }
 
-fn tiles(input: &Input<'_>) -> String {
+fn tiles(input: &Input<'_>) -> Vec<(&'static str, String)> {
     let summary = input.summary;
     let mut tiles = vec![
         ("triples", thousands(summary.triples)),
@@ -88,10 +34,7 @@ fn tiles(input: &Input<'_>) -> String {
     if let Some(lengths) = &summary.lengths {
         tiles.push(("triples with a cut text", percent(lengths.triples_cut_share)));
     }
-    let tile = |(name, value): (&str, String)| {
-        format!("<div><b>{}</b><span>{}</span></div>", escape(&value), escape(name))
-    };
-    format!("<div class=\"tiles\">{}</div>", tiles.into_iter().map(tile).collect::<String>())
+    tiles
 }
 
 fn sources(input: &Input<'_>, draft: &mut Draft) {

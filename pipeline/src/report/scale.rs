@@ -8,7 +8,14 @@ pub enum Scale {
         /// The end; above 0.
         to: f64,
     },
-    /// Between these, both above 0.
+    /// Between these, below 0 or above.
+    Range {
+        /// The beginning.
+        from: f64,
+        /// The end; above the beginning.
+        to: f64,
+    },
+    /// Between these, both above 0, by powers of ten.
     Log {
         /// The beginning.
         from: f64,
@@ -26,6 +33,24 @@ impl Scale {
         Scale::Linear { to: (most / step).ceil() * step }
     }
 
+    /// From at most `least` to at least `most`, beginning and ending at a tick; a range of nothing gets room on both sides.
+    #[must_use]
+    pub fn range(least: f64, most: f64) -> Self {
+        let room = if most > least { 0.0 } else { least.abs().max(1.0) * 0.05 };
+        let (least, most) = (least - room, least.max(most) + room);
+        let mut apart = step(most - least);
+        loop {
+            // What is a tick but for rounding stays where it is.
+            let (from, to) = ((least / apart + 1e-9).floor() * apart, (most / apart - 1e-9).ceil() * apart);
+            // A range that has grown may have ticks farther apart.
+            let wider = step(to - from);
+            if wider <= apart * 1.01 {
+                return Scale::Range { from, to };
+            }
+            apart = wider;
+        }
+    }
+
     /// Whole powers of ten around the range from `least` to `most`; a range of nothing gets one power.
     #[must_use]
     pub fn log(least: f64, most: f64) -> Self {
@@ -40,12 +65,13 @@ impl Scale {
     pub fn place(self, value: f64) -> f64 {
         let place = match self {
             Scale::Linear { to } => value / to,
+            Scale::Range { from, to } => (value - from) / (to - from),
             Scale::Log { from, to } => (value.max(from) / from).log10() / (to / from).log10(),
         };
         place.clamp(0.0, 1.0)
     }
 
-    /// Numbers to write, in order: at most about `most`, round, and at least the two ends of the range.
+    /// Numbers to write, in order: at most about `most`, round.
     #[must_use]
     pub fn ticks(self, most: usize) -> Vec<f64> {
         match self {
@@ -57,6 +83,22 @@ impl Scale {
                     .collect();
                 while ticks.len() > most.max(2) {
                     ticks = ticks.into_iter().step_by(2).collect();
+                }
+                ticks
+            }
+            Scale::Range { from, to } => {
+                let step = step(to - from);
+                let (first, last) = ((from / step).round(), (to / step).round());
+                let mut ticks: Vec<f64> = (0..)
+                    .map(|i| first + f64::from(i))
+                    .take_while(|tick| *tick <= last)
+                    // Adding 0 makes a 0 without sign.
+                    .map(|tick| tick * step + 0.0)
+                    .collect();
+                while ticks.len() > most.max(2) {
+                    // 0 stays, where it is one of them.
+                    let skip = ticks.iter().position(|tick| *tick == 0.0).unwrap_or(0) % 2;
+                    ticks = ticks.into_iter().skip(skip).step_by(2).collect();
                 }
                 ticks
             }
@@ -108,6 +150,26 @@ mod tests {
         assert!((scale.place(1_000.0) - 0.6).abs() < 1e-9);
         assert_eq!((scale.place(0.0), scale.place(1e9)), (0.0, 1.0));
         assert_eq!(Scale::log(1.0, 1.0), Scale::Log { from: 1.0, to: 10.0 });
+    }
+
+    #[test]
+    fn ranges_begin_and_end_at_ticks_and_keep_zero() {
+        for (least, most) in [(0.71, 0.83), (-0.3, 0.12), (-4.0, 9.0), (0.5, 0.5), (1e-7, 3e-7), (-5.0, -2.0)]
+        {
+            let scale = Scale::range(least, most);
+            let Scale::Range { from, to } = scale else { panic!("another scale") };
+            assert!(from <= least + 1e-12 && to >= most - 1e-12 && from < to, "{scale:?}");
+            let ticks = scale.ticks(12);
+            assert!((3..=12).contains(&ticks.len()), "{least} to {most}: {ticks:?}");
+            assert!((scale.place(ticks[0])).abs() < 1e-9, "{ticks:?}");
+            let zero = from < 0.0 && to > 0.0;
+            assert!(
+                scale.ticks(5).len() <= 5 && scale.ticks(5).contains(&0.0) == zero,
+                "{:?}",
+                scale.ticks(5)
+            );
+        }
+        assert_eq!(Scale::range(0.0, 1.0), Scale::Range { from: 0.0, to: 1.0 });
     }
 
     #[test]

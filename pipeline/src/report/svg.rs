@@ -15,12 +15,20 @@ pub struct Plot {
     /// How to read it, in a sentence; read out, and written below it on the page.
     pub description: String,
     size: (f64, f64),
+    /// Style beyond [`STYLE`] that it needs.
+    style: &'static str,
     /// The rest of the opening tag, and what is read out.
     names: String,
     body: String,
 }
 
 impl Plot {
+    /// With the style sheet that its classes need beyond [`STYLE`]; a page has to bring it too.
+    #[must_use]
+    pub fn styled(self, style: &'static str) -> Self {
+        Plot { style, ..self }
+    }
+
     /// For a page that has [`STYLE`].
     #[must_use]
     pub fn inline(&self) -> String {
@@ -33,8 +41,8 @@ impl Plot {
     pub fn file(&self) -> String {
         let (width, height) = (self.size.0 + 2.0 * MARGIN, self.size.1 + 2.0 * MARGIN);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-{MARGIN} -{MARGIN} {width:.0} {height:.0}\" {}<style>{STYLE}</style><rect class=\"paper\" x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{width:.0}\" height=\"{height:.0}\"/>{}</svg>\n",
-            self.names, self.body
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-{MARGIN} -{MARGIN} {width:.0} {height:.0}\" {}<style>{STYLE}{}</style><rect class=\"paper\" x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{width:.0}\" height=\"{height:.0}\"/>{}</svg>\n",
+            self.names, self.style, self.body
         )
     }
 }
@@ -105,6 +113,29 @@ impl Sheet {
         );
     }
 
+    /// A filled rectangle, more or less opaque (0 to 1), that tells `told` when it is pointed at.
+    pub fn shade(
+        &mut self,
+        class: &str,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        (opacity, told): (f64, &str),
+    ) {
+        let _ = write!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill-opacity=\"{opacity:.2}\"><title>{}</title></rect>",
+            escape(told)
+        );
+    }
+
+    /// The outline of a rectangle.
+    pub fn frame(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+        let _ = write!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+        );
+    }
+
     /// A dot that tells `told` when it is pointed at.
     pub fn dot(&mut self, class: &str, (x, y): (f64, f64), told: &str) {
         let _ = write!(
@@ -118,6 +149,16 @@ impl Sheet {
     pub fn path(&mut self, class: &str, points: &[(f64, f64)]) {
         let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = write!(self.body, "<polyline class=\"{class}\" points=\"{}\"/>", places.join(" "));
+    }
+
+    /// Straight lines from point to point that tell `told` when they are pointed at.
+    pub fn curve(&mut self, class: &str, points: &[(f64, f64)], told: &str) {
+        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let (places, told) = (places.join(" "), escape(told));
+        let _ = write!(
+            self.body,
+            "<polyline class=\"{class}\" points=\"{places}\"><title>{told}</title></polyline>"
+        );
     }
 
     /// A line of text.
@@ -161,6 +202,7 @@ impl Sheet {
             title: title.to_owned(),
             description: description.to_owned(),
             size: (self.width, height),
+            style: "",
             names,
             body: named.body + &self.body,
         }
@@ -173,7 +215,8 @@ pub fn width(text: &str) -> f64 {
     text.chars().map(|c| if c.is_ascii() { 7.9 } else { 11.0 }).sum()
 }
 
-fn shortened(text: &str, room: f64) -> String {
+/// `text`, or as much of its beginning as has room.
+pub(super) fn shortened(text: &str, room: f64) -> String {
     if width(text) <= room {
         return text.to_owned();
     }

@@ -1,0 +1,266 @@
+//! The table of scores: variants down, benchmarks and their metrics across; for the page, as Markdown and as CSV. Knows no drawing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::facts::{Cell, Difference, Facts, Row};
+use super::table::{fixed, signed, table};
+use crate::report::svg::escape;
+
+/// Name of the table as Markdown.
+pub const MARKDOWN: &str = "table.md";
+
+/// Name of the table as CSV.
+pub const CSV: &str = "results.csv";
+
+/// Who reached what.
+pub(super) struct Results<'a> {
+    /// Variants with a score.
+    pub(super) rows: Vec<Row>,
+    /// Benchmark and metric.
+    pub(super) columns: Vec<(&'a str, &'a str)>,
+    cells: BTreeMap<(&'a str, &'a str, &'a str), &'a Cell>,
+}
+
+impl<'a> Results<'a> {
+    pub(super) fn of(facts: &'a Facts) -> Self {
+        let mut cells = BTreeMap::new();
+        let mut columns: Vec<(&str, &str)> = Vec::new();
+        for cell in &facts.cells {
+            cells.entry((&*cell.row, &*cell.benchmark, &*cell.metric)).or_insert(cell);
+            if !columns.contains(&(&cell.benchmark, &cell.metric)) {
+                columns.push((&cell.benchmark, &cell.metric));
+            }
+        }
+        // Benchmarks in the order of their sizes, then as they came; metrics as they came.
+        let first: Vec<&str> = facts.sizes.iter().map(|size| &*size.benchmark).collect();
+        let came: Vec<&str> = columns.iter().map(|column| column.0).collect();
+        let place = |name: &str, names: &[&str]| names.iter().position(|n| *n == name).unwrap_or(names.len());
+        columns.sort_by_key(|(name, _)| (place(name, &first), place(name, &came)));
+        let scored = |row: &Row| facts.cells.iter().any(|cell| cell.row == row.name);
+        let rows = facts.all_rows().into_iter().filter(scored).collect();
+        Results { rows, columns, cells }
+    }
+
+    fn cell(&self, row: &'a Row, (benchmark, metric): (&'a str, &'a str)) -> Option<&'a Cell> {
+        self.cells.get(&(&*row.name, benchmark, metric)).copied()
+    }
+
+    /// Benchmarks, and how many columns each has.
+    fn benchmarks(&self) -> Vec<(&'a str, usize)> {
+        let mut found: Vec<(&str, usize)> = Vec::new();
+        for (benchmark, _) in &self.columns {
+            match found.last_mut() {
+                Some((last, count)) if last == benchmark => *count += 1,
+                _ => found.push((benchmark, 1)),
+            }
+        }
+        found
+    }
+
+    /// How numbers of a column are shown: times 100, unless one of them is above 1.
+    fn factor(&self, column: (&str, &str)) -> f64 {
+        let large = |cell: &Cell| {
+            (&*cell.benchmark, &*cell.metric) == column
+                && cell.seeds.iter().map(|seed| seed.test).chain([cell.mean]).any(|score| score.abs() > 1.0)
+        };
+        if self.cells.values().any(|cell| large(cell)) { 1.0 } else { 100.0 }
+    }
+}
+
+/// What the page says above its table.
+pub(super) const CAPTION: &str = "Mean over seeds on the test part, times 100 where scores are shares, with its 95 % interval; below it the paired difference to base, with its own, and how likely one of its size is by chance (p). n is the number of seeds. The best of a column is bold and has a star.";
+
+pub(super) fn html(results: &Results<'_>) -> String {
+    let mut html = format!(
+        "<div class=\"wide\" tabindex=\"0\"><table class=\"results\"><caption><span>{CAPTION}</span></caption><thead><tr><th rowspan=\"2\" scope=\"col\">Variant</th>"
+    );
+    for (benchmark, columns) in results.benchmarks() {
+        let name = escape(benchmark);
+        let _ = write!(html, "<th scope=\"colgroup\" colspan=\"{columns}\" class=\"of\">{name}</th>");
+    }
+    html.push_str("</tr><tr>");
+    for (_, metric) in &results.columns {
+        let _ = write!(html, "<th scope=\"col\" class=\"n\">{}</th>", escape(metric));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in &results.rows {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&row.title));
+        for &column in &results.columns {
+            let told = match results.cell(row, column) {
+                Some(cell) => told(cell, results.factor(column)),
+                None => "<span class=\"soft\">no result</span>".to_owned(),
+            };
+            let _ = write!(html, "<td class=\"n\">{told}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    html
+}
+
+fn told(cell: &Cell, factor: f64) -> String {
+    let mean = fixed(cell.mean * factor, 2);
+    let mut html = match cell.best {
+        true => format!("<b>{mean}<span title=\"best of the column\"> ★</span></b>"),
+        false => mean,
+    };
+    if let Some(range) = range(cell.low, cell.high, factor, fixed) {
+        let _ = write!(html, "<span class=\"beside\">{range}</span>");
+    }
+    let mut last = format!("n = {}", cell.seeds.len());
+    if let Some(difference) = &cell.difference_to_base {
+        let class = match (difference.low, difference.high) {
+            (Some(low), _) if low > 0.0 => "beside up",
+            (_, Some(high)) if high < 0.0 => "beside down",
+            _ => "beside",
+        };
+        let _ = write!(html, "<span class=\"{class}\">{}</span>", against(difference, factor));
+        if let Some(p) = difference.p {
+            last = format!("{}, {last}", chance(p));
+        }
+    }
+    let _ = write!(html, "<span class=\"beside\">{last}</span>");
+    html
+}
+
+fn range(
+    low: Option<f64>,
+    high: Option<f64>,
+    factor: f64,
+    write: fn(f64, usize) -> String,
+) -> Option<String> {
+    let (low, high) = (write(low? * factor, 2), write(high? * factor, 2));
+    Some(format!("[{low}, {high}]"))
+}
+
+fn against(difference: &Difference, factor: f64) -> String {
+    let mut text = signed(difference.mean * factor, 2);
+    if let Some(range) = range(difference.low, difference.high, factor, signed) {
+        let _ = write!(text, " {range}");
+    }
+    text
+}
+
+fn chance(p: f64) -> String {
+    if p < 0.001 { "p &lt; 0.001".to_owned() } else { format!("p = {}", fixed(p, 3)) }
+}
+
+/// All runs, one a row.
+pub(super) fn seeds(results: &Results<'_>) -> String {
+    let columns =
+        [("Variant", 'w'), ("Benchmark", 'w'), ("Metric", 'w'), ("Seed", 'n'), ("Dev", 'n'), ("Test", 'n')];
+    let cells = results.rows.iter().flat_map(|row| {
+        results.columns.iter().filter_map(move |&column| results.cell(row, column).map(|cell| (row, cell)))
+    });
+    let runs = cells.flat_map(|(row, cell)| cell.seeds.iter().map(move |seed| (row, cell, seed)));
+    let rows = runs.map(|(row, cell, seed)| {
+        let dev = seed.dev.map_or_else(|| "–".to_owned(), |score| fixed(score, 4));
+        vec![
+            escape(&row.title),
+            escape(&cell.benchmark),
+            escape(&cell.metric),
+            seed.seed.to_string(),
+            dev,
+            fixed(seed.test, 4),
+        ]
+    });
+    let table = table("Scores of each run, as shares", &columns, rows);
+    format!("<details><summary>All runs</summary>{table}</details>\n")
+}
+
+/// The table as Markdown, for a README.
+#[must_use]
+pub fn markdown(facts: &Facts) -> String {
+    let results = Results::of(facts);
+    let titles: Vec<String> =
+        results.columns.iter().map(|(benchmark, metric)| plain(&format!("{benchmark} {metric}"))).collect();
+    let mut text = format!("| variant | {} |\n|---|{}\n", titles.join(" | "), "---:|".repeat(titles.len()));
+    if titles.is_empty() {
+        text = "| variant |\n|---|\n".to_owned();
+    }
+    for row in &results.rows {
+        let _ = write!(text, "| {} |", plain(&row.title));
+        for &column in &results.columns {
+            let cell = results.cell(row, column);
+            let _ = write!(
+                text,
+                " {} |",
+                cell.map_or_else(String::new, |cell| marked(cell, results.factor(column)))
+            );
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "\n{}", CAPTION.replace(" and has a star", ""));
+    text
+}
+
+fn marked(cell: &Cell, factor: f64) -> String {
+    let mean = fixed(cell.mean * factor, 2);
+    let mut text = if cell.best { format!("**{mean}**") } else { mean };
+    if let Some(range) = range(cell.low, cell.high, factor, fixed) {
+        let _ = write!(text, " {range}");
+    }
+    let _ = write!(text, ", n = {}", cell.seeds.len());
+    if let Some(difference) = &cell.difference_to_base {
+        let _ = write!(text, "<br>{}", against(difference, factor));
+        if let Some(p) = difference.p {
+            let _ = write!(text, ", {}", chance(p));
+        }
+    }
+    text
+}
+
+/// A text that is neither markup nor the end of a cell.
+fn plain(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '~' => safe.extend(['\\', c]),
+            '<' => safe.push_str("&lt;"),
+            '&' => safe.push_str("&amp;"),
+            c if c.is_control() => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The table as CSV, a line for each score, as shares with all their digits. `runs` has `SEED=TEST` of each run.
+#[must_use]
+pub fn csv(facts: &Facts) -> String {
+    let mut text = "variant,benchmark,metric,seeds,mean,low,high,difference,difference_low,difference_high,p,best,runs\n".to_owned();
+    let results = Results::of(facts);
+    for row in &results.rows {
+        for &column in &results.columns {
+            let Some(cell) = results.cell(row, column) else { continue };
+            let difference = cell.difference_to_base.as_ref();
+            let numbers = [
+                Some(cell.mean),
+                cell.low,
+                cell.high,
+                difference.map(|found| found.mean),
+                difference.and_then(|found| found.low),
+                difference.and_then(|found| found.high),
+                difference.and_then(|found| found.p),
+            ];
+            let runs: Vec<String> =
+                cell.seeds.iter().map(|seed| format!("{}={}", seed.seed, seed.test)).collect();
+            let mut fields = [&row.name, &cell.benchmark, &cell.metric].map(|text| quoted(text)).to_vec();
+            fields.push(cell.seeds.len().to_string());
+            fields.extend(numbers.map(|number| number.map_or_else(String::new, |number| number.to_string())));
+            fields.extend([cell.best.to_string(), runs.join(" ")]);
+            let _ = writeln!(text, "{}", fields.join(","));
+        }
+    }
+    text
+}
+
+/// A field of a CSV file.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
