@@ -5,17 +5,20 @@
 //! runs in an order that the number of threads does not change, so results are the same bits for any of them.
 
 pub mod bias;
+pub mod binary_cross_entropy;
 pub mod buffers;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gelu;
 pub mod gradients;
+pub mod group_cross_entropy;
 mod host;
 pub mod layer_norm;
 pub mod linear;
 mod math;
 pub(crate) mod product;
 pub mod softmax;
+pub mod squared_error;
 
 pub(crate) use host::{Host, edit, fill_rows, fused, read, sum_rows, wide};
 pub(crate) use math::{single, sum2};

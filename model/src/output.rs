@@ -2,6 +2,7 @@
 //! and no file.
 
 pub mod classify;
+pub mod downstream;
 pub mod masked_lm;
 pub mod tag;
 
