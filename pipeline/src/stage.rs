@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::engine::stage::Stage;
 
 pub mod audit;
+pub mod benchmark;
 pub mod corpus;
 pub mod counts;
 pub mod encoder;

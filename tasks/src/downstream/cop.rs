@@ -25,7 +25,7 @@ pub mod weight;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, BufRead};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use kg::source::gz;
@@ -33,6 +33,8 @@ use serde::{Deserialize, Serialize};
 
 use note::Funnel;
 use table::Table;
+
+use crate::stop::Stop;
 
 /// `HADM_ID`: one stay in hospital.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -129,10 +131,24 @@ impl Files {
     }
 }
 
+/// Bytes of a table, until somebody asks to stop.
+struct Stoppable<R> {
+    inner: R,
+    stop: Stop,
+}
+
+impl<R: Read> Read for Stoppable<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.stop.check().map_err(io::Error::other)?;
+        self.inner.read(out)
+    }
+}
+
 /// Opens a table, packed by gzip or not.
-fn open(file: &Path) -> Result<impl BufRead + use<>, table::Error> {
+fn open(file: &Path, stop: &Stop) -> Result<impl Read + use<>, table::Error> {
     let opened = File::open(file).and_then(gz::reader);
-    opened.map_err(|source: io::Error| table::Error::Open { file: file.to_owned(), source })
+    let inner = opened.map_err(|source: io::Error| table::Error::Open { file: file.to_owned(), source })?;
+    Ok(Stoppable { inner, stop: stop.clone() })
 }
 
 /// Reads all tables and makes an admission note of each stay.
@@ -140,9 +156,17 @@ fn open(file: &Path) -> Result<impl BufRead + use<>, table::Error> {
 /// # Errors
 /// When a file is missing, damaged or lacks a column.
 pub fn read(files: &Files, variant: Variant) -> Result<Stays, table::Error> {
-    let admissions = admissions(&files.admissions)?;
-    let (notes, funnel) = note::read(&files.notes, &admissions, variant)?;
-    let (mut diagnoses, mut procedures) = (codes(&files.diagnoses)?, codes(&files.procedures)?);
+    read_until(files, variant, &Stop::NEVER)
+}
+
+/// As [`read`], until `stop` asks for its end.
+///
+/// # Errors
+/// As [`read`], and as a file that cannot be read on once somebody asks to stop.
+pub fn read_until(files: &Files, variant: Variant, stop: &Stop) -> Result<Stays, table::Error> {
+    let admissions = admissions(&files.admissions, stop)?;
+    let (notes, funnel) = note::read((&files.notes, stop), &admissions, variant)?;
+    let (mut diagnoses, mut procedures) = (codes(&files.diagnoses, stop)?, codes(&files.procedures, stop)?);
     let classes = |codes: &BTreeMap<AdmissionId, Vec<String>>, class: &dyn Fn(&str) -> String| {
         codes.values().flatten().map(|code| class(code)).collect::<BTreeSet<_>>()
     };
@@ -163,10 +187,10 @@ pub fn read(files: &Files, variant: Variant) -> Result<Stays, table::Error> {
     Ok(Stays { variant, stays, diagnoses: all_diagnoses, procedures: all_procedures, funnel })
 }
 
-fn admissions(file: &Path) -> Result<BTreeMap<AdmissionId, Admission>, table::Error> {
+fn admissions(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Admission>, table::Error> {
     let wanted =
         ["HADM_ID", "SUBJECT_ID", "ADMITTIME", "DISCHTIME", "ADMISSION_TYPE", "HOSPITAL_EXPIRE_FLAG"];
-    let mut table = Table::new(open(file)?, file, wanted)?;
+    let mut table = Table::new(open(file, stop)?, file, wanted)?;
     let mut admissions = BTreeMap::new();
     while table.next()? {
         let admission = Admission {
@@ -187,8 +211,8 @@ fn admissions(file: &Path) -> Result<BTreeMap<AdmissionId, Admission>, table::Er
 }
 
 /// The codes of each admission, in the order of their rows; rows without a code say nothing.
-fn codes(file: &Path) -> Result<BTreeMap<AdmissionId, Vec<String>>, table::Error> {
-    let mut table = Table::new(open(file)?, file, ["HADM_ID", "ICD9_CODE"])?;
+fn codes(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Vec<String>>, table::Error> {
+    let mut table = Table::new(open(file, stop)?, file, ["HADM_ID", "ICD9_CODE"])?;
     let mut codes: BTreeMap<AdmissionId, Vec<String>> = BTreeMap::new();
     while table.next()? {
         let code = table.text(1)?.trim();

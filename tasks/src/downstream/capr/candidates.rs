@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Collection, PassageId, Query, QueryId};
 use crate::downstream::bm25::{Index, Searcher, TooMany};
+use crate::stop::{Stop, Stopped};
 use crate::unfit::Unfit;
 
 /// How lists are made.
@@ -44,6 +45,9 @@ pub enum Error {
     /// More passages than numbers for them.
     #[error(transparent)]
     TooMany(#[from] TooMany),
+    /// Somebody asked to stop.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 /// The candidates of one query.
@@ -98,16 +102,29 @@ impl Ranking {
 /// # Errors
 /// When there are too many passages, or the config cannot be meant.
 pub fn candidates(collection: &Collection, config: &Config) -> Result<Vec<Candidates>, Error> {
+    candidates_until(collection, config, &Stop::NEVER)
+}
+
+/// As [`candidates`], until `stop` asks for its end.
+///
+/// # Errors
+/// As [`candidates`], and once somebody asks to stop.
+pub fn candidates_until(
+    collection: &Collection,
+    config: &Config,
+    stop: &Stop,
+) -> Result<Vec<Candidates>, Error> {
     config.check()?;
     let ranking = Ranking::new(collection, config.min_characters)?;
     let queries: Vec<QueryId> = collection.query_ids().collect();
-    let list = |searcher: &mut Searcher<'_>, &id: &QueryId| {
+    let list = |searcher: &mut Searcher<'_>, &id: &QueryId| -> Result<Candidates, Error> {
+        stop.check()?;
         let query = collection.query(id);
         let hits: Vec<PassageId> =
             searcher.search(&query.search()).iter().map(|hit| PassageId(hit.text)).collect();
-        listed(collection, (id, query), &hits, config.most)
+        Ok(listed(collection, (id, query), &hits, config.most))
     };
-    Ok(queries.par_iter().map_init(|| ranking.index.searcher(), list).collect())
+    queries.par_iter().map_init(|| ranking.index.searcher(), list).collect()
 }
 
 /// What answers the query, then hits, the passages of the first one's document behind it, in all at most so many; then in order.

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::table::{Error, Table};
 use super::{Admission, AdmissionId, Variant, open, section};
+use crate::stop::Stop;
 
 /// What became of notes, and of the admissions that they are of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -57,7 +58,7 @@ struct Row {
 
 /// The admission notes of a file, by admission, and what became of the rest.
 pub(super) fn read(
-    file: &Path,
+    file: (&Path, &Stop),
     admissions: &BTreeMap<AdmissionId, Admission>,
     variant: Variant,
 ) -> Result<(Vec<(AdmissionId, String)>, Funnel), Error> {
@@ -76,12 +77,12 @@ pub(super) fn read(
 
 /// What each row is; those that may stay, in the order in which they are joined.
 fn rows(
-    file: &Path,
+    (file, stop): (&Path, &Stop),
     admissions: &BTreeMap<AdmissionId, Admission>,
     variant: Variant,
     funnel: &mut Funnel,
 ) -> Result<Vec<Row>, Error> {
-    let mut table = Table::new(open(file)?, file, COLUMNS)?;
+    let mut table = Table::new(open(file, stop)?, file, COLUMNS)?;
     let mut rows = Vec::new();
     while table.next()? {
         let place = funnel.notes;
@@ -130,7 +131,7 @@ fn once(mut rows: Vec<Row>, funnel: &mut Funnel) -> Vec<Row> {
 
 /// Reads the texts of the rows that stay, and makes an admission note of each admission as soon as its last text is read.
 fn join(
-    file: &Path,
+    (file, stop): (&Path, &Stop),
     texts: &BTreeMap<AdmissionId, Vec<Row>>,
     variant: Variant,
 ) -> Result<BTreeMap<AdmissionId, String>, Error> {
@@ -140,7 +141,7 @@ fn join(
     }
     let mut pending: HashMap<AdmissionId, (Vec<String>, usize)> = HashMap::new();
     let mut made = BTreeMap::new();
-    let mut table = Table::new(open(file)?, file, COLUMNS)?;
+    let mut table = Table::new(open(file, stop)?, file, COLUMNS)?;
     let mut place = 0;
     while table.next()? {
         let stays = wanted.get(&place);

@@ -8,6 +8,7 @@ use kg::split::Part;
 use super::table::{self, Table};
 use super::{PatientId, open};
 use crate::seed::Seed;
+use crate::stop::Stop;
 
 /// Where a patient's part comes from. All stays of a patient are in one part.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +63,7 @@ impl Split {
     pub fn lists(train: &Path, valid: &Path, test: &Path) -> Result<Self, Error> {
         let mut parts = BTreeMap::new();
         for (file, part) in [(train, Part::Train), (valid, Part::Valid), (test, Part::Test)] {
-            let mut table = Table::new(open(file)?, file, ["SUBJECT_ID"])?;
+            let mut table = Table::new(open(file, &Stop::NEVER)?, file, ["SUBJECT_ID"])?;
             while table.next()? {
                 let patient = table.number(0)?;
                 if *parts.entry(PatientId(patient)).or_insert(part) != part {

@@ -267,3 +267,12 @@ fn tables_that_are_missing_or_wrong_are_said_by_name() {
             .contains("expected 1 or 0")
     );
 }
+
+#[test]
+fn reading_ends_when_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path());
+    let stop = Stop::when(|| true);
+    let message = read_until(&Files::of(folder.path()), Variant::Fixed, &stop).unwrap_err().to_string();
+    assert!(message.contains("cannot read on: interrupted"), "{message}");
+}

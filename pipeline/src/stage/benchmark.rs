@@ -1,0 +1,206 @@
+//! Stage `benchmark-NAME`: a benchmark of `[[benchmarks]]`, from its publisher's files to what a model is fine-tuned and tried on. Knows no model.
+
+mod capr;
+mod cop;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tasks::downstream::capr::read as candidates;
+use tasks::downstream::example::read as examples;
+use tasks::downstream::example::schema as example_schema;
+use tasks::downstream::funnel::Step;
+use tasks::downstream::lines::INDEX;
+
+use super::location::{self, Place, Places};
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+
+/// The folder of what is trained on, of a benchmark of retrieval.
+pub const TRAIN: &str = "train";
+
+/// The folder of what is tested on, of a benchmark of retrieval.
+pub const TEST: &str = "test";
+
+/// A benchmark's part of a config: its name, and exactly one of the tables that say what it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What it is called: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// Retrieval of the passage that answers a clinical question.
+    pub capr: Option<capr::Config>,
+    /// An outcome that is predicted from an admission note.
+    pub cop: Option<cop::Config>,
+}
+
+/// What the artifact holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The folders [`TRAIN`] and [`TEST`] of candidates.
+    Capr,
+    /// A folder of examples.
+    Examples,
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Benchmark {
+    /// `benchmark-NAME`.
+    stage: String,
+    config: Config,
+    source: Source,
+}
+
+/// Where its texts come from.
+#[derive(Debug)]
+enum Source {
+    Capr(capr::Source),
+    Cop(cop::Source),
+}
+
+impl Benchmark {
+    /// The stage for `config`, its files below `places`.
+    ///
+    /// # Errors
+    /// When the name is none, the config says several things or nothing of what the benchmark is, or a setting or place cannot be meant.
+    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+        let (name, key) = (&config.name, format!("benchmarks.{}", config.name));
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        anyhow::ensure!(
+            !name.is_empty() && name.chars().all(fits),
+            "benchmarks.name = {name:?}: expected lower-case letters, digits, - and _, for the stage is called benchmark-NAME"
+        );
+        let source = match (&config.capr, &config.cop) {
+            (Some(capr), None) => Source::Capr(capr::Source::new(capr, &key, places)?),
+            (None, Some(cop)) => Source::Cop(cop::Source::new(cop, &key, places)?),
+            _ => anyhow::bail!(
+                "benchmark {name:?}: expected exactly one of the tables [benchmarks.capr] and [benchmarks.cop]"
+            ),
+        };
+        Ok(Self { stage: format!("benchmark-{name}"), config: config.clone(), source })
+    }
+
+    /// What its artifact holds.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self.source {
+            Source::Capr(_) => Kind::Capr,
+            Source::Cop(_) => Kind::Examples,
+        }
+    }
+
+    fn places(&self) -> Vec<&Place> {
+        match &self.source {
+            Source::Capr(capr) => capr.places(),
+            Source::Cop(cop) => cop.places(),
+        }
+    }
+}
+
+impl Stage for Benchmark {
+    fn name(&self) -> &str {
+        &self.stage
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "benchmark", &self.config);
+        self.places().into_iter().for_each(|place| place.describe(to));
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        location::inputs(self.places())
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        match &self.source {
+            Source::Capr(capr) => capr.write(&self.config.name, context),
+            Source::Cop(cop) => cop.write(&self.config.name, context),
+        }
+    }
+
+    fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
+        inspect(file)
+    }
+}
+
+/// What the artifact of such a stage holds.
+#[derive(Debug)]
+pub enum Read {
+    /// Retrieval.
+    Capr {
+        /// What is trained on, and its part for development.
+        train: Box<candidates::Folder>,
+        /// What is tested on, and its part for the search of a head mask.
+        test: Box<candidates::Folder>,
+    },
+    /// Examples.
+    Examples(Box<examples::Folder>),
+}
+
+/// Reads the artifact of a stage `benchmark-NAME`.
+///
+/// # Errors
+/// When the folder holds neither, or a file is missing or damaged.
+pub fn read(folder: &Path) -> anyhow::Result<Read> {
+    let (train, test) = (folder.join(TRAIN), folder.join(TEST));
+    if train.is_dir() || test.is_dir() {
+        let read = |folder: &Path| candidates::read(folder).map(Box::new);
+        return Ok(Read::Capr { train: read(&train)?, test: read(&test)? });
+    }
+    Ok(Read::Examples(Box::new(examples::read(folder)?)))
+}
+
+/// Lines about a file of the artifact: what an index says, how many lines another file has.
+fn inspect(file: &Path) -> anyhow::Result<Vec<String>> {
+    if file.extension().is_some_and(|end| end == "jsonl") {
+        let bytes = std::fs::read(file)?;
+        let rows = bytes.iter().filter(|&&byte| byte == b'\n').count();
+        return Ok(vec![format!("{rows} rows")]);
+    }
+    if file.file_name().is_none_or(|name| name != INDEX) {
+        return Ok(Vec::new());
+    }
+    let index: Value = serde_json::from_slice(&std::fs::read(file)?)?;
+    let text =
+        |key: &str| index.get(key).map_or_else(String::new, |value| value.to_string().replace('"', ""));
+    if text("format") != example_schema::FORMAT {
+        let [name, documents, passages, queries] = ["name", "documents", "passages", "queries"].map(text);
+        return Ok(vec![format!("{name}: {documents} documents, {passages} passages, {queries} queries")]);
+    }
+    let index: example_schema::Index = serde_json::from_value(index.clone())
+        .with_context(|| format!("{}: no index of examples", file.display()))?;
+    let parts = index.parts.iter().map(|counts| format!("{} {}", counts.examples, counts.part.name()));
+    let classes = index.classes.len();
+    Ok(vec![format!(
+        "{}: {}, {classes} classes, {}; {}",
+        index.name,
+        text("kind"),
+        text("licence"),
+        parts.collect::<Vec<_>>().join(", ")
+    )])
+}
+
+/// Leaves funnels as facts, those of each source of `of` under its name.
+fn record(context: &Context, of: &[(&str, &[Step])]) {
+    let steps = of.iter().flat_map(|(name, steps)| steps.iter().map(move |step| (name, step)));
+    let row = |(name, step): (&&str, &Step)| json!({"texts": name, "of": step.of, "read": step.read, "dropped": step.read - step.kept, "kept": step.kept});
+    context.record("funnel", steps.clone().map(row).collect::<Vec<_>>());
+    let reasons = steps.flat_map(|(name, step)| {
+        let dropped = step.dropped.iter().filter(|(_, count)| **count > 0);
+        dropped.map(move |(reason, count)| {
+            json!({"texts": name, "of": step.of, "dropped_because": reason, "number": count})
+        })
+    });
+    context.record("dropped", reasons.collect::<Vec<_>>());
+}
+
+#[cfg(test)]
+mod tests;

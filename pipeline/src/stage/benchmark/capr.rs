@@ -1,0 +1,286 @@
+//! Retrieval of answer passages: what is trained on and what is tested on, and that they are kept apart. Knows no ranking.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tasks::downstream::capr::candidates::{self, candidates_until};
+use tasks::downstream::capr::part::{Part, Parts, Shares};
+use tasks::downstream::capr::schema::Index;
+use tasks::downstream::capr::{Collection, apart, cdv, medquad, wikisection, write};
+use tasks::downstream::funnel::Step;
+use tasks::seed::Seed;
+
+use super::super::folder;
+use super::super::location::{Location, Place, Places};
+use super::super::stop;
+use super::{TEST, TRAIN};
+use crate::engine::context::Context;
+
+/// The table `[benchmarks.capr]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What is trained on.
+    pub train: Train,
+    /// What is tested on.
+    pub test: Test,
+    /// Which passages are ranked for a query.
+    pub candidates: candidates::Config,
+    /// What is held out of them.
+    pub held_out: HeldOut,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// What is trained on: one of these.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Train {
+    /// MedQuAD's folder.
+    #[serde(skip_serializing)]
+    pub medquad: Option<Location>,
+    /// Files of WikiSection, or folders of them.
+    #[serde(skip_serializing)]
+    pub wikisection: Option<Vec<Location>>,
+}
+
+/// What is tested on: a share of what is trained on, or annotations of CDV.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// The share that is split off.
+    pub share: Option<f64>,
+    /// The annotations.
+    #[serde(skip_serializing)]
+    pub cdv: Option<Location>,
+    /// MedQuAD's folder, whose texts they are put to.
+    #[serde(skip_serializing)]
+    pub medquad: Option<Location>,
+    /// The list of MedQuAD's files that are tested on, where MedQuAD is trained on.
+    #[serde(skip_serializing)]
+    pub sources: Option<Location>,
+    /// What becomes of documents to train on that are about an entity that is tested; without it they are left out.
+    pub entities: Option<Entities>,
+}
+
+/// What becomes of documents to train on that are about an entity that is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entities {
+    /// They are left out, and counted.
+    LeaveOut,
+    /// They are trained on.
+    Keep,
+}
+
+/// What is held out, as shares of groups of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldOut {
+    /// Of what is trained on, for choosing settings and when to stop.
+    pub dev: f64,
+    /// Of what is tested on, for searching a head mask: never reported.
+    pub mask_search: f64,
+}
+
+/// A config whose places are known.
+#[derive(Debug)]
+pub(super) struct Source {
+    key: String,
+    config: Config,
+    train: From,
+    test: Against,
+}
+
+#[derive(Debug)]
+enum From {
+    Medquad(Place),
+    Wikisection(Vec<Place>),
+}
+
+#[derive(Debug)]
+enum Against {
+    Share(f64),
+    Cdv { annotations: Place, medquad: Place, sources: Option<Place> },
+}
+
+impl Source {
+    /// `key` is the config's, for messages.
+    pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
+        let key = format!("{key}.capr");
+        let place = |location: &Location, below: &str| location.place(&format!("{key}.{below}"), places);
+        let train = match (&config.train.medquad, &config.train.wikisection) {
+            (Some(folder), None) => From::Medquad(place(folder, "train.medquad")?),
+            (None, Some(files)) if !files.is_empty() => {
+                let files = files.iter().enumerate();
+                let files = files.map(|(i, file)| place(file, &format!("train.wikisection.{i}")));
+                From::Wikisection(files.collect::<anyhow::Result<_>>()?)
+            }
+            _ => anyhow::bail!(
+                "{key}.train: expected either medquad (a folder) or wikisection (a list of files)"
+            ),
+        };
+        let test = &config.test;
+        let against = match (test.share, &test.cdv, &test.medquad) {
+            (Some(share), None, None) if test.sources.is_none() && test.entities.is_none() => {
+                Against::Share(share)
+            }
+            (None, Some(annotations), Some(folder)) => Against::Cdv {
+                annotations: place(annotations, "test.cdv")?,
+                medquad: place(folder, "test.medquad")?,
+                sources: test.sources.as_ref().map(|list| place(list, "test.sources")).transpose()?,
+            },
+            _ => anyhow::bail!(
+                "{key}.test: expected either share alone, or cdv (annotations) and medquad (a folder), and if MedQuAD is trained on, sources"
+            ),
+        };
+        if let Against::Cdv { sources, .. } = &against {
+            let both = (matches!(train, From::Medquad(_)), sources.is_some());
+            anyhow::ensure!(
+                both.0 == both.1,
+                "{key}.test.sources: expected the list of files that are tested on where MedQuAD is trained on, and nothing elsewhere"
+            );
+        }
+        config.candidates.check().with_context(|| format!("{key}.candidates"))?;
+        Ok(Self { key, config: config.clone(), train, test: against })
+    }
+
+    pub(super) fn places(&self) -> Vec<&Place> {
+        let mut places: Vec<&Place> = match &self.train {
+            From::Medquad(folder) => vec![folder],
+            From::Wikisection(files) => files.iter().collect(),
+        };
+        if let Against::Cdv { annotations, medquad, sources } = &self.test {
+            places.extend([annotations, medquad].into_iter().chain(sources));
+        }
+        places
+    }
+
+    /// Writes both folders and leaves facts.
+    pub(super) fn write(&self, name: &str, context: &Context) -> anyhow::Result<()> {
+        let (train, test, steps) = self.collections(name, context)?;
+        let HeldOut { dev, mask_search } = self.config.held_out;
+        let held = [Shares { dev, mask_search: 0.0 }, Shares { dev: 0.0, mask_search }];
+        let mut rows = Vec::new();
+        for ((folder, collection), shares) in [(TRAIN, &train), (TEST, &test)].into_iter().zip(held) {
+            context.check()?;
+            let parts = Parts::draw(collection, shares, Seed::new(self.config.seed))
+                .with_context(|| format!("{}.held_out", self.key))?;
+            self.not_empty(folder, collection, &parts)?;
+            let config = &self.config.candidates;
+            let listed = candidates_until(collection, config, &stop::of(context));
+            let lists = listed.map_err(|error| match context.check() {
+                Err(cancelled) => anyhow::Error::from(cancelled),
+                Ok(()) => error.into(),
+            })?;
+            let out = context.out().join(folder);
+            std::fs::create_dir_all(&out).with_context(|| format!("{}", out.display()))?;
+            let index = write::write(&out, collection, &parts, (config, &lists))?;
+            context.progress().add_rows(index.queries);
+            rows.extend(counted(folder, &index, collection, &parts));
+        }
+        context.record("parts", rows);
+        super::record(context, &[(TRAIN, &steps)]);
+        Ok(())
+    }
+
+    /// What is trained on and what is tested on, and what became of the rest of the former.
+    fn collections(
+        &self,
+        name: &str,
+        context: &Context,
+    ) -> anyhow::Result<(Collection, Collection, Vec<Step>)> {
+        let sources = match &self.test {
+            Against::Cdv { sources: Some(sources), .. } => Some(sources.path(context)?),
+            _ => None,
+        };
+        let (all, mut steps) = match &self.train {
+            From::Medquad(folder) => medquad::read(name, &folder.path(context)?, sources.as_deref())?,
+            From::Wikisection(places) => {
+                let mut files: Vec<PathBuf> = Vec::new();
+                for place in places {
+                    files.extend(folder::ending(&place.path(context)?, &[".json"])?);
+                }
+                let read = wikisection::read(name, &files)?;
+                let step = |of, kept: usize| Step::counted(of, &[], kept as u64);
+                let steps =
+                    vec![step("documents", read.documents.len()), step("passages", read.passages.len())];
+                (read, steps)
+            }
+        };
+        context.check()?;
+        match &self.test {
+            Against::Share(share) => {
+                let split = apart::split_off(&all, *share, Seed::new(self.config.seed));
+                let (train, test) = split.with_context(|| format!("{}.test", self.key))?;
+                Ok((train, test, steps))
+            }
+            Against::Cdv { annotations, medquad, .. } => {
+                let (test, _) = cdv::read(&annotations.path(context)?, &medquad.path(context)?)?;
+                if self.config.test.entities == Some(Entities::Keep) {
+                    return Ok((all, test, steps));
+                }
+                let (train, left) = apart::without(&all, &test);
+                steps.extend(left);
+                Ok((train, test, steps))
+            }
+        }
+    }
+
+    /// Refuses parts without a query that should have one.
+    fn not_empty(&self, folder: &str, collection: &Collection, parts: &Parts) -> anyhow::Result<()> {
+        let HeldOut { dev, mask_search } = self.config.held_out;
+        let wanted = match folder {
+            TRAIN => [
+                (
+                    Part::Main,
+                    "train",
+                    "take more documents, or a smaller test.share or held_out.dev".to_owned(),
+                ),
+                (Part::Dev, "dev", format!("raise held_out.dev (it is {dev}), or take more documents")),
+            ],
+            _ => [
+                (
+                    Part::Main,
+                    "test",
+                    "take more documents, a larger test.share or a smaller held_out.mask_search".to_owned(),
+                ),
+                (
+                    Part::MaskSearch,
+                    "mask_search",
+                    format!(
+                        "raise held_out.mask_search (it is {mask_search}), or set it to 0 to search no mask here"
+                    ),
+                ),
+            ],
+        };
+        for (part, name, remedy) in wanted {
+            if part == Part::MaskSearch && mask_search == 0.0 {
+                continue;
+            }
+            anyhow::ensure!(
+                !parts.queries(collection, part).is_empty(),
+                "{}: no query is for {name}, of {} queries in {} documents: {remedy}",
+                self.key,
+                collection.queries.len(),
+                collection.documents.len()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Rows about the parts of a folder.
+fn counted(folder: &str, index: &Index, collection: &Collection, parts: &Parts) -> Vec<Value> {
+    let row = |part: Part| {
+        let (queries, passages) =
+            (parts.queries(collection, part).len(), parts.passages(collection, part).len());
+        json!({"folder": folder, "part": part, "queries": queries, "passages": passages})
+    };
+    let rows = [Part::Main, Part::Dev, Part::MaskSearch].map(row);
+    let whole =
+        json!({"folder": folder, "part": "all", "queries": index.queries, "passages": index.passages});
+    rows.into_iter().filter(|row| row["passages"] != 0).chain([whole]).collect()
+}

@@ -1,0 +1,206 @@
+//! Outcomes predicted from admission notes of MIMIC-III: where its tables lie and who is for what. Knows no note.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::downstream::cop::benchmark::{Held, examples};
+use tasks::downstream::cop::sample::Outcome;
+use tasks::downstream::cop::split::{self, Split};
+use tasks::downstream::cop::{Files, Variant, read_until};
+use tasks::downstream::example::schema::{Index, Licence};
+use tasks::downstream::example::{Examples, Part, write};
+use tasks::seed::Seed;
+
+use super::super::location::{Location, Place, Places};
+use super::super::stop;
+use crate::engine::context::Context;
+
+/// The table `[benchmarks.cop]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// `NOTEEVENTS`.
+    #[serde(skip_serializing)]
+    pub notes: Location,
+    /// `ADMISSIONS`.
+    #[serde(skip_serializing)]
+    pub admissions: Location,
+    /// `DIAGNOSES_ICD`.
+    #[serde(skip_serializing)]
+    pub diagnoses: Location,
+    /// `PROCEDURES_ICD`.
+    #[serde(skip_serializing)]
+    pub procedures: Location,
+    /// What is predicted.
+    pub outcome: Outcome,
+    /// Whose rules are followed.
+    pub variant: Variant,
+    /// Which patients are for what.
+    pub split: Patients,
+    /// Share of the patients for test on whom a head mask is searched: never reported.
+    pub mask_search: f64,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// Which patients are for what: one of these.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patients {
+    /// A draw.
+    pub drawn: Option<Shares>,
+    /// Lists of patients.
+    #[serde(skip_serializing)]
+    pub lists: Option<Lists>,
+}
+
+/// Shares of patients.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shares {
+    /// For development (published: 0.1).
+    pub valid: f64,
+    /// For test (published: 0.2).
+    pub test: f64,
+}
+
+/// Lists of patients, CSV with a column `SUBJECT_ID`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lists {
+    /// For training.
+    pub train: Location,
+    /// For development.
+    pub valid: Location,
+    /// For test.
+    pub test: Location,
+}
+
+/// A config whose places are known.
+#[derive(Debug)]
+pub(super) struct Source {
+    key: String,
+    config: Config,
+    /// Notes, admissions, diagnoses, procedures.
+    tables: [Place; 4],
+    /// For training, development, test; none where patients are drawn.
+    lists: Option<[Place; 3]>,
+}
+
+/// Classes that are counted among the facts; the index counts all.
+const SHOWN: usize = 20;
+
+impl Source {
+    /// `key` is the config's, for messages.
+    pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
+        let key = format!("{key}.cop");
+        let place = |location: &Location, below: &str| location.place(&format!("{key}.{below}"), places);
+        let tables = [
+            place(&config.notes, "notes")?,
+            place(&config.admissions, "admissions")?,
+            place(&config.diagnoses, "diagnoses")?,
+            place(&config.procedures, "procedures")?,
+        ];
+        let lists = match (&config.split.drawn, &config.split.lists) {
+            (Some(shares), None) => {
+                Split::drawn(drawn(*shares, config.seed))
+                    .map_err(|error| anyhow::anyhow!("{key}.split.drawn: {error}"))?;
+                None
+            }
+            (None, Some(Lists { train, valid, test })) => Some([
+                place(train, "split.lists.train")?,
+                place(valid, "split.lists.valid")?,
+                place(test, "split.lists.test")?,
+            ]),
+            _ => anyhow::bail!(
+                "{key}.split: expected either drawn (shares valid and test) or lists (files train, valid and test)"
+            ),
+        };
+        let held = Held::new(config.mask_search, Seed::new(config.seed));
+        held.map_err(|error| anyhow::anyhow!("{key}: {error}"))?;
+        Ok(Self { key, config: config.clone(), tables, lists })
+    }
+
+    pub(super) fn places(&self) -> Vec<&Place> {
+        self.tables.iter().chain(self.lists.iter().flatten()).collect()
+    }
+
+    /// Writes the folder of examples and leaves facts.
+    pub(super) fn write(&self, name: &str, context: &Context) -> anyhow::Result<()> {
+        let [notes, admissions, diagnoses, procedures] =
+            self.tables.each_ref().map(|table| table.path(context));
+        let files =
+            Files { notes: notes?, admissions: admissions?, diagnoses: diagnoses?, procedures: procedures? };
+        let read = read_until(&files, self.config.variant, &stop::of(context));
+        let stays = read.map_err(|error| match context.check() {
+            Err(cancelled) => anyhow::Error::from(cancelled),
+            Ok(()) => error.into(),
+        })?;
+        context.progress().add_rows(stays.funnel.notes);
+        let held = Held::new(self.config.mask_search, Seed::new(self.config.seed))?;
+        let split = self.split(context)?;
+        let (examples, funnel) = examples(name, (&stays, self.config.outcome), (&split, &held));
+        self.not_empty(&examples)?;
+        context.check()?;
+        let index = write::write(context.out(), &examples, (self.licence(), &funnel))?;
+        record(context, &index);
+        super::record(context, &[("notes", &funnel)]);
+        Ok(())
+    }
+
+    /// The world's notes are invented; MIMIC's are under its data use agreement.
+    fn licence(&self) -> Licence {
+        let invented = self.tables.iter().all(|table| matches!(table, Place::World { .. }));
+        if invented { Licence::Free } else { Licence::Restricted }
+    }
+
+    fn split(&self, context: &Context) -> anyhow::Result<Split> {
+        Ok(match (&self.lists, &self.config.split.drawn) {
+            (Some([train, valid, test]), _) => {
+                Split::lists(&train.path(context)?, &valid.path(context)?, &test.path(context)?)?
+            }
+            (None, Some(shares)) => Split::drawn(drawn(*shares, self.config.seed))?,
+            (None, None) => anyhow::bail!("{}.split says nothing", self.key),
+        })
+    }
+
+    /// Refuses parts without an example that should have one.
+    fn not_empty(&self, examples: &Examples) -> anyhow::Result<()> {
+        let all = examples.examples.len();
+        for part in Part::ALL {
+            if (part == Part::MaskSearch && self.config.mask_search == 0.0) || !examples.of(part).is_empty() {
+                continue;
+            }
+            let remedy = match part {
+                Part::MaskSearch => "raise mask_search, or set it to 0 to search no mask here",
+                _ if self.lists.is_some() => {
+                    "take the lists of patients of these tables, or draw patients (split.drawn)"
+                }
+                _ => "take more patients, or other shares in split.drawn",
+            };
+            anyhow::bail!("{}: no example is for {}, of {all} examples: {remedy}", self.key, part.name());
+        }
+        Ok(())
+    }
+}
+
+fn drawn(shares: Shares, seed: u64) -> split::Drawn {
+    split::Drawn { seed: Seed::new(seed), valid: shares.valid, test: shares.test }
+}
+
+/// Leaves the examples of each part, and of the most frequent classes, as facts.
+fn record(context: &Context, index: &Index) {
+    let parts = index.parts.iter().map(|counts| json!({"part": counts.part, "examples": counts.examples}));
+    context.record("parts", parts.collect::<Vec<_>>());
+    let frequency = |class: usize| index.parts.iter().map(|counts| counts.classes[class]).sum::<u64>();
+    let mut classes: Vec<usize> = (0..index.classes.len()).collect();
+    classes.sort_by_key(|&class| (std::cmp::Reverse(frequency(class)), class));
+    let row = |&class: &usize| {
+        let mut row = serde_json::Map::from_iter([("class".to_owned(), json!(index.classes[class]))]);
+        row.extend(
+            index.parts.iter().map(|counts| (counts.part.name().to_owned(), json!(counts.classes[class]))),
+        );
+        serde_json::Value::Object(row)
+    };
+    context.record("classes", classes.len());
+    context.record("most_frequent_classes", classes.iter().take(SHOWN).map(row).collect::<Vec<_>>());
+}
