@@ -1,0 +1,229 @@
+//! Texts to predict on, line by line, and predictions as JSON lines. Knows no model and no task.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+
+use kg::source::line::{self, LastLine, Lines, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A text.
+    Text,
+    /// A JSON object with `text` and, if wanted, `pair` (a second text) and `id` (a text or a number).
+    Json,
+}
+
+/// One input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Its line, from 1.
+    pub line: u64,
+    /// What its line calls it: a text or a number, to be handed out with its prediction.
+    pub id: Option<Value>,
+    /// The text.
+    pub text: String,
+    /// The second text.
+    pub pair: Option<String>,
+}
+
+/// Why there is no next input.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The line cannot be had.
+    #[error(transparent)]
+    Line(#[from] line::Error),
+    /// A text of nothing.
+    #[error(
+        "{place}: there is no text; expected one on every line, so that predictions have the order of lines: fill the line or remove it"
+    )]
+    Empty {
+        /// The line.
+        place: Place,
+    },
+    /// The line is not such an object.
+    #[error(
+        "{place}: {problem}; expected one JSON object with `text` and, if wanted, `pair` and `id`: mend the line, or read the file as plain text"
+    )]
+    Json {
+        /// Line and byte.
+        place: Place,
+        /// What the parser said.
+        problem: String,
+    },
+    /// An identifier that is none.
+    #[error("{place}: `id` is {found}; expected a text or a number: mend the line")]
+    Id {
+        /// The line.
+        place: Place,
+        /// What it is.
+        found: String,
+    },
+    /// An identifier that stood before.
+    #[error(
+        "{place}: `id` {id} stands on an earlier line too; expected another for each line: mend the line, or leave all out"
+    )]
+    Twice {
+        /// The line.
+        place: Place,
+        /// What it is.
+        id: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    text: String,
+    pair: Option<String>,
+    id: Option<Value>,
+}
+
+/// Reads input after input.
+#[derive(Debug)]
+pub struct Inputs<'f, R> {
+    lines: Lines<'f, R>,
+    form: Form,
+    ids: BTreeSet<String>,
+}
+
+impl<'f, R: BufRead> Inputs<'f, R> {
+    /// Inputs of `reader`; `file` names it in messages. The last line may lack its end.
+    pub fn new(reader: R, file: &'f Path, form: Form) -> Self {
+        Inputs { lines: Lines::with_last(reader, file, LastLine::MayLackEnd), form, ids: BTreeSet::new() }
+    }
+
+    /// The next `most` inputs, fewer at the end of the file, none behind it.
+    ///
+    /// # Errors
+    /// When a line cannot be read, is of another form, or has no text or an identifier that stood before.
+    pub fn batch(&mut self, most: usize) -> Result<Vec<Input>, Error> {
+        let mut batch = Vec::new();
+        while batch.len() < most {
+            match self.read()? {
+                Some(input) => batch.push(input),
+                None => break,
+            }
+        }
+        Ok(batch)
+    }
+
+    fn read(&mut self) -> Result<Option<Input>, Error> {
+        let Some(line) = self.lines.next_line()? else { return Ok(None) };
+        let place = line.place(None);
+        // Some editors mark the beginning of a file.
+        let text = if place.line == 1 { line.text.trim_start_matches('\u{feff}') } else { line.text };
+        let row = match self.form {
+            Form::Text => Row { text: text.to_owned(), pair: None, id: None },
+            Form::Json if text.trim().is_empty() => return Err(Error::Empty { place }),
+            Form::Json => serde_json::from_str(text).map_err(|error| parsing(line, &error))?,
+        };
+        let blank = |text: &String| text.trim().is_empty();
+        if blank(&row.text) || row.pair.as_ref().is_some_and(blank) {
+            return Err(Error::Empty { place });
+        }
+        if let Some(id) = &row.id {
+            match id {
+                // A text and a number with the same digits differ.
+                Value::String(_) | Value::Number(_) if self.ids.insert(id.to_string()) => {}
+                Value::String(_) | Value::Number(_) => {
+                    return Err(Error::Twice { place, id: id.to_string() });
+                }
+                other => return Err(Error::Id { place, found: other.to_string() }),
+            }
+        }
+        let Row { text, pair, id } = row;
+        Ok(Some(Input { line: place.line, id, text, pair }))
+    }
+}
+
+fn parsing(line: line::Line<'_>, error: &serde_json::Error) -> Error {
+    let text = error.to_string();
+    // The parser counts lines within this one.
+    let problem = text.split(" at line ").next().unwrap_or(&text).to_owned();
+    Error::Json { place: line.place(Some((error.column(), "byte of the line"))), problem }
+}
+
+/// Writes `value` as one JSON line.
+///
+/// # Errors
+/// When the operating system refuses, or `value` has no JSON form.
+pub fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str, form: Form, most: usize) -> (Vec<Vec<Input>>, Option<String>) {
+        let mut inputs = Inputs::new(text.as_bytes(), Path::new("in.txt"), form);
+        let mut batches = Vec::new();
+        loop {
+            match inputs.batch(most) {
+                Ok(batch) if batch.is_empty() => return (batches, None),
+                Ok(batch) => batches.push(batch),
+                Err(error) => return (batches, Some(error.to_string())),
+            }
+        }
+    }
+
+    #[test]
+    fn texts_come_in_batches_with_their_lines() {
+        let (batches, error) = read("\u{feff}fever\r\ncold feet\nCough", Form::Text, 2);
+        let found: Vec<Vec<(u64, &str)>> = batches
+            .iter()
+            .map(|batch| batch.iter().map(|input| (input.line, &*input.text)).collect())
+            .collect();
+        assert_eq!(found, [vec![(1, "fever"), (2, "cold feet")], vec![(3, "Cough")]]);
+        assert_eq!(error, None);
+        assert_eq!(read("", Form::Text, 2), (Vec::new(), None));
+    }
+
+    #[test]
+    fn objects_have_pairs_and_ids() {
+        let text =
+            "{\"text\":\"a\"}\n{\"text\":\"b\",\"pair\":\"c\",\"id\":\"7\"}\n{\"text\":\"d\",\"id\":7}\n";
+        let (batches, error) = read(text, Form::Json, 10);
+        assert_eq!(error, None);
+        let [one, two, three] = &batches[0][..] else { panic!("{batches:?}") };
+        assert_eq!((&*one.text, &one.pair, &one.id), ("a", &None, &None));
+        assert_eq!((&*two.text, two.pair.as_deref(), &two.id), ("b", Some("c"), &Some(json!("7"))));
+        assert_eq!((three.line, &three.id), (3, &Some(json!(7))));
+    }
+
+    #[test]
+    fn what_is_no_input_is_refused_with_its_line() {
+        let error = |text: &str, form| read(text, form, 10).1.unwrap();
+        let good = "{\"text\":\"a\",\"id\":1}\n";
+        for (line, part) in [
+            ("{\"txt\":\"a\"}", "in.txt: line 2, column 6 (byte of the line): unknown field `txt`"),
+            ("{\"text\":\"a\"", "in.txt: line 2, column 11"),
+            ("plain", "or read the file as plain text"),
+            ("{\"pair\":\"a\"}", "missing field `text`; expected"),
+            ("", "in.txt: line 2: there is no text"),
+            ("{\"text\":\"a\",\"pair\":\" \"}", "in.txt: line 2: there is no text"),
+            ("{\"text\":\"a\",\"id\":[1]}", "in.txt: line 2: `id` is [1]"),
+            ("{\"text\":\"a\",\"id\":1}", "in.txt: line 2: `id` 1 stands on an earlier line"),
+        ] {
+            let found = error(&format!("{good}{line}\n"), Form::Json);
+            assert!(found.contains(part), "{line}: {found}");
+            assert!(!found.contains("at line 1"), "{found}");
+        }
+        assert!(error("a\n\nb\n", Form::Text).contains("in.txt: line 2: there is no text"));
+    }
+
+    #[test]
+    fn predictions_are_lines() {
+        let mut out = Vec::new();
+        write_line(&mut out, &json!({"label": "yes\nno"})).unwrap();
+        write_line(&mut out, &json!({"label": "no"})).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "{\"label\":\"yes\\nno\"}\n{\"label\":\"no\"}\n");
+    }
+}
