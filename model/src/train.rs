@@ -5,6 +5,7 @@ pub mod config;
 mod core;
 mod coverage;
 mod error;
+pub mod finetune;
 mod frozen;
 pub mod heads;
 pub mod patience;
@@ -22,12 +23,11 @@ use tasks::task::Task;
 
 use crate::chance::Chance;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
-use crate::encoder::Encoder;
 use crate::encoder::tokens::Tokens;
 use crate::output::{Loss, Outputs};
 use crate::params::Params;
 use config::Setup;
-use core::{Core, Weighed};
+use core::{Core, Weighed, begin_with};
 pub use error::Error;
 pub use frozen::UnknownPrefix;
 use heads::Mode;
@@ -65,10 +65,8 @@ impl Trainer {
         if setup.train.heads.mode == Mode::Scratch {
             return Err(config::Error::Scratch.into());
         }
-        let encoder = checkpoint::load(dir, device)?.params;
-        let tensors = encoder.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
-        let encoder = Params::from_tensors(&Encoder::specs(&setup.encoder), tensors)?;
-        let params = encoder.with(Params::fresh(&setup.output_specs(), setup.train.seed, device)?);
+        let outputs = setup.output_specs();
+        let params = begin_with(dir, (&setup.encoder, &outputs), setup.train.seed, device)?;
         Trainer::over(setup, params, device)
     }
 

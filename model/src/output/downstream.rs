@@ -85,8 +85,13 @@ pub struct Outputs {
     linears: Vec<Linear>,
 }
 
-/// The parameters of [`Pooling::LearnedAttn`], and a name that no task may have.
+/// A name that no task may have.
 const POOL: &str = "pool_attn";
+
+/// The parameters of [`Pooling::LearnedAttn`].
+pub(crate) fn pool_name() -> String {
+    named(POOL)
+}
 
 impl Output {
     /// Numbers that it makes of a row (c).
@@ -175,7 +180,7 @@ impl Outline {
         let linear = |task: &Task| Spec::linear(&named(&task.name), [task.output.width(), d], std);
         let mut specs: Vec<Spec> = self.tasks.iter().flat_map(linear).collect();
         if self.pooling == Pooling::LearnedAttn {
-            specs.extend(pool::attention_specs(&named(POOL), encoder));
+            specs.extend(pool::attention_specs(&pool_name(), encoder));
         }
         specs
     }
@@ -198,7 +203,7 @@ impl Outputs {
         let linears = outline.tasks.iter().map(|task| Linear::new(params, &named(&task.name)));
         Ok(Outputs {
             outline: outline.clone(),
-            pool: Pool::new(outline.pooling, params, &named(POOL))?,
+            pool: Pool::new(outline.pooling, params, &pool_name())?,
             linears: linears.collect::<TensorResult<_>>()?,
         })
     }

@@ -16,7 +16,7 @@ use crate::encoder::config as encoder;
 use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
 use crate::head::slices;
-use crate::optim::adamw::AdamWConfig;
+use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
 use crate::output::{EntityOutput, OutputConfig, Outputs, PREFIX, Sizes};
@@ -152,6 +152,7 @@ impl Setup {
             seed: *seed,
             schedule: schedule.clone(),
             adamw: adamw.clone(),
+            missing: Missing::Zero,
             clip_norm: *clip_norm,
             frozen: self.frozen(params, &heads)?,
             heads,
@@ -240,40 +241,72 @@ impl Setup {
 impl Config {
     fn check(&self, outputs: &OutputConfig, sizes: Sizes) -> Result<(), Error> {
         let Config { schedule, adamw, clip_norm, alphas, patience, .. } = self;
-        let share = |x: f64| (0.0..1.0).contains(&x);
-        let positive = |x: f64| x > 0.0 && x.is_finite();
-        let weight = |x: f64| x >= 0.0 && x.is_finite();
-        let (below_one, above, not_below) = ("at least 0 and below 1", "above 0", "0 or above");
-        let Patience { every, evaluations } =
-            patience.clone().unwrap_or(Patience { every: 1, evaluations: 1 });
         let weights = Task::ALL.map(|task| alphas.of(task));
-        let rules = [
-            ("sizes.relations", sizes.relations as f64, sizes.relations > 0, "at least 1"),
-            ("outputs.dropout", outputs.dropout, share(outputs.dropout), below_one),
-            ("train.schedule.peak", schedule.peak, positive(schedule.peak), above),
-            (
-                "train.schedule.total_steps",
-                schedule.total_steps as f64,
-                schedule.total_steps > 0,
-                "at least 1",
-            ),
-            ("train.adamw.beta1", adamw.beta1, share(adamw.beta1), below_one),
-            ("train.adamw.beta2", adamw.beta2, share(adamw.beta2), below_one),
-            ("train.adamw.epsilon", adamw.epsilon, positive(adamw.epsilon), above),
-            ("train.adamw.weight_decay", adamw.weight_decay, weight(adamw.weight_decay), not_below),
-            ("train.clip_norm", *clip_norm, positive(*clip_norm), above),
-            ("train.patience.every", every as f64, every > 0, "at least 1"),
-            ("train.patience.evaluations", evaluations as f64, evaluations > 0, "at least 1"),
-            ("train.alphas.subject", alphas.subject, weight(alphas.subject), not_below),
-            ("train.alphas.object", alphas.object, weight(alphas.object), not_below),
-            ("train.alphas.relation", alphas.relation, weight(alphas.relation), not_below),
-            ("train.alphas.triplet", alphas.triplet, weight(alphas.triplet), not_below),
-            ("train.alphas.masked_lm", alphas.masked_lm, weight(alphas.masked_lm), not_below),
+        first_broken(&[
+            ("sizes.relations", sizes.relations as f64, sizes.relations > 0, AT_LEAST_ONE),
+            ("outputs.dropout", outputs.dropout, share(outputs.dropout), BELOW_ONE),
+            ("train.alphas.subject", alphas.subject, weight(alphas.subject), NOT_BELOW),
+            ("train.alphas.object", alphas.object, weight(alphas.object), NOT_BELOW),
+            ("train.alphas.relation", alphas.relation, weight(alphas.relation), NOT_BELOW),
+            ("train.alphas.triplet", alphas.triplet, weight(alphas.triplet), NOT_BELOW),
+            ("train.alphas.masked_lm", alphas.masked_lm, weight(alphas.masked_lm), NOT_BELOW),
             ("train.alphas", 0.0, weights.iter().flatten().any(|x| *x > 0.0), "one task's weight above 0"),
-        ];
-        match rules.into_iter().find(|(_, _, holds, _)| !holds) {
-            Some((field, found, _, expected)) => Err(Error::Range { field, found, expected }),
-            None => Ok(()),
-        }
+        ])?;
+        Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()
+    }
+}
+
+/// The settings that every training has.
+pub(super) struct Common<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) adamw: &'a AdamWConfig,
+    pub(super) clip_norm: f64,
+    pub(super) patience: Option<&'a Patience>,
+}
+
+impl Common<'_> {
+    /// Whether every setting is in its range.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let Common { schedule, adamw, clip_norm, patience } = *self;
+        let (every, looks) = patience.map_or((1, 1), |patience| (patience.every, patience.evaluations));
+        let steps = schedule.total_steps;
+        first_broken(&[
+            ("train.schedule.peak", schedule.peak, positive(schedule.peak), ABOVE),
+            ("train.schedule.total_steps", steps as f64, steps > 0, AT_LEAST_ONE),
+            ("train.adamw.beta1", adamw.beta1, share(adamw.beta1), BELOW_ONE),
+            ("train.adamw.beta2", adamw.beta2, share(adamw.beta2), BELOW_ONE),
+            ("train.adamw.epsilon", adamw.epsilon, positive(adamw.epsilon), ABOVE),
+            ("train.adamw.weight_decay", adamw.weight_decay, weight(adamw.weight_decay), NOT_BELOW),
+            ("train.clip_norm", clip_norm, positive(clip_norm), ABOVE),
+            ("train.patience.every", every as f64, every > 0, AT_LEAST_ONE),
+            ("train.patience.evaluations", looks as f64, looks > 0, AT_LEAST_ONE),
+        ])
+    }
+}
+
+/// A setting, its value, whether it is in its range, and the range.
+type Rule = (&'static str, f64, bool, &'static str);
+
+const AT_LEAST_ONE: &str = "at least 1";
+const BELOW_ONE: &str = "at least 0 and below 1";
+const ABOVE: &str = "above 0";
+const NOT_BELOW: &str = "0 or above";
+
+fn share(x: f64) -> bool {
+    (0.0..1.0).contains(&x)
+}
+
+fn positive(x: f64) -> bool {
+    x > 0.0 && x.is_finite()
+}
+
+fn weight(x: f64) -> bool {
+    x >= 0.0 && x.is_finite()
+}
+
+fn first_broken(rules: &[Rule]) -> Result<(), Error> {
+    match rules.iter().find(|(_, _, holds, _)| !holds) {
+        Some(&(field, found, _, expected)) => Err(Error::Range { field, found, expected }),
+        None => Ok(()),
     }
 }

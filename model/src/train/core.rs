@@ -1,7 +1,8 @@
 //! What every training shares: parameters and their encoder, the optimiser, what is frozen, the gate of the first steps, and one update.
-//! Knows no output, no batch and no file.
+//! Knows no output and no batch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use candle_core::{DType, Device, Tensor};
 
@@ -9,16 +10,17 @@ use super::Error;
 use super::coverage::Coverage;
 use super::seal::Seal;
 use crate::chance::Chance;
+use crate::checkpoint;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::mask::Mask;
 use crate::head::slices::listed;
-use crate::optim::adamw::{AdamW, AdamWConfig, Update};
+use crate::optim::adamw::{AdamW, AdamWConfig, Missing, Update};
 use crate::optim::clip;
 use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
-use crate::params::Params;
+use crate::params::{Params, Spec};
 
 /// What a training is made from besides its parameters.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Plan {
     pub(super) schedule: Schedule,
     /// Constants of the optimiser.
     pub(super) adamw: AdamWConfig,
+    /// What becomes of parameters without a gradient.
+    pub(super) missing: Missing,
     /// Largest norm of all gradients together.
     pub(super) clip_norm: f64,
     /// Parameters that do not move, with the reason.
@@ -86,6 +90,7 @@ impl Core {
         let params = params.freeze(|name| plan.frozen.contains_key(name));
         let encoder = Encoder::new(&plan.encoder, &params)?;
         let optimiser = AdamW::new(plan.adamw.clone(), &params, |name| !plan.frozen.contains_key(name))?;
+        let optimiser = optimiser.with_missing(plan.missing);
         let coverage = Coverage::new(&params, &plan.frozen, plan.tasks.clone(), plan.covered_by);
         let seal = Seal::of(&params, &plan.frozen, &plan.heads)?;
         let gates_lh = plan.gates.as_ref().map(|gates| gates.gates(device)).transpose()?;
@@ -175,6 +180,19 @@ impl Core {
             None => Ok(()),
         }
     }
+}
+
+/// The parameters of an encoder of these sizes from a checkpoint folder, and fresh ones of outputs.
+pub(super) fn begin_with(
+    dir: &Path,
+    (encoder, outputs): (&Config, &[Spec]),
+    seed: u64,
+    device: &Device,
+) -> Result<Params, Error> {
+    let params = checkpoint::load(dir, device)?.params;
+    let tensors = params.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
+    let params = Params::from_tensors(&Encoder::specs(encoder), tensors)?;
+    Ok(params.with(Params::fresh(outputs, seed, device)?))
 }
 
 /// Refuses a number that is infinite or none.

@@ -6,7 +6,8 @@ use super::config;
 use super::frozen::UnknownPrefix;
 use crate::encoder::tokens;
 use crate::head::mask;
-use crate::{checkpoint, output, params};
+use crate::output::downstream;
+use crate::{checkpoint, output, params, predict};
 
 /// Why training cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,12 @@ pub enum Error {
     /// A batch whose targets do not fit.
     #[error(transparent)]
     Targets(#[from] output::Error),
+    /// A downstream batch whose targets do not fit, or settings of an output that cannot be.
+    #[error(transparent)]
+    Downstream(#[from] downstream::Error),
+    /// A model that cannot answer.
+    #[error(transparent)]
+    Predict(Box<predict::Error>),
     /// A checkpoint or state that cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] checkpoint::Error),
@@ -107,4 +114,10 @@ pub enum Error {
     /// The tensor library failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
+}
+
+impl From<predict::Error> for Error {
+    fn from(error: predict::Error) -> Self {
+        Error::Predict(Box::new(error))
+    }
 }

@@ -26,11 +26,11 @@ pub struct Patience {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Their loss was never lower: the parameters are kept.
+    /// It was never better: the parameters are kept.
     Best,
-    /// It was lower before.
+    /// It was better before.
     Worse,
-    /// It was lower before, and that is long ago: training is to stop.
+    /// It was better before, and that is long ago: training is to stop.
     Stop,
 }
 

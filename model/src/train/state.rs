@@ -39,6 +39,8 @@ struct Index {
     setup: Value,
     parameters: Stored,
     moments: Stored,
+    /// Updates that parameters have missed for want of a gradient, of those that have.
+    missed: BTreeMap<String, u64>,
     coverage: Coverage,
     /// Digest of the head mask, `null` without one.
     mask: Option<String>,
@@ -111,11 +113,25 @@ pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept) -> Result<(), 
     let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
     let blake3 = whole::write_tensors(&dir.join(&moments), tensors)?;
     let moments = Stored { file: moments, blake3 };
+    let missed = core.optimiser.moments.iter().map(|(name, of)| (name.clone(), step - of.updates));
+    let missed = missed.filter(|(_, missed)| *missed > 0).collect();
     let (coverage, seal) = (core.coverage.clone(), core.seal.clone());
     let (Run { kind, setup, mask }, Kept { watch, stream }) = (run, kept);
     let version = VERSION;
-    let index =
-        Index { version, kind, step, setup, parameters, moments, coverage, mask, seal, watch, stream };
+    let index = Index {
+        version,
+        kind,
+        step,
+        setup,
+        parameters,
+        moments,
+        missed,
+        coverage,
+        mask,
+        seal,
+        watch,
+        stream,
+    };
     let path = dir.join(INDEX);
     whole::write_json(&path, &to_json(&path, &index)?)?;
     remove_others(dir, &[&index.parameters.file, &index.moments.file])
@@ -180,6 +196,11 @@ impl Loaded {
                 })
             };
             (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
+            let missed = self.index.missed.get(name).copied().unwrap_or(0);
+            both.updates = self.index.step.checked_sub(missed).ok_or_else(|| Error::State {
+                path: self.path.clone(),
+                problem: format!("{name} has missed more updates than were made"),
+            })?;
         }
         let Index { step, coverage, seal, stream, .. } = self.index;
         (core.coverage, core.seal, core.optimiser.updates) = (coverage, seal, step);
