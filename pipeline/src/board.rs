@@ -151,7 +151,8 @@ mod tests {
             let (length, rest) = bytes.split_at(8);
             let (check, rest) = rest.split_at(4);
             assert_eq!(u32::from_le_bytes(check.try_into().unwrap()), checked(length));
-            let (record, rest) = rest.split_at(u64::from_le_bytes(length.try_into().unwrap()) as usize);
+            let length = u64::from_le_bytes(length.try_into().unwrap());
+            let (record, rest) = rest.split_at(usize::try_from(length).unwrap());
             let (check, rest) = rest.split_at(4);
             assert_eq!(u32::from_le_bytes(check.try_into().unwrap()), checked(record));
             records.push(record.to_vec());
@@ -194,7 +195,7 @@ mod tests {
                 5 => Field::Number(key >> 3, u64::from(u32::from_le_bytes(take(4).try_into().unwrap()))),
                 0 => Field::Number(key >> 3, number(&mut bytes)),
                 2 => {
-                    let length = number(&mut bytes) as usize;
+                    let length = usize::try_from(number(&mut bytes)).unwrap();
                     let (taken, rest) = bytes.split_at(length);
                     bytes = rest;
                     Field::Bytes(key >> 3, taken.to_vec())

@@ -64,12 +64,13 @@ pub struct Error {
 /// # Errors
 /// When the folder is missing or the disk refuses.
 pub fn write(page: &Page, folder: &Path) -> Result<(), Error> {
-    let put = |name: &str, contents: &str| {
-        let file = folder.join(name);
-        write_whole(&file, contents.as_bytes()).map_err(|source| Error { file, source })
-    };
     for plot in &page.plots {
-        put(&format!("{}.svg", plot.name), &plot.file())?;
+        put(folder, &format!("{}.svg", plot.name), &plot.file())?;
     }
-    put(PAGE, &page.html)
+    put(folder, PAGE, &page.html)
+}
+
+fn put(folder: &Path, name: &str, contents: &str) -> Result<(), Error> {
+    let file = folder.join(name);
+    write_whole(&file, contents.as_bytes()).map_err(|source| Error { file, source })
 }

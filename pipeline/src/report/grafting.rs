@@ -14,5 +14,22 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
+use super::{Error, put};
+
 pub use facts::Facts;
 pub use page::page;
+
+/// Writes all about `facts` into `folder`, each file whole: the plots, [`results::MARKDOWN`], [`results::CSV`], and the page last. Gives
+/// the number of plots.
+///
+/// # Errors
+/// When the folder is missing or the disk refuses.
+pub fn write(facts: &Facts, folder: &Path) -> Result<usize, Error> {
+    put(folder, results::MARKDOWN, &results::markdown(facts))?;
+    put(folder, results::CSV, &results::csv(facts))?;
+    let page = page(facts);
+    super::write(&page, folder)?;
+    Ok(page.plots.len())
+}

@@ -17,6 +17,9 @@ const SAMPLE: f64 = 26.0;
 /// Widest name in the legend.
 const NAME: f64 = 200.0;
 
+/// Thin lines of together more points are thinner still.
+const DENSE: usize = 800;
+
 /// Lines of at most so many points have dots.
 const DOTS: usize = 40;
 
@@ -36,8 +39,8 @@ pub struct Line<'a> {
     pub style: usize,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
-    /// What it was smoothed from; drawn thin behind it.
-    pub raw: Vec<(f64, f64)>,
+    /// What it is the mean of, in time or over runs; drawn thin behind it.
+    pub raw: Vec<Vec<(f64, f64)>>,
 }
 
 /// What to draw.
@@ -79,7 +82,7 @@ impl Lines<'_> {
         let legend = self.legend(&mut sheet);
         sheet.text("soft", (0.0, 36.0 + legend), Anchor::Start, self.y.label);
         let field = Field { top: 56.0 + legend, bottom: 56.0 + legend + FIELD };
-        for tick in self.y.scale.ticks(8) {
+        for tick in self.y.scale.ticks(11) {
             let y = self.place((f64::NAN, tick), field).1;
             sheet.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
             sheet.text("soft", (LEFT - 6.0, y + 4.0), Anchor::End, &compact(tick));
@@ -132,11 +135,14 @@ impl Lines<'_> {
 
     fn lines(&self, sheet: &mut Sheet, field: Field) {
         let thin = |line: &&Line<'_>| !line.raw.is_empty();
-        // Thin lines of many runs would hide the others.
-        let raw = if self.lines.iter().filter(thin).count() > 2 { "raw many" } else { "raw" };
-        for line in self.lines.iter().filter(thin) {
-            let places: Vec<_> = line.raw.iter().map(|&point| self.place(point, field)).collect();
-            sheet.path(&format!("s{} {raw}", line.style % 6), &places);
+        let behind: Vec<_> =
+            self.lines.iter().flat_map(|line| line.raw.iter().map(|points| (line.style, points))).collect();
+        // Dense ones would hide the others.
+        let dense = behind.iter().map(|(_, points)| points.len()).sum::<usize>() > DENSE;
+        let raw = if dense { "raw many" } else { "raw" };
+        for (style, points) in behind {
+            let places: Vec<_> = points.iter().map(|&point| self.place(point, field)).collect();
+            sheet.path(&format!("s{} {raw}", style % 6), &places);
         }
         // All of these first: one would cut through another line.
         for line in self.lines.iter().filter(thin) {
@@ -181,14 +187,15 @@ mod tests {
     use super::*;
 
     fn drawn(names: &[&str], marks: Vec<((f64, f64), String)>) -> Plot {
-        let line =
-            |(style, &name)| Line { name, style, points: vec![(0.0, 0.5), (10.0, 0.7)], raw: Vec::new() };
+        let points = vec![(0.0, 0.5), (10.0, 0.7)];
+        let style = |name: &str| names.iter().position(|n| *n == name).unwrap();
+        let line = |&name| Line { name, style: style(name), points: points.clone(), raw: Vec::new() };
         Lines {
             name: "x",
             title: ("t", "d"),
             x: Axis { label: "steps", scale: Scale::linear(10.0) },
             y: Axis { label: "score", scale: Scale::range(0.5, 0.7) },
-            lines: names.iter().enumerate().map(line).collect(),
+            lines: names.iter().map(line).collect(),
             levels: vec![(0.6, "threshold".to_owned())],
             marks,
         }
@@ -207,12 +214,12 @@ mod tests {
 
     #[test]
     fn a_legend_wraps_and_names_each_line_once() {
-        let (one, many) = (drawn(&["a"], Vec::new()), drawn(&["a long name"; 8], Vec::new()));
+        let (one, runs) = (drawn(&["a"], Vec::new()), drawn(&["a", "b", "a"], Vec::new()));
         let different: Vec<String> = (0..8).map(|i| format!("a long name {i}")).collect();
         let different: Vec<&str> = different.iter().map(String::as_str).collect();
         let rows = drawn(&different, Vec::new());
         assert!(!one.inline().contains(">a</text>"), "one line needs no legend");
-        assert_eq!(many.inline().matches(">a long name</text>").count(), 8, "styles differ");
+        assert_eq!(runs.inline().matches(">a</text>").count(), 1);
         let high = |plot: &Plot| -> f64 {
             plot.inline().split('"').nth(1).unwrap().split(' ').next_back().unwrap().parse().unwrap()
         };

@@ -4,7 +4,6 @@ use kg::certificate::Verdict;
 
 use super::draft::{Draft, Page};
 use super::number::{percent, thousands};
-use super::svg::escape;
 use super::{Input, funnel, plots, tables};
 
 /// The page of `input`; equal inputs give equal bytes.

@@ -36,19 +36,20 @@ impl Scale {
     /// From at most `least` to at least `most`, beginning and ending at a tick; a range of nothing gets room on both sides.
     #[must_use]
     pub fn range(least: f64, most: f64) -> Self {
-        let room = if most > least { 0.0 } else { least.abs().max(1.0) * 0.05 };
+        // Ticks so close to each other would be the same number.
+        let nothing = most - least <= least.abs().max(most.abs()) * 1e-9;
+        let room = if nothing { least.abs().max(1.0) * 0.05 } else { 0.0 };
         let (least, most) = (least - room, least.max(most) + room);
-        let mut apart = step(most - least);
-        loop {
+        let round = |apart: f64| {
             // What is a tick but for rounding stays where it is.
-            let (from, to) = ((least / apart + 1e-9).floor() * apart, (most / apart - 1e-9).ceil() * apart);
-            // A range that has grown may have ticks farther apart.
-            let wider = step(to - from);
-            if wider <= apart * 1.01 {
-                return Scale::Range { from, to };
-            }
-            apart = wider;
+            ((least / apart + 1e-9).floor() * apart, (most / apart - 1e-9).ceil() * apart)
+        };
+        // A range that has grown to ticks may have them farther apart.
+        let (mut from, mut to) = round(step(most - least));
+        for _ in 0..3 {
+            (from, to) = round(step(to - from));
         }
+        Scale::Range { from, to }
     }
 
     /// Whole powers of ten around the range from `least` to `most`; a range of nothing gets one power.
@@ -154,8 +155,15 @@ mod tests {
 
     #[test]
     fn ranges_begin_and_end_at_ticks_and_keep_zero() {
-        for (least, most) in [(0.71, 0.83), (-0.3, 0.12), (-4.0, 9.0), (0.5, 0.5), (1e-7, 3e-7), (-5.0, -2.0)]
-        {
+        for (least, most) in [
+            (0.71, 0.83),
+            (-0.3, 0.12),
+            (-4.0, 9.0),
+            (0.5, 0.5),
+            (1e-7, 3e-7),
+            (-5.0, -2.0),
+            (1e9, 1e9 + 1e-6),
+        ] {
             let scale = Scale::range(least, most);
             let Scale::Range { from, to } = scale else { panic!("another scale") };
             assert!(from <= least + 1e-12 && to >= most - 1e-12 && from < to, "{scale:?}");

@@ -12,8 +12,11 @@ const SMOOTHED: usize = 120;
 /// Points of a drawn line, at most.
 const MOST: usize = 160;
 
-/// Points of a thin line behind it, at most.
+/// Points of the thin lines behind it, at most; of each of many runs at most so many as [`FEWEST`].
 const THIN: usize = 360;
+
+/// What each of many runs may have at least.
+const FEWEST: usize = 60;
 
 /// One drawing for each thing that was measured, with all variants in it.
 pub(super) fn plots(facts: &Facts) -> Vec<Plot> {
@@ -30,31 +33,39 @@ pub(super) fn plots(facts: &Facts) -> Vec<Plot> {
     let title =
         |name: &str| rows.iter().find(|row| row.name == name).map_or(name, |row| &*row.title).to_owned();
     let draw = |(number, (task, y, curves)): (usize, (&str, &str, Vec<&Curve>))| {
-        let names: Vec<String> = curves.iter().map(|curve| title(&curve.name)).collect();
+        let mut named: Vec<(&str, Vec<&Curve>)> = Vec::new();
+        for &curve in &curves {
+            match named.iter_mut().find(|(name, _)| *name == curve.name) {
+                Some((_, runs)) => runs.push(curve),
+                None => named.push((&curve.name, vec![curve])),
+            }
+        }
+        let titles: Vec<String> = named.iter().map(|(name, _)| title(name)).collect();
         let lines =
-            curves.iter().zip(&names).map(|(curve, name)| line(curve, name, style(&curve.name))).collect();
-        plot(number, (task, y, curves.first().map_or("", |curve| &*curve.x)), lines)
+            named.iter().zip(&titles).flat_map(|((name, runs), title)| lines(runs, title, style(name)));
+        plot(number, (task, y, curves.first().map_or("", |curve| &*curve.x)), lines.collect())
     };
     groups.into_iter().enumerate().map(draw).collect()
 }
 
 fn plot(number: usize, (task, y, x): (&str, &str, &str), lines: Vec<Line<'_>>) -> Plot {
+    let thin = || lines.iter().flat_map(|line| &line.raw);
+    let long = lines.iter().any(|line| line.points.len() > SMOOTHED);
+    let shown = || lines.iter().map(|line| &line.points).chain(thin().filter(|_| !long)).flatten();
     let ends = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| (a.min(value), b.max(value)))
     };
-    let (least, most) = ends(&mut lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)));
-    let (_, farthest) = ends(&mut lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)));
-    let thin = lines.iter().any(|line| !line.raw.is_empty());
-    let text = match (least <= most, thin) {
-        (false, _) => "There is no point to draw.".to_owned(),
-        (true, false) => format!("{} over {x}.", capital(y)),
-        (true, true) => format!(
-            "{} over {x}: moving means over a twenty-fifth of a run, thin behind them the values themselves, which are cut at the edges.",
-            capital(y)
-        ),
-    };
+    let (least, most) = ends(&mut shown().map(|point| point.1));
+    let (_, farthest) = ends(&mut shown().map(|point| point.0));
+    let mut text = format!("{} over {x}.", capital(y));
+    if lines.iter().any(|line| line.raw.len() > 1) {
+        text.push_str(" Thick lines are means over runs, as far as all of them go; thin ones the runs.");
+    }
+    if long {
+        text.push_str(" Thick lines are moving means over a twenty-fifth of a run, thin ones the values themselves, which are cut at the edges.");
+    }
     // Single values reach farther than means.
-    let room = if thin { (most - least) * 0.15 } else { 0.0 };
+    let room = if long { (most - least) * 0.15 } else { 0.0 };
     let scale = if least <= most { Scale::range(least - room, most + room) } else { Scale::linear(1.0) };
     Lines {
         name: &format!("curve-{number:02}"),
@@ -73,14 +84,41 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn line<'a>(curve: &Curve, name: &'a str, style: usize) -> Line<'a> {
-    let mut points = curve.points.clone();
+/// The runs of one variant: their mean before them; without a step in common a line for each.
+fn lines<'a>(runs: &[&Curve], name: &'a str, style: usize) -> Vec<Line<'a>> {
+    let runs: Vec<Vec<(f64, f64)>> = runs.iter().map(|run| sound(&run.points)).collect();
+    let line = |points: &[(f64, f64)], raw: Vec<Vec<(f64, f64)>>| match points.len() {
+        0..=SMOOTHED => Line { name, style, points: points.to_vec(), raw },
+        _ => Line { name, style, points: even(&smooth(points), MOST), raw },
+    };
+    let behind = |run: &Vec<(f64, f64)>| thin(run, (THIN / runs.len()).max(FEWEST));
+    match (&runs[..], shared(&runs)) {
+        ([run], _) if run.len() <= SMOOTHED => vec![line(run, Vec::new())],
+        ([_], _) | (_, None) => runs.iter().map(|run| line(run, vec![behind(run)])).collect(),
+        (_, Some(mean)) => vec![line(&mean, runs.iter().map(behind).collect())],
+    }
+}
+
+/// Points that are numbers, from left to right.
+fn sound(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut points = points.to_vec();
     points.retain(|(x, y)| x.is_finite() && y.is_finite());
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if points.len() <= SMOOTHED {
-        return Line { name, style, points, raw: Vec::new() };
-    }
-    Line { name, style, points: even(&smooth(&points), MOST), raw: thin(&points, THIN) }
+    points
+}
+
+/// The mean of all runs where all of them have a point; none if that is nowhere.
+fn shared(runs: &[Vec<(f64, f64)>]) -> Option<Vec<(f64, f64)>> {
+    let (first, others) = runs.split_first()?;
+    let at = |run: &Vec<(f64, f64)>, x: f64| {
+        run.binary_search_by(|point| point.0.total_cmp(&x)).ok().map(|place| run[place].1)
+    };
+    let mean = |&(x, y): &(f64, f64)| {
+        let ys: Option<Vec<f64>> = others.iter().map(|run| at(run, x)).collect();
+        ys.map(|ys| (x, (y + ys.iter().sum::<f64>()) / runs.len() as f64))
+    };
+    let means: Vec<(f64, f64)> = first.iter().filter_map(mean).collect();
+    (!means.is_empty()).then_some(means)
 }
 
 /// Means over a fiftieth of all points to each side, as far as there are points.
@@ -128,10 +166,8 @@ mod tests {
     use super::*;
 
     fn run(steps: u32) -> Vec<(f64, f64)> {
-        (0..steps)
-            .map(f64::from)
-            .map(|x| (x, 1.0 / (x + 1.0) + if x as u32 % 2 == 0 { 0.1 } else { -0.1 }))
-            .collect()
+        let noise = |step: u32| if step.is_multiple_of(2) { 0.1 } else { -0.1 };
+        (0..steps).map(|step| (f64::from(step), 1.0 / f64::from(step + 1) + noise(step))).collect()
     }
 
     #[test]
@@ -154,11 +190,32 @@ mod tests {
         assert!((means[500].1 - 1.0 / 501.0).abs() < 0.01);
     }
 
+    fn curve(points: &[(f64, f64)]) -> Curve {
+        let (name, task, x, y) = ("a".to_owned(), "t".to_owned(), "steps".to_owned(), "loss".to_owned());
+        Curve { name, task, x, y, points: points.to_vec() }
+    }
+
     #[test]
     fn values_that_are_no_numbers_are_left_out() {
-        let points = vec![(2.0, 0.5), (1.0, f64::NAN), (0.0, 1.0)];
-        let (name, task, x, y) = ("a".to_owned(), "t".to_owned(), "steps".to_owned(), "loss".to_owned());
-        let curve = Curve { name, task, x, y, points };
-        assert_eq!(line(&curve, "a", 0).points, [(0.0, 1.0), (2.0, 0.5)]);
+        let found = lines(&[&curve(&[(2.0, 0.5), (1.0, f64::NAN), (0.0, 1.0)])], "a", 0);
+        assert_eq!((found.len(), &found[0].points[..]), (1, &[(0.0, 1.0), (2.0, 0.5)][..]));
+        assert!(lines(&[&curve(&[])], "a", 0)[0].points.is_empty());
+    }
+
+    #[test]
+    fn runs_have_their_mean_before_them_as_far_as_all_go() {
+        let (one, two) = (curve(&[(1.0, 0.0), (2.0, 4.0), (3.0, 9.0)]), curve(&[(1.0, 1.0), (2.0, 2.0)]));
+        let found = lines(&[&one, &two], "a", 0);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].points, [(1.0, 0.5), (2.0, 3.0)]);
+        assert_eq!(found[0].raw, [one.points.clone(), two.points]);
+        assert_eq!(lines(&[&one, &curve(&[(5.0, 1.0)])], "a", 0).len(), 2, "no step in common");
+    }
+
+    #[test]
+    fn a_long_run_is_smoothed_before_its_values() {
+        let found = lines(&[&curve(&run(1000))], "a", 0);
+        assert_eq!((found[0].points.len(), found[0].raw.len()), (MOST, 1));
+        assert!(found[0].raw[0].len() <= THIN);
     }
 }

@@ -131,7 +131,7 @@ fn map(facts: &Facts, range: (f64, f64), number: usize, (row, heads): (&Row, &He
             ));
         }
         Some((kind, _)) => {
-            text.push_str(&format!(" Outlined: vacant in the {} mask, so retrained.", words(kind)))
+            text.push_str(&format!(" Outlined: vacant in the {} mask, so retrained.", words(kind)));
         }
         None => {}
     }

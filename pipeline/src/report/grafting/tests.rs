@@ -5,7 +5,7 @@ use quick_xml::events::Event;
 use serde_json::json;
 
 use super::facts::{Cell, Curve, Difference, Error, Heads, Iteration, Row, Search, Seed, Size};
-use super::{Facts, page, results};
+use super::{Facts, page, results, write};
 
 const HOSTILE: &str = "<script>alert('x')</script> & \"more\"|`";
 
@@ -187,6 +187,20 @@ fn a_search_that_fell_at_once_found_nothing() {
     }
     assert_eq!(search.taken(), None);
     assert!(page(&facts).html.contains(">none masked</text>"));
+}
+
+#[test]
+fn a_folder_has_the_page_its_plots_and_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let facts = full([2, 2], 10, "other");
+    let plots = write(&facts, folder.path()).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("index.html"), page(&facts).html);
+    assert_eq!((read("table.md"), read("results.csv")), (results::markdown(&facts), results::csv(&facts)));
+    assert!(read("search-00.svg").starts_with("<svg xmlns="));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), plots + 3);
+    let missing = write(&facts, &folder.path().join("none")).unwrap_err().to_string();
+    assert!(missing.contains("table.md: cannot write it"), "{missing}");
 }
 
 #[test]
