@@ -166,6 +166,14 @@ pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
     }
 }
 
+/// The sizes of the encoder in a folder, without its weights.
+///
+/// # Errors
+/// Names the file and what is wrong.
+pub fn sizes(dir: &Path) -> Result<Config, Error> {
+    config_file::read(&dir.join(CONFIG_FILE))
+}
+
 /// Writes an encoder's folder so that `transformers.AutoModel.from_pretrained` reads it: first the sizes, then the
 /// weights, each file whole. `tensors` carry the names of [`Encoder::specs`].
 ///

@@ -14,15 +14,15 @@ use crate::encoder::config::Config;
 use crate::encoder::pool::{Pool, Pooling};
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
-use crate::head::importance::{Importance, Probe};
+use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
 use crate::output::PREFIX;
-use crate::output::downstream::{Batch, Outline, Outputs, pool_name};
+use crate::output::downstream::{Batch, Outline, Outputs, Targets, pool_name};
 use crate::params::Params;
 pub use error::Error;
 
 /// An encoder and its outputs without gradients and without dropout.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Predictor {
     config: Config,
     encoder: Encoder,
@@ -247,7 +247,16 @@ impl Predictor {
     pub fn measure(&self, into: &mut Importance, mask: &Mask, batch: &Batch) -> Result<(), Error> {
         let tokens = self.tokens(batch)?;
         let loss = |x_nd: &Tensor| self.sample_losses(x_nd, &tokens, batch);
-        Ok(into.add(&self.probe(mask), &tokens, loss)?)
+        let groups: Vec<usize>;
+        let samples = match &batch.targets {
+            // A query with its passages is one sample.
+            Targets::Groups(of) => {
+                groups = of.iter().map(|group| group.rows).collect();
+                Samples::Groups(&groups)
+            }
+            _ => Samples::Spans,
+        };
+        Ok(into.add_samples(&self.probe(mask), (&tokens, samples), loss)?)
     }
 }
 
