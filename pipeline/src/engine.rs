@@ -35,6 +35,7 @@ pub mod verify;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cancel::Cancel;
@@ -43,8 +44,8 @@ use graph::Graph;
 use layout::Layout;
 use stage::Stage;
 
-/// Tells the time since the Unix epoch. It goes into the ledger only, never into an artifact or a decision.
-pub type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
+/// Tells the time since the Unix epoch. It goes into the ledger and onto the screen only, never into an artifact or a decision.
+pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// What an engine is given by whoever starts it.
 pub struct Settings {

@@ -37,6 +37,8 @@ pub(super) fn running(now: &Snapshot, elapsed: Duration) -> String {
         rate(now.bytes, seconds, bytes),
         amount(now.rows, now.total_rows, count).map(|text| format!("{text} {}", now.unit)),
         rate(now.rows, seconds, count),
+        rate(now.tokens, seconds, count).map(|rate| rate.replace('/', " tokens/")),
+        waited(now, seconds),
         share
             .filter(|&done| done > 0.0 && seconds > 0.0)
             .map(|done| format!("{} left", time(seconds / done - seconds))),
@@ -49,10 +51,21 @@ pub(super) fn finished(end: &Snapshot, seconds: f64) -> String {
     let rows = amount(end.rows, 0, count).map(|text| format!("{text} {}", end.unit));
     let rows = rows
         .map(|text| text + &rate(end.rows, seconds, count).map_or_else(String::new, |r| format!(" ({r})")));
+    let tokens = rate(end.tokens, seconds, count).map(|rate| rate.replace('/', " tokens/"));
     let read = amount(end.bytes, 0, bytes);
     let read = read
         .map(|text| text + &rate(end.bytes, seconds, bytes).map_or_else(String::new, |r| format!(" ({r})")));
-    [rows, read, Some(time(seconds))].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    [rows, tokens, waited(end, seconds), read, Some(time(seconds))]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The share of the time in which a model waited for its data.
+fn waited(now: &Snapshot, seconds: f64) -> Option<String> {
+    let share = now.waited.as_secs_f64() / seconds;
+    (now.tokens > 0 && seconds > 0.0).then(|| format!("{:.0}% waiting for data", share * 100.0))
 }
 
 fn amount(done: u64, total: u64, unit: fn(u64) -> String) -> Option<String> {
@@ -95,10 +108,19 @@ fn bar(share: f64) -> String {
 mod tests {
     use super::*;
 
+    const NONE: Snapshot = Snapshot {
+        bytes: 0,
+        total_bytes: 0,
+        rows: 0,
+        total_rows: 0,
+        unit: "rows",
+        tokens: 0,
+        waited: Duration::ZERO,
+    };
+
     #[test]
     fn a_known_end_gives_a_bar_and_the_time_left() {
-        let now =
-            Snapshot { bytes: 5_000_000, total_bytes: 20_000_000, rows: 1_200, total_rows: 0, unit: "rows" };
+        let now = Snapshot { bytes: 5_000_000, total_bytes: 20_000_000, rows: 1_200, total_rows: 0, ..NONE };
         assert_eq!(
             running(&now, Duration::from_secs(2)),
             "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25%  5.00 MB of 20.00 MB  2.50 MB/s  1,200 rows  600/s  6.00 s left"
@@ -107,9 +129,18 @@ mod tests {
 
     #[test]
     fn an_unknown_end_gives_neither() {
-        let now = Snapshot { bytes: 0, total_bytes: 0, rows: 10, total_rows: 0, unit: "rows" };
+        let now = Snapshot { rows: 10, ..NONE };
         assert_eq!(running(&now, Duration::from_secs(1)), "10 rows  10/s");
         assert_eq!(running(&Snapshot { rows: 0, ..now }, Duration::from_secs(1)), "");
         assert_eq!(finished(&now, 2.0), "10 rows (5/s), 2.00 s");
+    }
+
+    #[test]
+    fn a_training_says_its_tokens_and_how_long_it_waited() {
+        let now =
+            Snapshot { rows: 4, unit: "steps", tokens: 2_000, waited: Duration::from_millis(60), ..NONE };
+        let said = "4 steps  2/s  1,000 tokens/s  3% waiting for data";
+        assert_eq!(running(&now, Duration::from_secs(2)), said);
+        assert_eq!(finished(&now, 2.0), "4 steps (2/s), 1,000 tokens/s, 3% waiting for data, 2.00 s");
     }
 }

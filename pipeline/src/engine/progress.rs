@@ -1,9 +1,12 @@
-//! How far a stage is, in bytes and rows: counters that the stage raises and a display reads. Draws nothing itself.
+//! How far a stage is, in bytes, rows and tokens, and how long it waited: counters that the stage raises and a display reads. Draws nothing itself.
 
+use std::fmt;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use super::Clock;
 use super::cancel::{Cancel, Cancelled};
 use super::fault::{Faults, Point};
 
@@ -11,7 +14,6 @@ use super::fault::{Faults, Point};
 #[derive(Clone, Debug)]
 pub struct Progress(Arc<Counters>);
 
-#[derive(Debug)]
 struct Counters {
     stage: String,
     cancel: Cancel,
@@ -20,7 +22,17 @@ struct Counters {
     total_bytes: AtomicU64,
     rows: AtomicU64,
     total_rows: AtomicU64,
+    tokens: AtomicU64,
+    /// Microseconds.
+    waited: AtomicU64,
     unit: OnceLock<&'static str>,
+    clock: Clock,
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counters").field("stage", &self.stage).finish_non_exhaustive()
+    }
 }
 
 /// What the counters showed at one moment. A total of 0 means that it is not known.
@@ -36,10 +48,14 @@ pub struct Snapshot {
     pub total_rows: u64,
     /// What a row is called: `rows`, unless the stage says otherwise.
     pub unit: &'static str,
+    /// Tokens that a model was trained on, padding left out.
+    pub tokens: u64,
+    /// Time in which a model waited for its data.
+    pub waited: Duration,
 }
 
 impl Progress {
-    pub(super) fn new(stage: &str, cancel: Cancel, faults: Faults) -> Self {
+    pub(super) fn new(stage: &str, cancel: Cancel, faults: Faults, clock: Clock) -> Self {
         let zero = || AtomicU64::new(0);
         Self(Arc::new(Counters {
             stage: stage.to_owned(),
@@ -49,7 +65,10 @@ impl Progress {
             total_bytes: zero(),
             rows: zero(),
             total_rows: zero(),
+            tokens: zero(),
+            waited: zero(),
             unit: OnceLock::new(),
+            clock,
         }))
     }
 
@@ -80,6 +99,20 @@ impl Progress {
         self.0.faults.pass(&self.0.stage, Point::Working);
     }
 
+    /// Counts tokens that a model was trained on.
+    pub fn add_tokens(&self, tokens: u64) {
+        self.0.tokens.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// Does what a model waits for, and counts the time that it takes.
+    pub fn waiting<T>(&self, data: impl FnOnce() -> T) -> T {
+        let before = (self.0.clock)();
+        let found = data();
+        let waited = (self.0.clock)().saturating_sub(before);
+        self.0.waited.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        found
+    }
+
     /// Fails once the run is asked to stop.
     ///
     /// # Errors
@@ -98,6 +131,8 @@ impl Progress {
             rows: read(&self.0.rows),
             total_rows: read(&self.0.total_rows),
             unit: self.0.unit.get().copied().unwrap_or("rows"),
+            tokens: read(&self.0.tokens),
+            waited: Duration::from_micros(read(&self.0.waited)),
         }
     }
 
@@ -128,9 +163,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn waiting_is_counted_by_the_clock() {
+        let ticks = AtomicU64::new(0);
+        let clock = move || Duration::from_millis(ticks.fetch_add(250, Ordering::Relaxed));
+        let progress = Progress::new("a", Cancel::unset(), Faults::none(), Arc::new(clock));
+        assert_eq!((progress.waiting(|| 7), progress.waiting(|| 8)), (7, 8));
+        progress.add_tokens(3);
+        let now = progress.snapshot();
+        assert_eq!((now.tokens, now.waited), (3, Duration::from_millis(500)));
+    }
+
+    #[test]
     fn a_counted_reader_counts_and_stops_when_asked() {
         let cancel = Cancel::unset();
-        let progress = Progress::new("a", cancel.clone(), Faults::none());
+        let progress = Progress::new("a", cancel.clone(), Faults::none(), Arc::new(|| Duration::ZERO));
         let mut text = String::new();
         progress.reader(&b"four"[..]).read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), progress.snapshot().bytes), ("four", 4));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use super::Engine;
@@ -201,7 +201,8 @@ impl Session<'_> {
         }
         // Fails only if the pool exists already, as it does from the second stage on.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs.get()).build_global();
-        let progress = Progress::new(stage.name(), cancel.clone(), settings.faults.clone());
+        let progress =
+            Progress::new(stage.name(), cancel.clone(), settings.faults.clone(), Arc::clone(&settings.clock));
         let reasons = &judgement.reasons;
         self.observer.event(&Event::Started { stage: stage.name(), reasons, progress: &progress });
         let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records };
@@ -240,7 +241,6 @@ fn with_remedy(error: String) -> String {
 mod tests {
     use std::fs;
     use std::num::NonZeroUsize;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::sync_channel;
     use std::time::Duration;

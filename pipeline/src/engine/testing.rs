@@ -4,8 +4,9 @@
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Mutex;
+
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -131,7 +132,7 @@ pub(super) fn settings(out: &Path) -> Settings {
         jobs: NonZeroUsize::new(2).unwrap(),
         cancel: Cancel::unset(),
         faults: Faults::none(),
-        clock: Box::new(move || Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed))),
+        clock: Arc::new(move || Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed))),
         version: "0.0.0".to_owned(),
     }
 }
