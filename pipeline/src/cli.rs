@@ -1,6 +1,7 @@
 //! The command line: reads arguments and the environment, calls the engine, prints what it says. Holds no logic of its own.
 
 mod args;
+mod ask;
 mod diff;
 pub mod exit;
 mod explain;
@@ -24,6 +25,7 @@ use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 
+use crate::ask::vectors::How;
 use crate::engine::cancel::Cancel;
 use crate::engine::clean::Mode;
 use crate::engine::failure;
@@ -74,6 +76,18 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         let wish = fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref() };
         return fetch::fetch(wish, outside::options(&command.common), &cancel, format);
     }
+    match &command.verb {
+        Verb::Predict { model, input, lines, top, mask } => {
+            let asked = ask::Asked { input: input.as_deref(), form: *lines };
+            return ask::predict(model, mask.as_deref(), *top, &asked);
+        }
+        Verb::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
+            let asked = ask::Asked { input: input.as_deref(), form: *lines };
+            let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
+            return ask::encode(model, &how, &asked);
+        }
+        _ => {}
+    }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common)));
     let engine = engine(&command.common, &remotes, cancel.clone())?;
     if let Some(goals) = looked_at(&command.verb)
@@ -101,8 +115,8 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
             heat::draw(&drawn, format)
         }
         Verb::Verify { stages } => verify(&engine, stages, format),
-        // Done above: neither needs an engine.
-        Verb::Diff { .. } | Verb::Fetch { .. } => Ok(Exit::Ok),
+        // Done above: none needs an engine.
+        Verb::Diff { .. } | Verb::Fetch { .. } | Verb::Predict { .. } | Verb::Encode { .. } => Ok(Exit::Ok),
         Verb::Clean { stages, dry_run } => {
             clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
         }
@@ -119,6 +133,8 @@ fn looked_at(verb: &Verb) -> Option<&[String]> {
         | Verb::Verify { .. }
         | Verb::Diff { .. }
         | Verb::Fetch { .. }
+        | Verb::Predict { .. }
+        | Verb::Encode { .. }
         | Verb::Clean { .. } => None,
     }
 }
@@ -133,7 +149,7 @@ fn engine(common: &Common, remotes: &Arc<Remotes>, cancel: Cancel) -> anyhow::Re
         jobs: common.jobs.unwrap_or_else(cores),
         cancel,
         faults: faults()?,
-        clock: Box::new(now),
+        clock: Arc::new(now),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     Ok(Engine::new(stages, settings)?)

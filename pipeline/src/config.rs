@@ -46,6 +46,13 @@ pub struct Config {
     pub pretrain: Option<stage::retrain::Config>,
     /// How it is trained on the graph, if it is to be.
     pub retrain: Option<stage::retrain::Config>,
+    /// What encoders are tried on.
+    #[serde(default)]
+    pub benchmarks: Vec<stage::benchmark::Config>,
+    /// How they are fine-tuned on it.
+    pub finetune: Option<stage::finetune::config::Config>,
+    /// Which encoders are compared, and how heads are measured and masked.
+    pub graft: Option<stage::graft::Config>,
 }
 
 /// Why a config cannot be used.

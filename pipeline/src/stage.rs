@@ -14,7 +14,9 @@ pub mod benchmark;
 pub mod corpus;
 pub mod counts;
 pub mod encoder;
+pub mod finetune;
 mod folder;
+pub mod graft;
 pub mod location;
 pub mod maps;
 pub mod memory;
@@ -73,23 +75,27 @@ pub fn all(
     Ok(stages)
 }
 
-/// The stages that make encoders.
+/// The stages that make encoders, and try them.
 fn trained(
     config: &Config,
     shards: &shards::Shards,
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    let Some(table) = [("pretrain", config.pretrain.is_some()), ("retrain", config.retrain.is_some())]
-        .into_iter()
-        .find_map(|(table, there)| there.then_some(table))
-    else {
+    for benchmark in &config.benchmarks {
+        stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
+    }
+    let tables = [
+        ("pretrain", config.pretrain.is_some()),
+        ("retrain", config.retrain.is_some()),
+        ("graft", config.graft.is_some()),
+    ];
+    let Some(table) = tables.into_iter().find_map(|(table, there)| there.then_some(table)) else {
         return Ok(stages);
     };
-    let encoder = config
-        .encoder
-        .as_ref()
-        .with_context(|| format!("[{table}] trains the encoder of [encoder]: add that table"))?;
+    let encoder = config.encoder.as_ref();
+    let encoder =
+        encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
     let mut base = encoder::Base::new(encoder, places)?;
     if let Some(fresh) = &encoder.fresh {
         let (vocabulary, case) = (shards.vocabulary.clone(), shards.case);
@@ -100,10 +106,26 @@ fn trained(
         base = encoder::Base::Stage(stage.name().to_owned());
         stages.push(Box::new(stage));
     }
-    if let Some(retrain) = &config.retrain {
-        let stage = retrain::Retrain::new(retrain::Which::Retrain, retrain, base, shards.clone(), places)?;
-        stages.push(Box::new(stage));
+    match (&config.graft, &config.retrain) {
+        (Some(graft), retraining) => {
+            let finetuning = config.finetune.as_ref();
+            let finetuning = finetuning.context("[graft] fine-tunes by the table [finetune]: add it")?;
+            let benchmarks = config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+            let retraining = retraining.as_ref();
+            let around = graft::Around { benchmarks, finetuning, retraining, base, shards };
+            stages.extend(graft.stages(&around, places)?);
+        }
+        (None, Some(retrain)) => {
+            let stage =
+                retrain::Retrain::new(retrain::Which::Retrain, retrain, base, shards.clone(), places)?;
+            stages.push(Box::new(stage));
+        }
+        (None, None) => {}
     }
+    anyhow::ensure!(
+        config.finetune.is_none() || config.graft.is_some(),
+        "[finetune] says how, [graft] what is fine-tuned: add [graft], with rows = [\"base\"] for the encoder as it is"
+    );
     Ok(stages)
 }
 

@@ -4,8 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use model::encoder::pool::Pooling;
 
+use super::ask::pooling;
 use super::exit;
+use crate::ask::lines::Form;
 
 /// More threads than any machine has cores would only fight each other, and a mistyped number would take the machine down.
 const MOST_JOBS: usize = 1024;
@@ -13,6 +16,14 @@ const MOST_JOBS: usize = 1024;
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     let jobs: Option<NonZeroUsize> = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= MOST_JOBS);
     jobs.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
+}
+
+fn form(text: &str) -> Result<Form, String> {
+    match text {
+        "text" => Ok(Form::Text),
+        "json" => Ok(Form::Json),
+        _ => Err("expected text or json".to_owned()),
+    }
 }
 
 /// Grafts medical knowledge graphs onto pretrained transformers.
@@ -170,6 +181,58 @@ fetch leaves (NAME.part) is gone on with.")]
         /// Another catalogue than the embedded one
         #[arg(long, value_name = "FILE")]
         catalog: Option<PathBuf>,
+    },
+    /// Asks a fine-tuned model: a text or a JSON object a line in, a JSON object a line out
+    #[command(after_help = "\
+Examples:
+  engraft predict out/finetune-base-diagnoses-1/model notes.txt
+  echo 'Fever and a cough for three days.' | engraft predict out/finetune-base-diagnoses-1/model --top 3
+  engraft predict MODEL pairs.jsonl        lines such as {\"text\": \"...\", \"pair\": \"...\", \"id\": \"7\"}
+
+Answers come in the order of the lines. `class` and `shares` for one class of several, `classes` (those from one half on) and
+`shares` for any of several, `score` for numbers and rankings.")]
+    Predict {
+        /// The folder `model` of a fine-tuning
+        #[arg(value_name = "MODEL")]
+        model: PathBuf,
+        /// The lines; standard input without it. A file that ends in .jsonl has objects, any other texts
+        #[arg(value_name = "FILE")]
+        input: Option<PathBuf>,
+        /// How lines are written
+        #[arg(long, value_name = "FORM", value_parser = form)]
+        lines: Option<Form>,
+        /// Most classes that are shown with their shares
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        top: usize,
+        /// A head mask whose numbers the heads are multiplied by
+        #[arg(long, value_name = "FILE")]
+        mask: Option<PathBuf>,
+    },
+    /// Turns texts into vectors with any BERT checkpoint: a text or a JSON object a line in, a JSON object a line out
+    #[command(after_help = "\
+Examples:
+  engraft encode out/retrain/model texts.txt > vectors.jsonl
+  engraft encode all-MiniLM-L6-v2 texts.jsonl --pooling mean
+  engraft encode CHECKPOINT texts.txt --vocabulary vocab.txt")]
+    Encode {
+        /// A folder with config.json, model.safetensors and vocab.txt or tokenizer.json
+        #[arg(value_name = "MODEL")]
+        model: PathBuf,
+        /// The lines; standard input without it. A file that ends in .jsonl has objects, any other texts
+        #[arg(value_name = "FILE")]
+        input: Option<PathBuf>,
+        /// How lines are written
+        #[arg(long, value_name = "FORM", value_parser = form)]
+        lines: Option<Form>,
+        /// What of a text becomes the vector: cls, mean, max or learned_pooler
+        #[arg(long, value_name = "POOLING", default_value = "cls", value_parser = pooling)]
+        pooling: Pooling,
+        /// Most tokens of a text; as many as the encoder has positions without it
+        #[arg(long, value_name = "N")]
+        max_tokens: Option<usize>,
+        /// The vocabulary, where the folder has none
+        #[arg(long, value_name = "FILE")]
+        vocabulary: Option<PathBuf>,
     },
     /// Compares two triple tables: entities renumbered, rekeyed, merged, gone; triples added and removed
     #[command(after_help = "\

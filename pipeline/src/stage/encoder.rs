@@ -165,6 +165,12 @@ impl Stage for Drawing {
         let folder = context.out().join(MODEL);
         std::fs::create_dir_all(&folder)?;
         model::checkpoint::save(&folder, &sizes, params.iter())?;
+        crate::ask::vocabulary::add(
+            &folder,
+            &self.vocabulary.path(context)?,
+            self.case,
+            sizes.max_position_embeddings,
+        )?;
         context.record("parameters", params.iter().map(|(_, tensor)| tensor.elem_count()).sum::<usize>());
         Ok(())
     }

@@ -25,7 +25,7 @@ use tasks::stream::state::State;
 use tasks::stream::steps::{self as stream, Shards, Worker};
 use tasks::task::Task;
 
-use super::encoder::Base;
+use super::encoder::{Base, MODEL};
 use super::location::Places;
 use super::metrics;
 use crate::engine::context::Context;
@@ -251,6 +251,9 @@ impl Stage for Retrain {
         if state.exists() {
             std::fs::remove_dir_all(&state)?;
         }
+        let vocabulary = self.shards.vocabulary.path(context)?;
+        let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
+        crate::ask::vocabulary::add(&context.out().join(MODEL), &vocabulary, self.shards.case, most)?;
         record(context, context.out())
     }
 }

@@ -92,7 +92,7 @@ fn run(out: &Path, benchmarks: Vec<Benchmark>) -> Vec<String> {
         jobs: NonZeroUsize::MIN,
         cancel: Cancel::unset(),
         faults: Faults::none(),
-        clock: Box::new(|| Duration::ZERO),
+        clock: Arc::new(|| Duration::ZERO),
         version: "0.0.0".to_owned(),
     };
     let watch = Watch(Mutex::new(Vec::new()));

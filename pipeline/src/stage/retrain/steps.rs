@@ -71,7 +71,7 @@ pub(super) fn train(
     mut trainer: Trainer,
     mut stream: Prefetched,
 ) -> anyhow::Result<()> {
-    let out = Out::of(context)?;
+    let out = Out::of(context);
     let mut metrics = Lines::open_all(&out.metrics, trainer.steps())?;
     let mut looks = Lines::open(&out.held_out, trainer.steps())?;
     let progress = context.progress();
@@ -81,9 +81,10 @@ pub(super) fn train(
     let mut stop = Stop::AllEpochs;
     while trainer.steps() < plan.planned {
         context.check()?;
-        let batches = stream.next_step()?;
+        let batches = progress.waiting(|| stream.next_step())?;
         let record = trainer.step(trainer.steps() / plan.steps_per_epoch, &batches)?;
         metrics.push(&record)?;
+        progress.add_tokens(record.tokens as u64);
         progress.add_rows(1);
         let last = trainer.steps() == plan.planned && !plan.held_out.is_empty();
         if trainer.look_is_due() || last {
@@ -116,17 +117,16 @@ struct Out {
 }
 
 impl Out {
-    fn of(context: &Context) -> anyhow::Result<Self> {
+    fn of(context: &Context) -> Self {
         let at = |name: &str| context.out().join(name);
-        std::fs::create_dir_all(at(MODEL))?;
-        Ok(Out {
+        Out {
             metrics: at(METRICS),
             held_out: at(HELD_OUT),
             model: at(MODEL),
             state: at(STATE),
             frozen: at(FROZEN),
             ended: at(ENDED),
-        })
+        }
     }
 
     fn finish(&self, trainer: &Trainer, plan: &Plan, stop: Stop) -> anyhow::Result<()> {
@@ -135,6 +135,8 @@ impl Out {
             trainer.save_checkpoint(&self.model)?;
             std::fs::remove_file(&self.held_out)?;
         }
+        // A kill while a checkpoint took the place of another leaves one of them beside it.
+        model::checkpoint::remove_leftovers(&self.model)?;
         write_whole(&self.frozen, &serde_json::to_vec_pretty(&trainer.frozen_in_words())?)?;
         let ended = Ended { steps: trainer.steps(), planned: plan.planned, stop, best: trainer.best() };
         Ok(write_whole(&self.ended, &serde_json::to_vec_pretty(&ended)?)?)

@@ -1,0 +1,28 @@
+//! Questions to a model, one a line: a fine-tuned model answers them, any encoder turns them into vectors. Knows no stage and no terminal.
+
+pub mod answer;
+pub mod lines;
+pub mod task_file;
+pub mod vectors;
+pub mod vocabulary;
+
+use tasks::downstream::encode::Framed;
+use tasks::token::encode::Vocabulary;
+
+use lines::Input;
+
+/// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
+const TOKENS: usize = 4096;
+
+/// Lines that are read together.
+const LINES: usize = 64;
+
+/// Adds the row of an input.
+fn push(vocabulary: &Vocabulary, line: &Input, rows: &mut Framed) -> anyhow::Result<()> {
+    let text = vocabulary.encode(&line.text)?;
+    match &line.pair {
+        None => rows.single(&text),
+        Some(pair) => rows.pair(&text, &vocabulary.encode(pair)?),
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! What a fine-tuned model's folder says of its task, so that the folder is all it takes to ask it. Knows no weights.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use serde::{Deserialize, Serialize};
+use tasks::downstream::encode::Cut;
+
+/// Its name.
+pub const FILE: &str = "task.json";
+/// What it calls itself.
+pub const FORMAT: &str = "engraft-task";
+/// The version of its keys.
+pub const VERSION: u32 = 1;
+
+/// What an output says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// One of the classes.
+    OneClass,
+    /// Any of the classes.
+    AnyClasses,
+    /// A number.
+    Score,
+    /// A number that puts the second texts of one first text in order.
+    Rank,
+}
+
+/// The file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskFile {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// The benchmark's name, and that of the output.
+    pub name: String,
+    /// What the output says.
+    pub asked: Asked,
+    /// Names of the classes by number.
+    pub classes: Vec<String>,
+    /// Most tokens of a row, `[CLS]` and `[SEP]` included.
+    pub max_tokens: usize,
+    /// Which text of a pair is cut.
+    pub cut: Cut,
+}
+
+impl TaskFile {
+    /// Writes it into a model's folder.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        Ok(write_whole(&folder.join(FILE), &serde_json::to_vec_pretty(self)?)?)
+    }
+
+    /// Reads it from a model's folder.
+    ///
+    /// # Errors
+    /// When it is missing, damaged or of another version.
+    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(FILE);
+        let bytes = std::fs::read(&path).with_context(|| {
+            format!(
+                "{}: cannot read it; give the folder `model` of a fine-tuning, as in out/finetune-base-diagnoses-1/model",
+                path.display()
+            )
+        })?;
+        let file: Self = serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+        anyhow::ensure!(
+            file.format == FORMAT && file.version == VERSION,
+            "{}: format {} version {}, expected {FORMAT} version {VERSION}: fine-tune again with this engraft",
+            path.display(),
+            file.format,
+            file.version
+        );
+        Ok(file)
+    }
+}

@@ -1,0 +1,123 @@
+//! Texts as vectors: what an encoder makes of them, pooled. Knows no output.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use model::Device;
+use model::checkpoint;
+use model::encoder::config::Config;
+use model::encoder::pool::{Pool, Pooling};
+use model::encoder::tokens::Tokens;
+use model::encoder::{Encoder, Pass};
+use serde_json::Value;
+use tasks::downstream::encode::{Cut, Frame, Framed};
+use tasks::token::encode::Vocabulary;
+
+use super::lines::Inputs;
+use super::{LINES, TOKENS, push, vocabulary};
+
+/// An encoder with all that it takes to ask it.
+#[derive(Debug)]
+pub struct Encoding {
+    config: Config,
+    encoder: Encoder,
+    pool: Pool,
+    vocabulary: Vocabulary,
+    most: usize,
+}
+
+/// How texts become vectors.
+#[derive(Debug, Clone, Copy)]
+pub struct How<'a> {
+    /// What of a row becomes the vector.
+    pub pooling: Pooling,
+    /// The vocabulary, where the folder has none.
+    pub vocabulary: Option<&'a Path>,
+    /// Most tokens of a text; as many as the encoder has positions without it.
+    pub most: Option<usize>,
+}
+
+impl Encoding {
+    /// The encoder in `folder`: `config.json`, `model.safetensors` and a vocabulary.
+    ///
+    /// # Errors
+    /// Names the file that is missing, damaged or none of the others'.
+    pub fn open(folder: &Path, how: &How<'_>) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            how.pooling != Pooling::LearnedAttn,
+            "pooling learned_attn belongs to a training's outputs: use cls, mean, max or learned_pooler"
+        );
+        let loaded = checkpoint::load(folder, &Device::Cpu)?;
+        anyhow::ensure!(
+            how.pooling != Pooling::LearnedPooler || loaded.fresh.is_empty(),
+            "{}: the checkpoint has no pooler: use cls, mean or max",
+            folder.display()
+        );
+        let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
+        let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
+        anyhow::ensure!(
+            vocabulary.size() == config.vocab_size,
+            "{}: the vocabulary has {} entries and the encoder {} token ids: name its own with --vocabulary FILE",
+            folder.display(),
+            vocabulary.size(),
+            config.vocab_size
+        );
+        let positions = config.max_position_embeddings;
+        let most = how.most.unwrap_or(positions);
+        anyhow::ensure!(
+            most <= positions,
+            "--max-tokens is {most}, but the encoder has {positions} positions"
+        );
+        let encoder = Encoder::new(&config, &params)?;
+        let pool = Pool::new(how.pooling, &params, "")?;
+        Ok(Self { config, encoder, pool, vocabulary, most })
+    }
+
+    /// The vectors of all inputs, in their order, `each` being handed one after the other with the input's id.
+    ///
+    /// # Errors
+    /// When an input cannot be read or encoded, or `each` fails.
+    pub fn encode(
+        &self,
+        inputs: &mut Inputs<'_, impl BufRead>,
+        each: &mut dyn FnMut(Option<Value>, Vec<f32>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let asked = inputs.batch(LINES)?;
+            if asked.is_empty() {
+                return Ok(());
+            }
+            let (mut rows, mut ids) = (self.framed()?, Vec::new());
+            for input in asked {
+                push(&self.vocabulary, &input, &mut rows)?;
+                ids.push(input.id);
+                if rows.rows.ids.len() >= TOKENS {
+                    let full = std::mem::replace(&mut rows, self.framed()?);
+                    self.flush(&full, std::mem::take(&mut ids), each)?;
+                }
+            }
+            self.flush(&rows, ids, each)?;
+        }
+    }
+
+    fn framed(&self) -> anyhow::Result<Framed> {
+        let special = self.vocabulary.special();
+        Ok(Framed::new(Frame { special, most: self.most, cut: Cut::Longest })?)
+    }
+
+    fn flush(
+        &self,
+        rows: &Framed,
+        ids: Vec<Option<Value>>,
+        each: &mut dyn FnMut(Option<Value>, Vec<f32>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let tokens = Tokens::of_rows(&rows.rows, &self.config, &Device::Cpu)?;
+        let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
+        let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
+        let vectors = self.pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?;
+        ids.into_iter().zip(vectors).try_for_each(|(id, vector)| each(id, vector))
+    }
+}

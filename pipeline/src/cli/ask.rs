@@ -1,0 +1,86 @@
+//! Asking a model from the command line: lines in, JSON lines out. Knows no layer.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use model::encoder::pool::Pooling;
+use serde_json::json;
+
+use super::exit::Exit;
+use crate::ask::answer::Answering;
+use crate::ask::lines::{Form, Inputs, write_line};
+use crate::ask::vectors::{Encoding, How};
+
+/// Where lines come from, and how they are written.
+pub(super) struct Asked<'a> {
+    /// A file; standard input without it.
+    pub(super) input: Option<&'a Path>,
+    /// How lines are written; without it, a file that ends in `.jsonl` has objects and any other texts.
+    pub(super) form: Option<Form>,
+}
+
+impl Asked<'_> {
+    fn open(&self) -> anyhow::Result<(Box<dyn BufRead>, PathBuf, Form)> {
+        let is_json = self.input.is_some_and(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+        let form = self.form.unwrap_or(if is_json { Form::Json } else { Form::Text });
+        Ok(match self.input {
+            Some(path) => {
+                let file = std::fs::File::open(path);
+                let file = file.with_context(|| format!("{}: cannot open it", path.display()))?;
+                (Box::new(BufReader::new(file)), path.to_owned(), form)
+            }
+            None => (Box::new(io::stdin().lock()), PathBuf::from("standard input"), form),
+        })
+    }
+}
+
+/// Answers line by line. Nothing is printed of a line that follows one that cannot be asked about.
+pub(super) fn predict(
+    model: &Path,
+    mask: Option<&Path>,
+    top: usize,
+    asked: &Asked<'_>,
+) -> anyhow::Result<Exit> {
+    let answering = Answering::open(model, mask, top)?;
+    let (reader, name, form) = asked.open()?;
+    printed(|out| {
+        answering.answer(&mut Inputs::new(reader, &name, form), &mut |said| Ok(write_line(out, &said)?))
+    })
+}
+
+/// Prints the vector of each line.
+pub(super) fn encode(model: &Path, how: &How<'_>, asked: &Asked<'_>) -> anyhow::Result<Exit> {
+    let encoding = Encoding::open(model, how)?;
+    let (reader, name, form) = asked.open()?;
+    printed(|out| {
+        encoding.encode(&mut Inputs::new(reader, &name, form), &mut |id, vector| {
+            let said = match id {
+                Some(id) => json!({"id": id, "vector": vector}),
+                None => json!({"vector": vector}),
+            };
+            Ok(write_line(out, &said)?)
+        })
+    })
+}
+
+/// Whether a reader that has gone, as `head` does, ends it without a complaint.
+fn printed(
+    write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let gone = |error: &anyhow::Error| {
+        let kinds = error.chain().filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
+        kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
+    };
+    match write(&mut out).and_then(|()| Ok(out.flush()?)) {
+        Err(error) if gone(&error) => Ok(Exit::Ok),
+        Err(error) => Err(error),
+        Ok(()) => Ok(Exit::Ok),
+    }
+}
+
+/// A pooling by its name.
+pub(super) fn pooling(name: &str) -> Result<Pooling, String> {
+    serde_json::from_value(json!(name)).map_err(|_| "expected cls, mean, max or learned_pooler".to_owned())
+}

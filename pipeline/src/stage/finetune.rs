@@ -1,0 +1,244 @@
+//! Stages that fine-tune an encoder on a benchmark, `finetune-ROW-BENCHMARK-SEED` and the trials of a search. They go on where they were
+//! interrupted. Knows no layer.
+
+pub mod answers;
+pub mod benchmark;
+pub mod config;
+mod examples;
+mod ranking;
+pub mod search;
+mod steps;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use model::predict::Predictor;
+use serde::{Deserialize, Serialize};
+use tasks::downstream::example::Part;
+use tasks::token::encode::{Case, Vocabulary};
+
+use super::benchmark as made;
+use super::encoder::{Base, MODEL};
+use super::vocabulary;
+use crate::ask::task_file::{self, TaskFile};
+use crate::ask::vocabulary as vocabulary_file;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Resume, Stage};
+use benchmark::{Benchmark, Score};
+use config::{Fixed, Settings};
+
+/// The scores within the artifact. Written once everything else is there.
+pub const SCORES: &str = "scores.json";
+/// What the model said of the part `test` within the artifact.
+pub const SAID: &str = "test.jsonl";
+/// The file of the settings that a search chose within its artifact.
+pub const SETTINGS: &str = "settings.json";
+
+/// Scores of one fine-tuned model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scores {
+    /// The seed.
+    pub seed: u64,
+    /// The settings.
+    pub settings: Settings,
+    /// Examples or queries that it was trained on.
+    pub train: usize,
+    /// Steps made, and those after which the model was best.
+    pub steps: u64,
+    /// The step of the model that is kept.
+    pub best_step: u64,
+    /// On the part that settings and the stop were chosen by.
+    pub dev: Score,
+    /// On the part that is reported.
+    pub test: Score,
+}
+
+/// A benchmark as later stages find it, and how its texts become tokens.
+#[derive(Debug, Clone)]
+pub struct Tried {
+    /// Its name in the config.
+    pub name: String,
+    /// What texts are encoded with.
+    pub vocabulary: vocabulary::Source,
+    /// Whether a `vocab.txt` keeps case.
+    pub case: Case,
+    /// What no search chooses.
+    pub fixed: Fixed,
+}
+
+impl Tried {
+    /// The stage that makes it.
+    #[must_use]
+    pub fn stage(&self) -> String {
+        format!("benchmark-{}", self.name)
+    }
+
+    /// What a stage that reads it declares.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<Input> {
+        vec![Input::artifact(self.stage()), self.vocabulary.input()]
+    }
+
+    /// Describes how it is read.
+    pub fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "finetune.fixed", &self.fixed);
+        describe::config(to, "vocabulary.case", &self.case);
+        if let vocabulary::Source::File(place) = &self.vocabulary {
+            place.describe(to);
+        }
+    }
+
+    /// Reads it, to be fine-tuned on with `seed`.
+    ///
+    /// # Errors
+    /// When its files are damaged, or a text cannot be encoded.
+    pub fn read(&self, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
+        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let folder = context.artifact(&self.stage())?;
+        Ok(match made::read(folder)? {
+            made::Read::Capr { train, test } => {
+                Box::new(ranking::Ranking::new((&self.name, *train, *test), &vocabulary, &self.fixed, seed)?)
+            }
+            made::Read::Examples(examples) => {
+                Box::new(examples::Labelled::new(examples.examples, &vocabulary, &self.fixed)?)
+            }
+        })
+    }
+}
+
+/// Where the settings of a fine-tuning come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chosen {
+    /// The config.
+    Given(Settings),
+    /// The artifact of a search.
+    Stage(String),
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Finetune {
+    /// Its name.
+    pub name: String,
+    /// What it is fine-tuned on.
+    pub tried: Tried,
+    /// What it begins with.
+    pub base: Base,
+    /// How.
+    pub chosen: Chosen,
+    /// Seed of the output's weights, dropout and the order of samples.
+    pub seed: u64,
+}
+
+impl Finetune {
+    fn settings(&self, context: &Context) -> anyhow::Result<Settings> {
+        match &self.chosen {
+            Chosen::Given(settings) => Ok(settings.clone()),
+            Chosen::Stage(name) => {
+                let path = context.artifact(name)?.join(SETTINGS);
+                let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+                serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+            }
+        }
+    }
+
+    /// Puts what it takes to ask the model beside its weights.
+    fn complete(&self, context: &Context, benchmark: &dyn Benchmark) -> anyhow::Result<()> {
+        let (folder, tried) = (context.out().join(MODEL), &self.tried);
+        vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, tried.case, tried.fixed.max_tokens)?;
+        let file = TaskFile {
+            format: task_file::FORMAT.to_owned(),
+            version: task_file::VERSION,
+            name: tried.name.clone(),
+            asked: benchmark.asked(),
+            classes: benchmark.classes().to_vec(),
+            max_tokens: tried.fixed.max_tokens,
+            cut: tried.fixed.cut,
+        };
+        file.write(&folder)
+    }
+}
+
+impl Stage for Finetune {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        self.tried.describe(to);
+        self.base.describe(to);
+        to.field("finetune.seed", self.seed.into());
+        if let Chosen::Given(settings) = &self.chosen {
+            describe::config(to, "finetune.settings", settings);
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let mut inputs = self.tried.inputs();
+        inputs.push(self.base.input());
+        if let Chosen::Stage(name) = &self.chosen {
+            inputs.push(Input::artifact(name));
+        }
+        inputs
+    }
+
+    fn resume(&self) -> Resume {
+        Resume::SameFingerprint
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let settings = self.settings(context)?;
+        let benchmark = self.tried.read(context, self.seed)?;
+        if !context.out().join(steps::ENDED).exists() {
+            let run = steps::Run {
+                context,
+                benchmark: benchmark.as_ref(),
+                settings: &settings,
+                fixed: &self.tried.fixed,
+                seed: self.seed,
+            };
+            run.train(&self.base.folder(context)?, &self.tried.name)?;
+        }
+        let state = context.out().join(steps::STATE);
+        if state.exists() {
+            std::fs::remove_dir_all(&state)?;
+        }
+        self.complete(context, benchmark.as_ref())?;
+        let ended = steps::ended(context.out())?;
+        let predictor = Predictor::load(&context.out().join(MODEL), &model::Device::Cpu)?;
+        let dev = answers::score(&predictor, benchmark.as_ref(), Part::Dev, context)?;
+        let outputs = answers::outputs(&predictor, benchmark.as_ref(), Part::Test, context)?;
+        let test = benchmark.score(Part::Test, &outputs)?;
+        answers::write(&context.out().join(SAID), benchmark.as_ref(), Part::Test, &outputs)?;
+        let scores = Scores {
+            seed: self.seed,
+            settings,
+            train: benchmark.items(),
+            steps: ended.steps,
+            best_step: ended.best_step,
+            dev,
+            test,
+        };
+        write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&scores)?)?;
+        context.record("scores", serde_json::to_value(&scores)?);
+        benchmark.facts().into_iter().for_each(|(key, value)| context.record(&key, value));
+        Ok(())
+    }
+}
+
+/// The scores in the artifact of a fine-tuning.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn scores(folder: &Path) -> anyhow::Result<Scores> {
+    let path = folder.join(SCORES);
+    let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+}

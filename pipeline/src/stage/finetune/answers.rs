@@ -1,0 +1,75 @@
+//! What a fine-tuned model says of a benchmark's parts: outputs for all rows, in batches of bounded size, and what they are worth. Knows no
+//! training.
+
+use std::path::Path;
+
+use kg::whole::write_whole;
+use model::predict::Predictor;
+use serde::Serialize;
+use tasks::downstream::example::Part;
+
+use super::benchmark::{Benchmark, Score};
+use crate::engine::context::Context;
+
+/// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
+const TOKENS: usize = 4096;
+
+/// A model's outputs for all rows of a part, `[rows][classes]`.
+///
+/// # Errors
+/// When the model does not fit, or the run is asked to stop.
+pub fn outputs(
+    predictor: &Predictor,
+    benchmark: &dyn Benchmark,
+    part: Part,
+    context: &Context,
+) -> anyhow::Result<Vec<Vec<f32>>> {
+    let (samples, mut outputs) = (benchmark.samples(part), Vec::new());
+    let mut rows = benchmark.framed()?;
+    for sample in 0..samples {
+        benchmark.push(part, sample, &mut rows);
+        if rows.rows.ids.len() >= TOKENS || sample + 1 == samples {
+            context.check()?;
+            outputs.extend(predictor.logits(0, &rows.rows)?);
+            rows = benchmark.framed()?;
+        }
+    }
+    Ok(outputs)
+}
+
+/// How good a model is on a part.
+///
+/// # Errors
+/// When the model does not fit, the metric is undefined, or the run is asked to stop.
+pub fn score(
+    predictor: &Predictor,
+    benchmark: &dyn Benchmark,
+    part: Part,
+    context: &Context,
+) -> anyhow::Result<Score> {
+    benchmark.score(part, &outputs(predictor, benchmark, part, context)?)
+}
+
+/// A sample's outputs.
+#[derive(Serialize)]
+struct Said<'a> {
+    id: String,
+    outputs: &'a [Vec<f32>],
+}
+
+/// Writes what a model said of the samples of a part, one a line: a list of numbers for each of its rows.
+///
+/// # Errors
+/// When the disk refuses, or there are not outputs for all rows.
+pub fn write(path: &Path, benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<()> {
+    let (mut json, mut from) = (Vec::new(), 0);
+    for sample in 0..benchmark.samples(part) {
+        let mut rows = benchmark.framed()?;
+        benchmark.push(part, sample, &mut rows);
+        let of = outputs.get(from..from + rows.rows.len()).unwrap_or_default();
+        from += rows.rows.len();
+        serde_json::to_writer(&mut json, &Said { id: benchmark.id(part, sample), outputs: of })?;
+        json.push(b'\n');
+    }
+    Ok(write_whole(path, &json)?)
+}

@@ -1,0 +1,110 @@
+//! What fine-tuning, importance, mask search and evaluation ask of a benchmark. Knows no encoder.
+
+use std::collections::BTreeMap;
+
+use model::output::downstream::Output;
+use model::train::finetune::{Batch, Targets};
+use serde::{Deserialize, Serialize};
+use tasks::downstream::encode::Framed;
+use tasks::downstream::example::Part;
+use tasks::downstream::rows::Rows;
+use tasks::seed::Seed;
+
+use crate::ask::task_file::Asked;
+
+/// A benchmark, ready for an encoder.
+pub trait Benchmark: Send + Sync {
+    /// What an encoder gets for it.
+    fn output(&self) -> &Output;
+
+    /// What the output says.
+    fn asked(&self) -> Asked;
+
+    /// Names of the classes by number; none of rankings and scores.
+    fn classes(&self) -> &[String];
+
+    /// Examples or queries to fine-tune on.
+    fn items(&self) -> usize;
+
+    /// Some of them, by number, as they are shown in `epoch`.
+    ///
+    /// # Errors
+    /// When one cannot be put together.
+    fn batch(&self, epoch: u64, items: &[usize]) -> anyhow::Result<Batch>;
+
+    /// Examples or queries of a part other than training that are looked at, each a sample.
+    fn samples(&self, part: Part) -> usize;
+
+    /// What the publisher calls a sample.
+    fn id(&self, part: Part, sample: usize) -> String;
+
+    /// No rows yet.
+    ///
+    /// # Errors
+    /// When rows are to be too short.
+    fn framed(&self) -> anyhow::Result<Framed>;
+
+    /// Adds all rows of a sample.
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed);
+
+    /// Some samples as they would be trained on: what head importance is measured by.
+    ///
+    /// # Errors
+    /// When one cannot be put together.
+    fn probe(&self, part: Part, samples: std::ops::Range<usize>) -> anyhow::Result<Batch>;
+
+    /// How good the outputs are of all samples of a part, `outputs` holding those of all rows in order.
+    ///
+    /// # Errors
+    /// When the metric is undefined.
+    fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score>;
+
+    /// What tokens were cut, and the like: lines for the ledger.
+    fn facts(&self) -> BTreeMap<String, serde_json::Value>;
+}
+
+/// How good.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Score {
+    /// Samples.
+    pub samples: usize,
+    /// What `value` is.
+    pub metric: String,
+    /// The metric that settings, stops and masks are chosen by; higher is better.
+    pub value: f64,
+    /// Other metrics.
+    pub others: BTreeMap<String, f64>,
+}
+
+/// At most `most` of some numbers, drawn by the benchmark's name, in their order: the same for every seed of fine-tuning.
+#[must_use]
+pub(super) fn drawn(mut all: Vec<usize>, most: usize, (name, part): (&str, &str)) -> Vec<usize> {
+    if all.len() > most {
+        Seed::new(0).named("looked at").named(name).named(part).shuffle(&mut all);
+        all.truncate(most);
+        all.sort_unstable();
+    }
+    all
+}
+
+/// Rows and targets as a batch of the only task.
+#[must_use]
+pub(super) fn only(rows: Rows, targets: Targets) -> Batch {
+    Batch { task: 0, rows, targets }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_is_drawn_by_name_and_kept_in_order() {
+        let some = drawn((0..1000).collect(), 10, ("capr", "dev"));
+        assert_eq!(some.len(), 10);
+        assert!(some.is_sorted() && some[9] > 100);
+        assert_eq!(some, drawn((0..1000).collect(), 10, ("capr", "dev")));
+        assert_ne!(some, drawn((0..1000).collect(), 10, ("capr", "test")));
+        assert_eq!(drawn(vec![4, 7], 2, ("capr", "dev")), [4, 7]);
+    }
+}

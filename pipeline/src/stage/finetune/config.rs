@@ -1,0 +1,206 @@
+//! The fine-tuning's part of a config. Knows no benchmark.
+
+use std::collections::BTreeMap;
+
+use model::encoder::pool::Pooling;
+use model::optim::adamw::AdamWConfig;
+use model::output::downstream::RankLoss;
+use serde::{Deserialize, Serialize};
+use tasks::downstream::capr::Wording;
+use tasks::downstream::encode::{Cut, Frame};
+use tasks::token::encode::Vocabulary;
+
+use super::search::Search;
+
+/// How encoders are fine-tuned on every benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// A fine-tuning for each: seeds of the output's weights, dropout and the order of samples.
+    pub seeds: Vec<u64>,
+    /// What a search may choose.
+    pub settings: Settings,
+    /// The same for single benchmarks, by name.
+    #[serde(default)]
+    pub settings_of: BTreeMap<String, Settings>,
+    /// A search of settings on every benchmark that has none of its own; without it they are as above.
+    pub search: Option<Search>,
+    /// What no search chooses.
+    pub fixed: Fixed,
+}
+
+/// What a search may choose (KIMERA, table A3).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Share of the steps over which the rate rises to it; behind that it falls to 0.
+    pub warmup: f64,
+    /// Times that every example is shown, at most.
+    pub epochs: u64,
+    /// Examples, or queries of a ranking, of one step.
+    pub batch: usize,
+    /// Dropout of what enters the output.
+    pub dropout: f64,
+}
+
+/// What no search chooses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {
+    /// Most tokens of a row, `[CLS]` and `[SEP]` included; what is cut is counted.
+    pub max_tokens: usize,
+    /// Which text of a pair is cut.
+    pub cut: Cut,
+    /// What of a row enters the output.
+    pub pooling: Pooling,
+    /// How classes of unlike size count.
+    pub class_weights: ClassWeights,
+    /// How passages are ranked.
+    pub ranking: Ranking,
+    /// Constants of the optimiser.
+    pub adamw: AdamWConfig,
+    /// Largest norm of all gradients together.
+    pub clip_norm: f64,
+    /// Beginnings of the names of parameters that must not move.
+    pub frozen: Vec<String>,
+    /// When to stop early.
+    pub patience: Patience,
+    /// Steps between states that an interrupted run goes on from.
+    pub checkpoint_every: u64,
+    /// Most examples or queries that are looked at, drawn by the benchmark's name; the others of a part are not.
+    pub most: Most,
+}
+
+/// How classes of unlike size count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClassWeights {
+    /// Every example counts the same.
+    None,
+    /// Every class counts the same.
+    Balanced,
+}
+
+/// How passages are ranked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ranking {
+    /// What is minimised.
+    pub loss: RankLoss,
+    /// Passages that do not answer beside the one that does (published: 9).
+    pub negatives: usize,
+    /// How a query is said.
+    pub wording: Wording,
+}
+
+/// When fine-tuning stops before its last epoch: once the score on the part `dev` has not become better for so many looks. The artifact is the best
+/// look's model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patience {
+    /// Looks in an epoch, evenly.
+    pub looks_per_epoch: u64,
+    /// Looks in a row without a better score after which it stops.
+    pub evaluations: u64,
+}
+
+/// Most examples or queries that are looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Most {
+    /// Of `dev`, at every look.
+    pub dev: usize,
+    /// Of `mask_search`, at every step of the search.
+    pub mask_search: usize,
+    /// Of `test`.
+    pub test: usize,
+}
+
+impl Config {
+    /// The settings of a benchmark, unless a search chooses them.
+    #[must_use]
+    pub fn given(&self, benchmark: &str) -> Option<&Settings> {
+        match (self.settings_of.get(benchmark), &self.search) {
+            (Some(settings), _) => Some(settings),
+            (None, None) => Some(&self.settings),
+            (None, Some(_)) => None,
+        }
+    }
+
+    /// Refuses settings that no fine-tuning can come of, before any stage runs.
+    ///
+    /// # Errors
+    /// Names the first.
+    pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.seeds.is_empty(), "finetune.seeds is empty: give a seed at least");
+        let mut seeds = self.seeds.clone();
+        seeds.sort_unstable();
+        seeds.dedup();
+        anyhow::ensure!(
+            seeds.len() == self.seeds.len(),
+            "finetune.seeds names a seed twice: a run twice is no second run"
+        );
+        if let Some(name) = self.settings_of.keys().find(|name| !benchmarks.contains(&name.as_str())) {
+            anyhow::bail!(
+                "finetune.settings_of.{name}: there is no such benchmark; [[benchmarks]] has {}",
+                benchmarks.join(", ")
+            );
+        }
+        self.settings.check("finetune.settings")?;
+        for (name, settings) in &self.settings_of {
+            settings.check(&format!("finetune.settings_of.{name}"))?;
+        }
+        if let Some(search) = &self.search {
+            search.check()?;
+        }
+        self.fixed.check()
+    }
+}
+
+impl Settings {
+    /// Whether they can be meant. `key` is where they stand.
+    ///
+    /// # Errors
+    /// Names the first that cannot.
+    pub(super) fn check(&self, key: &str) -> anyhow::Result<()> {
+        let Settings { learning_rate: rate, warmup, epochs, batch, dropout } = self;
+        anyhow::ensure!(*rate > 0.0 && rate.is_finite(), "{key}.learning_rate is {rate}, expected above 0");
+        for (name, share) in [("warmup", warmup), ("dropout", dropout)] {
+            anyhow::ensure!(
+                (0.0..1.0).contains(share),
+                "{key}.{name} is {share}, expected from 0 to below 1"
+            );
+        }
+        for (name, number) in [("epochs", *epochs), ("batch", *batch as u64)] {
+            anyhow::ensure!(number > 0, "{key}.{name} is 0, expected at least 1");
+        }
+        Ok(())
+    }
+}
+
+impl Fixed {
+    /// How rows are laid out.
+    pub(super) fn frame(&self, vocabulary: &Vocabulary) -> Frame {
+        Frame { special: vocabulary.special(), most: self.max_tokens, cut: self.cut }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let most = self.max_tokens;
+        anyhow::ensure!(most >= 8, "finetune.fixed.max_tokens is {most}, expected at least 8");
+        let numbers = [
+            ("ranking.negatives", self.ranking.negatives as u64),
+            ("patience.looks_per_epoch", self.patience.looks_per_epoch),
+            ("patience.evaluations", self.patience.evaluations),
+            ("checkpoint_every", self.checkpoint_every),
+            ("most.dev", self.most.dev as u64),
+            ("most.mask_search", self.most.mask_search as u64),
+            ("most.test", self.most.test as u64),
+        ];
+        for (key, number) in numbers {
+            anyhow::ensure!(number > 0, "finetune.fixed.{key} is 0, expected at least 1");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Ranking passages for queries, as a benchmark: a right passage and wrong ones to learn from, lists of candidates to be tried on. Knows no
+//! encoder.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use model::eval::retrieval::{self, Query};
+use model::output::downstream::Output;
+use model::train::finetune::{Batch, Group, Targets};
+use serde_json::json;
+use tasks::downstream::capr::PassageId;
+use tasks::downstream::capr::part::Part as Held;
+use tasks::downstream::capr::read::Folder;
+use tasks::downstream::capr::training::Trainer;
+use tasks::downstream::capr::{Collection, QueryId};
+use tasks::downstream::encode::{Frame, Framed, Texts as Encoded};
+use tasks::downstream::example::Part;
+use tasks::seed::Seed;
+use tasks::token::encode::Vocabulary;
+
+use super::benchmark::{Benchmark, Score, drawn, only};
+use super::config::Fixed;
+use crate::ask::task_file::Asked;
+
+/// The ranks that recall is said at.
+const AT: [usize; 3] = [1, 5, 10];
+
+/// A collection's texts as tokens.
+struct Texts {
+    folder: Folder,
+    queries: Encoded,
+    passages: Encoded,
+}
+
+/// Both collections of a benchmark.
+pub(super) struct Ranking {
+    train: Texts,
+    test: Texts,
+    /// The queries that are trained on, rising.
+    items: Vec<QueryId>,
+    /// Those that are looked at, by part.
+    looked: BTreeMap<Part, Vec<QueryId>>,
+    output: Output,
+    negatives: usize,
+    seed: Seed,
+    frame: Frame,
+}
+
+impl Texts {
+    fn new(folder: Folder, vocabulary: &Vocabulary, fixed: &Fixed) -> anyhow::Result<Self> {
+        let Collection { queries, passages, .. } = &folder.collection;
+        let queries: Vec<String> = queries.iter().map(|query| query.text(fixed.ranking.wording)).collect();
+        let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
+        let passages: Vec<&str> = passages.iter().map(|passage| passage.text.as_str()).collect();
+        let queries = Encoded::new(vocabulary, &queries, fixed.max_tokens)?;
+        let passages = Encoded::new(vocabulary, &passages, fixed.max_tokens)?;
+        Ok(Self { folder, queries, passages })
+    }
+
+    fn queries(&self, part: Held) -> Vec<QueryId> {
+        self.folder.parts.queries(&self.folder.collection, part)
+    }
+}
+
+impl Ranking {
+    /// Encodes what a benchmark's stage wrote, to be trained on with `seed`.
+    ///
+    /// # Errors
+    /// When a text cannot be encoded.
+    pub(super) fn new(
+        (name, train, test): (&str, Folder, Folder),
+        vocabulary: &Vocabulary,
+        fixed: &Fixed,
+        seed: u64,
+    ) -> anyhow::Result<Self> {
+        let (train, test) = (Texts::new(train, vocabulary, fixed)?, Texts::new(test, vocabulary, fixed)?);
+        let most = &fixed.most;
+        let looked = [
+            (Part::Dev, train.queries(Held::Dev), most.dev),
+            (Part::MaskSearch, test.queries(Held::MaskSearch), most.mask_search),
+            (Part::Test, test.queries(Held::Main), most.test),
+        ];
+        let looked = looked.into_iter().map(|(part, queries, most)| {
+            let places = drawn((0..queries.len()).collect(), most, (name, part.name()));
+            (part, places.into_iter().map(|place| queries[place]).collect())
+        });
+        Ok(Self {
+            items: train.queries(Held::Main),
+            looked: looked.collect(),
+            train,
+            test,
+            output: Output::Rank { loss: fixed.ranking.loss },
+            negatives: fixed.ranking.negatives,
+            seed: Seed::new(seed).named("ranking"),
+            frame: fixed.frame(vocabulary),
+        })
+    }
+
+    fn texts(&self, part: Part) -> &Texts {
+        match part {
+            Part::Train | Part::Dev => &self.train,
+            Part::MaskSearch | Part::Test => &self.test,
+        }
+    }
+
+    fn looked(&self, part: Part) -> &[QueryId] {
+        self.looked.get(&part).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Texts {
+    /// Adds the row of a query with a passage.
+    fn row(&self, query: QueryId, passage: PassageId, rows: &mut Framed) {
+        rows.pair(self.queries.get(query.0 as usize), self.passages.get(passage.0 as usize));
+    }
+}
+
+impl Benchmark for Ranking {
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::Rank
+    }
+
+    fn classes(&self) -> &[String] {
+        &[]
+    }
+
+    fn items(&self) -> usize {
+        self.items.len()
+    }
+
+    fn batch(&self, epoch: u64, items: &[usize]) -> anyhow::Result<Batch> {
+        let Folder { collection, parts, .. } = &self.train.folder;
+        let trainer = Trainer::new(collection, (parts, Held::Main), self.negatives, self.seed);
+        let (mut rows, mut groups) = (Framed::new(self.frame)?, Vec::with_capacity(items.len()));
+        for &item in items {
+            let query = self.items[item];
+            let found = trainer.draw(epoch, query)?;
+            for passage in std::iter::once(found.positive).chain(found.negatives) {
+                self.train.row(query, passage, &mut rows);
+            }
+            groups.push(Group { rows: self.negatives + 1, right: 0 });
+        }
+        Ok(only(rows.rows, Targets::Groups(groups)))
+    }
+
+    fn samples(&self, part: Part) -> usize {
+        self.looked(part).len()
+    }
+
+    fn id(&self, part: Part, sample: usize) -> String {
+        let query = self.looked(part)[sample];
+        self.texts(part).folder.collection.query(query).text(tasks::downstream::capr::Wording::Aspect)
+    }
+
+    fn framed(&self) -> anyhow::Result<Framed> {
+        Ok(Framed::new(self.frame)?)
+    }
+
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed) {
+        let (texts, query) = (self.texts(part), self.looked(part)[sample]);
+        for &passage in &texts.folder.lists[query.0 as usize].passages {
+            texts.row(query, passage, rows);
+        }
+    }
+
+    fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {
+        let texts = self.texts(part);
+        let (mut rows, mut groups) = (Framed::new(self.frame)?, Vec::with_capacity(samples.len()));
+        for &query in &self.looked(part)[samples] {
+            let list = &texts.folder.lists[query.0 as usize];
+            let of = |relevant: bool| {
+                let all = list.passages.iter().zip(&list.relevant);
+                all.filter(move |(_, found)| **found == relevant).map(|(passage, _)| *passage)
+            };
+            // As many beside the first answer as in training: other answers would be wrong ones there.
+            let mut others: Vec<PassageId> = of(false).collect();
+            self.seed.named("probe").at(u64::from(query.0)).shuffle(&mut others);
+            others.truncate(self.negatives);
+            for passage in of(true).take(1).chain(others.iter().copied()) {
+                texts.row(query, passage, &mut rows);
+            }
+            groups.push(Group { rows: others.len() + 1, right: 0 });
+        }
+        Ok(only(rows.rows, Targets::Groups(groups)))
+    }
+
+    fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
+        let (texts, queries) = (self.texts(part), self.looked(part));
+        let scores: Vec<f64> = outputs.iter().flatten().map(|&score| f64::from(score)).collect();
+        let mut from = 0;
+        let asked: Vec<Query<'_>> = queries
+            .iter()
+            .map(|query| {
+                let relevant = &texts.folder.lists[query.0 as usize].relevant;
+                let of = from..from + relevant.len();
+                from = of.end;
+                Query { scores: scores.get(of).unwrap_or(&[]), relevant }
+            })
+            .collect();
+        let report = retrieval::evaluate(&asked, &AT)?;
+        let mut others: BTreeMap<String, f64> =
+            report.recall_at.iter().map(|(k, value)| (format!("recall_at_{k}"), *value)).collect();
+        others.extend(report.hit_at.iter().map(|(k, value)| (format!("hit_at_{k}"), *value)));
+        others.extend([("map".to_owned(), report.map), ("mrr".to_owned(), report.mrr)]);
+        let value = others.remove("recall_at_1").unwrap_or_default();
+        Ok(Score { samples: report.queries, metric: "recall_at_1".to_owned(), value, others })
+    }
+
+    fn facts(&self) -> BTreeMap<String, serde_json::Value> {
+        let counts = |texts: &Texts| {
+            json!({
+                "documents": texts.folder.collection.documents.len(),
+                "passages": texts.folder.collection.passages.len(),
+                "queries": texts.folder.collection.queries.len(),
+                "passages_cut": texts.passages.counts().truncated,
+            })
+        };
+        BTreeMap::from([("train".to_owned(), counts(&self.train)), ("test".to_owned(), counts(&self.test))])
+    }
+}

@@ -1,0 +1,131 @@
+//! Settings drawn at random from ranges, one trial after the other: a trial is a function of the seed and its number, so more of them change
+//! none (Bergstra and Bengio 2012). Knows no training.
+
+use serde::{Deserialize, Serialize};
+use tasks::seed::Seed;
+
+use super::config::Settings;
+
+/// What is searched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// Trials on every benchmark.
+    pub trials: u64,
+    /// Seed of the draws.
+    pub seed: u64,
+    /// The seed that every trial is fine-tuned with.
+    pub finetune_seed: u64,
+    /// Learning rates between two, evenly on a logarithmic scale.
+    pub learning_rate: Range,
+    /// One of these.
+    pub warmup: Vec<f64>,
+    /// One of these.
+    pub epochs: Vec<u64>,
+    /// One of these.
+    pub batch: Vec<usize>,
+    /// One of these.
+    pub dropout: Vec<f64>,
+}
+
+/// From one number to another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// The lowest.
+    pub least: f64,
+    /// The highest.
+    pub most: f64,
+}
+
+impl Search {
+    /// The settings of a trial, from 0.
+    #[must_use]
+    pub fn trial(&self, number: u64) -> Settings {
+        /// Draws have so many values, exactly representable.
+        const STEPS: u64 = 1 << 53;
+        let seed = Seed::new(self.seed).named("trial").at(number);
+        let Range { least, most } = self.learning_rate;
+        let share = seed.named("learning_rate").below(STEPS) as f64 / STEPS as f64;
+        Settings {
+            learning_rate: rounded(least * (most / least).powf(share)),
+            warmup: one_of(&self.warmup, seed.named("warmup")),
+            epochs: one_of(&self.epochs, seed.named("epochs")),
+            batch: one_of(&self.batch, seed.named("batch")),
+            dropout: one_of(&self.dropout, seed.named("dropout")),
+        }
+    }
+
+    /// Refuses ranges that nothing can be drawn from.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Range { least, most } = self.learning_rate;
+        anyhow::ensure!(
+            least > 0.0 && most >= least && most.is_finite(),
+            "finetune.search.learning_rate is {least} to {most}, expected above 0, the lower one first"
+        );
+        anyhow::ensure!(self.trials > 0, "finetune.search.trials is 0, expected at least 1");
+        let lists = [
+            ("warmup", self.warmup.len()),
+            ("epochs", self.epochs.len()),
+            ("batch", self.batch.len()),
+            ("dropout", self.dropout.len()),
+        ];
+        for (key, length) in lists {
+            anyhow::ensure!(length > 0, "finetune.search.{key} is empty: give a value at least");
+        }
+        (0..self.trials).try_for_each(|number| self.trial(number).check("finetune.search"))
+    }
+}
+
+fn one_of<T: Copy>(of: &[T], seed: Seed) -> T {
+    of[usize::try_from(seed.below(of.len() as u64)).unwrap_or(0)]
+}
+
+/// Three digits are as many as anyone sets, and stand in configs as they are.
+fn rounded(rate: f64) -> f64 {
+    format!("{rate:.2e}").parse().unwrap_or(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search() -> Search {
+        Search {
+            trials: 40,
+            seed: 1,
+            finetune_seed: 1,
+            learning_rate: Range { least: 1e-5, most: 1e-3 },
+            warmup: vec![0.0, 0.1],
+            epochs: vec![3, 4, 5],
+            batch: vec![8],
+            dropout: vec![0.1, 0.25, 0.8],
+        }
+    }
+
+    #[test]
+    fn trials_are_spread_over_the_ranges_and_more_of_them_change_none() {
+        let few = search();
+        let many = Search { trials: 80, ..search() };
+        let trials: Vec<Settings> = (0..40).map(|number| few.trial(number)).collect();
+        assert_eq!(trials, (0..40).map(|number| many.trial(number)).collect::<Vec<_>>());
+        let rates: Vec<f64> = trials.iter().map(|settings| settings.learning_rate).collect();
+        assert!(rates.iter().all(|rate| (1e-5..=1e-3).contains(rate)), "{rates:?}");
+        let low = rates.iter().filter(|&&rate| rate < 1e-4).count();
+        assert!((10..=30).contains(&low), "half of them lie below the middle of the scale: {low}");
+        for epochs in [3, 4, 5] {
+            assert!(trials.iter().any(|settings| settings.epochs == epochs));
+        }
+        assert_ne!(Search { seed: 2, ..search() }.trial(0), few.trial(0));
+    }
+
+    #[test]
+    fn ranges_that_hold_nothing_are_refused() {
+        search().check().unwrap();
+        let refused = |search: Search| search.check().unwrap_err().to_string();
+        assert!(refused(Search { epochs: vec![], ..search() }).contains("finetune.search.epochs is empty"));
+        let range = Range { least: 1e-3, most: 1e-5 };
+        assert!(refused(Search { learning_rate: range, ..search() }).contains("the lower one first"));
+        assert!(refused(Search { dropout: vec![1.0], ..search() }).contains("below 1"));
+    }
+}

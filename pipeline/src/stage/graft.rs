@@ -1,0 +1,285 @@
+//! The whole of KIMERA as stages: fine-tuned encoders, the importance of their heads, masks, encoders retrained in several ways, these
+//! fine-tuned again, and one table of what came of it. Knows no tensor.
+//!
+//! | stage | what |
+//! |---|---|
+//! | `trial-BENCHMARK-N`, `settings-BENCHMARK` | a search of settings on the encoder as it is |
+//! | `finetune-ROW-BENCHMARK-SEED` | a row's encoder, fine-tuned |
+//! | `importance-ROW` | how much each head of the row's best model matters |
+//! | `mask-hard`, `mask-soft` | which heads of the best model of row `base` are vacant |
+//! | `pruned-BENCHMARK-SEED` | the models of row `base` without their vacant heads |
+//! | `retrain-ROW` | the encoder, retrained on the graph |
+//! | `results` | the table, the page, TensorBoard's events |
+
+pub mod best;
+pub mod importance;
+pub mod mask;
+pub mod pruned;
+pub mod results;
+pub mod settings;
+
+use model::optim::head_mask::SoftOn;
+use model::train::heads::{Mode, Shared};
+use serde::{Deserialize, Serialize};
+
+use super::encoder::Base;
+use super::finetune::config::Config as Finetuning;
+use super::finetune::{Chosen, Finetune, Tried};
+use super::location::Places;
+use super::retrain::{self, Retrain, Which, heads};
+use super::shards::Shards;
+use crate::engine::stage::Stage;
+use best::Candidates;
+
+/// The grafting's part of a config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The rows of the table.
+    pub rows: Vec<Row>,
+    /// The benchmark whose part `mask_search` importance is measured and masks are searched on.
+    pub mask_benchmark: String,
+    /// What becomes of parameters that belong to no head, in rows with a mask.
+    pub shared: Shared,
+    /// What a soft mask scales.
+    pub soft_on: SoftOn,
+    /// How importance is measured.
+    pub importance: importance::Config,
+    /// How masks are searched.
+    pub search: mask::Search,
+}
+
+/// A row of the table (KIMERA, table 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Row {
+    /// The encoder as it is.
+    Base,
+    /// The models of row `base` without their vacant heads: gates of 0, nothing trained.
+    Pruned,
+    /// Fresh weights, trained on the graph.
+    Scratch,
+    /// Retrained on the graph, every parameter.
+    NoMask,
+    /// Retrained on the graph, vacant heads only.
+    Hard,
+    /// Retrained on the graph, heads the less the more they matter.
+    Soft,
+    /// As `hard`, vacant heads alone taking part in the forward pass (KIMERA's b+f).
+    Forward,
+}
+
+impl Row {
+    /// The name in configs, stages and tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Row::Base => "base",
+            Row::Pruned => "pruned",
+            Row::Scratch => "scratch",
+            Row::NoMask => "no_mask",
+            Row::Hard => "hard",
+            Row::Soft => "soft",
+            Row::Forward => "forward",
+        }
+    }
+
+    /// How it is retrained, if it is.
+    fn mode(self) -> Option<Mode> {
+        match self {
+            Row::Base | Row::Pruned => None,
+            Row::Scratch => Some(Mode::Scratch),
+            Row::NoMask => Some(Mode::None),
+            Row::Hard => Some(Mode::Hard),
+            Row::Soft => Some(Mode::Soft),
+            Row::Forward => Some(Mode::Forward),
+        }
+    }
+
+    /// The stage of the mask that it needs.
+    fn mask(self) -> Option<&'static str> {
+        match self {
+            Row::Pruned | Row::Hard | Row::Forward => Some(mask::HARD),
+            Row::Soft => Some(mask::SOFT),
+            Row::Base | Row::Scratch | Row::NoMask => None,
+        }
+    }
+}
+
+/// What the stages are made of besides the table `[graft]`.
+pub struct Around<'a> {
+    /// Names of the benchmarks, in order.
+    pub benchmarks: Vec<String>,
+    /// The table `[finetune]`.
+    pub finetuning: &'a Finetuning,
+    /// The table `[retrain]`, if there is one.
+    pub retraining: Option<&'a retrain::Config>,
+    /// What everything begins with.
+    pub base: Base,
+    /// What the graph's samples are.
+    pub shards: &'a Shards,
+}
+
+/// The stage of a fine-tuning.
+fn finetune_name(row: Row, benchmark: &str, seed: u64) -> String {
+    format!("finetune-{}-{benchmark}-{seed}", row.name())
+}
+
+impl Around<'_> {
+    fn tried(&self, benchmark: &str) -> Tried {
+        Tried {
+            name: benchmark.to_owned(),
+            vocabulary: self.shards.vocabulary.clone(),
+            case: self.shards.case,
+            fixed: self.finetuning.fixed.clone(),
+        }
+    }
+
+    /// The fine-tunings of a row on a benchmark, one for each seed.
+    fn candidates(&self, row: Row, benchmark: &str) -> Candidates {
+        let seeds = self.finetuning.seeds.iter();
+        Candidates { stages: seeds.map(|&seed| finetune_name(row, benchmark, seed)).collect() }
+    }
+
+    /// The search on every benchmark that has no settings of its own.
+    fn searches(&self) -> Vec<Box<dyn Stage>> {
+        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+        let Some(search) = &self.finetuning.search else { return stages };
+        for benchmark in self.benchmarks.iter().filter(|name| self.finetuning.given(name).is_none()) {
+            let trials = (0..search.trials).map(|number| Finetune {
+                name: format!("trial-{benchmark}-{number}"),
+                tried: self.tried(benchmark),
+                base: self.base.clone(),
+                chosen: Chosen::Given(search.trial(number)),
+                seed: search.finetune_seed,
+            });
+            let trials: Vec<Finetune> = trials.collect();
+            let candidates = Candidates { stages: trials.iter().map(|trial| trial.name.clone()).collect() };
+            stages.extend(trials.into_iter().map(|trial| Box::new(trial) as Box<dyn Stage>));
+            stages.push(Box::new(settings::Choosing::new(benchmark, candidates)));
+        }
+        stages
+    }
+
+    /// The fine-tunings of a row.
+    fn finetunings(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
+        let each = self
+            .benchmarks
+            .iter()
+            .flat_map(|benchmark| self.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
+        let stage = |(benchmark, seed): (&String, u64)| {
+            let chosen = match self.finetuning.given(benchmark) {
+                Some(settings) => Chosen::Given(settings.clone()),
+                None => Chosen::Stage(settings::name(benchmark)),
+            };
+            let (name, tried) = (finetune_name(row, benchmark, seed), self.tried(benchmark));
+            Box::new(Finetune { name, tried, base: base.clone(), chosen, seed }) as Box<dyn Stage>
+        };
+        each.map(stage).collect()
+    }
+}
+
+impl Config {
+    /// All stages, in data-flow order.
+    ///
+    /// # Errors
+    /// When tables contradict each other.
+    pub fn stages(&self, around: &Around<'_>, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        self.check(around)?;
+        let mut stages = around.searches();
+        stages.extend(around.finetunings(Row::Base, &around.base));
+        let on = around.tried(&self.mask_benchmark);
+        let measuring = |row: Row| importance::Measuring {
+            row,
+            tried: on.clone(),
+            of: around.candidates(row, &self.mask_benchmark),
+            config: self.importance.clone(),
+        };
+        stages.push(Box::new(measuring(Row::Base)));
+        for (name, kind) in [(mask::HARD, mask::KINDS[0]), (mask::SOFT, mask::KINDS[1])] {
+            if self.rows.iter().any(|row| row.mask() == Some(name)) {
+                stages.push(Box::new(mask::Searching {
+                    name,
+                    kind,
+                    measuring: measuring(Row::Base),
+                    search: self.search.clone(),
+                }));
+            }
+        }
+        for row in self.rows.iter().copied() {
+            match (row.mode(), around.retraining) {
+                (Some(mode), Some(retraining)) => {
+                    let stage = self.retrain(row, mode, retraining, around, places)?;
+                    let base = Base::Stage(stage.name().to_owned());
+                    stages.push(Box::new(stage));
+                    stages.extend(around.finetunings(row, &base));
+                    stages.push(Box::new(measuring(row)));
+                }
+                _ if row == Row::Pruned => stages.extend(self.pruned(around)),
+                _ => {}
+            }
+        }
+        stages.push(Box::new(results::Results::new(self, around)));
+        Ok(stages)
+    }
+
+    fn retrain(
+        &self,
+        row: Row,
+        mode: Mode,
+        retraining: &retrain::Config,
+        around: &Around<'_>,
+        places: &Places<'_>,
+    ) -> anyhow::Result<Retrain> {
+        let heads = heads::Config { mask: None, mode, shared: self.shared, soft_on: self.soft_on };
+        let config = retrain::Config { heads: Some(heads), ..retraining.clone() };
+        let which = Which::Row { name: row.name(), mask: row.mask() };
+        Retrain::new(which, &config, around.base.clone(), around.shards.clone(), places)
+    }
+
+    fn pruned(&self, around: &Around<'_>) -> Vec<Box<dyn Stage>> {
+        let each = around
+            .benchmarks
+            .iter()
+            .flat_map(|benchmark| around.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
+        let stage = |(benchmark, seed): (&String, u64)| {
+            let of = finetune_name(Row::Base, benchmark, seed);
+            Box::new(pruned::Pruning::new(around.tried(benchmark), of, seed)) as Box<dyn Stage>
+        };
+        each.map(stage).collect()
+    }
+
+    fn check(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
+        around.finetuning.check(&names)?;
+        anyhow::ensure!(
+            names.contains(&self.mask_benchmark.as_str()),
+            "graft.mask_benchmark is {:?}, but [[benchmarks]] has {}",
+            self.mask_benchmark,
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        );
+        anyhow::ensure!(
+            self.rows.contains(&Row::Base),
+            "graft.rows has no `base`: what every other row is compared with, and what masks are searched on"
+        );
+        for (place, row) in self.rows.iter().enumerate() {
+            let name = row.name();
+            anyhow::ensure!(
+                !self.rows[..place].contains(row),
+                "graft.rows has `{name}` twice: leave one out"
+            );
+            anyhow::ensure!(
+                row.mode().is_none() || around.retraining.is_some(),
+                "graft.rows has `{name}`, which is retrained on the graph: add the table [retrain]"
+            );
+        }
+        if let Some(retraining) = around.retraining {
+            anyhow::ensure!(
+                retraining.heads.is_none(),
+                "[retrain.heads] says how the one training is masked, [graft] how each row is: leave [retrain.heads] out"
+            );
+        }
+        self.importance.check()?;
+        self.search.check()
+    }
+}

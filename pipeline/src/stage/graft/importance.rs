@@ -1,0 +1,185 @@
+//! Stages `importance-ROW`: how much each head of a row's best model matters (KIMERA, equation 2). Knows no mask search.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use model::Device;
+use model::head::importance::{AcrossLayers, Importance, Method, WithinLayer};
+use model::head::mask::Mask;
+use model::predict::Predictor;
+use serde::{Deserialize, Serialize};
+use tasks::downstream::example::Part;
+
+use super::Row;
+use super::best::Candidates;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+use crate::stage::encoder::MODEL;
+use crate::stage::finetune::Tried;
+use crate::stage::finetune::benchmark::Benchmark;
+
+/// The file of importances within the artifact.
+pub const IMPORTANCE: &str = "importance.json";
+
+/// How importance is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What is added up over the samples.
+    pub method: Method,
+    /// How heads of one layer are made comparable with those of others.
+    pub within_layer: WithinLayer,
+    /// How all heads are brought into one range.
+    pub across_layers: AcrossLayers,
+    /// Examples or queries that pass through the encoder together.
+    pub batch: usize,
+}
+
+/// How much each head matters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Heads {
+    /// Layers.
+    pub layers: usize,
+    /// Heads of a layer.
+    pub heads: usize,
+    /// One number for each head, layer after layer.
+    pub values: Vec<f64>,
+    /// The stage whose model they are of.
+    pub model: String,
+    /// Samples that were measured.
+    pub samples: usize,
+}
+
+impl Config {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.batch > 0, "graft.importance.batch is 0, expected at least 1");
+        Ok(())
+    }
+
+    /// The importance of every head under the gates of `mask`, layer after layer.
+    ///
+    /// # Errors
+    /// When the model does not fit, all heads are alike, or the run is asked to stop.
+    pub fn measure(
+        &self,
+        predictor: &Predictor,
+        benchmark: &dyn Benchmark,
+        mask: &Mask,
+        context: &Context,
+    ) -> anyhow::Result<Vec<f64>> {
+        let samples = benchmark.samples(Part::MaskSearch);
+        let mut importance = Importance::new(self.method, mask.shape());
+        for from in (0..samples).step_by(self.batch) {
+            context.check()?;
+            let batch = benchmark.probe(Part::MaskSearch, from..samples.min(from + self.batch))?;
+            predictor.measure(&mut importance, mask, &batch)?;
+        }
+        Ok(importance.finish(self.within_layer, self.across_layers)?)
+    }
+}
+
+/// The stage.
+#[derive(Debug, Clone)]
+pub struct Measuring {
+    /// The row.
+    pub row: Row,
+    /// What importance is measured on.
+    pub tried: Tried,
+    /// The row's models.
+    pub of: Candidates,
+    /// How.
+    pub config: Config,
+}
+
+/// The stage of a row.
+#[must_use]
+pub fn name(row: Row) -> String {
+    format!("importance-{}", row.name())
+}
+
+/// A model with what it is measured on.
+pub(super) struct Subject {
+    pub(super) stage: String,
+    pub(super) predictor: Predictor,
+    pub(super) benchmark: Box<dyn Benchmark>,
+}
+
+impl Measuring {
+    /// The row's best model, ready to be measured.
+    pub(super) fn subject(&self, context: &Context) -> anyhow::Result<Subject> {
+        let best = self.of.best(context)?;
+        let benchmark = self.tried.read(context, best.scores.seed)?;
+        anyhow::ensure!(
+            benchmark.samples(Part::MaskSearch) > 0,
+            "benchmark {} has nothing in its part `mask_search`: give it a share",
+            self.tried.name
+        );
+        let predictor = Predictor::load(&best.folder.join(MODEL), &Device::Cpu)?;
+        context.record("model", best.stage.clone());
+        Ok(Subject { stage: best.stage, predictor, benchmark })
+    }
+
+    /// Describes what decides it.
+    pub(super) fn described(&self, to: &mut dyn Describe) {
+        self.tried.describe(to);
+        describe::config(to, "graft.importance", &self.config);
+    }
+
+    /// Everything that it reads.
+    pub(super) fn read(&self) -> Vec<Input> {
+        self.tried.inputs().into_iter().chain(self.of.inputs()).collect()
+    }
+}
+
+impl Stage for Measuring {
+    fn name(&self) -> &str {
+        match self.row {
+            Row::Base => "importance-base",
+            Row::Pruned => "importance-pruned",
+            Row::Scratch => "importance-scratch",
+            Row::NoMask => "importance-no_mask",
+            Row::Hard => "importance-hard",
+            Row::Soft => "importance-soft",
+            Row::Forward => "importance-forward",
+        }
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        self.described(to);
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        self.read()
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let Subject { stage, predictor, benchmark } = self.subject(context)?;
+        let shape = shape(&predictor);
+        let values = self.config.measure(&predictor, benchmark.as_ref(), &Mask::all_kept(shape), context)?;
+        let samples = benchmark.samples(Part::MaskSearch);
+        let heads = Heads { layers: shape[0], heads: shape[1], values, model: stage, samples };
+        Ok(write_whole(&context.out().join(IMPORTANCE), &serde_json::to_vec_pretty(&heads)?)?)
+    }
+}
+
+/// Layers and heads of a model.
+pub(super) fn shape(predictor: &Predictor) -> [usize; 2] {
+    let config = predictor.config();
+    [config.num_hidden_layers, config.num_attention_heads]
+}
+
+/// The importances in a file.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn read(path: &Path) -> anyhow::Result<Heads> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+}

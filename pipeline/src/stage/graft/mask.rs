@@ -1,0 +1,172 @@
+//! Stages `mask-hard` and `mask-soft`: which heads of the best model of row `base` are vacant. Knows no training.
+
+use kg::whole::write_whole;
+use model::head::search::{self, Kind, Selection, StepRule};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::downstream::example::Part;
+
+use super::importance::{Measuring, Subject, shape};
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+use crate::stage::finetune::answers;
+use crate::stage::retrain::heads::MASK;
+
+/// The stage of the mask of zeros and ones.
+pub const HARD: &str = "mask-hard";
+/// The stage of the mask with numbers in between.
+pub const SOFT: &str = "mask-soft";
+/// What they search.
+pub(super) const KINDS: [Kind; 2] = [Kind::Hard, Kind::Soft];
+/// The record of the search within the artifact.
+pub const SEARCH: &str = "search.json";
+
+/// How masks are searched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// How many heads one step masks.
+    pub step_rule: StepRule,
+    /// Which heads a step of the soft search may take; the hard one takes each once.
+    pub soft_selection: Selection,
+    /// The share of the score with all heads below which the search stops (paper: 0.95, 0.98, 0.99).
+    pub tau: f64,
+    /// The share of the heads that one step masks (paper: 0.1).
+    pub rho: f64,
+    /// Heads of each layer that are never masked (paper: 0).
+    pub keep_per_layer: usize,
+}
+
+/// What an artifact says of its search, for the page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The model.
+    pub model: String,
+    /// The metric.
+    pub metric: String,
+    /// Samples that it is over.
+    pub samples: usize,
+    /// Its value with all heads on.
+    pub original_score: f64,
+    /// The value below which the search stopped.
+    pub threshold: f64,
+    /// Why it ended.
+    pub stop: search::Stop,
+    /// Its steps.
+    pub iterations: Vec<Step>,
+}
+
+/// A step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// The heads that it took, as `layer * heads + head`.
+    pub selected: Vec<usize>,
+    /// The importances that it chose by.
+    pub importance_before: Vec<f64>,
+    /// Heads taken so far.
+    pub masked: usize,
+    /// The score.
+    pub score: f64,
+}
+
+impl Search {
+    fn config(&self, kind: Kind) -> search::Config {
+        let Search { step_rule, tau, rho, keep_per_layer, .. } = *self;
+        let selection = if kind == Kind::Soft { self.soft_selection } else { Selection::SelectOnce };
+        search::Config { kind, step_rule, selection, tau, rho, keep_per_layer }
+    }
+
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Search { tau, rho, .. } = self;
+        anyhow::ensure!((0.0..=1.0).contains(tau), "graft.search.tau is {tau}, expected 0 to 1");
+        anyhow::ensure!(*rho > 0.0 && *rho <= 1.0, "graft.search.rho is {rho}, expected above 0, up to 1");
+        Ok(())
+    }
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Searching {
+    /// Its name.
+    pub name: &'static str,
+    /// What a masked head becomes.
+    pub kind: Kind,
+    /// How importance is measured, and of what.
+    pub measuring: Measuring,
+    /// How it is searched.
+    pub search: Search,
+}
+
+/// What measuring or scoring failed with.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}")]
+struct Failed(anyhow::Error);
+
+impl Stage for Searching {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        self.measuring.described(to);
+        describe::config(to, "graft.search", &self.search);
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        self.measuring.read()
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let Subject { stage, predictor, benchmark } = self.measuring.subject(context)?;
+        let benchmark = benchmark.as_ref();
+        let config = self.search.config(self.kind);
+        let mut metric = String::new();
+        context.progress().unit("steps");
+        let outcome = search::search(
+            &config,
+            shape(&predictor),
+            |mask| self.measuring.config.measure(&predictor, benchmark, mask, context).map_err(Failed),
+            |mask| {
+                let gated =
+                    predictor.clone().with_gates(mask.clone()).map_err(|error| Failed(error.into()))?;
+                let score = answers::score(&gated, benchmark, Part::MaskSearch, context).map_err(Failed)?;
+                context.progress().add_rows(1);
+                metric = score.metric;
+                Ok(score.value)
+            },
+        )?;
+        outcome.mask.write(&context.out().join(MASK))?;
+        let mut masked = 0;
+        let iterations = outcome.iterations.iter().map(|step| {
+            masked += step.selected.len();
+            let (selected, importance_before) = (step.selected.clone(), step.importance_before.clone());
+            Step { selected, importance_before, masked, score: step.score }
+        });
+        let record = Record {
+            model: stage,
+            metric,
+            samples: benchmark.samples(Part::MaskSearch),
+            original_score: outcome.original_score,
+            threshold: outcome.original_score * self.search.tau,
+            stop: outcome.stop,
+            iterations: iterations.collect(),
+        };
+        write_whole(&context.out().join(SEARCH), &serde_json::to_vec_pretty(&record)?)?;
+        let vacant = outcome.mask.values().iter().filter(|&&gate| gate < 1.0).count();
+        context.record("vacant_heads", vacant);
+        context.record("heads", outcome.mask.values().len());
+        context.record("original_score", record.original_score);
+        context.record("stop", json!(record.stop));
+        let steps = record.iterations.iter().zip(1..);
+        let steps = steps.map(|(step, n)| json!({"step": n, "masked": step.masked, "score": step.score}));
+        context.record("steps", steps.collect::<Vec<_>>());
+        Ok(())
+    }
+}

@@ -1,0 +1,337 @@
+//! Stage `results`: one table of what came of all rows, with intervals over seeds, the page about it, and TensorBoard's events. Knows no model.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use model::eval::interval::across_seeds;
+use model::eval::paired::{Swapping, sign_flip};
+use model::head::mask::Mask;
+use serde_json::{Value, json};
+
+use super::importance::{self, IMPORTANCE};
+use super::{Around, Config, Row, finetune_name, mask, pruned};
+use crate::board;
+use crate::engine::context::Context;
+use crate::engine::describe::Describe;
+use crate::engine::stage::{Input, Stage};
+use crate::report::grafting;
+use crate::report::grafting::facts::{Cell, Curve, Difference, Facts, Heads, Iteration, Search, Seed, Size};
+use crate::stage::finetune::{Scores, scores};
+use crate::stage::retrain::heads::MASK;
+
+/// All that is known, within the artifact.
+pub const FACTS: &str = "grafting.json";
+/// Share of intervals that hold the mean over all seeds.
+const LEVEL: f64 = 0.95;
+/// Metrics that stand beside those that models are chosen by.
+const BESIDE: [&str; 2] = ["recall_at_5", "mrr"];
+
+/// The stage.
+#[derive(Debug)]
+pub struct Results {
+    rows: Vec<Row>,
+    benchmarks: Vec<String>,
+    seeds: Vec<u64>,
+    mask_benchmark: String,
+}
+
+impl Results {
+    /// The stage for a grafting.
+    #[must_use]
+    pub fn new(config: &Config, around: &Around<'_>) -> Self {
+        Self {
+            rows: config.rows.clone(),
+            benchmarks: around.benchmarks.clone(),
+            seeds: around.finetuning.seeds.clone(),
+            mask_benchmark: config.mask_benchmark.clone(),
+        }
+    }
+
+    /// The stage whose scores are those of a row, a benchmark and a seed.
+    fn stage(row: Row, benchmark: &str, seed: u64) -> String {
+        match row {
+            Row::Pruned => pruned::name(benchmark, seed),
+            _ => finetune_name(row, benchmark, seed),
+        }
+    }
+
+    fn masks(&self) -> impl Iterator<Item = &'static str> {
+        [mask::HARD, mask::SOFT]
+            .into_iter()
+            .filter(|name| self.rows.iter().any(|row| row.mask() == Some(name)))
+    }
+
+    /// Rows whose models' heads are measured.
+    fn measured(&self) -> impl Iterator<Item = Row> {
+        self.rows.iter().copied().filter(|&row| row == Row::Base || row.mode().is_some())
+    }
+
+    /// Scores of all seeds of a row on a benchmark.
+    fn scores(&self, context: &Context, row: Row, benchmark: &str) -> anyhow::Result<Vec<Scores>> {
+        let each = self.seeds.iter();
+        each.map(|&seed| scores(context.artifact(&Self::stage(row, benchmark, seed))?)).collect()
+    }
+
+    fn facts(&self, context: &Context) -> anyhow::Result<Facts> {
+        let mut facts = Facts::titled("What the graph brought");
+        facts.rows.retain(|row| self.rows.iter().any(|own| own.name() == row.name));
+        for row in self.measured() {
+            let path = context.artifact(&importance::name(row))?.join(IMPORTANCE);
+            let found = importance::read(&path)?;
+            facts
+                .importance
+                .insert(row.name().to_owned(), Heads::new([found.layers, found.heads], found.values)?);
+        }
+        for name in self.masks() {
+            let kind = name.trim_start_matches("mask-").to_owned();
+            let folder = context.artifact(name)?;
+            let mask = Mask::read(&folder.join(MASK))?;
+            let values = mask.values().iter().map(|&gate| f64::from(gate)).collect();
+            facts.masks.insert(kind.clone(), Heads::new(mask.shape(), values)?);
+            facts.searches.insert(kind, search(&folder.join(mask::SEARCH))?);
+        }
+        for benchmark in &self.benchmarks {
+            self.column(context, benchmark, &mut facts)?;
+        }
+        self.curves(context, &mut facts)?;
+        facts.notes.push(format!(
+            "Importance is measured and masks are searched on the part mask_search of {}, which is in no score.",
+            self.mask_benchmark
+        ));
+        facts.check()?;
+        Ok(facts)
+    }
+
+    /// All rows' scores on a benchmark.
+    fn column(&self, context: &Context, benchmark: &str, facts: &mut Facts) -> anyhow::Result<()> {
+        let all: Vec<(Row, Vec<Scores>)> = self
+            .rows
+            .iter()
+            .map(|&row| Ok((row, self.scores(context, row, benchmark)?)))
+            .collect::<anyhow::Result<_>>()?;
+        let base = all.iter().find(|(row, _)| *row == Row::Base).map(|(_, scores)| scores.as_slice());
+        let (Some(base), Some(one)) = (base, base.and_then(<[Scores]>::first)) else {
+            anyhow::bail!("row `base` has no scores on {benchmark}")
+        };
+        let metrics = std::iter::once(one.test.metric.as_str())
+            .chain(BESIDE.into_iter().filter(|name| one.test.others.contains_key(*name)));
+        for metric in metrics {
+            let mut cells: Vec<Cell> = all
+                .iter()
+                .map(|(row, scores)| cell((*row, benchmark), metric, scores, base))
+                .collect::<anyhow::Result<_>>()?;
+            let most = cells.iter().map(|cell| cell.mean).fold(f64::NEG_INFINITY, f64::max);
+            cells.iter_mut().for_each(|cell| cell.best = cell.mean >= most);
+            facts.cells.extend(cells);
+        }
+        facts.sizes.push(Size {
+            benchmark: benchmark.to_owned(),
+            train: one.train as u64,
+            dev: one.dev.samples as u64,
+            test: one.test.samples as u64,
+        });
+        Ok(())
+    }
+
+    /// Losses of retraining, held-out losses, and dev scores of fine-tuning.
+    fn curves(&self, context: &Context, facts: &mut Facts) -> anyhow::Result<()> {
+        for row in self.rows.iter().copied().filter(|row| row.mode().is_some()) {
+            let folder = context.artifact(&format!("retrain-{}", row.name()))?;
+            for (file, y) in [("metrics.jsonl", "loss"), ("held_out.jsonl", "held-out loss")] {
+                let points = points(&folder.join(file), "loss")?;
+                if !points.is_empty() {
+                    facts.curves.push(curve(row.name(), "retraining on the graph", y, points));
+                }
+            }
+        }
+        for benchmark in &self.benchmarks {
+            for row in self.measured() {
+                for &seed in &self.seeds {
+                    let stage = Self::stage(row, benchmark, seed);
+                    let points = points(&context.artifact(&stage)?.join("dev.jsonl"), "score")?;
+                    facts.curves.push(curve(row.name(), benchmark, "dev score", points));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that goes into TensorBoard, by folder.
+    fn events(&self, context: &Context) -> anyhow::Result<()> {
+        let retrained = self.rows.iter().filter(|row| row.mode().is_some());
+        let stages = retrained.map(|row| format!("retrain-{}", row.name())).chain(
+            self.benchmarks.iter().flat_map(|benchmark| {
+                self.measured().flat_map(move |row| {
+                    self.seeds.iter().map(move |&seed| Self::stage(row, benchmark, seed))
+                })
+            }),
+        );
+        for stage in stages {
+            let folder = context.artifact(&stage)?;
+            let out = context.out().join("tensorboard").join(&stage);
+            std::fs::create_dir_all(&out)?;
+            let mut scalars = Vec::new();
+            for (file, under) in
+                [("metrics.jsonl", "train"), ("held_out.jsonl", "held_out"), ("dev.jsonl", "dev")]
+            {
+                let path = folder.join(file);
+                if path.exists() {
+                    let lines = BufReader::new(File::open(&path)?);
+                    // Without clock times the file depends on the numbers alone.
+                    scalars.extend(board::metrics(lines, under, |_| 0.0));
+                }
+            }
+            board::write(&out.join(board::FILE), scalars)
+                .with_context(|| format!("{}: its metrics", folder.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// One cell of the table.
+fn cell(
+    (row, benchmark): (Row, &str),
+    metric: &str,
+    scores: &[Scores],
+    base: &[Scores],
+) -> anyhow::Result<Cell> {
+    let values =
+        |scores: &[Scores]| -> Vec<f64> { scores.iter().map(|scores| value(scores, metric)).collect() };
+    let (own, before) = (values(scores), values(base));
+    let (mean, low, high) = over_seeds(&own)?;
+    let difference_to_base = if row == Row::Base { None } else { Some(difference(&own, &before)?) };
+    let seeds = scores.iter().zip(&own).map(|(scores, &test)| Seed {
+        seed: scores.seed,
+        dev: (scores.test.metric == metric).then_some(scores.dev.value),
+        test,
+    });
+    Ok(Cell {
+        row: row.name().to_owned(),
+        benchmark: benchmark.to_owned(),
+        metric: metric.to_owned(),
+        seeds: seeds.collect(),
+        mean,
+        low,
+        high,
+        difference_to_base,
+        best: false,
+    })
+}
+
+fn value(scores: &Scores, metric: &str) -> f64 {
+    if scores.test.metric == metric {
+        return scores.test.value;
+    }
+    scores.test.others.get(metric).copied().unwrap_or(f64::NAN)
+}
+
+/// Mean and interval; a single run has none.
+fn over_seeds(values: &[f64]) -> anyhow::Result<(f64, Option<f64>, Option<f64>)> {
+    if let [one] = values {
+        return Ok((*one, None, None));
+    }
+    let runs = across_seeds(values, LEVEL)?;
+    Ok((runs.mean, Some(runs.low), Some(runs.high)))
+}
+
+/// What a row is above the base, seed by seed.
+fn difference(own: &[f64], base: &[f64]) -> anyhow::Result<Difference> {
+    let differences: Vec<f64> = own.iter().zip(base).map(|(own, base)| own - base).collect();
+    let (mean, low, high) = over_seeds(&differences)?;
+    let p = match differences.as_slice() {
+        [_] => None,
+        // All ways of signs are tried up to 16 seeds, so the seed matters beyond that only.
+        _ => Some(sign_flip(base, own, &Swapping { draws: 1 << 16, seed: 1 })?.p),
+    };
+    Ok(Difference { mean, low, high, p })
+}
+
+/// What a search left, for the page.
+fn search(path: &Path) -> anyhow::Result<Search> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let found: mask::Record = serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+    let stop = serde_json::to_value(found.stop)?;
+    let iterations = found.iterations.into_iter().map(|step| Iteration {
+        selected: step.selected,
+        score: step.score,
+        masked: step.masked,
+    });
+    Ok(Search {
+        original_score: found.original_score,
+        threshold: found.threshold,
+        stop: stop.as_str().unwrap_or_default().to_owned(),
+        iterations: iterations.collect(),
+    })
+}
+
+fn curve(name: &str, task: &str, y: &str, points: Vec<(f64, f64)>) -> Curve {
+    Curve { name: name.to_owned(), task: task.to_owned(), x: "steps".to_owned(), y: y.to_owned(), points }
+}
+
+/// The numbers of a field over the steps; none where there is no such file.
+fn points(path: &Path, field: &str) -> anyhow::Result<Vec<(f64, f64)>> {
+    if !path.exists() {
+        return Ok(vec![]);
+    }
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let point = |(number, line): (usize, &str)| {
+        let line: BTreeMap<String, Value> =
+            serde_json::from_str(line).with_context(|| format!("{}: line {}", path.display(), number + 1))?;
+        let get = |key: &str| line.get(key).and_then(Value::as_f64);
+        Ok(get("step").zip(get(field)))
+    };
+    text.lines().enumerate().filter_map(|line| point(line).transpose()).collect()
+}
+
+impl Stage for Results {
+    fn name(&self) -> &'static str {
+        "results"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        let names: Vec<&str> = self.rows.iter().map(|row| row.name()).collect();
+        to.field("graft.rows", json!(names));
+        to.field("graft.mask_benchmark", self.mask_benchmark.clone().into());
+        to.field("finetune.seeds", json!(self.seeds));
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let scored = self.rows.iter().flat_map(|&row| {
+            self.benchmarks.iter().flat_map(move |benchmark| {
+                self.seeds.iter().map(move |&seed| Self::stage(row, benchmark, seed))
+            })
+        });
+        let retrained = self.rows.iter().filter(|row| row.mode().is_some());
+        let retrained = retrained.map(|row| format!("retrain-{}", row.name()));
+        let measured = self.measured().map(importance::name);
+        let masks = self.masks().map(str::to_owned);
+        scored.chain(retrained).chain(measured).chain(masks).map(Input::artifact).collect()
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let facts = self.facts(context)?;
+        let out = context.out();
+        write_whole(&out.join(FACTS), &serde_json::to_vec_pretty(&facts)?)?;
+        grafting::write(&facts, out)?;
+        self.events(context)?;
+        let rows = facts.cells.iter().map(|cell| {
+            let round = |x: f64| (x * 1e4).round() / 1e4;
+            json!({
+                "row": cell.row, "benchmark": cell.benchmark, "metric": cell.metric, "mean": round(cell.mean),
+                "low": cell.low.map(round), "high": cell.high.map(round), "seeds": cell.seeds.len(),
+                "above_base": cell.difference_to_base.map(|difference| round(difference.mean)),
+                "p": cell.difference_to_base.and_then(|difference| difference.p).map(round),
+            })
+        });
+        context.record("results", rows.collect::<Vec<_>>());
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! The whole of KIMERA through the binary, on a small world: every row of the table, what stages leave, kills, and questions to what was
+//! fine-tuned.
+#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use engraft_tests::{Engraft, artifacts};
+use serde_json::Value;
+
+/// What makes `configs/graft.toml` small enough to run in seconds.
+const SMALL: [&str; 22] = [
+    "world.scale=0.3",
+    "vocabulary.train.size=600",
+    "shards.items_per_group=50",
+    "encoder.fresh.hidden_size=16",
+    "encoder.fresh.intermediate_size=32",
+    "encoder.fresh.num_hidden_layers=2",
+    "encoder.fresh.num_attention_heads=4",
+    "pretrain.epochs=1",
+    "pretrain.stream.batching={ items = 64 }",
+    "retrain.epochs=1",
+    "retrain.stream.batching={ items = 512 }",
+    "retrain.checkpoint_every=2",
+    "finetune.seeds=[1, 2]",
+    "finetune.settings.epochs=2",
+    "finetune.settings.batch=8",
+    "finetune.fixed.max_tokens=48",
+    "finetune.fixed.checkpoint_every=3",
+    "finetune.fixed.most={ dev = 20, mask_search = 20, test = 40 }",
+    "finetune.fixed.ranking={ loss = \"softmax\", negatives = 3, wording = \"aspect\" }",
+    // Every step is taken, so that there is a mask whatever was learned.
+    "graft.search.tau=0.0",
+    "graft.search.rho=0.3",
+    "graft.search.keep_per_layer=1",
+];
+
+fn config() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/graft.toml")
+}
+
+fn graft(verb: &[&str], out: &Path) -> Engraft {
+    let engraft = Engraft::plain(verb, out).arg("--config").arg(config());
+    SMALL.iter().fold(engraft, |engraft, set| engraft.set(set))
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+const ROWS: [&str; 7] = ["base", "pruned", "scratch", "no_mask", "hard", "soft", "forward"];
+
+/// The stages of one benchmark and seed, all rows, with what they need; fast enough for several tests.
+fn one_benchmark(verb: &[&str], out: &Path, rows: &str) -> Engraft {
+    graft(verb, out).set(&format!("graft.rows={rows}")).set("finetune.seeds=[1]")
+}
+
+#[test]
+fn every_row_is_in_the_table_and_nothing_runs_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    graft(&["run", "results"], out).ok();
+    let facts = json(&out.join("results/grafting.json"));
+    let cells = facts["cells"].as_array().unwrap();
+    let of = |cell: &Value, key: &str| cell[key].as_str().unwrap().to_owned();
+    let found: BTreeSet<[String; 3]> =
+        cells.iter().map(|cell| ["row", "benchmark", "metric"].map(|key| of(cell, key))).collect();
+    for row in ROWS {
+        for (benchmark, metric) in
+            [("capr", "recall_at_1"), ("capr", "recall_at_5"), ("capr", "mrr"), ("diagnoses", "auroc_macro")]
+        {
+            assert!(
+                found.contains(&[row, benchmark, metric].map(str::to_owned)),
+                "{row} {benchmark} {metric}"
+            );
+        }
+    }
+    assert_eq!(found.len(), cells.len(), "each once");
+    for cell in cells {
+        assert_eq!(cell["seeds"].as_array().unwrap().len(), 2);
+        assert!(cell["low"].as_f64().unwrap() <= cell["mean"].as_f64().unwrap());
+        assert_eq!(cell["difference_to_base"].is_null(), cell["row"] == "base");
+    }
+    let page = std::fs::read_to_string(out.join("results/index.html")).unwrap();
+    assert!(page.contains("hard mask") && !page.contains("<script"), "a page without scripts");
+    assert!(out.join("results/tensorboard/retrain-hard/events.out.tfevents.engraft").exists());
+    // One head of each layer is protected, all others are vacant; those are what `hard` retrains.
+    let mask = json(&out.join("mask-hard/mask.json"));
+    for layer in mask["keep"].as_array().unwrap() {
+        let kept = layer.as_array().unwrap().iter().filter(|gate| gate.as_f64() == Some(1.0)).count();
+        assert_eq!(kept, 1, "{mask}");
+    }
+    let frozen = std::fs::read_to_string(out.join("retrain-hard/frozen.json")).unwrap();
+    assert!(frozen.contains("the head mask keeps head"), "{frozen}");
+    let before = artifacts(out);
+    let again = graft(&["run", "results"], out).output();
+    assert!(!again.text().contains(" ran"), "{}", again.text());
+    assert_eq!(artifacts(out), before);
+}
+
+#[test]
+fn fine_tuning_and_searching_go_on_where_they_were_killed() {
+    let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run = |out: &Path| one_benchmark(&["run", "mask-hard"], out, "[\"base\", \"pruned\"]");
+    run(reference.path()).ok();
+    for point in ["pretrain:working:5", "finetune-base-diagnoses-1:working:8", "mask-hard:working:1"] {
+        let killed = run(folder.path()).kill_at(point).output();
+        assert_eq!(killed.code(), None, "{point}: {}", killed.text());
+    }
+    run(folder.path()).ok();
+    assert_eq!(artifacts(reference.path()), artifacts(folder.path()));
+}
+
+#[test]
+fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let search = |trials: u64| {
+        let search = format!(
+            "finetune.search={{ trials = {trials}, seed = 1, finetune_seed = 1, learning_rate = {{ least = 1e-5, most = 1e-2 }}, warmup = [0.1], epochs = [1], batch = [8], dropout = [0.1] }}"
+        );
+        one_benchmark(&["run", "settings-diagnoses"], folder.path(), "[\"base\"]").set(&search)
+    };
+    search(2).ok();
+    let trial = folder.path().join("trial-diagnoses-1/scores.json");
+    let first = json(&trial);
+    let more = search(3).output();
+    assert!(more.text().contains("2 ran"), "one trial and the choice: {}", more.text());
+    assert_eq!(json(&trial), first);
+    let dev = |n: u64| {
+        let scores = json(&folder.path().join(format!("trial-diagnoses-{n}/scores.json")));
+        (scores["dev"]["value"].as_f64().unwrap(), scores["settings"].clone())
+    };
+    let best = (0..3).map(dev).fold((f64::MIN, Value::Null), |a, b| if b.0 > a.0 { b } else { a });
+    assert_eq!(json(&folder.path().join("settings-diagnoses/settings.json")), best.1);
+}
+
+#[test]
+fn a_fine_tuned_model_is_asked_from_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    one_benchmark(&["run", "finetune-base-diagnoses-1", "finetune-base-capr-1"], folder.path(), "[\"base\"]")
+        .ok();
+    let model = |name: &str| folder.path().join(name).join("model").display().to_string();
+    let lines = folder.path().join("asked.jsonl");
+    kg::whole::write_whole(
+        &lines,
+        b"{\"text\": \"fever and a cough\", \"id\": 7}\n{\"text\": \"pain\", \"pair\": \"People may notice pain\"}\n",
+    )
+    .unwrap();
+    let ask = |verb: &str, model: &str, more: &[&str]| {
+        let asked = lines.display().to_string();
+        let verb = [&[verb, model, &asked][..], more].concat();
+        let said = Engraft::plain(&verb, folder.path()).ok();
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let said = ask("predict", &model("finetune-base-diagnoses-1"), &["--top", "2"]);
+    assert_eq!((said.len(), &said[0]["id"]), (2, &Value::from(7)));
+    assert_eq!(said[0]["shares"].as_object().unwrap().len(), 2);
+    assert!(ask("predict", &model("finetune-base-capr-1"), &[])[1]["score"].is_number());
+    let vectors = ask("encode", &model("finetune-base-capr-1"), &["--pooling", "mean"]);
+    assert_eq!(vectors[0]["vector"].as_array().unwrap().len(), 16);
+    let refused = |model: &str| {
+        let ran = Engraft::plain(&["predict", model], folder.path()).output();
+        assert_eq!(ran.code(), Some(2), "{}", ran.text());
+        ran.text()
+    };
+    let text = refused(&model("pretrain"));
+    assert!(text.contains("task.json") && text.contains("of a fine-tuning"), "{text}");
+    let task = folder.path().join("finetune-base-capr-1/model/outputs.safetensors");
+    std::fs::remove_file(task).unwrap();
+    let text = refused(&model("finetune-base-capr-1"));
+    assert!(text.contains("outputs.safetensors"), "{text}");
+}
+
+#[test]
+fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |sets: &[&str]| {
+        let ran = sets.iter().fold(graft(&["run"], folder.path()), |engraft, set| engraft.set(set)).output();
+        assert_eq!(ran.code(), Some(2), "{}", ran.text());
+        assert!(!folder.path().join("world").exists(), "nothing ran");
+        ran.text()
+    };
+    let text = refused(&["graft.rows=[\"hard\"]"]);
+    assert!(text.contains("graft.rows has no `base`"), "{text}");
+    let text = refused(&["graft.mask_benchmark=x"]);
+    assert!(text.contains("graft.mask_benchmark is \"x\", but [[benchmarks]] has capr, diagnoses"), "{text}");
+    let text = refused(&["finetune.seeds=[1, 1]"]);
+    assert!(text.contains("names a seed twice"), "{text}");
+    let text = refused(&["finetune.settings.warmup=1.0"]);
+    assert!(text.contains("finetune.settings.warmup is 1, expected from 0 to below 1"), "{text}");
+    let text = refused(&["retrain.heads={ mode = \"none\", shared = \"train\", soft_on = \"step\" }"]);
+    assert!(text.contains("leave [retrain.heads] out"), "{text}");
+    let text = refused(&["pretrain.alphas.masked_lm=0.0"]);
+    assert!(text.contains("pretrain.alphas are all 0"), "{text}");
+    let text = refused(&["encoder.checkpoint=x"]);
+    assert!(text.contains("[encoder] needs either `checkpoint` or a table `fresh`"), "{text}");
+}
