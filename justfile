@@ -67,3 +67,21 @@ bench-maps DATA GLOVE PYTHON="python3" OUT="out/bench-maps":
 bench-model PYTHON="python3":
     cargo build --release --workspace --example train_step
     {{PYTHON}} benches/model.py target/release/examples/train_step
+
+# Head importance over 1,000 samples beside PyTorch as the released script does it, in one run (PYTHON needs torch).
+bench-importance PYTHON="python3":
+    cargo build --release --workspace --example importance
+    {{PYTHON}} benches/importance.py target/release/examples/importance
+
+# Retraining on HSDN and Rotmensch as they are streamed beside the usual PyTorch loop, in one run (PYTHON needs torch; DATA has hsdn/ and rotmensch/).
+bench-retrain DATA PYTHON="python3" OUT="out/bench-retrain":
+    cargo build --release --workspace --bins --example retrain_steps
+    mkdir -p {{OUT}}
+    sed '/^\[sources.mesh/,/^$/d' configs/open.toml > {{OUT}}/real.toml
+    target/release/engraft --out {{OUT}}/real --config {{OUT}}/real.toml --data {{DATA}} run shards
+    {{PYTHON}} benches/retrain.py target/release/examples/retrain_steps {{OUT}}/real/shards
+
+# A retraining step under a hard head mask beside one without, in one run.
+bench-masked PYTHON="python3":
+    cargo build --release --workspace --example masked_step
+    {{PYTHON}} benches/masked.py target/release/examples/masked_step

@@ -25,7 +25,7 @@ class Model(nn.Module):
         super().__init__()
         outputs = read_safetensors(folder / "outputs.safetensors")
         self.bert = Bert(read_safetensors(folder / "model.safetensors"), shape)
-        self.outputs = nn.ModuleDict({task: linear(outputs, f"outputs.{task}") for task in TASKS})
+        self.outputs = nn.ModuleDict({task: linear(outputs, task) for task in TASKS})
 
     def loss(self, batch):
         x = self.bert(batch["ids"], batch["real"])
