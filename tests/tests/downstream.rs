@@ -13,9 +13,10 @@ use tasks::downstream::capr::candidates::{Candidates, Config, Ranking, candidate
 use tasks::downstream::capr::part::{Part, Parts, Shares};
 use tasks::downstream::capr::training::Trainer;
 use tasks::downstream::capr::{Collection, QueryId, cdv, read, wikisection, write};
-use tasks::downstream::cop::sample::{Answer, Outcome, samples};
+use tasks::downstream::cop::sample::{Outcome, samples};
 use tasks::downstream::cop::split::{Drawn, Split};
 use tasks::downstream::cop::{self, Files, Variant};
+use tasks::downstream::example::Answer;
 use tasks::seed::Seed;
 
 /// The published protocol.
@@ -170,8 +171,9 @@ fn the_worlds_hospital_has_all_four_outcomes() {
                 .samples
                 .iter()
                 .flat_map(|sample| match &sample.answer {
-                    Answer::One(class) => vec![*class],
-                    Answer::Any(classes) => classes.clone(),
+                    Answer::Class(class) => vec![*class],
+                    Answer::Classes(classes) => classes.clone(),
+                    Answer::Score(_) => Vec::new(),
                 })
                 .collect();
             assert!(

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
-use engraft_tests::Engraft;
+use engraft_tests::{Engraft, artifacts};
 
 /// Two layers of four heads: in the second nothing is kept.
 const MASK: &str = r#"{"format": "engraft-head-mask", "version": 1, "layers": 2, "heads": 4, "keep": [[1, 0, 1, 0.5], [0, 0, 0, 0]]}"#;
@@ -90,4 +90,33 @@ fn masks_that_cannot_be_meant_stop_the_run_with_what_mends_it() {
     assert!(refused(with(&all, "soft")).contains("keeps every head"));
     assert!(refused(with(&file("no.json", "{}"), "hard")).contains("no.json"));
     assert!(refused(with(&dir.path().join("gone.json"), "hard")).contains("gone.json"));
+}
+
+#[test]
+fn patience_ends_a_training_and_keeps_the_best_look() {
+    let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // Steps as wide as these make the loss worse after the first looks.
+    let sets = [
+        "split.parts={ ratio = { train = 0.8, valid = 0.2, test = 0.0, seed = 1, cover = \"train\" } }",
+        "retrain.epochs=12",
+        "retrain.learning_rate=0.3",
+        "retrain.patience={ every = 3, evaluations = 2, batches = 2 }",
+    ];
+    let run = |out: &Path| sets.iter().fold(Engraft::small(&["run"], out), |engraft, set| engraft.set(set));
+    run(reference.path()).ok();
+    let read = |name: &str| std::fs::read_to_string(reference.path().join("retrain").join(name)).unwrap();
+    let ended: serde_json::Value = serde_json::from_str(&read("training.json")).unwrap();
+    assert_eq!(ended["stop"], "patience", "{ended}");
+    assert!(ended["steps"].as_u64() < ended["planned"].as_u64(), "{ended}");
+    let looks: Vec<serde_json::Value> =
+        read("held_out.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let best = looks.iter().min_by(|a, b| a["loss"].as_f64().unwrap().total_cmp(&b["loss"].as_f64().unwrap()));
+    assert_eq!(best.unwrap()["step"], ended["best"]["step"], "{looks:?}");
+    assert_eq!(looks.last().unwrap()["verdict"], "stop");
+    let outputs: serde_json::Value = serde_json::from_str(&read("model/outputs.json")).unwrap();
+    assert_eq!(outputs["step"], ended["best"]["step"], "the kept encoder is that of the best look");
+    let killed = run(folder.path()).kill_at("retrain:working:14").output();
+    assert_eq!(killed.code(), None, "{}", killed.text());
+    run(folder.path()).ok();
+    assert_eq!(artifacts(reference.path()), artifacts(folder.path()));
 }

@@ -80,7 +80,7 @@ fn text_is_masked_beside_the_graph() {
     let folder = tempfile::tempdir().unwrap();
     let masked = "shards.masked_lm={ files = { paths = [\"world:text\"], format = { text = \"paragraph\" }, max_tokens = 64 }, \
                   rates = { rate = 0.15, blank = 0.8, random = 0.1 }, hide = \"words\" }";
-    // KIMERA's trainer has no output for texts, so this config ends with the audit.
+    // What is trained on texts is a matter of [pretrain]; this config ends with the audit.
     let default =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/default.toml")).unwrap();
     let config = folder.path().join("texts.toml");
