@@ -95,11 +95,12 @@ fn masks_that_cannot_be_meant_stop_the_run_with_what_mends_it() {
 #[test]
 fn patience_ends_a_training_and_keeps_the_best_look() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // Steps as wide as these make the loss worse after the first looks.
+    // The rate rises all along, until steps are too wide for the loss to fall.
     let sets = [
         "split.parts={ ratio = { train = 0.8, valid = 0.2, test = 0.0, seed = 1, cover = \"train\" } }",
-        "retrain.epochs=12",
-        "retrain.learning_rate=0.3",
+        "retrain.epochs=30",
+        "retrain.learning_rate=50.0",
+        "retrain.warmup_steps=1000",
         "retrain.patience={ every = 3, evaluations = 2, batches = 2 }",
     ];
     let run = |out: &Path| sets.iter().fold(Engraft::small(&["run"], out), |engraft, set| engraft.set(set));
