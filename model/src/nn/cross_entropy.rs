@@ -3,10 +3,12 @@
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSlice};
 
-use super::host::{Host, fill_rows, fused, read, wide};
+use super::form::{at_least_single, fused};
+use super::host::{Host, fill_rows, read, wide};
 use super::math::{exp, single, sum, top};
 
-/// Mean of `-log softmax(logits_mc)[class]` over the rows whose class is not `None`, as a tensor without axes.
+/// Mean of `-log softmax(logits_mc)[class]` over the rows whose class is not `None`, as a tensor without axes; in f32 for logits
+/// of fewer digits.
 ///
 /// # Errors
 /// When there are not as many classes as rows, a class is not below `c`, or no row has a class.
@@ -22,9 +24,15 @@ pub fn cross_entropy(logits_mc: &Tensor, classes: &[Option<u32>]) -> Result<Tens
     if counted == 0 {
         candle_core::bail!("a loss over no rows: every class is ignored");
     }
-    if fused(logits_mc) {
+    let logits_mc = at_least_single(logits_mc)?;
+    if fused(&logits_mc) {
         return logits_mc.contiguous()?.apply_op1(CrossEntropy { classes: classes.to_vec(), counted });
     }
+    composed(&logits_mc, classes, counted)
+}
+
+fn composed(logits_mc: &Tensor, classes: &[Option<u32>], counted: usize) -> Result<Tensor> {
+    let rows = classes.len();
     let top_m1 = logits_mc.max_keepdim(D::Minus1)?.detach();
     let shifted_mc = logits_mc.broadcast_sub(&top_m1)?;
     let log_sum_m1 = shifted_mc.exp()?.sum_keepdim(D::Minus1)?.log()?;
@@ -89,10 +97,15 @@ impl CustomOp1 for CrossEntropy {
 mod tests {
     use candle_core::DType;
 
-    use super::super::check::{distance, gradients, randn};
+    use super::super::check::{distance, forms_agree, gradients, randn};
     use super::*;
 
     const CLASSES: [Option<u32>; 5] = [Some(3), None, Some(0), Some(20), None];
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| cross_entropy(&a[0], &CLASSES), &[randn(1, &[5, 21])], 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {

@@ -48,18 +48,25 @@ impl Linear {
     }
 }
 
-/// `x_ni W_oi^T + b_o`.
+/// `x_ni W_oi^T + b_o`. The product is computed in the numbers of `x_ni`, to which the weight is rounded; its gradient comes as the weight is.
 ///
 /// # Errors
 /// When the shapes do not fit.
 pub fn linear(x_ni: &Tensor, weight_oi: &Tensor, bias_o: &Tensor) -> Result<Tensor> {
+    let weight_oi = weight_oi.to_dtype(x_ni.dtype())?;
     add_bias(&x_ni.matmul(&weight_oi.t()?)?, bias_o)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{distance, gradients, randn};
+    use super::super::check::{distance, forms_agree, gradients, randn};
     use super::*;
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        let at = [randn(1, &[40, 5]), randn(2, &[3, 5]), randn(3, &[3])];
+        forms_agree(|a| linear(&a[0], &a[1], &a[2]), &at, 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {
