@@ -2,21 +2,54 @@
 
 mod config_file;
 mod names;
+mod swap;
 pub(crate) mod whole;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::encoder::config::Config;
 use crate::encoder::{Encoder, config, pool};
+use crate::output::PREFIX;
 use crate::params::{self, Params};
+pub use swap::remove_leftovers;
 
 /// The file of sizes in a checkpoint folder.
 pub const CONFIG_FILE: &str = "config.json";
 /// The file of weights in a checkpoint folder.
 pub const WEIGHTS_FILE: &str = "model.safetensors";
+
+/// The file in a checkpoint folder that says what the outputs are; written last.
+pub const OUTPUTS_FILE: &str = "outputs.json";
+/// The file of the outputs' weights in a checkpoint folder.
+pub const OUTPUTS_WEIGHTS_FILE: &str = "outputs.safetensors";
+/// The version of [`OUTPUTS_FILE`].
+pub const OUTPUTS_VERSION: u32 = 2;
+
+/// What made a checkpoint or a training's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Training on KIMERA's tasks and masked texts.
+    Kimera,
+    /// Fine-tuning on downstream tasks.
+    Finetune,
+}
+
+impl Kind {
+    /// The name on disk.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Kimera => "kimera",
+            Kind::Finetune => "finetune",
+        }
+    }
+}
 
 /// An encoder read from a folder.
 #[derive(Debug)]
@@ -146,6 +179,22 @@ pub fn save<'a>(
     config_file::write(&dir.join(CONFIG_FILE), config)?;
     whole::write_tensors(&dir.join(WEIGHTS_FILE), tensors)?;
     Ok(())
+}
+
+/// Writes a finished training so that it takes the place of whatever checkpoint lies in `dir` as a whole: the encoder as [`save`] does, the
+/// outputs, whose names begin with `outputs.`, in [`OUTPUTS_WEIGHTS_FILE`], and `index` in [`OUTPUTS_FILE`].
+pub(crate) fn save_finished(
+    dir: &Path,
+    config: &Config,
+    params: &Params,
+    index: &Value,
+) -> Result<(), Error> {
+    swap::replace(dir, |work| {
+        save(work, config, params.iter().filter(|(name, _)| !name.starts_with(PREFIX)))?;
+        let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(PREFIX)?, tensor)));
+        whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
+        whole::write_json(&work.join(OUTPUTS_FILE), index)
+    })
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub mod nn;
 pub mod optim;
 pub mod output;
 pub mod params;
+pub mod predict;
 pub mod train;
 
 /// Where tensors live.

@@ -6,12 +6,14 @@
 //! runs in an order that the number of threads does not change, so results are the same bits for any of them.
 
 pub mod bias;
+pub mod binary_cross_entropy;
 pub mod buffers;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod form;
 pub mod gelu;
 pub mod gradients;
+pub mod group_cross_entropy;
 mod host;
 pub mod layer_norm;
 pub mod linear;
@@ -19,6 +21,7 @@ mod math;
 pub(crate) mod product;
 pub mod scalars;
 pub mod softmax;
+pub mod squared_error;
 
 pub(crate) use form::{at_least_single, fused, in_single};
 pub(crate) use host::{Host, edit, fill_rows, read, sum_rows, wide};

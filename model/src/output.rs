@@ -1,6 +1,8 @@
-//! The four KIMERA tasks' last layers and their losses over an encoder's hidden states. Knows no optimiser and no file.
+//! The last layers of the four KIMERA tasks and of masked texts, and their losses over an encoder's hidden states. Knows no optimiser
+//! and no file.
 
 pub mod classify;
+pub mod downstream;
 pub mod masked_lm;
 pub mod tag;
 
@@ -55,6 +57,9 @@ fn named(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
+/// The output of masked texts, and of entities with [`EntityOutput::MaskedLm`].
+const MASKED_LM: &str = "outputs.masked_lm";
+
 /// The classes of the triplet task: corrupted (0) and stated (1).
 const TRIPLET_CLASSES: usize = 2;
 
@@ -63,6 +68,8 @@ const TRIPLET_CLASSES: usize = 2;
 pub struct Outputs {
     subject: Entity,
     object: Entity,
+    /// Predicts the blanks of texts; there when its parameters are.
+    masked_lm: Option<MaskedLm>,
     relation: Linear,
     triplet: Linear,
     pool: Pool,
@@ -73,6 +80,15 @@ pub struct Outputs {
 enum Entity {
     Linear(Linear),
     MaskedLm(MaskedLm),
+}
+
+impl Entity {
+    fn forward(&self, x_md: &Tensor) -> Result<Tensor> {
+        match self {
+            Entity::Linear(linear) => linear.forward(x_md),
+            Entity::MaskedLm(masked_lm) => masked_lm.forward(x_md),
+        }
+    }
 }
 
 /// The loss of one batch with what it was computed from.
@@ -140,7 +156,7 @@ pub enum Error {
     },
     /// A task that these outputs do not have.
     #[error(
-        "batch of {task}: KIMERA's outputs are for the graph tasks only; stream shards without this task"
+        "batch of {task}: there is no output for it; give it an alpha above 0 if it is masked_lm, else stream shards without this task"
     )]
     NoOutput {
         /// Task of the batch.
@@ -173,7 +189,7 @@ impl Outputs {
                     ["subject", "object"].iter().flat_map(|task| Spec::linear(&named(task), [v, d], std)),
                 );
             }
-            EntityOutput::MaskedLm => specs.extend(MaskedLm::specs(&named("masked_lm"), encoder)),
+            EntityOutput::MaskedLm => specs.extend(MaskedLm::specs(MASKED_LM, encoder)),
         }
         if config.pooling == Pooling::LearnedAttn {
             specs.extend(pool::attention_specs(&named("pool_attn"), encoder));
@@ -181,18 +197,27 @@ impl Outputs {
         specs
     }
 
-    /// Outputs over `params`, which they share.
+    /// The parameters that masked texts need besides those of [`Outputs::specs`]: none if entities are predicted by the same output.
+    #[must_use]
+    pub fn text_specs(config: &OutputConfig, encoder: &Config) -> Vec<Spec> {
+        match config.entity {
+            EntityOutput::Linear => MaskedLm::specs(MASKED_LM, encoder),
+            EntityOutput::MaskedLm => vec![],
+        }
+    }
+
+    /// Outputs over `params`, which they share; one for masked texts if `params` has its parameters.
     ///
     /// # Errors
     /// When a parameter is missing.
     pub fn new(config: &OutputConfig, encoder: &Config, params: &Params) -> Result<Self> {
         let entity = |task: &str| match config.entity {
             EntityOutput::Linear => Linear::new(params, &named(task)).map(Entity::Linear),
-            EntityOutput::MaskedLm => {
-                MaskedLm::new(params, &named("masked_lm"), encoder).map(Entity::MaskedLm)
-            }
+            EntityOutput::MaskedLm => MaskedLm::new(params, MASKED_LM, encoder).map(Entity::MaskedLm),
         };
+        let has_masked_lm = params.iter().any(|(name, _)| name.starts_with(MASKED_LM));
         Ok(Outputs {
+            masked_lm: has_masked_lm.then(|| MaskedLm::new(params, MASKED_LM, encoder)).transpose()?,
             subject: entity("subject")?,
             object: entity("object")?,
             relation: Linear::new(params, &named("relation"))?,
@@ -216,13 +241,14 @@ impl Outputs {
         let drop = dropout.map(|key| Dropout::new(key.named(batch.task.name()), self.rate));
         let thin = |x: Tensor| drop.map_or(Ok(x.clone()), |drop| drop.apply(&x));
         let (logits_mc, classes) = match batch.task {
-            Task::Subject | Task::Object => {
-                let entity = if batch.task == Task::Subject { &self.subject } else { &self.object };
+            Task::Subject | Task::Object | Task::MaskedLm => {
                 let (places, classes) = tag::targets(batch, tokens, index)?;
                 let x_md = thin(tag::gather(x_nd, &places)?)?;
-                let logits_mv = match entity {
-                    Entity::Linear(linear) => linear.forward(&x_md)?,
-                    Entity::MaskedLm(masked_lm) => masked_lm.forward(&x_md)?,
+                let logits_mv = match (batch.task, &self.masked_lm) {
+                    (Task::Subject, _) => self.subject.forward(&x_md)?,
+                    (Task::Object, _) => self.object.forward(&x_md)?,
+                    (_, Some(masked_lm)) => masked_lm.forward(&x_md)?,
+                    (task, None) => return Err(Error::NoOutput { task: task.name() }),
                 };
                 (logits_mv, classes)
             }
@@ -231,7 +257,7 @@ impl Outputs {
                 let pooled_bd = self.pool.forward(x_nd, tokens.samples(index))?;
                 (linear.forward(&thin(pooled_bd)?)?, classify::targets(batch)?)
             }
-            Task::MaskedLm | Task::Tagging => return Err(Error::NoOutput { task: batch.task.name() }),
+            Task::Tagging => return Err(Error::NoOutput { task: batch.task.name() }),
         };
         check_classes(batch, &classes, logits_mc.dim(1)?)?;
         let wanted: Vec<Option<u32>> = classes.iter().copied().map(Some).collect();

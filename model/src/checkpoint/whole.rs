@@ -15,6 +15,11 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     attempt().map_err(|source| Error::File { path: path.to_path_buf(), source })
 }
 
+/// Writes a JSON value for people to read.
+pub(crate) fn write_json(path: &Path, value: &serde_json::Value) -> Result<(), Error> {
+    write(path, format!("{value:#}\n").as_bytes())
+}
+
 /// Writes named tensors as one safetensors file and returns its BLAKE3 digest.
 pub(crate) fn write_tensors<'a>(
     path: &Path,

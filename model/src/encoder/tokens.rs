@@ -1,6 +1,7 @@
-//! The real tokens of some batches, one sample after the other, without padding. Knows no layer and no target.
+//! The real tokens of some batches or rows, one sample after the other, without padding. Knows no layer and no target.
 
 use candle_core::{Device, Tensor};
+use tasks::downstream::rows::Rows;
 use tasks::stream::batch::{Batch, Place};
 
 use super::config::Config;
@@ -41,7 +42,7 @@ pub enum Error {
     )]
     Length {
         /// Task of the batch.
-        task: &'static str,
+        task: String,
         /// The matrix.
         field: &'static str,
         /// Numbers found.
@@ -55,7 +56,7 @@ pub enum Error {
     )]
     Range {
         /// Task of the batch.
-        task: &'static str,
+        task: String,
         /// Row in the batch.
         row: usize,
         /// Position in the row.
@@ -69,11 +70,13 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
-    /// A sample of nothing but padding.
-    #[error("batch of {task}, row {row}: every position is padding; a sample needs at least one token")]
+    /// A sample without a token.
+    #[error(
+        "batch of {task}, row {row}: it has no token, every position is padding; a sample needs at least one token"
+    )]
     Empty {
         /// Task of the batch.
-        task: &'static str,
+        task: String,
         /// Row in the batch.
         row: usize,
     },
@@ -83,11 +86,25 @@ pub enum Error {
     )]
     Place {
         /// Task of the batch.
-        task: &'static str,
+        task: String,
         /// Row of the sample.
         row: usize,
         /// Positions in a row.
         width: usize,
+    },
+    /// Rows whose lengths are not those of their tokens.
+    #[error(
+        "batch of {task}: {ids} token ids, {types} segments and lengths of {lengths} tokens together, expected the same of each; the rows were put together wrongly"
+    )]
+    Rows {
+        /// Task of the batch.
+        task: String,
+        /// Token ids.
+        ids: usize,
+        /// Segments.
+        types: usize,
+        /// Tokens of all rows, as their lengths say.
+        lengths: usize,
     },
     /// The tensor library failed.
     #[error(transparent)]
@@ -95,6 +112,7 @@ pub enum Error {
 }
 
 /// The columns of a [`Tokens`] while it is filled.
+#[derive(Default)]
 struct Columns {
     ids: Vec<u32>,
     positions: Vec<u32>,
@@ -108,8 +126,7 @@ impl Tokens {
     /// # Errors
     /// Names batch, row and position of the first number that does not fit `config`.
     pub fn new(batches: &[&Batch], config: &Config, device: &Device) -> Result<Self, Error> {
-        let (mut columns, mut cells, mut first_samples) =
-            (Columns { ids: vec![], positions: vec![], types: vec![], spans: vec![] }, vec![], vec![]);
+        let (mut columns, mut cells, mut first_samples) = (Columns::default(), vec![], vec![]);
         for batch in batches {
             check_lengths(batch)?;
             first_samples.push(columns.spans.len());
@@ -119,15 +136,28 @@ impl Tokens {
             }
             cells.push(cells_of_batch);
         }
-        let count = columns.ids.len();
-        Ok(Tokens {
-            ids_n: Tensor::from_vec(columns.ids, count, device)?,
-            positions_n: Tensor::from_vec(columns.positions, count, device)?,
-            types_n: Tensor::from_vec(columns.types, count, device)?,
-            spans: columns.spans,
-            cells,
-            first_samples,
-        })
+        Ok(Tokens { cells, first_samples, ..columns.on(device)? })
+    }
+
+    /// The tokens of rows without padding, each row a sample with positions from 0. There are no cells: [`Tokens::index`] finds nothing.
+    ///
+    /// # Errors
+    /// Names row and position of the first number that does not fit `config`.
+    pub fn of_rows(rows: &Rows, config: &Config, device: &Device) -> Result<Self, Error> {
+        Tokens::of_batches(&[("texts", rows)], config, device)
+    }
+
+    /// As [`Tokens::of_rows`], of several batches with the names of their tasks.
+    ///
+    /// # Errors
+    /// Names batch, row and position of the first number that does not fit `config`.
+    pub fn of_batches(batches: &[(&str, &Rows)], config: &Config, device: &Device) -> Result<Self, Error> {
+        let (mut columns, mut first_samples) = (Columns::default(), vec![]);
+        for (task, rows) in batches {
+            first_samples.push(columns.spans.len());
+            columns.push_rows(task, rows, config)?;
+        }
+        Ok(Tokens { first_samples, ..columns.on(device)? })
     }
 
     /// How many real tokens there are (n).
@@ -157,7 +187,7 @@ impl Tokens {
 }
 
 fn check_lengths(batch: &Batch) -> Result<(), Error> {
-    let (task, expected) = (batch.task.name(), batch.rows * batch.width);
+    let expected = batch.rows * batch.width;
     let fields = [
         ("input_ids", &batch.input_ids),
         ("attention_mask", &batch.attention_mask),
@@ -165,7 +195,10 @@ fn check_lengths(batch: &Batch) -> Result<(), Error> {
         ("position_ids", &batch.position_ids),
     ];
     match fields.into_iter().find(|(_, values)| values.len() != expected) {
-        Some((field, values)) => Err(Error::Length { task, field, found: values.len(), expected }),
+        Some((field, values)) => {
+            let task = batch.task.name().to_owned();
+            Err(Error::Length { task, field, found: values.len(), expected })
+        }
         None => Ok(()),
     }
 }
@@ -180,7 +213,7 @@ impl Columns {
     ) -> Result<(), Error> {
         let (task, width, first) = (batch.task.name(), batch.width, self.ids.len());
         if row >= batch.rows || start + len > width {
-            return Err(Error::Place { task, row, width });
+            return Err(Error::Place { task: task.to_owned(), row, width });
         }
         let begin = row * width + start;
         for (offset, cell) in cells[begin..begin + len].iter_mut().enumerate() {
@@ -191,22 +224,18 @@ impl Columns {
                 batch.attention_mask[index],
                 batch.position_ids[index],
             );
-            let limits = [
-                ("attention_mask", mask as usize, 2, "use 1 for a token and 0 for padding"),
-                ("token id", id as usize, config.vocab_size, "the vocabulary is not the model's"),
-                ("segment", kind as usize, config.type_vocab_size, "raise type_vocab_size"),
-                (
-                    "position",
-                    position as usize,
-                    config.max_position_embeddings,
-                    "shorten rows or raise max_position_embeddings",
-                ),
-            ];
-            for (field, found, limit, remedy) in limits {
-                if found >= limit && (mask != 0 || field == "attention_mask") {
-                    let position = start + offset;
-                    return Err(Error::Range { task, row, position, field, found, limit, remedy });
-                }
+            let wrong = match mask {
+                0 => None,
+                1 => Beyond::of([id, kind, position], config),
+                _ => Some(Beyond {
+                    field: "attention_mask",
+                    found: mask,
+                    limit: 2,
+                    remedy: "use 1 for a token and 0 for padding",
+                }),
+            };
+            if let Some(wrong) = wrong {
+                return Err(wrong.at(batch.task.name(), row, start + offset));
             }
             if mask == 0 {
                 continue;
@@ -217,12 +246,79 @@ impl Columns {
             self.positions.push(position);
         }
         match self.ids.len() - first {
-            0 => Err(Error::Empty { task, row }),
+            0 => Err(Error::Empty { task: task.to_owned(), row }),
             len => {
                 self.spans.push(Span { start: first, len });
                 Ok(())
             }
         }
+    }
+}
+
+impl Columns {
+    fn push_rows(&mut self, task: &str, rows: &Rows, config: &Config) -> Result<(), Error> {
+        let task_name = || task.to_owned();
+        let (ids, types, lengths) = (rows.ids.len(), rows.types.len(), rows.lengths.iter().sum());
+        if ids != types || ids != lengths {
+            return Err(Error::Rows { task: task_name(), ids, types, lengths });
+        }
+        let mut tokens = rows.ids.iter().zip(&rows.types);
+        for (row, &len) in rows.lengths.iter().enumerate() {
+            if len == 0 {
+                return Err(Error::Empty { task: task_name(), row });
+            }
+            self.spans.push(Span { start: self.ids.len(), len });
+            for (position, (&id, &kind)) in (0..).zip(tokens.by_ref().take(len)) {
+                if let Some(wrong) = Beyond::of([id, kind, position], config) {
+                    return Err(wrong.at(task, row, position as usize));
+                }
+                self.ids.push(id);
+                self.types.push(kind);
+                self.positions.push(position);
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns on a device, of no batch.
+    fn on(self, device: &Device) -> candle_core::Result<Tokens> {
+        let count = self.ids.len();
+        Ok(Tokens {
+            ids_n: Tensor::from_vec(self.ids, count, device)?,
+            positions_n: Tensor::from_vec(self.positions, count, device)?,
+            types_n: Tensor::from_vec(self.types, count, device)?,
+            spans: self.spans,
+            cells: vec![],
+            first_samples: vec![],
+        })
+    }
+}
+
+/// A number of a token that is not below its limit.
+struct Beyond {
+    field: &'static str,
+    found: u32,
+    limit: usize,
+    remedy: &'static str,
+}
+
+impl Beyond {
+    /// The first of id, segment and position that the tables of an encoder do not have.
+    fn of([id, kind, position]: [u32; 3], config: &Config) -> Option<Self> {
+        let Config { vocab_size, type_vocab_size, max_position_embeddings, .. } = *config;
+        [
+            ("token id", id, vocab_size, "the vocabulary is not the model's"),
+            ("segment", kind, type_vocab_size, "raise type_vocab_size"),
+            ("position", position, max_position_embeddings, "shorten rows or raise max_position_embeddings"),
+        ]
+        .into_iter()
+        .find(|(_, found, limit, _)| *found as usize >= *limit)
+        .map(|(field, found, limit, remedy)| Beyond { field, found, limit, remedy })
+    }
+
+    fn at(self, task: &str, row: usize, position: usize) -> Error {
+        let Beyond { field, found, limit, remedy } = self;
+        Error::Range { task: task.to_owned(), row, position, field, found: found as usize, limit, remedy }
     }
 }
 
@@ -344,10 +440,37 @@ pub(crate) mod tests {
         let found = text(relation(&[&[2, 3], &[2, 50]]));
         assert!(found.contains("row 1, position 1: token id is 50, it must be below 50"), "{found}");
         assert!(text(relation(&[&[1; 13]])).contains("position 12: position is 12, it must be below 12"));
-        assert!(text(relation(&[&[1], &[]])).contains("row 1: every position is padding"));
+        assert!(text(relation(&[&[1], &[]])).contains("row 1: it has no token"));
         let mut short = relation(&[&[1, 2]]);
         short.token_type_ids.pop();
         assert!(text(short).contains("token_type_ids has 1 numbers, expected rows * width = 2"));
+    }
+
+    #[test]
+    fn rows_without_padding_are_read_as_they_are_and_misfits_are_named() {
+        let mut rows = Rows::default();
+        rows.push([(2, 0), (7, 0), (3, 1)]);
+        rows.push([(2, 0)]);
+        let of = |batches: &[(&str, &Rows)]| Tokens::of_batches(batches, &tiny(), &Device::Cpu);
+        let tokens = of(&[("a", &rows), ("b", &rows)]).unwrap();
+        assert_eq!(tokens.ids_n.to_vec1::<u32>().unwrap(), [2, 7, 3, 2, 2, 7, 3, 2]);
+        assert_eq!(tokens.types_n.to_vec1::<u32>().unwrap(), [0, 0, 1, 0, 0, 0, 1, 0]);
+        assert_eq!(tokens.positions_n.to_vec1::<u32>().unwrap(), [0, 1, 2, 0, 0, 1, 2, 0]);
+        assert_eq!(tokens.samples(1), [Span { start: 4, len: 3 }, Span { start: 7, len: 1 }]);
+        let text = |change: fn(&mut Rows)| {
+            let mut rows = rows.clone();
+            change(&mut rows);
+            of(&[("mp", &rows)]).unwrap_err().to_string()
+        };
+        let found = text(|rows| rows.push([(2, 0), (50, 0)]));
+        assert!(
+            found.contains("batch of mp, row 2, position 1: token id is 50, it must be below 50"),
+            "{found}"
+        );
+        assert!(text(|rows| rows.types[2] = 2).contains("row 0, position 2: segment is 2"));
+        assert!(text(|rows| rows.push([(1, 0); 13])).contains("row 2, position 12: position is 12"));
+        assert!(text(|rows| rows.push([])).contains("row 2: it has no token"));
+        assert!(text(|rows| rows.lengths[0] = 2).contains("4 token ids, 4 segments and lengths of 3 tokens"));
     }
 
     #[test]

@@ -25,18 +25,22 @@ enum Precision {
 }
 
 /// The operations of this crate that have two forms.
-const OPERATIONS: [(&str, Precision); 11] = [
+const OPERATIONS: [(&str, Precision); 15] = [
     ("adamw", Precision::Single),
     ("attention", Precision::Activations),
     ("bias", Precision::Single),
+    ("binary_cross_entropy", Precision::Single),
     ("cross_entropy", Precision::Single),
     ("embedding", Precision::Single),
     ("encoder_layer", Precision::Activations),
     ("gates", Precision::Single),
     ("gelu", Precision::Single),
     ("gradient_norm", Precision::Single),
+    ("group_cross_entropy", Precision::Single),
+    ("head_mask", Precision::Single),
     ("layer_norm", Precision::Single),
     ("softmax", Precision::Single),
+    ("squared_error", Precision::Single),
 ];
 
 impl Form {

@@ -23,17 +23,30 @@ pub struct AdamWConfig {
     pub weight_decay: f64,
 }
 
+/// What an update does with a parameter that has no gradient in it, such as the output of a task that had no batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// Its gradient counts as 0: its moments fade, and it moves on by them and by weight decay.
+    Zero,
+    /// It stays as it is, and so do its moments and its own count of updates, as in PyTorch.
+    Skip,
+}
+
 /// First and second moment of one parameter's gradient.
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
     pub(crate) first: Tensor,
     pub(crate) second: Tensor,
+    /// Updates that they have had.
+    pub(crate) updates: u64,
 }
 
 /// Moments of all trained parameters and the number of updates made.
 #[derive(Debug, Clone)]
 pub struct AdamW {
     config: AdamWConfig,
+    missing: Missing,
     pub(crate) moments: BTreeMap<String, Moments>,
     pub(crate) updates: u64,
 }
@@ -54,7 +67,7 @@ pub fn decays(name: &str) -> bool {
 }
 
 impl AdamW {
-    /// An optimiser that has made no update, for the parameters that `trained` accepts.
+    /// An optimiser that has made no update, for the parameters that `trained` accepts; [`Missing::Zero`].
     ///
     /// # Errors
     /// When the device refuses the memory.
@@ -63,30 +76,38 @@ impl AdamW {
         for (name, tensor) in params.iter().filter(|(name, _)| trained(name)) {
             moments.insert(
                 name.to_owned(),
-                Moments { first: tensor.zeros_like()?, second: tensor.zeros_like()? },
+                Moments { first: tensor.zeros_like()?, second: tensor.zeros_like()?, updates: 0 },
             );
         }
-        Ok(AdamW { config, moments, updates: 0 })
+        Ok(AdamW { config, missing: Missing::Zero, moments, updates: 0 })
     }
 
-    /// Updates every trained parameter in place; one without a gradient in `grads` counts as gradient 0. The gradients' memory goes to the
-    /// next step, so nobody may hold on to them.
+    /// The same optimiser with another way with parameters that have no gradient.
+    #[must_use]
+    pub fn with_missing(self, missing: Missing) -> Self {
+        AdamW { missing, ..self }
+    }
+
+    /// Updates every trained parameter in place; what happens to one without a gradient in `grads` is [`Missing`]'s. The
+    /// gradients' memory goes to the next step, so nobody may hold on to them.
     ///
-    /// With g the scaled gradient: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
+    /// With g the scaled gradient and t the parameter's updates so far, this one included: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
     /// p = p (1 - rate * decay) - rate * m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon).
     ///
     /// # Errors
     /// When a gradient has another shape than its parameter.
     pub fn step(&mut self, params: &Params, grads: BTreeMap<String, Tensor>, update: Update) -> Result<()> {
         self.updates += 1;
-        let t = i32::try_from(self.updates).unwrap_or(i32::MAX);
         let AdamWConfig { beta1, beta2, epsilon, weight_decay } = self.config;
         for (name, param) in params.iter() {
-            let Some(Moments { first, second }) = self.moments.get(name) else { continue };
-            let grad = match grads.get(name) {
-                Some(grad) => grad.contiguous()?,
-                None => param.zeros_like()?,
+            let Some(Moments { first, second, updates }) = self.moments.get_mut(name) else { continue };
+            let grad = match (grads.get(name), self.missing) {
+                (Some(grad), _) => grad.contiguous()?,
+                (None, Missing::Zero) => param.zeros_like()?,
+                (None, Missing::Skip) => continue,
             };
+            *updates += 1;
+            let t = i32::try_from(*updates).unwrap_or(i32::MAX);
             let shrink = if decays(name) { 1.0 - update.rate * weight_decay } else { 1.0 };
             let change = Change {
                 first: Blend::new(beta1),
@@ -241,6 +262,29 @@ mod tests {
             let worst = found.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(worst < 2e-6, "{name}: {worst}");
         }
+    }
+
+    #[test]
+    fn a_parameter_without_a_gradient_fades_or_stays() {
+        let start = randn(1, &[10]);
+        let grads: Vec<Tensor> = (2..5).map(|s| randn(s, &[10])).collect();
+        let trained = |missing, gaps: &[usize]| {
+            let params = params("a.weight", &start);
+            let mut adam = AdamW::new(CONFIG, &params, |_| true).unwrap().with_missing(missing);
+            let mut bits = vec![];
+            for (at, grad) in grads.iter().enumerate() {
+                for _ in 0..gaps[at] {
+                    adam.step(&params, BTreeMap::new(), Update { rate: 0.02, scale: 0.5 }).unwrap();
+                }
+                adam.step(&params, one("a.weight", grad), Update { rate: 0.02, scale: 0.5 }).unwrap();
+                bits.push(params.get("a.weight").unwrap().to_vec1::<f32>().unwrap());
+            }
+            bits
+        };
+        let plain = trained(Missing::Zero, &[0, 0, 0]);
+        assert_eq!(trained(Missing::Skip, &[0, 0, 0]), plain);
+        assert_eq!(trained(Missing::Skip, &[2, 1, 3]), plain);
+        assert_ne!(trained(Missing::Zero, &[2, 1, 3]), plain);
     }
 
     #[test]

@@ -1,15 +1,26 @@
 //! The settings of a training run. Knows no tensor.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tasks::task::Task;
 
-use super::heads::Heads;
+use super::core::Plan;
+use super::frozen::Frozen;
+use super::heads::{Heads, Shared};
 use super::patience::Patience;
-use crate::encoder::config::{self as encoder, Config as Encoder};
+use super::state::Run;
+use crate::checkpoint::Kind;
+use crate::encoder::Encoder;
+use crate::encoder::config as encoder;
+use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
-use crate::optim::adamw::AdamWConfig;
+use crate::head::slices;
+use crate::optim::adamw::{AdamWConfig, Missing};
+use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
-use crate::output::{OutputConfig, Sizes};
+use crate::output::{EntityOutput, OutputConfig, Outputs, PREFIX, Sizes};
+use crate::params::{Params, Spec};
 
 /// Weights of the tasks' losses in their sum; 0 leaves a task out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,10 +34,12 @@ pub struct Alphas {
     pub relation: f64,
     /// Weight of triplet classification.
     pub triplet: f64,
+    /// Weight of predicting the blanks of texts.
+    pub masked_lm: f64,
 }
 
 impl Alphas {
-    /// The weight of a task, if it is one of KIMERA's.
+    /// The weight of a task, if there is an output for it.
     #[must_use]
     pub fn of(&self, task: Task) -> Option<f64> {
         match task {
@@ -34,7 +47,8 @@ impl Alphas {
             Task::Object => Some(self.object),
             Task::Relation => Some(self.relation),
             Task::Triplet => Some(self.triplet),
-            Task::MaskedLm | Task::Tagging => None,
+            Task::MaskedLm => Some(self.masked_lm),
+            Task::Tagging => None,
         }
     }
 }
@@ -120,17 +134,92 @@ pub enum Error {
         /// What it must be.
         expected: &'static str,
     },
-    /// A prefix that no parameter has.
-    #[error(
-        "frozen: no parameter begins with `{prefix}`; the encoder's begin with embeddings., encoder.layer. or pooler., the outputs' with outputs."
-    )]
-    Frozen {
-        /// The prefix.
-        prefix: String,
-    },
 }
 
 impl Setup {
+    /// Whose states are those of a training with these settings.
+    pub(super) fn run(&self) -> Result<Run, super::Error> {
+        Run::new(Kind::Kimera, self, self.mask.as_ref().map(Mask::digest))
+    }
+
+    /// The training of `params` that these settings describe.
+    pub(super) fn plan(&self, params: &Params) -> Result<Plan, super::Error> {
+        let Config { seed, schedule, adamw, clip_norm, alphas, covered_by, .. } = &self.train;
+        let heads = self.train.heads.over(self.mask.as_ref());
+        let weighs = |task: &Task| alphas.of(*task).is_some_and(|alpha| alpha > 0.0);
+        Ok(Plan {
+            encoder: self.encoder.clone(),
+            seed: *seed,
+            schedule: schedule.clone(),
+            adamw: adamw.clone(),
+            missing: Missing::Zero,
+            clip_norm: *clip_norm,
+            frozen: self.frozen(params, &heads)?,
+            heads,
+            gates: self.train.heads.gates(self.mask.as_ref()),
+            tasks: Task::ALL.into_iter().filter(weighs).map(|task| task.name().to_owned()).collect(),
+            covered_by: *covered_by,
+        })
+    }
+
+    fn frozen(
+        &self,
+        params: &Params,
+        heads: &HeadMask,
+    ) -> Result<BTreeMap<String, &'static str>, super::Error> {
+        let mut frozen = Frozen::of(params).kept(heads);
+        if self.train.heads.shared == Shared::Freeze {
+            frozen =
+                frozen.those(|name| self.is_shared(name), "it belongs to no head, and `shared` is `freeze`");
+        }
+        for (prefix, reason) in self.idle() {
+            frozen = frozen.those(|name| name.starts_with(prefix), reason);
+        }
+        Ok(frozen.listed(&self.train.frozen)?.reasons())
+    }
+
+    /// Whether a parameter of the encoder belongs to no head.
+    fn is_shared(&self, name: &str) -> bool {
+        let of_heads = || (0..self.encoder.num_hidden_layers).flat_map(slices::of_layer);
+        !name.starts_with(PREFIX) && !of_heads().any(|(of_head, _)| of_head == name)
+    }
+
+    /// Beginnings of names that no loss depends on.
+    fn idle(&self) -> Vec<(&'static str, &'static str)> {
+        let alphas = &self.train.alphas;
+        let (entities, classes) =
+            (alphas.subject + alphas.object > 0.0, alphas.relation + alphas.triplet > 0.0);
+        let masked_lm = alphas.masked_lm > 0.0 || (entities && self.outputs.entity == EntityOutput::MaskedLm);
+        let pooler = self.outputs.pooling == Pooling::LearnedPooler && classes;
+        let no_task = "the alpha of its task is 0";
+        [
+            ("pooler.dense.", "no task pools with it", pooler),
+            ("outputs.pool_attn.", no_task, classes),
+            ("outputs.masked_lm.", no_task, masked_lm),
+            ("outputs.subject.", no_task, alphas.subject > 0.0),
+            ("outputs.object.", no_task, alphas.object > 0.0),
+            ("outputs.relation.", no_task, alphas.relation > 0.0),
+            ("outputs.triplet.", no_task, alphas.triplet > 0.0),
+        ]
+        .into_iter()
+        .filter_map(|(prefix, reason, used)| (!used).then_some((prefix, reason)))
+        .collect()
+    }
+
+    /// Every parameter of a model with these settings.
+    pub(super) fn specs(&self) -> Vec<Spec> {
+        [Encoder::specs(&self.encoder), self.output_specs()].concat()
+    }
+
+    /// The outputs' parameters among them.
+    pub(super) fn output_specs(&self) -> Vec<Spec> {
+        let mut specs = Outputs::specs(&self.outputs, &self.encoder, self.sizes);
+        if self.train.alphas.masked_lm > 0.0 {
+            specs.extend(Outputs::text_specs(&self.outputs, &self.encoder));
+        }
+        specs
+    }
+
     /// Whether every setting is in its range, and the mask what its mode needs.
     ///
     /// # Errors
@@ -138,7 +227,7 @@ impl Setup {
     pub fn check(&self) -> Result<(), super::Error> {
         self.encoder.check().map_err(Error::from)?;
         self.train.check(&self.outputs, self.sizes)?;
-        let Encoder { num_hidden_layers, num_attention_heads, .. } = self.encoder;
+        let encoder::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;
         match (&self.mask, self.train.heads.mode) {
             (None, mode) if mode.needs_mask() => Err(Error::NoMask { mode: mode.name() }.into()),
             (None, _) => Ok(()),
@@ -152,39 +241,72 @@ impl Setup {
 impl Config {
     fn check(&self, outputs: &OutputConfig, sizes: Sizes) -> Result<(), Error> {
         let Config { schedule, adamw, clip_norm, alphas, patience, .. } = self;
-        let share = |x: f64| (0.0..1.0).contains(&x);
-        let positive = |x: f64| x > 0.0 && x.is_finite();
-        let weight = |x: f64| x >= 0.0 && x.is_finite();
-        let (below_one, above, not_below) = ("at least 0 and below 1", "above 0", "0 or above");
-        let Patience { every, evaluations } =
-            patience.clone().unwrap_or(Patience { every: 1, evaluations: 1 });
-        let weights = Task::GRAPH.map(|task| alphas.of(task));
-        let rules = [
-            ("sizes.relations", sizes.relations as f64, sizes.relations > 0, "at least 1"),
-            ("outputs.dropout", outputs.dropout, share(outputs.dropout), below_one),
-            ("train.schedule.peak", schedule.peak, positive(schedule.peak), above),
-            (
-                "train.schedule.total_steps",
-                schedule.total_steps as f64,
-                schedule.total_steps > 0,
-                "at least 1",
-            ),
-            ("train.adamw.beta1", adamw.beta1, share(adamw.beta1), below_one),
-            ("train.adamw.beta2", adamw.beta2, share(adamw.beta2), below_one),
-            ("train.adamw.epsilon", adamw.epsilon, positive(adamw.epsilon), above),
-            ("train.adamw.weight_decay", adamw.weight_decay, weight(adamw.weight_decay), not_below),
-            ("train.clip_norm", *clip_norm, positive(*clip_norm), above),
-            ("train.patience.every", every as f64, every > 0, "at least 1"),
-            ("train.patience.evaluations", evaluations as f64, evaluations > 0, "at least 1"),
-            ("train.alphas.subject", alphas.subject, weight(alphas.subject), not_below),
-            ("train.alphas.object", alphas.object, weight(alphas.object), not_below),
-            ("train.alphas.relation", alphas.relation, weight(alphas.relation), not_below),
-            ("train.alphas.triplet", alphas.triplet, weight(alphas.triplet), not_below),
+        let weights = Task::ALL.map(|task| alphas.of(task));
+        first_broken(&[
+            ("sizes.relations", sizes.relations as f64, sizes.relations > 0, AT_LEAST_ONE),
+            ("outputs.dropout", outputs.dropout, share(outputs.dropout), BELOW_ONE),
+            ("train.alphas.subject", alphas.subject, weight(alphas.subject), NOT_BELOW),
+            ("train.alphas.object", alphas.object, weight(alphas.object), NOT_BELOW),
+            ("train.alphas.relation", alphas.relation, weight(alphas.relation), NOT_BELOW),
+            ("train.alphas.triplet", alphas.triplet, weight(alphas.triplet), NOT_BELOW),
+            ("train.alphas.masked_lm", alphas.masked_lm, weight(alphas.masked_lm), NOT_BELOW),
             ("train.alphas", 0.0, weights.iter().flatten().any(|x| *x > 0.0), "one task's weight above 0"),
-        ];
-        match rules.into_iter().find(|(_, _, holds, _)| !holds) {
-            Some((field, found, _, expected)) => Err(Error::Range { field, found, expected }),
-            None => Ok(()),
-        }
+        ])?;
+        Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()
+    }
+}
+
+/// The settings that every training has.
+pub(super) struct Common<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) adamw: &'a AdamWConfig,
+    pub(super) clip_norm: f64,
+    pub(super) patience: Option<&'a Patience>,
+}
+
+impl Common<'_> {
+    /// Whether every setting is in its range.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let Common { schedule, adamw, clip_norm, patience } = *self;
+        let (every, looks) = patience.map_or((1, 1), |patience| (patience.every, patience.evaluations));
+        let steps = schedule.total_steps;
+        first_broken(&[
+            ("train.schedule.peak", schedule.peak, positive(schedule.peak), ABOVE),
+            ("train.schedule.total_steps", steps as f64, steps > 0, AT_LEAST_ONE),
+            ("train.adamw.beta1", adamw.beta1, share(adamw.beta1), BELOW_ONE),
+            ("train.adamw.beta2", adamw.beta2, share(adamw.beta2), BELOW_ONE),
+            ("train.adamw.epsilon", adamw.epsilon, positive(adamw.epsilon), ABOVE),
+            ("train.adamw.weight_decay", adamw.weight_decay, weight(adamw.weight_decay), NOT_BELOW),
+            ("train.clip_norm", clip_norm, positive(clip_norm), ABOVE),
+            ("train.patience.every", every as f64, every > 0, AT_LEAST_ONE),
+            ("train.patience.evaluations", looks as f64, looks > 0, AT_LEAST_ONE),
+        ])
+    }
+}
+
+/// A setting, its value, whether it is in its range, and the range.
+type Rule = (&'static str, f64, bool, &'static str);
+
+const AT_LEAST_ONE: &str = "at least 1";
+const BELOW_ONE: &str = "at least 0 and below 1";
+const ABOVE: &str = "above 0";
+const NOT_BELOW: &str = "0 or above";
+
+fn share(x: f64) -> bool {
+    (0.0..1.0).contains(&x)
+}
+
+fn positive(x: f64) -> bool {
+    x > 0.0 && x.is_finite()
+}
+
+fn weight(x: f64) -> bool {
+    x >= 0.0 && x.is_finite()
+}
+
+fn first_broken(rules: &[Rule]) -> Result<(), Error> {
+    match rules.iter().find(|(_, _, holds, _)| !holds) {
+        Some(&(field, found, _, expected)) => Err(Error::Range { field, found, expected }),
+        None => Ok(()),
     }
 }

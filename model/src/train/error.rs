@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use super::config;
+use super::frozen::UnknownPrefix;
 use crate::encoder::tokens;
 use crate::head::mask;
-use crate::{checkpoint, output, params};
+use crate::output::downstream;
+use crate::{checkpoint, output, params, predict};
 
 /// Why training cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -13,12 +15,21 @@ pub enum Error {
     /// Settings that cannot be trained with.
     #[error(transparent)]
     Config(#[from] config::Error),
+    /// A prefix in `frozen` that no parameter has.
+    #[error(transparent)]
+    Frozen(#[from] UnknownPrefix),
     /// A batch that the encoder cannot read.
     #[error(transparent)]
     Tokens(#[from] tokens::Error),
     /// A batch whose targets do not fit.
     #[error(transparent)]
     Targets(#[from] output::Error),
+    /// A downstream batch whose targets do not fit, or settings of an output that cannot be.
+    #[error(transparent)]
+    Downstream(#[from] downstream::Error),
+    /// A model that cannot answer.
+    #[error(transparent)]
+    Predict(Box<predict::Error>),
     /// A checkpoint or state that cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] checkpoint::Error),
@@ -37,7 +48,7 @@ pub enum Error {
         /// The step, from 1.
         step: u64,
         /// The task.
-        task: &'static str,
+        task: String,
     },
     /// A parameter that nothing trains.
     #[error(
@@ -103,4 +114,10 @@ pub enum Error {
     /// The tensor library failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
+}
+
+impl From<predict::Error> for Error {
+    fn from(error: predict::Error) -> Self {
+        Error::Predict(Box::new(error))
+    }
 }

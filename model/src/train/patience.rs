@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use tasks::stream::batch::Batch;
 use tasks::task::Task;
 
+use super::core::finite;
 use super::record::TaskRecord;
-use super::{Error, Trainer, finite};
+use super::{Error, Trainer};
 
 /// How long to wait for a better held-out loss.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,11 +26,11 @@ pub struct Patience {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Their loss was never lower: the parameters are kept.
+    /// It was never better: the parameters are kept.
     Best,
-    /// It was lower before.
+    /// It was better before.
     Worse,
-    /// It was lower before, and that is long ago: training is to stop.
+    /// It was better before, and that is long ago: training is to stop.
     Stop,
 }
 
@@ -47,10 +48,10 @@ pub struct HeldOut {
 }
 
 /// The best look so far, and how many came after it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Watch {
-    best: Option<Best>,
+pub(super) struct Watch<B> {
+    pub(super) best: Option<B>,
     since: u64,
 }
 
@@ -64,9 +65,20 @@ pub struct Best {
     pub loss: f64,
 }
 
-impl Watch {
-    fn see(&mut self, look: Best, patience: Option<&Patience>) -> Verdict {
-        if self.best.is_none_or(|best| look.loss < best.loss) {
+impl<B> Watch<B> {
+    /// Nothing has been looked at.
+    pub(super) fn new() -> Self {
+        Watch { best: None, since: 0 }
+    }
+
+    /// Takes note of a look, which `better` compares with the best one so far.
+    pub(super) fn see(
+        &mut self,
+        look: B,
+        better: impl FnOnce(&B, &B) -> bool,
+        patience: Option<&Patience>,
+    ) -> Verdict {
+        if self.best.as_ref().is_none_or(|best| better(&look, best)) {
             (self.best, self.since) = (Some(look), 0);
             return Verdict::Best;
         }
@@ -78,12 +90,23 @@ impl Watch {
     }
 }
 
+impl Patience {
+    /// Whether to look after so many steps.
+    pub(super) fn is_due(&self, steps: u64) -> bool {
+        steps > 0 && steps.is_multiple_of(self.every)
+    }
+}
+
+/// Whether one look has the lower loss.
+fn lower(look: &Best, best: &Best) -> bool {
+    look.loss < best.loss
+}
+
 impl Trainer {
     /// Whether the held-out samples are to be looked at after the steps made so far.
     #[must_use]
     pub fn look_is_due(&self) -> bool {
-        let patience = self.setup.train.patience.as_ref();
-        self.steps() > 0 && patience.is_some_and(|patience| self.steps().is_multiple_of(patience.every))
+        self.setup.train.patience.as_ref().is_some_and(|patience| patience.is_due(self.steps()))
     }
 
     /// The best look so far: its parameters lie in the folder that [`Trainer::look`] was given.
@@ -118,7 +141,7 @@ impl Trainer {
         };
         let loss = sums.iter().map(weighed).sum();
         let mut watch = self.watch.clone();
-        let verdict = watch.see(Best { step, loss }, self.setup.train.patience.as_ref());
+        let verdict = watch.see(Best { step, loss }, lower, self.setup.train.patience.as_ref());
         if verdict == Verdict::Best {
             self.save_checkpoint(best)?;
         }
@@ -134,8 +157,9 @@ mod tests {
     #[test]
     fn it_stops_once_nothing_has_become_better_for_so_many_looks() {
         let verdicts = |patience: Option<Patience>, losses: &[f64]| {
-            let mut watch = Watch::default();
-            let see = |(step, loss): (u64, &f64)| watch.see(Best { step, loss: *loss }, patience.as_ref());
+            let mut watch = Watch::new();
+            let see =
+                |(step, loss): (u64, &f64)| watch.see(Best { step, loss: *loss }, lower, patience.as_ref());
             (1..).zip(losses).map(see).collect::<Vec<_>>()
         };
         let two = Some(Patience { every: 10, evaluations: 2 });

@@ -1,29 +1,26 @@
-//! A training run on disk: what is needed to go on with the same bits, and the finished checkpoint. Knows no batch.
+//! A training run on disk: what is needed to go on with the same bits. Knows no batch and no task.
 //!
 //! A state is three files. `state.json`, written last, names the two files of tensors, whose names carry the step: until
 //! it is replaced, the old state stands untouched; afterwards the old files are removed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::config::Setup;
+use super::Error;
+use super::core::Core;
 use super::coverage::Coverage;
 use super::patience::Watch;
 use super::seal::Seal;
-use super::{Error, Trainer, specs};
-use crate::checkpoint::{self, whole};
-use crate::head::mask::Mask;
-use crate::output::PREFIX;
-use crate::params::Params;
+use crate::checkpoint::{self, Kind, whole};
+use crate::params::{Params, Spec};
 
 const INDEX: &str = "state.json";
-const VERSION: u32 = 3;
-/// The version of `outputs.json`.
-const OUTPUTS_VERSION: u32 = 1;
+const VERSION: u32 = 4;
 const FIRST: &str = "first.";
 const SECOND: &str = "second.";
 const TENSORS: &str = ".safetensors";
@@ -34,23 +31,26 @@ struct Stamp {
     version: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Index {
     version: u32,
+    kind: Kind,
     step: u64,
     setup: Value,
     parameters: Stored,
     moments: Stored,
+    /// Updates that parameters have missed for want of a gradient, of those that have.
+    missed: BTreeMap<String, u64>,
     coverage: Coverage,
     /// Digest of the head mask, `null` without one.
     mask: Option<String>,
     seal: Seal,
-    watch: Watch,
+    watch: Value,
     stream: Value,
 }
 
 /// A file of tensors, and what it must contain: the promise of equal bits would be worth nothing with a flipped one.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     file: String,
     blake3: String,
@@ -69,25 +69,71 @@ impl Stored {
     }
 }
 
-pub(super) fn save(trainer: &Trainer, dir: &Path, stream: &Value) -> Result<(), Error> {
-    let step = trainer.steps();
+/// Whose state it is: nothing but a training that agrees in all of it can go on from it.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) kind: Kind,
+    /// The settings.
+    pub(super) setup: Value,
+    /// Digest of the head mask, if there is one.
+    pub(super) mask: Option<String>,
+}
+
+impl Run {
+    /// The settings as a state keeps them.
+    pub(super) fn new(kind: Kind, setup: &impl Serialize, mask: Option<String>) -> Result<Self, Error> {
+        Ok(Run { kind, setup: to_json(Path::new(INDEX), setup)?, mask })
+    }
+}
+
+/// What a state keeps for others.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The best look at held-out samples.
+    pub(super) watch: Value,
+    /// Where the stream of batches was.
+    pub(super) stream: Value,
+}
+
+/// Any part of a state as JSON.
+pub(super) fn to_json(path: &Path, value: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(value).map_err(|e| Error::State { path: path.to_path_buf(), problem: e.to_string() })
+}
+
+pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept) -> Result<(), Error> {
+    let step = core.steps();
     let [parameters, moments] = ["parameters", "moments"].map(|kind| format!("{kind}-{step:08}{TENSORS}"));
-    let blake3 = whole::write_tensors(&dir.join(&parameters), trainer.params.iter())?;
+    let blake3 = whole::write_tensors(&dir.join(&parameters), core.params.iter())?;
     let parameters = Stored { file: parameters, blake3 };
     let mut tensors = BTreeMap::new();
-    for (name, both) in &trainer.optimiser.moments {
+    for (name, both) in &core.optimiser.moments {
         tensors.insert(format!("{FIRST}{name}"), &both.first);
         tensors.insert(format!("{SECOND}{name}"), &both.second);
     }
     let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
     let blake3 = whole::write_tensors(&dir.join(&moments), tensors)?;
     let moments = Stored { file: moments, blake3 };
-    let (setup, stream) = (to_json(dir, &trainer.setup)?, stream.clone());
-    let (coverage, seal, watch) = (trainer.coverage.clone(), trainer.seal.clone(), trainer.watch.clone());
-    let mask = trainer.setup.mask.as_ref().map(Mask::digest);
-    let index =
-        Index { version: VERSION, step, setup, parameters, moments, coverage, mask, seal, watch, stream };
-    write_json(&dir.join(INDEX), &to_json(dir, &index)?)?;
+    let missed = core.optimiser.moments.iter().map(|(name, of)| (name.clone(), step - of.updates));
+    let missed = missed.filter(|(_, missed)| *missed > 0).collect();
+    let (coverage, seal) = (core.coverage.clone(), core.seal.clone());
+    let (Run { kind, setup, mask }, Kept { watch, stream }) = (run, kept);
+    let version = VERSION;
+    let index = Index {
+        version,
+        kind,
+        step,
+        setup,
+        parameters,
+        moments,
+        missed,
+        coverage,
+        mask,
+        seal,
+        watch,
+        stream,
+    };
+    let path = dir.join(INDEX);
+    whole::write_json(&path, &to_json(&path, &index)?)?;
     remove_others(dir, &[&index.parameters.file, &index.moments.file])
 }
 
@@ -106,7 +152,21 @@ fn remove_others(dir: &Path, keep: &[&String]) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer, Value), Error> {
+/// A state that was read and belongs to the run that asked for it.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    path: PathBuf,
+    index: Index,
+    moments: BTreeMap<String, Tensor>,
+}
+
+/// The state in `dir`, and the parameters in it, which are to be those of `specs`.
+pub(super) fn load(
+    dir: &Path,
+    run: &Run,
+    specs: &[Spec],
+    device: &Device,
+) -> Result<(Loaded, Params), Error> {
     let path = dir.join(INDEX);
     let state = |problem: String| Error::State { path: path.clone(), problem };
     let bytes = whole::read(&path)?;
@@ -115,35 +175,57 @@ pub(super) fn load(setup: Setup, dir: &Path, device: &Device) -> Result<(Trainer
         return Err(state(format!("version {version}, expected {VERSION}")));
     }
     let index: Index = serde_json::from_slice(&bytes).map_err(|e| state(e.to_string()))?;
-    if let Some((field, found, expected)) = difference("", &index.setup, &to_json(dir, &setup)?) {
+    if let Some((field, found, expected)) = other(&index, run) {
         return Err(Error::OtherSettings { path, field, found, expected });
     }
-    let mask = setup.mask.as_ref().map(Mask::digest);
-    if index.mask != mask {
-        let [found, expected] =
-            [&index.mask, &mask].map(|digest| digest.as_deref().map_or("none".to_owned(), str::to_owned));
-        return Err(Error::OtherSettings {
-            path,
-            field: "the digest of the head mask".to_owned(),
-            found,
-            expected,
-        });
-    }
-    let mut tensors = index.moments.tensors(dir, device)?;
-    let params = Params::from_tensors(&specs(&setup), index.parameters.tensors(dir, device)?)
+    let moments = index.moments.tensors(dir, device)?;
+    let params = Params::from_tensors(specs, index.parameters.tensors(dir, device)?)
         .map_err(|source| checkpoint::Error::Params { path: dir.join(&index.parameters.file), source })?;
-    let mut trainer = Trainer::over(setup, params, device)?;
-    for (name, both) in &mut trainer.optimiser.moments {
-        let mut take = |kind: &str, like: &Tensor| {
-            let found =
-                tensors.remove(&format!("{kind}{name}")).filter(|tensor| tensor.dims() == like.dims());
-            found.ok_or_else(|| state(format!("{} lacks {kind}{name} in its shape", index.moments.file)))
-        };
-        (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
+    Ok((Loaded { path, index, moments }, params))
+}
+
+impl Loaded {
+    /// Brings a training that was made of the parameters of this state to where it was, and hands back what was kept of the stream.
+    pub(super) fn restore(mut self, core: &mut Core) -> Result<Value, Error> {
+        for (name, both) in &mut core.optimiser.moments {
+            let mut take = |kind: &str, like: &Tensor| {
+                let found = self.moments.remove(&format!("{kind}{name}"));
+                found.filter(|tensor| tensor.dims() == like.dims()).ok_or_else(|| Error::State {
+                    path: self.path.clone(),
+                    problem: format!("{} lacks {kind}{name} in its shape", self.index.moments.file),
+                })
+            };
+            (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
+            let missed = self.index.missed.get(name).copied().unwrap_or(0);
+            both.updates = self.index.step.checked_sub(missed).ok_or_else(|| Error::State {
+                path: self.path.clone(),
+                problem: format!("{name} has missed more updates than were made"),
+            })?;
+        }
+        let Index { step, coverage, seal, stream, .. } = self.index;
+        (core.coverage, core.seal, core.optimiser.updates) = (coverage, seal, step);
+        Ok(stream)
     }
-    (trainer.coverage, trainer.seal, trainer.watch) = (index.coverage, index.seal, index.watch);
-    trainer.optimiser.updates = index.step;
-    Ok((trainer, index.stream))
+
+    /// The best look at held-out samples that it keeps.
+    pub(super) fn watch<B: DeserializeOwned>(&self) -> Result<Watch<B>, Error> {
+        let problem = |e: serde_json::Error| Error::State { path: self.path.clone(), problem: e.to_string() };
+        Watch::deserialize(&self.index.watch).map_err(problem)
+    }
+}
+
+/// The first field in which a state and a run differ, with both values.
+fn other(index: &Index, run: &Run) -> Option<(String, String, String)> {
+    if index.kind != run.kind {
+        let [found, expected] = [index.kind, run.kind].map(|kind| kind.name().to_owned());
+        return Some(("kind".to_owned(), found, expected));
+    }
+    difference("", &index.setup, &run.setup).or_else(|| {
+        let [found, expected] =
+            [&index.mask, &run.mask].map(|digest| digest.clone().unwrap_or("none".into()));
+        let field = "the digest of the head mask".to_owned();
+        (index.mask != run.mask).then_some((field, found, expected))
+    })
 }
 
 /// The first field in which two settings differ, with both values.
@@ -155,32 +237,4 @@ fn difference(at: &str, found: &Value, expected: &Value) -> Option<(String, Stri
         }),
         _ => (found != expected).then(|| (at.to_owned(), found.to_string(), expected.to_string())),
     }
-}
-
-pub(super) fn save_checkpoint(trainer: &Trainer, dir: &Path) -> Result<(), Error> {
-    // Over an older checkpoint: without its index, what a crash leaves is not taken for whole.
-    let index = dir.join("outputs.json");
-    match std::fs::remove_file(&index) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            return Err(checkpoint::Error::File { path: index, source }.into());
-        }
-        _ => {}
-    }
-    let encoder = trainer.params.iter().filter(|(name, _)| !name.starts_with(PREFIX));
-    checkpoint::save(dir, &trainer.setup.encoder, encoder)?;
-    let outputs =
-        trainer.params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(PREFIX)?, tensor)));
-    whole::write_tensors(&dir.join("outputs.safetensors"), outputs)?;
-    let Setup { outputs, sizes, .. } = &trainer.setup;
-    let index =
-        json!({ "version": OUTPUTS_VERSION, "step": trainer.steps(), "outputs": outputs, "sizes": sizes });
-    write_json(&dir.join("outputs.json"), &index)
-}
-
-fn to_json(dir: &Path, value: &impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(value).map_err(|e| Error::State { path: dir.join(INDEX), problem: e.to_string() })
-}
-
-fn write_json(path: &Path, value: &Value) -> Result<(), Error> {
-    Ok(whole::write(path, format!("{value:#}\n").as_bytes())?)
 }

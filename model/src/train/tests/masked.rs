@@ -89,7 +89,7 @@ fn forward_gates_shut_kept_heads_out_while_training() {
     assert_ne!(trainer.evaluate(&batches(1)).unwrap(), plain.evaluate(&batches(1)).unwrap());
     // The gates that would be the mask itself give the heads that are trained no gradient at all.
     let mut wrong = Trainer::new(masked(Mode::Forward, Shared::Freeze), &Device::Cpu).unwrap();
-    wrong.gates_lh = Some(wrong.setup.mask.as_ref().unwrap().hard().gates(&Device::Cpu).unwrap());
+    wrong.core.gates_lh = Some(wrong.setup.mask.as_ref().unwrap().hard().gates(&Device::Cpu).unwrap());
     let text = wrong.step(0, &batches(1)).unwrap_err().to_string();
     assert!(text.contains("no gradient reaches [encoder.layer.0.attention.output.dense.weight"), "{text}");
 }
@@ -128,11 +128,11 @@ fn masked_training_killed_and_resumed_gives_the_same_bits_and_keeps_its_seal() {
     run(&mut whole, 1..=4);
     let mut first = Trainer::new(setup(), &Device::Cpu).unwrap();
     run(&mut first, 1..=2);
-    first.save_state(dir.path(), &serde_json::Value::Null).unwrap();
+    first.save_state(dir.path(), &Value::Null).unwrap();
     let (mut second, _) = Trainer::resume(setup(), dir.path(), &Device::Cpu).unwrap();
     run(&mut second, 3..=4);
     assert_eq!(bits(&second), bits(&whole));
-    assert_eq!((&second.seal, second.check_frozen().is_ok()), (&whole.seal, true));
+    assert_eq!((&second.core.seal, second.check_frozen().is_ok()), (&whole.core.seal, true));
     let text = |setup: Setup| Trainer::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
     let mut other = setup();
     other.mask = Some(Mask::new([2, 4], [vec![0.5], vec![1.0; 7]].concat()).unwrap());
@@ -186,7 +186,7 @@ fn the_parameters_of_the_best_look_are_kept() {
         }
         looks.push(look.verdict);
         // A run that is taken up again has the same best look.
-        trainer.save_state(&state, &serde_json::Value::Null).unwrap();
+        trainer.save_state(&state, &Value::Null).unwrap();
         let resumed = Trainer::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
         assert_eq!(resumed.watch, trainer.watch);
         trainer = resumed;

@@ -1,0 +1,259 @@
+//! The last layers of fine-tuning: classes, sets of classes, scores and rankings of whole rows. Knows no optimiser and no file.
+
+mod loss;
+pub mod targets;
+
+use candle_core::{Result as TensorResult, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::named;
+use crate::chance::Chance;
+use crate::encoder::config::Config;
+use crate::encoder::pool::{self, Pool, Pooling};
+use crate::encoder::tokens::Span;
+use crate::nn::dropout::Dropout;
+use crate::nn::linear::Linear;
+use crate::params::{Params, Spec};
+pub use targets::{Batch, Error, Group, Targets};
+
+/// How rows of a group are told from the right one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RankLoss {
+    /// The cross entropy of the right row among the rows of its group (Humeau et al. 2020), a mean over groups.
+    Softmax,
+    /// The binary cross entropy of each row alone, a mean over rows.
+    Binary,
+}
+
+/// What is predicted of a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum Output {
+    /// One of some classes, by softmax.
+    OneClass {
+        /// How many classes there are (c).
+        classes: usize,
+        /// The weight of each class in the mean of the losses; all alike without it.
+        weights: Option<Vec<f64>>,
+    },
+    /// Any of some classes, each by itself.
+    AnyClasses {
+        /// How many classes there are (c).
+        classes: usize,
+        /// What it weighs that a class holds, for each class, where that it does not weighs 1.
+        positive: Option<Vec<f64>>,
+    },
+    /// A number, by squared error.
+    Score,
+    /// A number that puts the rows of a group in order.
+    Rank {
+        /// How it is trained.
+        loss: RankLoss,
+    },
+}
+
+/// A task with its last layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name, which its parameters and records carry: letters, digits, `_` and `-`.
+    pub name: String,
+    /// What is predicted.
+    pub output: Output,
+    /// The weight of its loss; 0 leaves it out.
+    pub alpha: f64,
+}
+
+/// All outputs of a fine-tuned model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outline {
+    /// The tasks; batches name them by their place here.
+    pub tasks: Vec<Task>,
+    /// How a row is pooled; [`Pooling::LearnedAttn`] is learned by all tasks together.
+    pub pooling: Pooling,
+    /// Dropout rate of what enters an output.
+    pub dropout: f64,
+}
+
+/// The last layers over their parameters.
+#[derive(Debug, Clone)]
+pub struct Outputs {
+    outline: Outline,
+    pool: Pool,
+    linears: Vec<Linear>,
+}
+
+/// A name that no task may have.
+const POOL: &str = "pool_attn";
+
+/// The parameters of [`Pooling::LearnedAttn`].
+pub(crate) fn pool_name() -> String {
+    named(POOL)
+}
+
+impl Output {
+    /// Numbers that it makes of a row (c).
+    #[must_use]
+    pub fn width(&self) -> usize {
+        match self {
+            Output::OneClass { classes, .. } | Output::AnyClasses { classes, .. } => *classes,
+            Output::Score | Output::Rank { .. } => 1,
+        }
+    }
+}
+
+impl Task {
+    /// The beginning of its parameters' names.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        named(&format!("{}.", self.name))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let wrong = |field: &str, found: String, expected: &str| {
+            let (task, field, expected) = (self.name.clone(), field.to_owned(), expected.to_owned());
+            Err(Error::Setting { task, field, found, expected })
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if self.name.is_empty() || !self.name.chars().all(plain) || self.name == POOL {
+            let expected = format!("letters, digits, `_` and `-`, and not {POOL}");
+            return wrong("name", format!("`{}`", self.name), &expected);
+        }
+        if !(self.alpha >= 0.0 && self.alpha.is_finite()) {
+            return wrong("alpha", self.alpha.to_string(), "0 or above");
+        }
+        let (least, field, weights) = match &self.output {
+            Output::OneClass { weights, .. } => (2, "weights", weights),
+            Output::AnyClasses { positive, .. } => (1, "positive", positive),
+            Output::Score | Output::Rank { .. } => return Ok(()),
+        };
+        let classes = self.output.width();
+        if classes < least {
+            return wrong("classes", classes.to_string(), &format!("at least {least}"));
+        }
+        let Some(weights) = weights else { return Ok(()) };
+        if weights.len() != classes {
+            return wrong(
+                field,
+                format!("{} numbers", weights.len()),
+                &format!("one for each of {classes} classes"),
+            );
+        }
+        match weights.iter().position(|weight| !(*weight > 0.0 && weight.is_finite())) {
+            Some(class) => wrong(&format!("{field}[{class}]"), weights[class].to_string(), "above 0"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Outline {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the task and the setting that is not.
+    pub fn check(&self) -> Result<(), Error> {
+        let all = |field: &str, found: String, expected: &str| {
+            let (field, expected) = (field.to_owned(), expected.to_owned());
+            Err(Error::Setting { task: "all tasks".to_owned(), field, found, expected })
+        };
+        self.tasks.iter().try_for_each(Task::check)?;
+        for (place, task) in self.tasks.iter().enumerate() {
+            if self.tasks[..place].iter().any(|other| other.name == task.name) {
+                return all("name", format!("`{}` twice", task.name), "a name of its own for each task");
+            }
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return all("dropout", self.dropout.to_string(), "at least 0 and below 1");
+        }
+        if !self.tasks.iter().any(|task| task.alpha > 0.0) {
+            return all("alpha", "0".to_owned(), "one task's weight above 0");
+        }
+        Ok(())
+    }
+
+    /// The parameters of the outputs.
+    #[must_use]
+    pub fn specs(&self, encoder: &Config) -> Vec<Spec> {
+        let (d, std) = (encoder.hidden_size, encoder.initializer_range);
+        let linear = |task: &Task| Spec::linear(&named(&task.name), [task.output.width(), d], std);
+        let mut specs: Vec<Spec> = self.tasks.iter().flat_map(linear).collect();
+        if self.pooling == Pooling::LearnedAttn {
+            specs.extend(pool::attention_specs(&pool_name(), encoder));
+        }
+        specs
+    }
+
+    /// The task of a number.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn task(&self, task: usize) -> Result<&Task, Error> {
+        self.tasks.get(task).ok_or(Error::Task { task, tasks: self.tasks.len() })
+    }
+}
+
+impl Outputs {
+    /// Outputs over `params`, which they share.
+    ///
+    /// # Errors
+    /// When a parameter is missing.
+    pub fn new(outline: &Outline, params: &Params) -> TensorResult<Self> {
+        let linears = outline.tasks.iter().map(|task| Linear::new(params, &named(&task.name)));
+        Ok(Outputs {
+            outline: outline.clone(),
+            pool: Pool::new(outline.pooling, params, &pool_name())?,
+            linears: linears.collect::<TensorResult<_>>()?,
+        })
+    }
+
+    /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, thinned by `dropout`, through the linear layer.
+    ///
+    /// # Errors
+    /// When a row lies outside `x_nd` or there is no such task.
+    pub fn logits(
+        &self,
+        x_nd: &Tensor,
+        rows: &[Span],
+        task: usize,
+        dropout: Option<Chance>,
+    ) -> TensorResult<Tensor> {
+        let (Some(of), Some(linear)) = (self.outline.tasks.get(task), self.linears.get(task)) else {
+            candle_core::bail!("there is no task number {task}")
+        };
+        let pooled_md = self.pool.forward(x_nd, rows)?;
+        let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
+        linear.forward(&drop.map_or(Ok(pooled_md.clone()), |drop| drop.apply(&pooled_md))?)
+    }
+
+    /// The loss of a batch from its logits, no axes: a mean over samples, rows or numbers as the output has it. The targets have been
+    /// checked ([`Targets::check`]).
+    ///
+    /// # Errors
+    /// When logits, targets and output do not belong together.
+    pub fn loss(&self, logits_mc: &Tensor, batch: &Batch) -> TensorResult<Tensor> {
+        match self.outline.tasks.get(batch.task) {
+            Some(task) => loss::mean(&task.output, logits_mc, &batch.targets),
+            None => candle_core::bail!("there is no task number {}", batch.task),
+        }
+    }
+
+    /// The sum over a batch's samples (rows, or groups of them) of the loss that each would have alone, no axes: what head importance takes
+    /// apart. The weights of classes play no part then, those of positives do.
+    ///
+    /// # Errors
+    /// When logits, targets and output do not belong together.
+    pub fn sample_losses(&self, logits_mc: &Tensor, batch: &Batch) -> TensorResult<Tensor> {
+        match self.outline.tasks.get(batch.task) {
+            Some(task) => loss::sum_of_samples(&task.output, logits_mc, &batch.targets),
+            None => candle_core::bail!("there is no task number {}", batch.task),
+        }
+    }
+
+    /// What the outputs are.
+    #[must_use]
+    pub fn outline(&self) -> &Outline {
+        &self.outline
+    }
+}

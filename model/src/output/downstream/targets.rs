@@ -1,0 +1,229 @@
+//! What is right for the rows of a downstream batch, and whether it fits the output that is asked. Knows no tensor.
+
+use tasks::downstream::rows::Rows;
+
+use super::Output;
+
+/// Rows that belong together: a query's candidates, of which one is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// How many rows there are.
+    pub rows: usize,
+    /// Which of them is right, from 0.
+    pub right: usize,
+}
+
+/// The right answers to the rows of a batch, in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Targets {
+    /// The class of each row.
+    Classes(Vec<u32>),
+    /// The classes that hold of each row, rising.
+    Sets(Vec<Vec<u32>>),
+    /// The score of each row.
+    Scores(Vec<f64>),
+    /// The groups of the rows, one behind the other.
+    Groups(Vec<Group>),
+}
+
+/// Rows of one task with what is right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// The task's number in the settings.
+    pub task: usize,
+    /// The rows.
+    pub rows: Rows,
+    /// What is right.
+    pub targets: Targets,
+}
+
+/// Targets or settings that do not fit an output.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// Targets of another kind.
+    #[error("batch of {task}: it asks for {expected}, the targets are {found}; give it targets of its kind")]
+    Kind {
+        /// The task.
+        task: String,
+        /// What the output needs.
+        expected: &'static str,
+        /// What there is.
+        found: &'static str,
+    },
+    /// Another number of targets than of rows.
+    #[error("batch of {task}: {rows} rows but {what} for {targets}; the batch was put together wrongly")]
+    Count {
+        /// The task.
+        task: String,
+        /// Rows of the batch.
+        rows: usize,
+        /// What the targets are.
+        what: &'static str,
+        /// Rows that the targets speak of.
+        targets: usize,
+    },
+    /// A batch without rows.
+    #[error("batch of {task}: it has no row; leave such a batch out")]
+    Nothing {
+        /// The task.
+        task: String,
+    },
+    /// A class that the output does not have.
+    #[error(
+        "batch of {task}, row {row}: class {class} is not below {classes}; examples and output were made for different classes"
+    )]
+    Class {
+        /// The task.
+        task: String,
+        /// The row.
+        row: usize,
+        /// The class.
+        class: u32,
+        /// Classes of the output.
+        classes: usize,
+    },
+    /// Classes that are not in order, or twice there.
+    #[error("batch of {task}, row {row}: the classes {set:?} do not rise; sort them and name each once")]
+    Order {
+        /// The task.
+        task: String,
+        /// The row.
+        row: usize,
+        /// The classes.
+        set: Vec<u32>,
+    },
+    /// A score that is no number.
+    #[error("batch of {task}, row {row}: the score is {score}; expected a number")]
+    Score {
+        /// The task.
+        task: String,
+        /// The row.
+        row: usize,
+        /// The score.
+        score: f64,
+    },
+    /// A group without rows, or whose right row lies outside.
+    #[error(
+        "batch of {task}, group {group}: row {right} (from 0) is said to be right, but it has {rows} rows; a group needs at least one row, and the right one among them"
+    )]
+    Group {
+        /// The task.
+        task: String,
+        /// The group, from 0.
+        group: usize,
+        /// Its rows.
+        rows: usize,
+        /// The row that is said to be right.
+        right: usize,
+    },
+    /// A setting out of its range.
+    #[error("output of {task}: {field} is {found}, expected {expected}")]
+    Setting {
+        /// The task.
+        task: String,
+        /// The setting.
+        field: String,
+        /// Its value.
+        found: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// A task that there is no output for.
+    #[error(
+        "there is no task number {task} (from 0), only {tasks} of them; take the number from the settings' list of tasks"
+    )]
+    Task {
+        /// The number asked for.
+        task: usize,
+        /// How many tasks there are.
+        tasks: usize,
+    },
+}
+
+impl Targets {
+    fn kind(&self) -> &'static str {
+        match self {
+            Targets::Classes(_) => "one class for each row",
+            Targets::Sets(_) => "a set of classes for each row",
+            Targets::Scores(_) => "one score for each row",
+            Targets::Groups(_) => "groups of rows with a right one",
+        }
+    }
+
+    /// Rows that they speak of.
+    fn rows(&self) -> usize {
+        match self {
+            Targets::Classes(classes) => classes.len(),
+            Targets::Sets(sets) => sets.len(),
+            Targets::Scores(scores) => scores.len(),
+            Targets::Groups(groups) => groups.iter().map(|group| group.rows).sum(),
+        }
+    }
+
+    /// How many samples there are: rows, or groups of them.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        match self {
+            Targets::Groups(groups) => groups.len(),
+            _ => self.rows(),
+        }
+    }
+
+    /// Whether they are what `output` asks of so many rows.
+    ///
+    /// # Errors
+    /// Names the task, and the first row or group that does not fit.
+    pub fn check(&self, task: &str, output: &Output, rows: usize) -> Result<(), Error> {
+        let task = || task.to_owned();
+        let found = self.kind();
+        let expected = match output {
+            Output::OneClass { .. } => "one class for each row",
+            Output::AnyClasses { .. } => "a set of classes for each row",
+            Output::Score => "one score for each row",
+            Output::Rank { .. } => "groups of rows with a right one",
+        };
+        if expected != found {
+            return Err(Error::Kind { task: task(), expected, found });
+        }
+        if rows == 0 {
+            return Err(Error::Nothing { task: task() });
+        }
+        self.check_each(task(), output.width())?;
+        match self.rows() {
+            targets if targets != rows => Err(Error::Count { task: task(), rows, what: found, targets }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_each(&self, task: String, classes: usize) -> Result<(), Error> {
+        let beyond = |class: &u32| *class as usize >= classes;
+        match self {
+            Targets::Classes(of) => match of.iter().position(beyond) {
+                Some(row) => Err(Error::Class { task, row, class: of[row], classes }),
+                None => Ok(()),
+            },
+            Targets::Sets(sets) => {
+                for (row, set) in sets.iter().enumerate() {
+                    if !set.is_sorted_by(|a, b| a < b) {
+                        return Err(Error::Order { task, row, set: set.clone() });
+                    }
+                    if let Some(&class) = set.iter().find(|class| beyond(class)) {
+                        return Err(Error::Class { task, row, class, classes });
+                    }
+                }
+                Ok(())
+            }
+            Targets::Scores(scores) => match scores.iter().position(|score| !score.is_finite()) {
+                Some(row) => Err(Error::Score { task, row, score: scores[row] }),
+                None => Ok(()),
+            },
+            Targets::Groups(groups) => match groups.iter().position(|group| group.right >= group.rows) {
+                Some(group) => {
+                    let Group { rows, right } = groups[group];
+                    Err(Error::Group { task, group, rows, right })
+                }
+                None => Ok(()),
+            },
+        }
+    }
+}

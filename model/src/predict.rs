@@ -1,0 +1,288 @@
+//! A fine-tuned model that only answers: from rows of tokens to logits, hidden states and pooled vectors. Knows no text and no training.
+
+mod error;
+
+use std::path::Path;
+
+use candle_core::{Device, Tensor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tasks::downstream::rows::Rows;
+
+use crate::checkpoint::{self, Kind, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, whole};
+use crate::encoder::config::Config;
+use crate::encoder::pool::{Pool, Pooling};
+use crate::encoder::tokens::Tokens;
+use crate::encoder::{Encoder, Gates, Pass};
+use crate::head::importance::{Importance, Probe};
+use crate::head::mask::Mask;
+use crate::output::PREFIX;
+use crate::output::downstream::{Batch, Outline, Outputs, pool_name};
+use crate::params::Params;
+pub use error::Error;
+
+/// An encoder and its outputs without gradients and without dropout.
+#[derive(Debug)]
+pub struct Predictor {
+    config: Config,
+    encoder: Encoder,
+    outputs: Outputs,
+    params: Params,
+    /// Factors of the heads' contexts, `[l, h]`.
+    gates: Option<(Mask, Tensor)>,
+    device: Device,
+}
+
+/// `outputs.json` of a fine-tuned model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Index {
+    pub(crate) version: u32,
+    pub(crate) kind: Kind,
+    /// Steps of fine-tuning.
+    pub(crate) step: u64,
+    /// What the outputs are.
+    pub(crate) outputs: Outline,
+    /// The gates of a pruned encoder.
+    pub(crate) gates: Option<Mask>,
+}
+
+/// What is read before the rest, so that another version or kind gets a clear answer.
+#[derive(Deserialize)]
+struct Stamp {
+    version: u32,
+    /// Version 1 was KIMERA's alone and did not say so.
+    kind: Option<Kind>,
+}
+
+impl Predictor {
+    /// A fine-tuned model from its checkpoint folder, under the gates that it was fine-tuned with.
+    ///
+    /// # Errors
+    /// Names the file that is missing, damaged, of another version or made by another training, and what to do.
+    pub fn load(dir: &Path, device: &Device) -> Result<Self, Error> {
+        let Index { outputs: outline, gates, .. } = read_index(&dir.join(OUTPUTS_FILE))?;
+        let checkpoint::Checkpoint { config, params, .. } = checkpoint::load(dir, device)?;
+        let path = dir.join(OUTPUTS_WEIGHTS_FILE);
+        let tensors = whole::read_tensors(&path, device)?;
+        let tensors = tensors.into_iter().map(|(name, tensor)| (format!("{PREFIX}{name}"), tensor)).collect();
+        let outputs = Params::from_tensors(&outline.specs(&config), tensors)
+            .map_err(|source| checkpoint::Error::Params { path, source })?;
+        let predictor = Predictor::over((&config, &outline), &params.with(outputs), device)?;
+        match gates {
+            Some(gates) => Ok(predictor.with_gates(gates)?),
+            None => Ok(predictor),
+        }
+    }
+
+    /// A model over parameters whose updates it follows.
+    pub(crate) fn over(
+        (config, outline): (&Config, &Outline),
+        params: &Params,
+        device: &Device,
+    ) -> Result<Self, Error> {
+        let params = params.clone().freeze(|_| true);
+        let encoder = Encoder::new(config, &params)?;
+        let outputs = Outputs::new(outline, &params)?;
+        Ok(Predictor {
+            config: config.clone(),
+            encoder,
+            outputs,
+            params,
+            gates: None,
+            device: device.clone(),
+        })
+    }
+
+    /// The same model whose heads' contexts are multiplied by the numbers of a mask: 1 is on, 0 is off.
+    ///
+    /// # Errors
+    /// When the mask is of another shape.
+    pub fn with_gates(mut self, gates: Mask) -> Result<Self, Error> {
+        gates.check([self.config.num_hidden_layers, self.config.num_attention_heads])?;
+        let gates_lh = gates.gates(&self.device)?;
+        self.gates = Some((gates, gates_lh));
+        Ok(self)
+    }
+
+    /// The same model with all heads on.
+    #[must_use]
+    pub fn without_gates(mut self) -> Self {
+        self.gates = None;
+        self
+    }
+
+    /// The gates, if there are any.
+    #[must_use]
+    pub fn gates(&self) -> Option<&Mask> {
+        self.gates.as_ref().map(|(mask, _)| mask)
+    }
+
+    /// Sizes of the encoder.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What the outputs are.
+    #[must_use]
+    pub fn outline(&self) -> &Outline {
+        self.outputs.outline()
+    }
+
+    /// The number of the task of this name.
+    ///
+    /// # Errors
+    /// Names the tasks that there are.
+    pub fn task(&self, name: &str) -> Result<usize, Error> {
+        let tasks = &self.outline().tasks;
+        tasks.iter().position(|task| task.name == name).ok_or_else(|| Error::Task {
+            name: name.to_owned(),
+            tasks: tasks.iter().map(|task| task.name.clone()).collect(),
+        })
+    }
+
+    /// The logits of each row for a task, by its number: one of each class, or the one score. A softmax makes shares of those of
+    /// [`crate::output::downstream::Output::OneClass`], the logistic function of each of those of
+    /// [`crate::output::downstream::Output::AnyClasses`].
+    ///
+    /// # Errors
+    /// When a row does not fit the encoder, or there is no such task.
+    pub fn logits(&self, task: usize, rows: &Rows) -> Result<Vec<Vec<f32>>, Error> {
+        let name = &self.outline().task(task)?.name;
+        if rows.is_empty() {
+            return Ok(vec![]);
+        }
+        let tokens = Tokens::of_batches(&[(name, rows)], &self.config, &self.device)?;
+        let x_nd = self.forward(&tokens)?;
+        Ok(self.outputs.logits(&x_nd, &tokens.spans, task, None)?.to_vec2()?)
+    }
+
+    /// The last hidden state of each token, row after row.
+    ///
+    /// # Errors
+    /// When a row does not fit the encoder.
+    pub fn hidden(&self, rows: &Rows) -> Result<Vec<Vec<f32>>, Error> {
+        if rows.is_empty() {
+            return Ok(vec![]);
+        }
+        let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
+        Ok(self.forward(&tokens)?.to_vec2()?)
+    }
+
+    /// One vector for each row, pooled from the last hidden states.
+    ///
+    /// # Errors
+    /// When a row does not fit the encoder, or the model has learned no such pooling.
+    pub fn pooled(&self, rows: &Rows, pooling: Pooling) -> Result<Vec<Vec<f32>>, Error> {
+        if pooling == Pooling::LearnedAttn && self.outline().pooling != pooling {
+            return Err(Error::Pooling { found: self.outline().pooling.name() });
+        }
+        if rows.is_empty() {
+            return Ok(vec![]);
+        }
+        let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
+        let pool = Pool::new(pooling, &self.params, &pool_name())?;
+        Ok(pool.forward(&self.forward(&tokens)?, &tokens.spans)?.to_vec2()?)
+    }
+
+    /// The last hidden states `x_nd` of tokens.
+    ///
+    /// # Errors
+    /// When the tokens do not fit the encoder.
+    pub fn forward(&self, tokens: &Tokens) -> Result<Tensor, Error> {
+        let gates = self.gates.as_ref().map_or(Gates::Open, |(_, gates_lh)| Gates::Shared(gates_lh));
+        let mut hidden = self.encoder.forward(&self.config, tokens, &Pass { gates, dropout: None })?;
+        hidden.pop().ok_or(Error::Layers)
+    }
+
+    /// The loss of each batch, all rows in one pass.
+    ///
+    /// # Errors
+    /// When a batch does not fit.
+    pub(crate) fn losses(&self, batches: &[&Batch]) -> Result<Vec<Tensor>, Error> {
+        let tokens = tokens(self.outline(), batches, (&self.config, &self.device))?;
+        let x_nd = self.forward(&tokens)?;
+        let each = batches.iter().enumerate();
+        each.map(|(i, batch)| {
+            let logits_mc = self.outputs.logits(&x_nd, tokens.samples(i), batch.task, None)?;
+            Ok(self.outputs.loss(&logits_mc, batch)?)
+        })
+        .collect()
+    }
+
+    /// The tokens of a batch whose targets fit its output.
+    ///
+    /// # Errors
+    /// Names the task, and the row or group that does not fit.
+    pub fn tokens(&self, batch: &Batch) -> Result<Tokens, Error> {
+        tokens(self.outline(), &[batch], (&self.config, &self.device))
+    }
+
+    /// What measures heads at the gates of `mask`, whatever gates the model itself has.
+    #[must_use]
+    pub fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
+        Probe { encoder: &self.encoder, config: &self.config, mask }
+    }
+
+    /// The sum over a batch's samples (rows, or groups of a ranking) of the loss that each would have alone, given the last hidden states;
+    /// the batch is the only one of `tokens`. See [`Outputs::sample_losses`].
+    ///
+    /// # Errors
+    /// When the batch is not that of the tokens.
+    pub fn sample_losses(
+        &self,
+        x_nd: &Tensor,
+        tokens: &Tokens,
+        batch: &Batch,
+    ) -> candle_core::Result<Tensor> {
+        let logits_mc = self.outputs.logits(x_nd, &tokens.spans, batch.task, None)?;
+        self.outputs.sample_losses(&logits_mc, batch)
+    }
+
+    /// Measures how much each head matters to a batch, at the gates of `mask`: all of [`Importance::add`].
+    ///
+    /// # Errors
+    /// When the batch or the mask does not fit, or a gradient is not finite.
+    pub fn measure(&self, into: &mut Importance, mask: &Mask, batch: &Batch) -> Result<(), Error> {
+        let tokens = self.tokens(batch)?;
+        let loss = |x_nd: &Tensor| self.sample_losses(x_nd, &tokens, batch);
+        Ok(into.add(&self.probe(mask), &tokens, loss)?)
+    }
+}
+
+/// The tokens of some batches, whose targets fit their outputs.
+pub(crate) fn tokens(
+    outline: &Outline,
+    batches: &[&Batch],
+    (config, device): (&Config, &Device),
+) -> Result<Tokens, Error> {
+    let mut named = vec![];
+    for batch in batches {
+        let task = outline.task(batch.task)?;
+        batch.targets.check(&task.name, &task.output, batch.rows.len())?;
+        named.push((task.name.as_str(), &batch.rows));
+    }
+    Ok(Tokens::of_batches(&named, config, device)?)
+}
+
+fn read_index(path: &Path) -> Result<Index, Error> {
+    let bytes = whole::read(path)?;
+    let json = |source| Error::Json { path: path.to_path_buf(), source };
+    let value: Value = serde_json::from_slice(&bytes).map_err(json)?;
+    let Stamp { version, kind } = Stamp::deserialize(&value).map_err(json)?;
+    let path = path.to_path_buf();
+    match kind {
+        None | Some(Kind::Kimera) => return Err(Error::Kimera { path }),
+        Some(Kind::Finetune) if version != OUTPUTS_VERSION => {
+            return Err(Error::Version { path, found: version });
+        }
+        Some(Kind::Finetune) => {}
+    }
+    let index: Index = serde_json::from_slice(&bytes).map_err(json)?;
+    index.outputs.check()?;
+    Ok(index)
+}
+
+#[cfg(test)]
+mod tests;

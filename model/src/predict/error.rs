@@ -1,0 +1,74 @@
+//! Why a fine-tuned model cannot be read or cannot answer. Knows no model.
+
+use std::path::PathBuf;
+
+use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_VERSION};
+use crate::encoder::tokens;
+use crate::head::{importance, mask};
+use crate::output::downstream;
+
+/// Why a fine-tuned model cannot be read or cannot answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the checkpoint that cannot be read, or does not belong to the others.
+    #[error("{0}; a fine-tuned model is the folder of a finished fine-tuning, whole")]
+    Checkpoint(#[from] checkpoint::Error),
+    /// A checkpoint of another training.
+    #[error(
+        "{path}: this model was trained on KIMERA's tasks and answers no downstream task; fine-tune it first and give the fine-tuned model's folder"
+    )]
+    Kimera {
+        /// The file that says so.
+        path: PathBuf,
+    },
+    /// Another version.
+    #[error("{path}: version {found}, expected {OUTPUTS_VERSION}; fine-tune again with this engraft")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// A file that is no list of outputs.
+    #[error("{path}: {source}; expected {OUTPUTS_FILE} of a fine-tuned model, write it again by fine-tuning")]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and at which line and column.
+        source: serde_json::Error,
+    },
+    /// A task that the model was not fine-tuned for.
+    #[error("the model has no output for `{name}`, only for {}; name one of them", .tasks.join(", "))]
+    Task {
+        /// The name asked for.
+        name: String,
+        /// The tasks that there are.
+        tasks: Vec<String>,
+    },
+    /// A learned pooling that the model has not learned.
+    #[error(
+        "the model pools by {found} and has learned no weights for learned_attn; ask for another pooling, or fine-tune with that one"
+    )]
+    Pooling {
+        /// How the model pools.
+        found: &'static str,
+    },
+    /// An encoder without any hidden states.
+    #[error("the encoder has no hidden states; report it")]
+    Layers,
+    /// Rows that the encoder cannot read.
+    #[error(transparent)]
+    Tokens(#[from] tokens::Error),
+    /// Targets or settings that do not fit an output.
+    #[error(transparent)]
+    Targets(#[from] downstream::Error),
+    /// A head mask of another encoder.
+    #[error(transparent)]
+    Mask(#[from] mask::Error),
+    /// Head importances that cannot be measured.
+    #[error(transparent)]
+    Importance(#[from] importance::Error),
+    /// The tensor library failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}

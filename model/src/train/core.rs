@@ -1,0 +1,231 @@
+//! What every training shares: parameters and their encoder, the optimiser, what is frozen, the gate of the first steps, and one update.
+//! Knows no output and no batch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use candle_core::{DType, Device, Tensor};
+
+use super::Error;
+use super::coverage::Coverage;
+use super::seal::Seal;
+use crate::chance::Chance;
+use crate::checkpoint;
+use crate::encoder::config::Config;
+use crate::encoder::tokens::Tokens;
+use crate::encoder::{Encoder, Gates, Pass};
+use crate::head::mask::Mask;
+use crate::head::slices::listed;
+use crate::optim::adamw::{AdamW, AdamWConfig, Missing, Update};
+use crate::optim::clip;
+use crate::optim::head_mask::HeadMask;
+use crate::optim::schedule::Schedule;
+use crate::params::{Params, Spec};
+
+/// What a training is made from besides its parameters.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Sizes of the encoder.
+    pub(super) encoder: Config,
+    /// Seed of dropout.
+    pub(super) seed: u64,
+    /// Learning rate over the steps.
+    pub(super) schedule: Schedule,
+    /// Constants of the optimiser.
+    pub(super) adamw: AdamWConfig,
+    /// What becomes of parameters without a gradient.
+    pub(super) missing: Missing,
+    /// Largest norm of all gradients together.
+    pub(super) clip_norm: f64,
+    /// Parameters that do not move, with the reason.
+    pub(super) frozen: BTreeMap<String, &'static str>,
+    /// How updates spare kept heads.
+    pub(super) heads: HeadMask,
+    /// Gates of the forward pass.
+    pub(super) gates: Option<Mask>,
+    /// Tasks whose losses count.
+    pub(super) tasks: BTreeSet<String>,
+    /// The step by which each of them has had a batch.
+    pub(super) covered_by: u64,
+}
+
+/// A training between two steps.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) plan: Plan,
+    pub(super) params: Params,
+    pub(super) encoder: Encoder,
+    pub(super) optimiser: AdamW,
+    /// Gates of the forward pass, `[l, h]`.
+    pub(super) gates_lh: Option<Tensor>,
+    /// What everything frozen was when training began.
+    pub(super) seal: Seal,
+    pub(super) coverage: Coverage,
+    pub(super) device: Device,
+}
+
+/// The loss of one task in a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weighed<'a> {
+    /// The task's name.
+    pub(super) task: &'a str,
+    /// The weight of its loss.
+    pub(super) alpha: f64,
+    /// The loss, no axes.
+    pub(super) loss: &'a Tensor,
+}
+
+/// What an update was made with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Made {
+    /// Learning rate.
+    pub(super) rate: f64,
+    /// Norm of all gradients before clipping.
+    pub(super) grad_norm: f64,
+}
+
+impl Core {
+    /// A training that has made no step.
+    pub(super) fn new(plan: Plan, params: Params, device: &Device) -> Result<Self, Error> {
+        let params = params.freeze(|name| plan.frozen.contains_key(name));
+        let encoder = Encoder::new(&plan.encoder, &params)?;
+        let optimiser = AdamW::new(plan.adamw.clone(), &params, |name| !plan.frozen.contains_key(name))?;
+        let optimiser = optimiser.with_missing(plan.missing);
+        let coverage = Coverage::new(&params, &plan.frozen, plan.tasks.clone(), plan.covered_by);
+        let seal = Seal::of(&params, &plan.frozen, &plan.heads)?;
+        let gates_lh = plan.gates.as_ref().map(|gates| gates.gates(device)).transpose()?;
+        Ok(Core { plan, params, encoder, optimiser, gates_lh, seal, coverage, device: device.clone() })
+    }
+
+    /// Steps made so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.optimiser.updates
+    }
+
+    /// The key of the next step's dropout.
+    pub(super) fn dropout(&self) -> Chance {
+        Chance::new(self.plan.seed).named("dropout").branch(self.steps() + 1)
+    }
+
+    /// The last hidden states `x_nd`, all rows of all batches in one pass.
+    pub(super) fn hidden(&self, tokens: &Tokens, dropout: Option<Chance>) -> Result<Tensor, Error> {
+        let gates = self.gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
+        let hidden = self.encoder.forward(&self.plan.encoder, tokens, &Pass { gates, dropout })?;
+        match hidden.last() {
+            Some(x_nd) => Ok(x_nd.clone()),
+            None => Err(Error::NoBatch { step: self.steps() }),
+        }
+    }
+
+    /// L = sum of alpha_n L_n, as a tensor and as a number.
+    pub(super) fn total(&self, step: u64, losses: &[Weighed<'_>]) -> Result<(Tensor, f64), Error> {
+        let mut total = Tensor::zeros((), DType::F32, &self.device)?;
+        for Weighed { task, alpha, loss } in losses {
+            let value = f64::from(loss.to_scalar::<f32>()?);
+            finite(step, value, || format!("the loss of {task}"))?;
+            total = (total + (*loss * *alpha)?)?;
+        }
+        let value = f64::from(total.to_scalar::<f32>()?);
+        Ok((total, value))
+    }
+
+    /// One update from the sum of the losses of `tasks`. On an error the parameters are as before.
+    pub(super) fn update(&mut self, total: &Tensor, tasks: &[&str]) -> Result<Made, Error> {
+        let step = self.steps() + 1;
+        let grads = self.gradients(total)?;
+        let grad_norm = clip::global_norm(&grads)?;
+        if !grad_norm.is_finite() {
+            return Err(wild_gradient(step, &grads, tasks)?);
+        }
+        self.coverage.see(step, tasks, &grads)?;
+        let (rate, scale) = (self.plan.schedule.rate(step), clip::factor(grad_norm, self.plan.clip_norm));
+        let before = self.plan.heads.before(&self.params)?;
+        self.optimiser.step(&self.params, grads, Update { rate, scale })?;
+        self.plan.heads.hold_back(&self.params, &before)?;
+        Ok(Made { rate, grad_norm })
+    }
+
+    /// Gradients of all parameters that are not frozen; 0 in the heads that are.
+    fn gradients(&self, total: &Tensor) -> Result<BTreeMap<String, Tensor>, Error> {
+        let mut store = crate::nn::gradients::gradients(total)?;
+        let trained = self.params.iter().filter(|(name, _)| !self.plan.frozen.contains_key(*name));
+        let mut grads =
+            trained.filter_map(|(name, param)| Some((name.to_owned(), store.remove(param)?))).collect();
+        self.plan.heads.screen(&mut grads)?;
+        Ok(grads)
+    }
+
+    /// Parameters that are trained but for some heads, with the heads that are frozen.
+    pub(super) fn frozen_heads(&self) -> BTreeMap<&str, Vec<usize>> {
+        let partly = self.plan.heads.partly_frozen().into_iter();
+        partly.filter(|(name, _)| !self.plan.frozen.contains_key(*name)).collect()
+    }
+
+    /// What is frozen of each parameter, and why.
+    pub(super) fn frozen_in_words(&self) -> BTreeMap<String, String> {
+        let whole = self.plan.frozen.iter().map(|(name, why)| (name.clone(), (*why).to_owned()));
+        let partly = self.frozen_heads().into_iter().map(|(name, heads)| {
+            (
+                name.to_owned(),
+                format!("the head mask keeps heads {} (from 0); the others are trained", listed(&heads)),
+            )
+        });
+        whole.chain(partly).collect()
+    }
+
+    /// Whether everything frozen, to the bit, is what training began with.
+    pub(super) fn check_frozen(&self) -> Result<(), Error> {
+        match self.seal.broken(&self.params, &self.plan.heads)? {
+            Some((parameter, head)) => Err(Error::Moved { parameter, head, step: self.steps() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The parameters of an encoder of these sizes from a checkpoint folder, and fresh ones of outputs.
+pub(super) fn begin_with(
+    dir: &Path,
+    (encoder, outputs): (&Config, &[Spec]),
+    seed: u64,
+    device: &Device,
+) -> Result<Params, Error> {
+    let params = checkpoint::load(dir, device)?.params;
+    let tensors = params.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
+    let params = Params::from_tensors(&Encoder::specs(encoder), tensors)?;
+    Ok(params.with(Params::fresh(outputs, seed, device)?))
+}
+
+/// Refuses a number that is infinite or none.
+pub(super) fn finite(step: u64, value: f64, what: impl FnOnce() -> String) -> Result<(), Error> {
+    if value.is_finite() { Ok(()) } else { Err(Error::NotFinite { step, what: what(), value }) }
+}
+
+/// What to say of gradients whose norm is not finite: the first parameter, and the tasks of the step.
+fn wild_gradient(step: u64, grads: &BTreeMap<String, Tensor>, tasks: &[&str]) -> Result<Error, Error> {
+    let (mut name, mut value) = ("all parameters together", f64::INFINITY);
+    for (parameter, grad) in grads {
+        let norm = clip::global_norm(&BTreeMap::from([(parameter.clone(), grad.clone())]))?;
+        if !norm.is_finite() {
+            (name, value) = (parameter, norm);
+            break;
+        }
+    }
+    let what = format!("the norm of the gradient of {name} (tasks of the step: {})", tasks.join(", "));
+    Ok(Error::NotFinite { step, what, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gradient_that_is_no_number_is_named_with_step_and_tasks() {
+        let wild = Tensor::new(&[1.0_f32, f32::NAN], &Device::Cpu).unwrap();
+        let fine = Tensor::new(&[1.0_f32], &Device::Cpu).unwrap();
+        let grads =
+            [("a", fine), ("b", wild.clone()), ("c", wild)].map(|(name, grad)| (name.to_owned(), grad));
+        let text = wild_gradient(3, &grads.into(), &["x", "y"]).unwrap().to_string();
+        let expected = "step 3: the norm of the gradient of b (tasks of the step: x, y) is NaN";
+        assert!(text.contains(expected), "{text}");
+    }
+}

@@ -1,0 +1,368 @@
+//! Tests of fine-tuning on small made-up rows. Knows no benchmark.
+
+use super::super::patience::Patience;
+use super::*;
+use crate::encoder::config::tests::tiny;
+use crate::encoder::pool::Pooling;
+use crate::optim::adamw::{AdamWConfig, Missing};
+use crate::optim::schedule::Schedule;
+
+pub(crate) const TASKS: [&str; 5] = ["one", "any", "score", "rank", "pairs"];
+
+pub(crate) fn setup() -> Setup {
+    let mut encoder = tiny();
+    (encoder.hidden_dropout_prob, encoder.attention_probs_dropout_prob) = (0.1, 0.1);
+    let outputs = [
+        Output::OneClass { classes: 3, weights: Some(vec![0.5, 1.0, 2.0]) },
+        Output::AnyClasses { classes: 5, positive: Some(vec![2.0, 1.0, 1.0, 3.0, 1.5]) },
+        Output::Score,
+        Output::Rank { loss: RankLoss::Softmax },
+        Output::Rank { loss: RankLoss::Binary },
+    ];
+    let task = |(name, output): (&str, Output)| Task { name: name.to_owned(), output, alpha: 1.0 };
+    Setup {
+        encoder,
+        tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
+        pooling: Pooling::Cls,
+        dropout: 0.1,
+        train: Config {
+            seed: 1,
+            schedule: Schedule { peak: 3e-3, warmup_steps: 3, total_steps: 300 },
+            adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
+            missing: Missing::Zero,
+            clip_norm: 1.0,
+            frozen: vec![],
+            covered_by: 1,
+            patience: None,
+        },
+        gates: None,
+    }
+}
+
+/// The word at the second place of each row; what is right follows from it.
+fn words(seed: u64) -> Vec<u32> {
+    let key = Chance::new(seed);
+    (0..8).map(|i| 10 + u32::try_from(key.bits(i) % 15).unwrap()).collect()
+}
+
+/// Rows of different lengths, segments among them.
+pub(crate) fn rows(seed: u64) -> Rows {
+    let mut rows = Rows::default();
+    for (i, word) in words(seed).into_iter().enumerate() {
+        let filling = (0..i % 3).map(|_| (7, 1));
+        rows.push([(2, 0), (word, 0), (3, 0)].into_iter().chain(filling).chain([(3, 1)]));
+    }
+    rows
+}
+
+/// A batch of each task.
+pub(crate) fn batches(seed: u64) -> Vec<Batch> {
+    let words = words(seed);
+    let right = |rows: &[u32]| (0..rows.len()).max_by_key(|i| (rows[*i], *i)).unwrap();
+    let groups =
+        [&words[..3], &words[3..5], &words[5..]].map(|of| Group { rows: of.len(), right: right(of) });
+    let set = |word: &u32| (0..5).filter(|class| word >> class & 1 == 1).collect();
+    let targets = [
+        Targets::Classes(words.iter().map(|word| word % 3).collect()),
+        Targets::Sets(words.iter().map(set).collect()),
+        Targets::Scores(words.iter().map(|word| f64::from(*word) / 8.0 - 2.0).collect()),
+        Targets::Groups(groups.to_vec()),
+        Targets::Groups(groups.to_vec()),
+    ];
+    (0..).zip(targets).map(|(task, targets)| Batch { task, rows: rows(seed), targets }).collect()
+}
+
+fn run(finetuner: &mut Finetuner, steps: std::ops::RangeInclusive<u64>) -> Vec<StepRecord> {
+    steps.map(|step| finetuner.step(0, &batches(step)).unwrap()).collect()
+}
+
+pub(crate) fn trained(setup: Setup, steps: u64) -> Finetuner {
+    let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
+    run(&mut finetuner, 1..=steps);
+    finetuner
+}
+
+fn bits(finetuner: &Finetuner) -> Vec<u32> {
+    let numbers = |t: &Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+    finetuner.params().iter().flat_map(|(_, t)| numbers(t)).map(f32::to_bits).collect()
+}
+
+#[test]
+fn it_learns_every_kind_of_output_together() {
+    let mut setup = setup();
+    (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
+    (setup.dropout, setup.train.clip_norm) = (0.0, 5.0);
+    let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
+    let records: Vec<StepRecord> = (0..300).map(|i| finetuner.step(0, &batches(i % 4)).unwrap()).collect();
+    for task in TASKS {
+        let [first, last] = [0, 299].map(|i: usize| records[i].tasks[task]);
+        assert!(last.loss < first.loss * 0.5, "{task}: from {first:?} to {last:?}");
+    }
+    assert_eq!((records[0].rows, records[0].tasks["rank"].samples), (40, 3));
+    let sum: f64 = records[0].tasks.values().map(|task| task.loss).sum();
+    assert!((sum - records[0].loss).abs() < 1e-4);
+    // What was learned is what is said: of each group the right row has the highest score.
+    let Targets::Groups(groups) = &batches(0)[3].targets else { panic!("a ranking") };
+    let scores = finetuner.predict(3, &rows(0)).unwrap();
+    let mut first = 0;
+    for group in groups {
+        let best = (0..group.rows).max_by(|a, b| scores[first + a][0].total_cmp(&scores[first + b][0]));
+        assert_eq!(best, Some(group.right));
+        first += group.rows;
+    }
+    let line = serde_json::to_string(&records[0]).unwrap();
+    assert!(line.contains("\"any\":{\"loss\":"), "{line}");
+    assert_eq!(finetuner.loss(&batches(0)).unwrap(), finetuner.loss(&batches(0)).unwrap());
+}
+
+#[test]
+fn killed_at_any_step_and_resumed_gives_the_same_bits() {
+    for missing in [Missing::Zero, Missing::Skip] {
+        killed_at_any_step(missing);
+    }
+}
+
+fn killed_at_any_step(missing: Missing) {
+    let mut setup = setup();
+    (setup.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 5, missing);
+    let start = || Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
+    // Tasks in turns, so that some parameters have had no gradient yet.
+    let turn = |finetuner: &mut Finetuner, step: u64| {
+        let task = usize::try_from(step % 5).unwrap();
+        finetuner.step(step, &batches(step)[task..=task]).unwrap()
+    };
+    let mut whole = start();
+    let all: Vec<StepRecord> = (1..=7).map(|step| turn(&mut whole, step)).collect();
+    for killed in [0, 1, 3, 6] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = start();
+        for step in 1..=killed {
+            turn(&mut first, step);
+        }
+        first.save_state(dir.path(), &serde_json::json!({ "at": killed })).unwrap();
+        drop(first);
+        let (mut second, stream) = Finetuner::resume(setup.clone(), dir.path(), &Device::Cpu).unwrap();
+        assert_eq!((second.steps(), stream), (killed, serde_json::json!({ "at": killed })));
+        let rest: Vec<StepRecord> = (killed + 1..=7).map(|step| turn(&mut second, step)).collect();
+        assert_eq!(rest, all[usize::try_from(killed).unwrap()..]);
+        assert_eq!(bits(&second), bits(&whole), "killed after {killed}");
+    }
+}
+
+#[test]
+fn tasks_that_take_turns_leave_the_outputs_of_others_or_fade_them() {
+    for (missing, stays) in [(Missing::Zero, false), (Missing::Skip, true)] {
+        let mut setup = setup();
+        (setup.train.missing, setup.train.covered_by) = (missing, 9);
+        let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
+        let numbers = |finetuner: &Finetuner| {
+            let weight = finetuner.params().get("outputs.one.weight").unwrap();
+            weight.flatten_all().unwrap().to_vec1::<f32>().unwrap()
+        };
+        finetuner.step(0, &batches(1)[..1]).unwrap();
+        let before = numbers(&finetuner);
+        finetuner.step(0, &batches(2)[1..2]).unwrap();
+        assert_eq!(numbers(&finetuner) == before, stays, "{missing:?}");
+        finetuner.step(0, &batches(3)[..1]).unwrap();
+        assert_ne!(numbers(&finetuner), before);
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| bits(&trained(setup(), 2)))
+    };
+    assert_eq!(with(1), with(3));
+}
+
+#[test]
+fn states_of_other_settings_and_other_trainings_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = |setup: Setup| Finetuner::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
+    trained(setup(), 1).save_state(dir.path(), &Value::Null).unwrap();
+    let mut other = setup();
+    other.dropout = 0.2;
+    assert!(text(other).contains("made with dropout = 0.1, now 0.2"));
+    let mut other = setup();
+    other.gates = Some(Mask::new([2, 4], [vec![0.0], vec![1.0; 7]].concat()).unwrap());
+    assert!(text(other).contains("made with the digest of the head mask = none, now "));
+    let path = dir.path().join("state.json");
+    let state = std::fs::read_to_string(&path).unwrap();
+    let state = state.replace("\"kind\": \"finetune\"", "\"kind\": \"kimera\"");
+    checkpoint::whole::write(&path, state.as_bytes()).unwrap();
+    assert!(text(setup()).contains("made with kind = kimera, now finetune"));
+}
+
+#[test]
+fn what_nothing_trains_is_frozen_with_a_reason() {
+    let mut setup = setup();
+    setup.tasks[2].alpha = 0.0;
+    setup.train.frozen = vec!["embeddings.".to_owned()];
+    let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
+    let why = finetuner.frozen_in_words();
+    assert_eq!(why["outputs.score.weight"], "the alpha of its task is 0");
+    assert_eq!(why["pooler.dense.bias"], "no task pools with it");
+    assert_eq!(why["embeddings.LayerNorm.bias"], "listed in `frozen`");
+    assert!(why["outputs.rank.bias"].contains("softmax over a group"));
+    assert!(!why.contains_key("outputs.pairs.bias") && !why.contains_key("outputs.rank.weight"));
+    let record = finetuner.step(0, &batches(1)).unwrap();
+    assert!(!record.tasks.contains_key("score"));
+    finetuner.check_frozen().unwrap();
+    setup.train.frozen = vec!["layer".to_owned()];
+    let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
+    assert!(text.contains("no parameter begins with `layer`"), "{text}");
+}
+
+#[test]
+fn a_task_that_never_comes_stops_the_gate() {
+    let mut finetuner = Finetuner::new(setup(), &Device::Cpu).unwrap();
+    let before = bits(&finetuner);
+    let text = finetuner.step(0, &batches(1)[..4]).unwrap_err().to_string();
+    assert!(
+        text.contains("by step 1, no gradient reaches [outputs.pairs.bias, outputs.pairs.weight]"),
+        "{text}"
+    );
+    assert_eq!((bits(&finetuner), finetuner.steps()), (before, 0));
+}
+
+#[test]
+fn a_pruned_encoder_is_trained_without_its_heads() {
+    // The whole first layer is off, and two heads of the second.
+    let mask = Mask::new([2, 4], [vec![0.0; 4], vec![1.0, 0.0, 0.0, 1.0]].concat()).unwrap();
+    let mut pruned = setup();
+    pruned.gates = Some(mask);
+    let mut finetuner = Finetuner::new(pruned.clone(), &Device::Cpu).unwrap();
+    let whole = Finetuner::new(setup(), &Device::Cpu).unwrap();
+    assert_eq!(bits(&finetuner), bits(&whole));
+    assert_ne!(finetuner.loss(&batches(1)).unwrap(), whole.loss(&batches(1)).unwrap());
+    let why = finetuner.frozen_in_words();
+    let name = "encoder.layer.0.attention.self.query.weight";
+    assert_eq!(why[name], "the gates turn off all heads of its layer");
+    assert!(!why.contains_key("encoder.layer.0.attention.output.dense.bias"));
+    run(&mut finetuner, 1..=2);
+    finetuner.check_frozen().unwrap();
+    pruned.gates = Some(Mask::all_kept([3, 4]));
+    let text = Finetuner::new(pruned, &Device::Cpu).unwrap_err().to_string();
+    assert!(text.contains("for 3 layers of 4 heads"), "{text}");
+}
+
+#[test]
+fn the_best_score_is_kept_until_patience_is_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (best, state) = (dir.path().join("best"), dir.path().join("state"));
+    let mut setup = setup();
+    setup.train.patience = Some(Patience { every: 2, evaluations: 2 });
+    let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
+    assert!(!finetuner.look_is_due());
+    let (mut verdicts, mut kept) = (vec![], vec![]);
+    for (step, score) in (1..).zip([0.5, 0.7, 0.7, 0.9, 0.2, 0.9]) {
+        run(&mut finetuner, step..=step);
+        assert_eq!(finetuner.look_is_due(), step % 2 == 0);
+        let verdict = finetuner.look(score, &best).unwrap();
+        if verdict == Verdict::Best {
+            kept = finetuner.predict(0, &rows(9)).unwrap();
+        }
+        verdicts.push(verdict);
+        finetuner.save_state(&state, &Value::Null).unwrap();
+        finetuner = Finetuner::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
+    }
+    use Verdict::{Best as B, Stop, Worse as W};
+    assert_eq!(verdicts, [B, B, W, B, W, Stop]);
+    assert_eq!(finetuner.best(), Some(Best { step: 4, score: 0.9 }));
+    let stored = Predictor::load(&best, &Device::Cpu).unwrap();
+    assert_eq!(stored.logits(0, &rows(9)).unwrap(), kept);
+    let text = finetuner.look(f64::NAN, &best).unwrap_err().to_string();
+    assert!(text.contains("step 6: the score on held-out samples is NaN"), "{text}");
+    assert_eq!(finetuner.best(), Some(Best { step: 4, score: 0.9 }));
+}
+
+#[test]
+fn an_encoder_comes_from_a_checkpoint_of_its_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = trained(setup(), 2);
+    first.save_checkpoint(dir.path()).unwrap();
+    let next = Finetuner::from_checkpoint(setup(), dir.path(), &Device::Cpu).unwrap();
+    let hidden = |finetuner: &Finetuner| finetuner.predictor().hidden(&rows(1)).unwrap();
+    assert_eq!(hidden(&next), hidden(&first));
+    assert_ne!(next.predict(0, &rows(1)).unwrap(), first.predict(0, &rows(1)).unwrap());
+    assert_eq!(next.steps(), 0);
+    let mut wider = setup();
+    wider.encoder.hidden_size *= 2;
+    let text = Finetuner::from_checkpoint(wider, dir.path(), &Device::Cpu).unwrap_err().to_string();
+    assert!(text.contains("the model needs [") && text.contains("32"), "{text}");
+    assert!(Finetuner::from_checkpoint(setup(), Path::new("/nowhere"), &Device::Cpu).is_err());
+}
+
+#[test]
+fn batches_that_do_not_fit_are_named_and_move_nothing() {
+    let mut finetuner = Finetuner::new(setup(), &Device::Cpu).unwrap();
+    let before = bits(&finetuner);
+    let mut text = |task: usize, targets: Targets| {
+        let batch = Batch { targets, ..batches(1)[task].clone() };
+        finetuner.step(0, &[batch]).unwrap_err().to_string()
+    };
+    assert!(
+        text(0, Targets::Classes(vec![0, 0, 3, 0, 0, 0, 0, 0]))
+            .contains("batch of one, row 2: class 3 is not below 3")
+    );
+    assert!(text(0, Targets::Classes(vec![0; 7])).contains("8 rows but one class for each row for 7"));
+    assert!(
+        text(0, Targets::Scores(vec![0.0; 8]))
+            .contains("it asks for one class for each row, the targets are one score")
+    );
+    let sets = |first: &[u32]| Targets::Sets([vec![first.to_vec()], vec![vec![]; 7]].concat());
+    assert!(text(1, sets(&[1, 5])).contains("batch of any, row 0: class 5 is not below 5"));
+    assert!(text(1, sets(&[3, 1])).contains("the classes [3, 1] do not rise"));
+    assert!(
+        text(2, Targets::Scores([vec![f64::NAN], vec![0.0; 7]].concat())).contains("row 0: the score is NaN")
+    );
+    let groups = |rows, right| Targets::Groups(vec![Group { rows: 8, right: 1 }, Group { rows, right }]);
+    assert!(
+        text(3, groups(0, 0))
+            .contains("batch of rank, group 1: row 0 (from 0) is said to be right, but it has 0 rows")
+    );
+    assert!(text(4, groups(1, 0)).contains("8 rows but groups of rows with a right one for 9"));
+    let mut step = |batches: &[Batch]| finetuner.step(0, batches).unwrap_err().to_string();
+    let one = batches(1)[0].clone();
+    assert!(step(&[one.clone(), one.clone()]).contains("two batches of one"));
+    assert!(step(&[Batch { task: 5, ..one.clone() }]).contains("no task number 5 (from 0), only 5"));
+    assert!(
+        step(&[Batch { rows: Rows::default(), targets: Targets::Classes(vec![]), ..one }])
+            .contains("it has no row")
+    );
+    assert!(step(&[]).contains("no batch of a task with alpha above 0"));
+    assert_eq!((bits(&finetuner), finetuner.steps()), (before, 0));
+    let bias = finetuner.params().get("outputs.score.bias").unwrap().detach();
+    bias.slice_set(&Tensor::new(&[f32::NAN], &Device::Cpu).unwrap(), 0, 0).unwrap();
+    let found = finetuner.step(0, &batches(1)).unwrap_err().to_string();
+    assert!(found.contains("step 1: the loss of score is NaN"), "{found}");
+}
+
+#[test]
+fn settings_that_cannot_be_are_named() {
+    let text = |change: &dyn Fn(&mut Setup)| {
+        let mut setup = setup();
+        change(&mut setup);
+        setup.check().unwrap_err().to_string()
+    };
+    let name = |to: &str| {
+        let to = to.to_owned();
+        text(&move |setup| setup.tasks[0].name.clone_from(&to))
+    };
+    assert!(name("pool_attn").contains("name is `pool_attn`, expected letters"));
+    assert!(name("a.b").contains("name is `a.b`, expected letters, digits"));
+    assert!(name("any").contains("name is `any` twice"));
+    assert!(text(&|setup| setup.tasks[1].alpha = -1.0).contains("output of any: alpha is -1"));
+    assert!(text(&|setup| setup.dropout = 1.0).contains("dropout is 1, expected at least 0 and below 1"));
+    assert!(text(&|setup| setup.train.clip_norm = 0.0).contains("train.clip_norm is 0, expected above 0"));
+    let output = |output: Output| text(&move |setup| setup.tasks[0].output = output.clone());
+    let one = |classes, weights| output(Output::OneClass { classes, weights });
+    assert!(one(1, None).contains("output of one: classes is 1, expected at least 2"));
+    assert!(one(2, Some(vec![1.0])).contains("weights is 1 numbers, expected one for each of 2 classes"));
+    assert!(one(2, Some(vec![1.0, 0.0])).contains("weights[1] is 0, expected above 0"));
+    let positive = Some(vec![f64::INFINITY]);
+    assert!(output(Output::AnyClasses { classes: 1, positive }).contains("positive[0] is inf"));
+    assert!(text(&|setup| setup.tasks.clear()).contains("one task's weight above 0"));
+}

@@ -1,0 +1,61 @@
+//! Parameters that must not or cannot move, each with its reason. Knows no setting and no optimiser.
+
+use std::collections::BTreeMap;
+
+use crate::optim::head_mask::HeadMask;
+use crate::params::Params;
+
+/// A beginning of names that no parameter has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "frozen: no parameter begins with `{prefix}`; the encoder's begin with embeddings., encoder.layer. or pooler., the outputs' with outputs."
+)]
+pub struct UnknownPrefix {
+    /// The beginning.
+    pub prefix: String,
+}
+
+/// The list of what is frozen in the making. Of several reasons the last one is told.
+#[derive(Debug)]
+pub(super) struct Frozen<'a> {
+    params: &'a Params,
+    reasons: BTreeMap<String, &'static str>,
+}
+
+impl<'a> Frozen<'a> {
+    /// Nothing is frozen yet.
+    pub(super) fn of(params: &'a Params) -> Self {
+        Frozen { params, reasons: BTreeMap::new() }
+    }
+
+    /// Those of which a head mask keeps every head.
+    pub(super) fn kept(mut self, heads: &HeadMask) -> Self {
+        let kept = heads.frozen().map(|name| (name.to_owned(), "the head mask keeps all heads of its layer"));
+        self.reasons.extend(kept);
+        self
+    }
+
+    /// Those whose names `which` accepts.
+    pub(super) fn those(mut self, which: impl Fn(&str) -> bool, reason: &'static str) -> Self {
+        let names = self.params.iter().map(|(name, _)| name).filter(|name| which(name));
+        self.reasons.extend(names.map(|name| (name.to_owned(), reason)));
+        self
+    }
+
+    /// Those that begin with one of the prefixes that the settings list.
+    pub(super) fn listed(mut self, prefixes: &[String]) -> Result<Self, UnknownPrefix> {
+        for prefix in prefixes {
+            let begins = |name: &str| name.starts_with(prefix.as_str());
+            if !self.params.iter().any(|(name, _)| begins(name)) {
+                return Err(UnknownPrefix { prefix: prefix.clone() });
+            }
+            self = self.those(begins, "listed in `frozen`");
+        }
+        Ok(self)
+    }
+
+    /// The names with their reasons.
+    pub(super) fn reasons(self) -> BTreeMap<String, &'static str> {
+        self.reasons
+    }
+}
