@@ -4,12 +4,14 @@ pub mod config;
 pub mod embedding;
 pub mod feed_forward;
 pub mod layer;
+mod number;
 pub mod pool;
 pub mod tokens;
 
 use candle_core::{Result, Tensor};
 
 use crate::chance::Chance;
+use crate::device::Number;
 use crate::nn::dropout::Dropout;
 use crate::params::{Params, Spec};
 use config::Config;
@@ -23,6 +25,8 @@ use tokens::Tokens;
 pub struct Encoder {
     embedding: Embedding,
     layers: Vec<Layer>,
+    /// What activations are made of.
+    number: Number,
 }
 
 /// Factors of the heads' contexts: the gates xi of KIMERA, equation 1 (1 = keep, 0 = vacant).
@@ -133,10 +137,11 @@ impl Encoder {
     pub fn new(config: &Config, params: &Params) -> Result<Self> {
         let layers =
             (0..config.num_hidden_layers).map(|l| Layer::new(config, params, l)).collect::<Result<_>>()?;
-        Ok(Encoder { embedding: Embedding::new(config, params)?, layers })
+        Ok(Encoder { embedding: Embedding::new(config, params)?, layers, number: Number::F32 })
     }
 
-    /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's.
+    /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's. They are made of the numbers
+    /// of [`Encoder::with_number`].
     ///
     /// # Errors
     /// When the tokens or the gates do not fit the encoder's sizes.
@@ -144,6 +149,7 @@ impl Encoder {
         pass.gates.check([config.num_hidden_layers, config.num_attention_heads], tokens)?;
         let dropout = LayerDropout::new(pass, config, u64::MAX);
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
+        let x_nd = number::rounded(x_nd, self.number)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {
             let gates = pass.gates.of_layer(l)?;

@@ -17,6 +17,7 @@
 pub mod attention;
 pub mod chance;
 pub mod checkpoint;
+pub mod device;
 pub mod encoder;
 pub mod eval;
 pub mod head;

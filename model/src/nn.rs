@@ -1,7 +1,8 @@
 //! The differentiable layers that candle lacks or leaves without a gradient. Knows no model and no task.
 //!
 //! On the CPU in f32 each is one pass over the memory with a backward written by hand, in parallel over rows; elsewhere
-//! it is composed of candle's own differentiable operations. Both are tested against numerical gradients. Every sum
+//! it is composed of candle's own differentiable operations ([`form::forms`] says which is which); in bf16, what sums or
+//! divides is computed in f32. Both are tested against numerical gradients. Every sum
 //! runs in an order that the number of threads does not change, so results are the same bits for any of them.
 
 pub mod bias;
@@ -9,6 +10,7 @@ pub mod binary_cross_entropy;
 pub mod buffers;
 pub mod cross_entropy;
 pub mod dropout;
+pub mod form;
 pub mod gelu;
 pub mod gradients;
 pub mod group_cross_entropy;
@@ -17,10 +19,12 @@ pub mod layer_norm;
 pub mod linear;
 mod math;
 pub(crate) mod product;
+pub mod scalars;
 pub mod softmax;
 pub mod squared_error;
 
-pub(crate) use host::{Host, edit, fill_rows, fused, read, sum_rows, wide};
+pub(crate) use form::{at_least_single, fused, in_single};
+pub(crate) use host::{Host, edit, fill_rows, read, sum_rows, wide};
 pub(crate) use math::{single, sum2};
 
 #[cfg(test)]

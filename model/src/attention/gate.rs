@@ -2,7 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
-use crate::nn::{Host, fill_rows, fused, read, sum_rows, sum2};
+use crate::nn::{Host, fill_rows, fused, in_single, read, sum_rows, sum2};
 
 /// Multiplies the context of each head by its gate (KIMERA, equation 1): `gates_nh` has one row for all tokens, or one for each.
 ///
@@ -14,11 +14,13 @@ pub fn gate(context_nd: &Tensor, gates_nh: &Tensor) -> Result<Tensor> {
     if !d.is_multiple_of(heads) || (rows != 1 && rows != n) {
         candle_core::bail!("{rows} rows of {heads} gates on {n} contexts of width {d}");
     }
-    if fused(context_nd) {
-        return context_nd.contiguous()?.apply_op2(&gates_nh.contiguous()?, Gate);
-    }
-    let context_nhk = context_nd.reshape((n, heads, ()))?;
-    context_nhk.broadcast_mul(&gates_nh.unsqueeze(2)?)?.reshape(context_nd.shape())
+    in_single(context_nd, |context_nd| {
+        if fused(context_nd) {
+            return context_nd.contiguous()?.apply_op2(&gates_nh.contiguous()?, Gate);
+        }
+        let context_nhk = context_nd.reshape((n, heads, ()))?;
+        context_nhk.broadcast_mul(&gates_nh.unsqueeze(2)?)?.reshape(context_nd.shape())
+    })
 }
 
 /// Multiplies rows of contexts `d` wide, the first of which is that of token `first`, by their gates: one row of so many heads for all tokens, or
@@ -100,7 +102,14 @@ mod tests {
     use candle_core::DType;
 
     use super::*;
-    use crate::nn::check::{gradients, randn};
+    use crate::nn::check::{forms_agree, gradients, randn};
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        for rows in [1, 70] {
+            forms_agree(|a| gate(&a[0], &a[1]), &[randn(1, &[70, 6]), randn(2, &[rows, 2])], 1e-5);
+        }
+    }
 
     #[test]
     fn gates_scale_heads_and_get_gradients() {

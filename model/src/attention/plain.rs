@@ -11,7 +11,7 @@ use crate::encoder::tokens::{Grid, Span};
 use crate::nn::buffers::Buffers;
 use crate::nn::dropout::Dropout;
 use crate::nn::softmax::softmax;
-use crate::nn::{Host, fused, read};
+use crate::nn::{Host, at_least_single, fused, read};
 use rows::Rows;
 
 /// What attention needs to know besides its input.
@@ -44,9 +44,13 @@ impl Attention {
         }
         let (grid, probs_bhtt, v_bhtk) = padded(qkv_n3d, spans, self.heads)?;
         let probs_bhtt = match self.dropout {
-            Some(dropout) => dropout.apply(&probs_bhtt)?,
+            Some(dropout) => dropout.apply_at(&probs_bhtt, |place| {
+                let (head, place) = (place / (grid.t * grid.t), place % (grid.t * grid.t));
+                rows::index_of_dropout(head) | ((place / grid.t) as u64) << 20 | (place % grid.t) as u64
+            })?,
             None => probs_bhtt,
         };
+        let probs_bhtt = probs_bhtt.to_dtype(v_bhtk.dtype())?;
         let context_bthk = probs_bhtt.matmul(&v_bhtk)?.transpose(1, 2)?.contiguous()?;
         grid.gather(&context_bthk.reshape((grid.b, grid.t, ()))?)
     }
@@ -71,15 +75,17 @@ pub fn probabilities(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<T
     Ok(padded(qkv_n3d, spans, heads)?.1)
 }
 
-/// Probabilities and values of padded rows.
+/// Probabilities, in f32 at least, and values of padded rows.
 fn padded(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<(Grid, Tensor, Tensor)> {
     let grid = Grid::new(spans, qkv_n3d)?;
     let k = qkv_n3d.dim(1)? / 3 / heads;
     let qkv_bt3hk = grid.spread(qkv_n3d)?.reshape((grid.b, grid.t, 3, heads, k))?;
     let part = |i: usize| qkv_bt3hk.narrow(2, i, 1)?.squeeze(2)?.transpose(1, 2)?.contiguous();
     let (q_bhtk, k_bhtk, v_bhtk) = (part(0)?, part(1)?, part(2)?);
-    let scores_bhtt = (q_bhtk.matmul(&k_bhtk.transpose(2, 3)?.contiguous()?)? * (1.0 / (k as f64).sqrt()))?;
-    let probs_bhtt = softmax(&scores_bhtt.broadcast_add(&grid.padding_bt.reshape((grid.b, 1, 1, grid.t))?)?)?;
+    let scores_bhtt = at_least_single(&q_bhtk.matmul(&k_bhtk.transpose(2, 3)?.contiguous()?)?)?;
+    let scores_bhtt = (scores_bhtt * (1.0 / (k as f64).sqrt()))?;
+    let padding_b11t = at_least_single(&grid.padding_bt)?.reshape((grid.b, 1, 1, grid.t))?;
+    let probs_bhtt = softmax(&scores_bhtt.broadcast_add(&padding_b11t)?)?;
     Ok((grid, probs_bhtt, v_bhtk))
 }
 
@@ -138,20 +144,23 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_agree_in_values_and_gradients() {
-        let run = |dtype| {
-            let qkv = Var::from_tensor(&randn(1, &[10, 18]).to_dtype(dtype).unwrap()).unwrap();
-            let context = PLAIN.forward(&qkv, &SPANS).unwrap();
-            let grads = context.sin().unwrap().sum_all().unwrap().backward().unwrap();
-            (context, grads.get(&qkv).unwrap().clone())
-        };
-        let ((a, ga), (b, gb)) = (run(DType::F32), run(DType::F64));
-        assert!(
-            distance(&a, &b) < 1e-6 && distance(&ga, &gb) < 1e-5,
-            "{} {}",
-            distance(&a, &b),
-            distance(&ga, &gb)
-        );
+    fn both_forms_agree_in_values_gradients_and_dropout() {
+        for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
+            let how = Attention { dropout, ..PLAIN };
+            let run = |dtype| {
+                let qkv = Var::from_tensor(&randn(1, &[10, 18]).to_dtype(dtype).unwrap()).unwrap();
+                let context = how.forward(&qkv, &SPANS).unwrap();
+                assert_eq!(context.dtype(), dtype);
+                let grads = context.sin().unwrap().sum_all().unwrap().backward().unwrap();
+                (context, grads.get(&qkv).unwrap().clone())
+            };
+            let (a, ga) = run(DType::F32);
+            for (dtype, slack) in [(DType::F64, 1e-5), (DType::BF16, 6e-2)] {
+                let (b, gb) = run(dtype);
+                let far = [distance(&a, &b), distance(&ga, &gb)];
+                assert!(far.iter().all(|far| *far < slack), "{dtype:?} {dropout:?}: {far:?}");
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Config;
 use super::tokens::{Grid, Span};
+use crate::nn::at_least_single;
 use crate::nn::linear::Linear;
 use crate::nn::softmax::softmax;
 use crate::params::{Params, Spec};
@@ -76,11 +77,12 @@ impl Pool {
         Ok(Pool { pooling, learned })
     }
 
-    /// One vector for each of the `rows` of `x_nd`: `[b, d]`.
+    /// One vector for each of the `rows` of `x_nd`: `[b, d]`, in f32 at least.
     ///
     /// # Errors
     /// When a row lies outside `x_nd`.
     pub fn forward(&self, x_nd: &Tensor, rows: &[Span]) -> Result<Tensor> {
+        let x_nd = &at_least_single(x_nd)?;
         match (self.pooling, &self.learned) {
             (Pooling::Mean, _) => mean(x_nd, rows),
             (Pooling::Max, _) => maximum(x_nd, rows),

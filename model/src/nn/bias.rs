@@ -2,14 +2,17 @@
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
-use super::host::{Host, fill_rows, fused, read, sum_rows};
+use super::form::{fused, in_single};
+use super::host::{Host, fill_rows, read, sum_rows};
 
 /// `x_nd + bias_d`, differentiable in both.
 ///
 /// # Errors
 /// When the shapes do not fit.
 pub fn add_bias(x_nd: &Tensor, bias_d: &Tensor) -> Result<Tensor> {
-    if fused(x_nd) { x_nd.contiguous()?.apply_op2(bias_d, AddBias) } else { x_nd.broadcast_add(bias_d) }
+    in_single(x_nd, |x_nd| {
+        if fused(x_nd) { x_nd.contiguous()?.apply_op2(bias_d, AddBias) } else { x_nd.broadcast_add(bias_d) }
+    })
 }
 
 struct AddBias;
@@ -62,8 +65,13 @@ impl CustomOp2 for AddBias {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{gradients, randn};
+    use super::super::check::{forms_agree, gradients, randn};
     use super::*;
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| add_bias(&a[0], &a[1]), &[randn(1, &[130, 3]), randn(2, &[3])], 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {

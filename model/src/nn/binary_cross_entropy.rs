@@ -3,7 +3,8 @@
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator, ParallelSlice};
 
-use super::host::{Host, fill_rows, fused, read};
+use super::form::{at_least_single, fused};
+use super::host::{Host, fill_rows, read};
 use super::math::{exp, single};
 
 /// Mean over all `m * c` numbers of `-w y log s(x) - (1 - y) log(1 - s(x))`, s the logistic function, as a tensor without axes. `sets`
@@ -34,7 +35,8 @@ pub fn binary_cross_entropy(
         candle_core::bail!("{} weights of positives, but the output has {width} classes", weights.len());
     }
     let op = BinaryCrossEntropy { sets: sets.to_vec(), positive_c: positive_c.map(<[f64]>::to_vec), width };
-    if fused(logits_mc) { logits_mc.contiguous()?.apply_op1(op) } else { op.composed(logits_mc) }
+    let logits_mc = at_least_single(logits_mc)?;
+    if fused(&logits_mc) { logits_mc.contiguous()?.apply_op1(op) } else { op.composed(&logits_mc) }
 }
 
 struct BinaryCrossEntropy {
@@ -128,7 +130,7 @@ impl CustomOp1 for BinaryCrossEntropy {
 mod tests {
     use candle_core::{DType, Device, Var};
 
-    use super::super::check::{distance, gradients, numbers, randn};
+    use super::super::check::{distance, forms_agree, gradients, numbers, randn};
     use super::*;
 
     fn sets() -> Vec<Vec<u32>> {
@@ -136,6 +138,11 @@ mod tests {
     }
 
     const POSITIVE: [f64; 7] = [1.0, 2.5, 0.5, 30.0, 4.0, 1.0, 0.1];
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| binary_cross_entropy(&a[0], &sets(), Some(&POSITIVE)), &[randn(1, &[4, 7])], 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {

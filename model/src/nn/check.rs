@@ -1,6 +1,6 @@
 //! Numerical gradients for the tests of this crate. Knows no operation.
 
-use candle_core::{Device, Result, Tensor, Var};
+use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::math::single;
 use crate::chance::Chance;
@@ -15,7 +15,7 @@ pub(crate) fn randn(seed: u64, shape: &[usize]) -> Tensor {
 
 /// All numbers of a tensor in f64.
 pub(crate) fn numbers(t: &Tensor) -> Vec<f64> {
-    t.to_dtype(candle_core::DType::F64).unwrap().flatten_all().unwrap().to_vec1().unwrap()
+    t.to_dtype(DType::F64).unwrap().flatten_all().unwrap().to_vec1().unwrap()
 }
 
 /// The largest absolute difference of two tensors.
@@ -52,6 +52,36 @@ pub(crate) fn gradients(f: impl Fn(&[Tensor]) -> Result<Tensor>, at: &[Tensor], 
                 "argument {which}, number {i}: backward {}, differences {estimate}",
                 exact[i]
             );
+        }
+    }
+}
+
+/// Asserts that the form written by hand (f32) and the composed one (f64) have the same values and gradients within `slack`, and that the
+/// first argument in bf16, as activations come, gives nearly these, the gradient of each argument being of its type.
+pub(crate) fn forms_agree(f: impl Fn(&[Tensor]) -> Result<Tensor>, at: &[Tensor], slack: f64) {
+    /// What some roundings to 8 binary digits may make of numbers around 1.
+    const HALF: f64 = 0.03;
+    let mut at = at.to_vec();
+    at[0] = at[0].to_dtype(DType::BF16).unwrap().to_dtype(DType::F32).unwrap();
+    // Values, then gradients, with their types.
+    let run = |first: DType, others: DType| -> Vec<(Vec<f64>, DType)> {
+        let dtype = |which: usize| if which == 0 { first } else { others };
+        let vars: Vec<Var> = (0..at.len())
+            .map(|which| Var::from_tensor(&at[which].to_dtype(dtype(which)).unwrap()).unwrap())
+            .collect();
+        let y = f(&vars.iter().map(|var| var.as_tensor().clone()).collect::<Vec<_>>()).unwrap();
+        let loss = y.to_dtype(DType::F64).unwrap().sin().unwrap().sum_all().unwrap();
+        let grads = loss.backward().unwrap();
+        let found = vars.iter().map(|var| grads.get(var).unwrap().clone());
+        std::iter::once(y).chain(found).map(|t| (numbers(&t), t.dtype())).collect()
+    };
+    let fused = run(DType::F32, DType::F32);
+    for (first, others, slack) in [(DType::F64, DType::F64, slack), (DType::BF16, DType::F32, HALF)] {
+        for (which, ((found, dtype), (expected, _))) in run(first, others).iter().zip(&fused).enumerate() {
+            assert!(which == 0 || *dtype == if which == 1 { first } else { others }, "{which}: {dtype:?}");
+            let size = expected.iter().fold(1.0_f64, |top, x| top.max(x.abs()));
+            let far = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(far < slack * size, "{first:?}, {which} (0: values, then gradients): {far} of {size}");
         }
     }
 }

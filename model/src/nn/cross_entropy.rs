@@ -3,10 +3,12 @@
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator, ParallelSlice};
 
-use super::host::{Host, fill_rows, fused, read, wide};
+use super::form::{at_least_single, fused};
+use super::host::{Host, fill_rows, read, wide};
 use super::math::{exp, single, sum, top};
 
-/// Mean of `-log softmax(logits_mc)[class]` over the rows whose class is not `None`, as a tensor without axes.
+/// Mean of `-log softmax(logits_mc)[class]` over the rows whose class is not `None`, as a tensor without axes; in f32 for logits
+/// of fewer digits.
 ///
 /// # Errors
 /// When there are not as many classes as rows, a class is not below `c`, or no row has a class.
@@ -50,7 +52,8 @@ impl CrossEntropy {
         if !(total > 0.0 && total.is_finite()) {
             candle_core::bail!("a loss over no rows: every class is ignored, or of weight 0");
         }
-        if fused(logits_mc) { logits_mc.contiguous()?.apply_op1(self) } else { self.composed(logits_mc) }
+        let logits_mc = at_least_single(logits_mc)?;
+        if fused(&logits_mc) { logits_mc.contiguous()?.apply_op1(self) } else { self.composed(&logits_mc) }
     }
 
     /// The weights of all rows together.
@@ -122,10 +125,18 @@ impl CustomOp1 for CrossEntropy {
 mod tests {
     use candle_core::DType;
 
-    use super::super::check::{distance, gradients, numbers, randn};
+    use super::super::check::{distance, forms_agree, gradients, numbers, randn};
     use super::*;
 
     const CLASSES: [Option<u32>; 5] = [Some(3), None, Some(0), Some(20), None];
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| cross_entropy(&a[0], &CLASSES), &[randn(1, &[5, 21])], 1e-5);
+        let weights: Vec<f64> = (1..22).map(f64::from).collect();
+        let weighted = |a: &[Tensor]| weighted_cross_entropy(&a[0], &[3, 0, 20, 3, 7], &weights);
+        forms_agree(weighted, &[randn(2, &[5, 21])], 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {

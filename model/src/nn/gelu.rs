@@ -2,7 +2,8 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
-use super::host::{Host, fill_rows, fused, read, wide};
+use super::form::{fused, in_single};
+use super::host::{Host, fill_rows, read, wide};
 use super::math::{erf, exp};
 
 /// `0.5 x (1 + erf(x / sqrt 2))` of every number.
@@ -10,7 +11,7 @@ use super::math::{erf, exp};
 /// # Errors
 /// When the tensor library fails.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
-    if fused(x) { x.contiguous()?.apply_op1(Gelu) } else { x.gelu_erf() }
+    in_single(x, |x| if fused(x) { x.contiguous()?.apply_op1(Gelu) } else { x.gelu_erf() })
 }
 
 /// Turns `x` into GELU's derivatives there; `y` are its values.
@@ -66,13 +67,18 @@ impl CustomOp1 for Gelu {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{distance, gradients, randn};
+    use super::super::check::{distance, forms_agree, gradients, randn};
     use super::*;
 
     #[test]
     fn values_are_the_exact_ones() {
         let x = (randn(3, &[500]) * 3.0).unwrap();
         assert!(distance(&gelu(&x).unwrap(), &x.gelu_erf().unwrap()) < 1e-6);
+    }
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| gelu(&a[0]), &[(randn(1, &[10, 13]) * 3.0).unwrap()], 1e-5);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 
-use super::host::{Host, fused, read};
+use super::form::{at_least_single, fused};
+use super::host::{Host, read};
 use super::math::{exp, single, sum, top};
 
 /// Mean over groups of `-log softmax(scores of the group)[right]`, as a tensor without axes. The groups `(rows, right)` stand one behind the
@@ -22,7 +23,8 @@ pub fn group_cross_entropy(scores_m: &Tensor, groups: &[(usize, usize)]) -> Resu
         candle_core::bail!("a group of {rows} rows has no row {right} (from 0)");
     }
     let op = GroupCrossEntropy { groups: groups.to_vec() };
-    if fused(scores_m) { scores_m.contiguous()?.apply_op1(op) } else { op.composed(scores_m) }
+    let scores_m = at_least_single(scores_m)?;
+    if fused(&scores_m) { scores_m.contiguous()?.apply_op1(op) } else { op.composed(&scores_m) }
 }
 
 /// Groups of a step are few and short, so one thread goes through them.
@@ -89,11 +91,16 @@ impl CustomOp1 for GroupCrossEntropy {
 mod tests {
     use candle_core::DType;
 
-    use super::super::check::{gradients, numbers, randn};
+    use super::super::check::{forms_agree, gradients, numbers, randn};
     use super::super::cross_entropy::cross_entropy;
     use super::*;
 
     const GROUPS: [(usize, usize); 4] = [(3, 2), (1, 0), (5, 0), (2, 1)];
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| group_cross_entropy(&a[0], &GROUPS), &[randn(1, &[11])], 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {

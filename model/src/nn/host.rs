@@ -3,17 +3,12 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Result, Storage, StorageRef, Tensor};
+use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, StorageRef, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};
 
 /// Rows that one thread works on at a time. Sums over rows add up blocks of this many in order, whatever the number
 /// of threads.
 pub(crate) const BLOCK: usize = 64;
-
-/// Whether the hand-written operations apply to this tensor.
-pub(crate) fn fused(tensor: &Tensor) -> bool {
-    tensor.device().is_cpu() && tensor.dtype() == DType::F32
-}
 
 /// The numbers behind a contiguous CPU tensor in f32, without a copy.
 pub(crate) struct Host<'a> {

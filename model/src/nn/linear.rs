@@ -58,7 +58,7 @@ impl Linear {
     }
 }
 
-/// `x_ni W_oi^T + b_o`.
+/// `x_ni W_oi^T + b_o`. The product is computed in the numbers of `x_ni`, to which the weight is rounded; its gradient comes as the weight is.
 ///
 /// # Errors
 /// When the shapes do not fit.
@@ -68,6 +68,7 @@ pub fn linear(x_ni: &Tensor, weight_oi: &Tensor, bias_o: &Tensor) -> Result<Tens
 
 fn apply(x_ni: &Tensor, [weight_oi, bias_o]: [&Tensor; 2], buffers: &Buffers) -> Result<Tensor> {
     if !fused(x_ni) {
+        let weight_oi = weight_oi.to_dtype(x_ni.dtype())?;
         return add_bias(&x_ni.matmul(&weight_oi.t()?)?, bias_o);
     }
     let ((_, i), (o, width)) = (x_ni.dims2()?, weight_oi.dims2()?);
@@ -148,8 +149,14 @@ impl CustomOp2 for Fused {
 mod tests {
     use candle_core::{DType, Var};
 
-    use super::super::check::{distance, gradients, randn};
+    use super::super::check::{distance, forms_agree, gradients, randn};
     use super::*;
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        let at = [randn(1, &[40, 5]), randn(2, &[3, 5]), randn(3, &[3])];
+        forms_agree(|a| linear(&a[0], &a[1], &a[2]), &at, 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {

@@ -2,7 +2,8 @@
 
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 
-use super::host::{Host, fill_rows, fused, read};
+use super::form::{fused, in_single};
+use super::host::{Host, fill_rows, read};
 use super::math::{exp, sum, sum2, top};
 
 /// `exp(x) / sum exp(x)` along the last axis.
@@ -10,9 +11,10 @@ use super::math::{exp, sum, sum2, top};
 /// # Errors
 /// When the tensor has no axis.
 pub fn softmax(x: &Tensor) -> Result<Tensor> {
-    if fused(x) {
-        return x.contiguous()?.apply_op1(Softmax);
-    }
+    in_single(x, |x| if fused(x) { x.contiguous()?.apply_op1(Softmax) } else { composed(x) })
+}
+
+fn composed(x: &Tensor) -> Result<Tensor> {
     let e = x.broadcast_sub(&x.max_keepdim(D::Minus1)?.detach())?.exp()?;
     e.broadcast_div(&e.sum_keepdim(D::Minus1)?)
 }
@@ -62,8 +64,13 @@ impl CustomOp1 for Softmax {
 mod tests {
     use candle_core::DType;
 
-    use super::super::check::{distance, gradients, randn};
+    use super::super::check::{distance, forms_agree, gradients, randn};
     use super::*;
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| softmax(&a[0]), &[(randn(1, &[4, 70]) * 3.0).unwrap()], 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {

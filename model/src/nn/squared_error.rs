@@ -2,7 +2,8 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
-use super::host::{Host, fused, read};
+use super::form::{at_least_single, fused};
+use super::host::{Host, read};
 use super::math::single;
 
 /// Mean of `(x - y)^2` over the scores, as a tensor without axes.
@@ -17,7 +18,8 @@ pub fn squared_error(scores_m: &Tensor, targets: &[f64]) -> Result<Tensor> {
     if targets.is_empty() {
         candle_core::bail!("a loss over no scores");
     }
-    if fused(scores_m) {
+    let scores_m = at_least_single(scores_m)?;
+    if fused(&scores_m) {
         return scores_m.contiguous()?.apply_op1(SquaredError { targets: targets.to_vec() });
     }
     let targets_m = Tensor::new(targets, scores_m.device())?.to_dtype(scores_m.dtype())?;
@@ -53,8 +55,13 @@ impl CustomOp1 for SquaredError {
 mod tests {
     use candle_core::DType;
 
-    use super::super::check::{gradients, numbers, randn};
+    use super::super::check::{forms_agree, gradients, numbers, randn};
     use super::*;
+
+    #[test]
+    fn forms_agree_in_values_and_gradients() {
+        forms_agree(|a| squared_error(&a[0], &[0.5, -2.0, 5.0, 0.0, 1.0]), &[randn(1, &[5])], 1e-5);
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones_and_the_value_is_the_mean() {

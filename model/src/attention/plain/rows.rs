@@ -123,7 +123,7 @@ impl Rows<'_> {
     /// Factors of dropout and what they make of the probabilities. The numbering is that of all rows' `[h, t, t]` squares.
     fn drop(&self, at: Head, scratch: &mut Scratch) {
         let Some(dropout) = self.how.dropout else { return };
-        let (first, t) = (((at.row * self.how.heads + at.head) as u64) << 40, at.t);
+        let (first, t) = (index_of_dropout(at.row * self.how.heads + at.head), at.t);
         scratch.factors.resize(t * t);
         scratch.dropped.resize(t * t);
         wide(|| {
@@ -159,6 +159,12 @@ impl Rows<'_> {
         let out = Out { values: &mut d_qkv[key..], stride };
         multiply(Left::Columns(d_probs, t), right, Start::Zero, out);
     }
+}
+
+/// The index of dropout at a head's first probability, `head` being its number among the heads of all rows: probability (i, j) has
+/// `i << 20 | j` more, whatever the length of its row.
+pub(super) fn index_of_dropout(head: usize) -> u64 {
+    (head as u64) << 40
 }
 
 /// Turns the gradient of dropped probabilities into that of the products of queries and keys.

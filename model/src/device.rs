@@ -1,0 +1,208 @@
+//! Where tensors live and in which numbers a model computes, as configurations say it. Knows no tensor.
+
+use std::fmt;
+use std::str::FromStr;
+
+use candle_core::utils::cuda_is_available;
+use candle_core::{DType, Device};
+use serde::{Deserialize, Serialize};
+
+/// The device that a run asks for: `auto`, `cpu` or `cuda:N`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Wanted {
+    /// The first CUDA device if this build has CUDA and the device answers, else the CPU.
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The CUDA device of this number, the first being 0.
+    Cuda(usize),
+}
+
+/// The numbers that activations and matrix products are made of. Weights, their gradients and the optimiser's state are f32 in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Number {
+    /// Single precision.
+    F32,
+    /// Half the memory, the range of f32 and 8 binary digits: for GPUs with units for it. Norms, softmax, dropout, sums over rows and losses
+    /// are computed in f32.
+    Bf16,
+}
+
+/// A device with the reason why it was taken.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// The device.
+    pub device: Device,
+    name: Wanted,
+    reason: String,
+}
+
+/// A device that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that means none.
+    #[error(
+        "device `{found}`: expected auto, cpu or cuda:N, N being the number of a device (cuda:0 is the first)"
+    )]
+    Unknown {
+        /// The name.
+        found: String,
+    },
+    /// A GPU for a program that was built without CUDA.
+    #[error(
+        "device {wanted}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu"
+    )]
+    NotBuilt {
+        /// What was asked for.
+        wanted: Wanted,
+    },
+    /// A GPU that is not there.
+    #[error(
+        "device {wanted}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists, or the device auto or cpu"
+    )]
+    Silent {
+        /// What was asked for.
+        wanted: Wanted,
+        /// What CUDA said.
+        source: candle_core::Error,
+    },
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Auto => f.write_str("auto"),
+            Wanted::Cpu => f.write_str("cpu"),
+            Wanted::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+impl FromStr for Wanted {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let number = name.strip_prefix("cuda:").filter(|number| number.bytes().all(|b| b.is_ascii_digit()));
+        match (name, number.and_then(|number| number.parse().ok())) {
+            ("auto", _) => Ok(Wanted::Auto),
+            ("cpu", _) => Ok(Wanted::Cpu),
+            (_, Some(number)) => Ok(Wanted::Cuda(number)),
+            _ => Err(Error::Unknown { found: name.to_owned() }),
+        }
+    }
+}
+
+impl TryFrom<String> for Wanted {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self, Error> {
+        name.parse()
+    }
+}
+
+impl From<Wanted> for String {
+    fn from(wanted: Wanted) -> String {
+        wanted.to_string()
+    }
+}
+
+impl Wanted {
+    /// The device to take, and why. Asks the driver where this build has CUDA.
+    ///
+    /// # Errors
+    /// When a CUDA device is asked for by number and cannot be had.
+    pub fn choose(self) -> Result<Chosen, Error> {
+        let cpu = |reason: String| Chosen { device: Device::Cpu, name: Wanted::Cpu, reason };
+        let gpu = |device, number, reason: &str| Chosen {
+            device,
+            name: Wanted::Cuda(number),
+            reason: reason.to_owned(),
+        };
+        match self {
+            Wanted::Cpu => Ok(cpu("as asked".to_owned())),
+            Wanted::Auto if !cuda_is_available() => Ok(cpu("this build has no CUDA".to_owned())),
+            Wanted::Auto => Ok(match Device::new_cuda(0) {
+                Ok(device) => gpu(device, 0, "the first CUDA device"),
+                Err(error) => cpu(format!("no CUDA device answers: {error}")),
+            }),
+            Wanted::Cuda(_) if !cuda_is_available() => Err(Error::NotBuilt { wanted: self }),
+            Wanted::Cuda(number) => match Device::new_cuda(number) {
+                Ok(device) => Ok(gpu(device, number, "as asked")),
+                Err(source) => Err(Error::Silent { wanted: self, source }),
+            },
+        }
+    }
+
+    /// The device of [`Wanted::choose`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn device(self) -> Result<Device, Error> {
+        Ok(self.choose()?.device)
+    }
+}
+
+impl Chosen {
+    /// Which device it is and why, such as `cpu: this build has no CUDA`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!("{}: {}", self.name, self.reason)
+    }
+}
+
+impl Number {
+    /// The tensor library's name of it.
+    #[must_use]
+    pub fn dtype(self) -> DType {
+        match self {
+            Number::F32 => DType::F32,
+            Number::Bf16 => DType::BF16,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written_and_others_refused() {
+        for wanted in [Wanted::Auto, Wanted::Cpu, Wanted::Cuda(0), Wanted::Cuda(13)] {
+            assert_eq!(wanted.to_string().parse::<Wanted>().unwrap(), wanted);
+            let json = serde_json::to_string(&wanted).unwrap();
+            assert_eq!(json, format!("\"{wanted}\""));
+            assert_eq!(serde_json::from_str::<Wanted>(&json).unwrap(), wanted);
+        }
+        for wrong in
+            ["gpu", "cuda", "cuda:", "cuda:-1", "cuda:+1", "cuda:1.5", "CPU", "cuda:99999999999999999999"]
+        {
+            let error = serde_json::from_str::<Wanted>(&format!("\"{wrong}\"")).unwrap_err().to_string();
+            assert!(error.contains(&format!("device `{wrong}`: expected auto, cpu or cuda:N")), "{error}");
+        }
+        assert_eq!(serde_json::to_string(&[Number::F32, Number::Bf16]).unwrap(), r#"["f32","bf16"]"#);
+        assert!(serde_json::from_str::<Number>("\"f16\"").is_err());
+    }
+
+    #[test]
+    fn what_was_chosen_is_told_with_its_reason() {
+        let cpu = Wanted::Cpu.choose().unwrap();
+        assert!(cpu.device.is_cpu() && cpu.describe() == "cpu: as asked");
+        let auto = Wanted::Auto.choose().unwrap();
+        let told = auto.describe();
+        match (cuda_is_available(), auto.device.is_cpu()) {
+            (false, _) => assert_eq!(told, "cpu: this build has no CUDA"),
+            (true, true) => assert!(told.starts_with("cpu: no CUDA device answers: "), "{told}"),
+            (true, false) => assert_eq!(told, "cuda:0: the first CUDA device"),
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_cannot_be_had_is_an_error_that_says_what_to_do() {
+        let told = Wanted::Cuda(4096).device().unwrap_err().to_string();
+        let expected =
+            if cuda_is_available() { "it does not answer" } else { "build with `--features cuda`" };
+        assert!(told.contains("device cuda:4096") && told.contains(expected), "{told}");
+    }
+}
