@@ -9,25 +9,27 @@ use engraft_tests::{Engraft, artifacts};
 use serde_json::Value;
 
 /// What makes `configs/graft.toml` small enough to run in seconds.
-const SMALL: [&str; 22] = [
-    "world.scale=0.3",
+const SMALL: [&str; 24] = [
+    "world.scale=1.0",
     "vocabulary.train.size=600",
     "shards.items_per_group=50",
     "encoder.fresh.hidden_size=16",
     "encoder.fresh.intermediate_size=32",
     "encoder.fresh.num_hidden_layers=2",
     "encoder.fresh.num_attention_heads=4",
-    "pretrain.epochs=1",
+    "pretrain.max_steps=8",
     "pretrain.stream.batching={ items = 64 }",
     "retrain.epochs=1",
     "retrain.stream.batching={ items = 512 }",
+    "retrain.max_steps=9",
     "retrain.checkpoint_every=2",
     "finetune.seeds=[1, 2]",
     "finetune.settings.epochs=2",
     "finetune.settings.batch=8",
+    "finetune.settings_of.mortality.epochs=2",
     "finetune.fixed.max_tokens=48",
     "finetune.fixed.checkpoint_every=3",
-    "finetune.fixed.most={ dev = 20, mask_search = 20, test = 40 }",
+    "finetune.fixed.most={ train = 40, dev = 33, mask_search = 20, test = 60 }",
     "finetune.fixed.ranking={ loss = \"softmax\", negatives = 3, wording = \"aspect\" }",
     // Every step is taken, so that there is a mask whatever was learned.
     "graft.search.tau=0.0",
@@ -67,7 +69,7 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
         cells.iter().map(|cell| ["row", "benchmark", "metric"].map(|key| of(cell, key))).collect();
     for row in ROWS {
         for (benchmark, metric) in
-            [("capr", "recall_at_1"), ("capr", "recall_at_5"), ("capr", "mrr"), ("diagnoses", "auroc_macro")]
+            [("capr", "recall_at_1"), ("capr", "recall_at_5"), ("capr", "mrr"), ("mortality", "auroc")]
         {
             assert!(
                 found.contains(&[row, benchmark, metric].map(str::to_owned)),
@@ -103,7 +105,7 @@ fn fine_tuning_and_searching_go_on_where_they_were_killed() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let run = |out: &Path| one_benchmark(&["run", "mask-hard"], out, "[\"base\", \"pruned\"]");
     run(reference.path()).ok();
-    for point in ["pretrain:working:5", "finetune-base-diagnoses-1:working:8", "mask-hard:working:1"] {
+    for point in ["pretrain:working:5", "finetune-base-mortality-1:working:8", "mask-hard:working:1"] {
         let killed = run(folder.path()).kill_at(point).output();
         assert_eq!(killed.code(), None, "{point}: {}", killed.text());
     }
@@ -118,26 +120,26 @@ fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
         let search = format!(
             "finetune.search={{ trials = {trials}, seed = 1, finetune_seed = 1, learning_rate = {{ least = 1e-5, most = 1e-2 }}, warmup = [0.1], epochs = [1], batch = [8], dropout = [0.1] }}"
         );
-        one_benchmark(&["run", "settings-diagnoses"], folder.path(), "[\"base\"]").set(&search)
+        one_benchmark(&["run", "settings-mortality"], folder.path(), "[\"base\"]").set(&search)
     };
     search(2).ok();
-    let trial = folder.path().join("trial-diagnoses-1/scores.json");
+    let trial = folder.path().join("trial-mortality-1/scores.json");
     let first = json(&trial);
     let more = search(3).output();
     assert!(more.text().contains("2 ran"), "one trial and the choice: {}", more.text());
     assert_eq!(json(&trial), first);
     let dev = |n: u64| {
-        let scores = json(&folder.path().join(format!("trial-diagnoses-{n}/scores.json")));
+        let scores = json(&folder.path().join(format!("trial-mortality-{n}/scores.json")));
         (scores["dev"]["value"].as_f64().unwrap(), scores["settings"].clone())
     };
     let best = (0..3).map(dev).fold((f64::MIN, Value::Null), |a, b| if b.0 > a.0 { b } else { a });
-    assert_eq!(json(&folder.path().join("settings-diagnoses/settings.json")), best.1);
+    assert_eq!(json(&folder.path().join("settings-mortality/settings.json")), best.1);
 }
 
 #[test]
 fn a_fine_tuned_model_is_asked_from_its_folder() {
     let folder = tempfile::tempdir().unwrap();
-    one_benchmark(&["run", "finetune-base-diagnoses-1", "finetune-base-capr-1"], folder.path(), "[\"base\"]")
+    one_benchmark(&["run", "finetune-base-mortality-1", "finetune-base-capr-1"], folder.path(), "[\"base\"]")
         .ok();
     let model = |name: &str| folder.path().join(name).join("model").display().to_string();
     let lines = folder.path().join("asked.jsonl");
@@ -152,7 +154,7 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
         let said = Engraft::plain(&verb, folder.path()).ok();
         said.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };
-    let said = ask("predict", &model("finetune-base-diagnoses-1"), &["--top", "2"]);
+    let said = ask("predict", &model("finetune-base-mortality-1"), &["--top", "2"]);
     assert_eq!((said.len(), &said[0]["id"]), (2, &Value::from(7)));
     assert_eq!(said[0]["shares"].as_object().unwrap().len(), 2);
     assert!(ask("predict", &model("finetune-base-capr-1"), &[])[1]["score"].is_number());
@@ -183,7 +185,7 @@ fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
     let text = refused(&["graft.rows=[\"hard\"]"]);
     assert!(text.contains("graft.rows has no `base`"), "{text}");
     let text = refused(&["graft.mask_benchmark=x"]);
-    assert!(text.contains("graft.mask_benchmark is \"x\", but [[benchmarks]] has capr, diagnoses"), "{text}");
+    assert!(text.contains("graft.mask_benchmark is \"x\", but [[benchmarks]] has capr, mortality"), "{text}");
     let text = refused(&["finetune.seeds=[1, 1]"]);
     assert!(text.contains("names a seed twice"), "{text}");
     let text = refused(&["finetune.settings.warmup=1.0"]);

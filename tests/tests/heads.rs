@@ -111,7 +111,8 @@ fn patience_ends_a_training_and_keeps_the_best_look() {
     assert!(ended["steps"].as_u64() < ended["planned"].as_u64(), "{ended}");
     let looks: Vec<serde_json::Value> =
         read("held_out.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let best = looks.iter().min_by(|a, b| a["loss"].as_f64().unwrap().total_cmp(&b["loss"].as_f64().unwrap()));
+    let best =
+        looks.iter().min_by(|a, b| a["loss"].as_f64().unwrap().total_cmp(&b["loss"].as_f64().unwrap()));
     assert_eq!(best.unwrap()["step"], ended["best"]["step"], "{looks:?}");
     assert_eq!(looks.last().unwrap()["verdict"], "stop");
     let outputs: serde_json::Value = serde_json::from_str(&read("model/outputs.json")).unwrap();

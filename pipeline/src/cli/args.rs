@@ -185,8 +185,8 @@ fetch leaves (NAME.part) is gone on with.")]
     /// Asks a fine-tuned model: a text or a JSON object a line in, a JSON object a line out
     #[command(after_help = "\
 Examples:
-  engraft predict out/finetune-base-diagnoses-1/model notes.txt
-  echo 'Fever and a cough for three days.' | engraft predict out/finetune-base-diagnoses-1/model --top 3
+  engraft predict out/finetune-base-mortality-1/model notes.txt
+  echo 'Fever and a cough for three days.' | engraft predict out/finetune-base-mortality-1/model --top 3
   engraft predict MODEL pairs.jsonl        lines such as {\"text\": \"...\", \"pair\": \"...\", \"id\": \"7\"}
 
 Answers come in the order of the lines. `class` and `shares` for one class of several, `classes` (those from one half on) and

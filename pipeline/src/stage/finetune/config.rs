@@ -110,6 +110,9 @@ pub struct Patience {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Most {
+    /// Of `train`; all without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train: Option<usize>,
     /// Of `dev`, at every look.
     pub dev: usize,
     /// Of `mask_search`, at every step of the search.
@@ -194,6 +197,7 @@ impl Fixed {
             ("patience.looks_per_epoch", self.patience.looks_per_epoch),
             ("patience.evaluations", self.patience.evaluations),
             ("checkpoint_every", self.checkpoint_every),
+            ("most.train", self.most.train.unwrap_or(1) as u64),
             ("most.dev", self.most.dev as u64),
             ("most.mask_search", self.most.mask_search as u64),
             ("most.test", self.most.test as u64),

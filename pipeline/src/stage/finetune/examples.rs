@@ -41,7 +41,7 @@ impl Labelled {
         let texts = Texts::new(vocabulary, &texts, fixed.max_tokens)?;
         let pairs = Texts::new(vocabulary, &pairs, fixed.max_tokens)?;
         let most = [
-            (Part::Train, usize::MAX),
+            (Part::Train, fixed.most.train.unwrap_or(usize::MAX)),
             (Part::Dev, fixed.most.dev),
             (Part::MaskSearch, fixed.most.mask_search),
             (Part::Test, fixed.most.test),

@@ -75,18 +75,18 @@ impl Ranking {
     ) -> anyhow::Result<Self> {
         let (train, test) = (Texts::new(train, vocabulary, fixed)?, Texts::new(test, vocabulary, fixed)?);
         let most = &fixed.most;
-        let looked = [
-            (Part::Dev, train.queries(Held::Dev), most.dev),
-            (Part::MaskSearch, test.queries(Held::MaskSearch), most.mask_search),
-            (Part::Test, test.queries(Held::Main), most.test),
-        ];
-        let looked = looked.into_iter().map(|(part, queries, most)| {
+        let of = |part: Part, queries: Vec<QueryId>, most: usize| -> Vec<QueryId> {
             let places = drawn((0..queries.len()).collect(), most, (name, part.name()));
-            (part, places.into_iter().map(|place| queries[place]).collect())
-        });
+            places.into_iter().map(|place| queries[place]).collect()
+        };
+        let looked = [
+            (Part::Dev, of(Part::Dev, train.queries(Held::Dev), most.dev)),
+            (Part::MaskSearch, of(Part::MaskSearch, test.queries(Held::MaskSearch), most.mask_search)),
+            (Part::Test, of(Part::Test, test.queries(Held::Main), most.test)),
+        ];
         Ok(Self {
-            items: train.queries(Held::Main),
-            looked: looked.collect(),
+            items: of(Part::Train, train.queries(Held::Main), most.train.unwrap_or(usize::MAX)),
+            looked: looked.into(),
             train,
             test,
             output: Output::Rank { loss: fixed.ranking.loss },

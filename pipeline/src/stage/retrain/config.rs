@@ -17,6 +17,9 @@ pub struct Config {
     pub seed: u64,
     /// Times that every triple is shown in every task.
     pub epochs: u64,
+    /// Most steps, for a budget; all epochs without it. The learning rate falls to 0 at the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u64>,
     /// The order in which samples are shown.
     pub stream: Stream,
     /// Steps between states that an interrupted run goes on from.
@@ -69,6 +72,7 @@ impl Config {
         let patience = self.patience.clone().unwrap_or(Patience { every: 1, evaluations: 1, batches: 1 });
         let counts = [
             ("epochs", self.epochs),
+            ("max_steps", self.max_steps.unwrap_or(1)),
             ("stream.steps_ahead", self.stream.steps_ahead as u64),
             ("checkpoint_every", self.checkpoint_every),
             ("patience.every", patience.every),
