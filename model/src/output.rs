@@ -6,7 +6,7 @@ pub mod downstream;
 pub mod masked_lm;
 pub mod tag;
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{D, DType, Result, Tensor};
 use serde::{Deserialize, Serialize};
 use tasks::stream::batch::{Batch, IGNORED, Targets};
 use tasks::task::Task;
@@ -103,13 +103,14 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// How many targets have their largest logit at their class.
+    /// How many targets have their largest logit at their class, no axes. It stays on the device.
     ///
     /// # Errors
     /// When the tensor library fails.
-    pub fn hits(&self) -> Result<usize> {
-        let best = self.logits_mc.detach().argmax(D::Minus1)?.to_vec1::<u32>()?;
-        Ok(best.iter().zip(&self.classes).filter(|(a, b)| a == b).count())
+    pub fn hits(&self) -> Result<Tensor> {
+        let best_m = self.logits_mc.detach().argmax(D::Minus1)?;
+        let classes_m = Tensor::new(self.classes.as_slice(), best_m.device())?;
+        best_m.eq(&classes_m)?.to_dtype(DType::F32)?.sum_all()
     }
 }
 

@@ -87,10 +87,7 @@ impl Trainer {
         let (batches, tokens) = self.read(step, batches)?;
         let losses = self.losses(&batches, &tokens, Some(dropout))?;
         let (total, loss) = self.total(step, &losses)?;
-        let mut tasks = BTreeMap::new();
-        for (task, loss) in &losses {
-            tasks.insert(*task, TaskRecord::new(loss)?);
-        }
+        let tasks = TaskRecord::of(&losses)?;
         let names: Vec<&str> = losses.iter().map(|(task, _)| task.name()).collect();
         let made = self.core.update(&total, &names)?;
         let (tokens, rows) = (tokens.count(), tokens.spans.len());
@@ -105,7 +102,7 @@ impl Trainer {
     pub fn evaluate(&self, batches: &[Batch]) -> Result<BTreeMap<Task, TaskRecord>, Error> {
         let (batches, tokens) = self.read(self.steps(), batches)?;
         let losses = self.losses(&batches, &tokens, None)?;
-        losses.iter().map(|(task, loss)| Ok((*task, TaskRecord::new(loss)?))).collect()
+        Ok(TaskRecord::of(&losses)?)
     }
 
     /// The batches that count and their tokens.

@@ -16,6 +16,7 @@ use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::mask::Mask;
 use crate::head::slices::listed;
+use crate::nn::scalars;
 use crate::optim::adamw::{AdamW, AdamWConfig, Missing, Update};
 use crate::optim::clip;
 use crate::optim::head_mask::HeadMask;
@@ -120,12 +121,16 @@ impl Core {
     /// L = sum of alpha_n L_n, as a tensor and as a number.
     pub(super) fn total(&self, step: u64, losses: &[Weighed<'_>]) -> Result<(Tensor, f64), Error> {
         let mut total = Tensor::zeros((), DType::F32, &self.device)?;
-        for Weighed { task, alpha, loss } in losses {
-            let value = f64::from(loss.to_scalar::<f32>()?);
-            finite(step, value, || format!("the loss of {task}"))?;
+        for Weighed { alpha, loss, .. } in losses {
             total = (total + (*loss * *alpha)?)?;
         }
-        let value = f64::from(total.to_scalar::<f32>()?);
+        // Losses and sum in one answer of the device.
+        let all: Vec<&Tensor> = losses.iter().map(|of| of.loss).chain([&total]).collect();
+        let mut values = scalars::read(&all)?;
+        let value = values.pop().unwrap_or_default();
+        for (Weighed { task, .. }, value) in losses.iter().zip(values) {
+            finite(step, value, || format!("the loss of {task}"))?;
+        }
         Ok((total, value))
     }
 

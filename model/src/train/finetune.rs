@@ -19,6 +19,7 @@ use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
 use crate::head::importance::Probe;
 use crate::head::mask::Mask;
+use crate::nn::scalars;
 use crate::output::downstream::Outputs;
 pub use crate::output::downstream::{Batch, Group, Outline, Output, RankLoss, Targets, Task};
 use crate::params::Params;
@@ -275,12 +276,12 @@ fn records(
     batches: &[&Batch],
     losses: &[Tensor],
 ) -> Result<BTreeMap<String, TaskRecord>, Error> {
-    let each = names.iter().zip(batches).zip(losses);
-    each.map(|((name, batch), loss)| {
-        let loss = f64::from(loss.to_scalar::<f32>()?);
-        Ok(((*name).to_owned(), TaskRecord { loss, samples: batch.targets.samples() }))
-    })
-    .collect()
+    let values = scalars::read(&losses.iter().collect::<Vec<_>>())?;
+    let each = names.iter().zip(batches).zip(values);
+    let record = |((name, batch), loss): ((&&str, &&Batch), f64)| {
+        ((*name).to_owned(), TaskRecord { loss, samples: batch.targets.samples() })
+    };
+    Ok(each.map(record).collect())
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::Result;
+use candle_core::{Result, Tensor};
 use serde::Serialize;
 use tasks::task::Task;
 
+use crate::nn::scalars;
 use crate::output::Loss;
 
 /// One task in one step.
@@ -20,10 +21,18 @@ pub struct TaskRecord {
 }
 
 impl TaskRecord {
-    pub(crate) fn new(loss: &Loss) -> Result<Self> {
-        let targets = loss.classes.len();
-        let accuracy = loss.hits()? as f64 / targets.max(1) as f64;
-        Ok(TaskRecord { loss: f64::from(loss.loss.to_scalar::<f32>()?), accuracy, targets })
+    /// The records of some tasks' losses, in one answer of the device.
+    pub(crate) fn of(losses: &[(Task, Loss)]) -> Result<BTreeMap<Task, Self>> {
+        let hits = losses.iter().map(|(_, loss)| loss.hits()).collect::<Result<Vec<_>>>()?;
+        let all: Vec<&Tensor> = losses.iter().map(|(_, loss)| &loss.loss).chain(&hits).collect();
+        let values = scalars::read(&all)?;
+        let (values, hits) = values.split_at(losses.len());
+        let each = losses.iter().zip(values.iter().zip(hits));
+        let record = |((task, of), (loss, hits)): (&(Task, Loss), (&f64, &f64))| {
+            let targets = of.classes.len();
+            (*task, TaskRecord { loss: *loss, accuracy: hits / targets.max(1) as f64, targets })
+        };
+        Ok(each.map(record).collect())
     }
 }
 
