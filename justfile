@@ -85,3 +85,7 @@ bench-retrain DATA PYTHON="python3" OUT="out/bench-retrain":
 bench-masked PYTHON="python3":
     cargo build --release --workspace --example masked_step
     {{PYTHON}} benches/masked.py target/release/examples/masked_step
+
+# The binary with CUDA, made on a machine without GPU or toolkit.
+cuda-build:
+    bash scripts/cuda-build.sh

@@ -149,6 +149,7 @@ fn setup(of: &Settings, index: &Index) -> Setup {
             heads: Heads::OPEN,
             patience: None,
             covered_by: 1,
+            dtype: model::device::Number::F32,
         },
         mask: None,
     }

@@ -40,6 +40,8 @@ pub struct Config {
     pub maps: Option<stage::maps::Config>,
     /// How samples are built and stored.
     pub shards: stage::shards::Config,
+    /// What is computed on and in; without it, what there is, in f32.
+    pub compute: Option<stage::compute::Compute>,
     /// The encoder that training begins with, if there is any.
     pub encoder: Option<stage::encoder::Config>,
     /// How it is trained on the texts among them first, if it is to be.
@@ -53,6 +55,14 @@ pub struct Config {
     pub finetune: Option<stage::finetune::config::Config>,
     /// Which encoders are compared, and how heads are measured and masked.
     pub graft: Option<stage::graft::Config>,
+}
+
+impl Config {
+    /// What trainings compute on and in.
+    #[must_use]
+    pub fn compute(&self) -> stage::compute::Compute {
+        self.compute.unwrap_or(stage::compute::Compute::UNSAID)
+    }
 }
 
 /// Why a config cannot be used.

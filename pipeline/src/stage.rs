@@ -11,6 +11,7 @@ use crate::engine::stage::Stage;
 
 pub mod audit;
 pub mod benchmark;
+pub mod compute;
 pub mod corpus;
 pub mod counts;
 pub mod encoder;
@@ -101,8 +102,10 @@ fn trained(
         let (vocabulary, case) = (shards.vocabulary.clone(), shards.case);
         stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
     }
+    let from =
+        |base: encoder::Base| retrain::From { base, shards: shards.clone(), compute: config.compute() };
     if let Some(pretrain) = &config.pretrain {
-        let stage = retrain::Retrain::new(retrain::Which::Pretrain, pretrain, base, shards.clone(), places)?;
+        let stage = retrain::Retrain::new(retrain::Which::Pretrain, pretrain, from(base), places)?;
         base = encoder::Base::Stage(stage.name().to_owned());
         stages.push(Box::new(stage));
     }
@@ -112,12 +115,11 @@ fn trained(
             let finetuning = finetuning.context("[graft] fine-tunes by the table [finetune]: add it")?;
             let benchmarks = config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
             let retraining = retraining.as_ref();
-            let around = graft::Around { benchmarks, finetuning, retraining, base, shards };
+            let around = graft::Around { benchmarks, finetuning, retraining, from: from(base) };
             stages.extend(graft.stages(&around, places)?);
         }
         (None, Some(retrain)) => {
-            let stage =
-                retrain::Retrain::new(retrain::Which::Retrain, retrain, base, shards.clone(), places)?;
+            let stage = retrain::Retrain::new(retrain::Which::Retrain, retrain, from(base), places)?;
             stages.push(Box::new(stage));
         }
         (None, None) => {}

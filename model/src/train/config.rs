@@ -11,6 +11,7 @@ use super::heads::{Heads, Shared};
 use super::patience::Patience;
 use super::state::Run;
 use crate::checkpoint::Kind;
+use crate::device::Number;
 use crate::encoder::Encoder;
 use crate::encoder::config as encoder;
 use crate::encoder::pool::Pooling;
@@ -75,6 +76,8 @@ pub struct Config {
     pub patience: Option<Patience>,
     /// The step by which every task has had a batch, at the latest: by then every parameter has had a gradient, or training stops.
     pub covered_by: u64,
+    /// What activations and products are made of.
+    pub dtype: Number,
 }
 
 /// Everything that a trainer is made from. Two runs with one setup, one stream and one machine give the same bits.
@@ -159,6 +162,7 @@ impl Setup {
             gates: self.train.heads.gates(self.mask.as_ref()),
             tasks: Task::ALL.into_iter().filter(weighs).map(|task| task.name().to_owned()).collect(),
             covered_by: *covered_by,
+            dtype: self.train.dtype,
         })
     }
 

@@ -11,6 +11,7 @@ use super::coverage::Coverage;
 use super::seal::Seal;
 use crate::chance::Chance;
 use crate::checkpoint;
+use crate::device::Number;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
@@ -48,6 +49,8 @@ pub(super) struct Plan {
     pub(super) tasks: BTreeSet<String>,
     /// The step by which each of them has had a batch.
     pub(super) covered_by: u64,
+    /// What activations and products are made of.
+    pub(super) dtype: Number,
 }
 
 /// A training between two steps.
@@ -89,7 +92,7 @@ impl Core {
     /// A training that has made no step.
     pub(super) fn new(plan: Plan, params: Params, device: &Device) -> Result<Self, Error> {
         let params = params.freeze(|name| plan.frozen.contains_key(name));
-        let encoder = Encoder::new(&plan.encoder, &params)?;
+        let encoder = Encoder::new(&plan.encoder, &params)?.with_number(plan.dtype);
         let optimiser = AdamW::new(plan.adamw.clone(), &params, |name| !plan.frozen.contains_key(name))?;
         let optimiser = optimiser.with_missing(plan.missing);
         let coverage = Coverage::new(&params, &plan.frozen, plan.tasks.clone(), plan.covered_by);

@@ -36,6 +36,7 @@ fn setup() -> Setup {
             heads: Heads::OPEN,
             patience: None,
             covered_by: 1,
+            dtype: crate::device::Number::F32,
         },
         mask: None,
     }

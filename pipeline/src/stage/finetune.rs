@@ -19,6 +19,7 @@ use tasks::downstream::example::Part;
 use tasks::token::encode::{Case, Vocabulary};
 
 use super::benchmark as made;
+use super::compute::Compute;
 use super::encoder::{Base, MODEL};
 use super::vocabulary;
 use crate::ask::task_file::{self, TaskFile};
@@ -67,6 +68,8 @@ pub struct Tried {
     pub case: Case,
     /// What no search chooses.
     pub fixed: Fixed,
+    /// What is computed on and in.
+    pub compute: Compute,
 }
 
 impl Tried {
@@ -85,6 +88,7 @@ impl Tried {
     /// Describes how it is read.
     pub fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "finetune.fixed", &self.fixed);
+        self.compute.describe(to);
         describe::config(to, "vocabulary.case", &self.case);
         if let vocabulary::Source::File(place) = &self.vocabulary {
             place.describe(to);
@@ -196,6 +200,7 @@ impl Stage for Finetune {
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let settings = self.settings(context)?;
         let benchmark = self.tried.read(context, self.seed)?;
+        let device = self.tried.compute.device(context)?;
         if !context.out().join(steps::ENDED).exists() {
             let run = steps::Run {
                 context,
@@ -203,6 +208,7 @@ impl Stage for Finetune {
                 settings: &settings,
                 fixed: &self.tried.fixed,
                 seed: self.seed,
+                compute: (&device, self.tried.compute.dtype),
             };
             run.train(&self.base.folder(context)?, &self.tried.name)?;
         }
@@ -212,7 +218,7 @@ impl Stage for Finetune {
         }
         self.complete(context, benchmark.as_ref())?;
         let ended = steps::ended(context.out())?;
-        let predictor = Predictor::load(&context.out().join(MODEL), &model::Device::Cpu)?;
+        let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
         let dev = answers::score(&predictor, benchmark.as_ref(), Part::Dev, context)?;
         let outputs = answers::outputs(&predictor, benchmark.as_ref(), Part::Test, context)?;
         let test = benchmark.score(Part::Test, &outputs)?;

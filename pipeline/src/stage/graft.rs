@@ -26,8 +26,7 @@ use super::encoder::Base;
 use super::finetune::config::Config as Finetuning;
 use super::finetune::{Chosen, Finetune, Tried};
 use super::location::Places;
-use super::retrain::{self, Retrain, Which, heads};
-use super::shards::Shards;
+use super::retrain::{self, From, Retrain, Which, heads};
 use crate::engine::stage::Stage;
 use best::Candidates;
 
@@ -114,10 +113,8 @@ pub struct Around<'a> {
     pub finetuning: &'a Finetuning,
     /// The table `[retrain]`, if there is one.
     pub retraining: Option<&'a retrain::Config>,
-    /// What everything begins with.
-    pub base: Base,
-    /// What the graph's samples are.
-    pub shards: &'a Shards,
+    /// What everything begins with, and computes on.
+    pub from: From,
 }
 
 /// The stage of a fine-tuning.
@@ -129,8 +126,9 @@ impl Around<'_> {
     fn tried(&self, benchmark: &str) -> Tried {
         Tried {
             name: benchmark.to_owned(),
-            vocabulary: self.shards.vocabulary.clone(),
-            case: self.shards.case,
+            vocabulary: self.from.shards.vocabulary.clone(),
+            case: self.from.shards.case,
+            compute: self.from.compute,
             fixed: self.finetuning.fixed.clone(),
         }
     }
@@ -149,7 +147,7 @@ impl Around<'_> {
             let trials = (0..search.trials).map(|number| Finetune {
                 name: format!("trial-{benchmark}-{number}"),
                 tried: self.tried(benchmark),
-                base: self.base.clone(),
+                base: self.from.base.clone(),
                 chosen: Chosen::Given(search.trial(number)),
                 seed: search.finetune_seed,
             });
@@ -187,7 +185,7 @@ impl Config {
     pub fn stages(&self, around: &Around<'_>, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         self.check(around)?;
         let mut stages = around.searches();
-        stages.extend(around.finetunings(Row::Base, &around.base));
+        stages.extend(around.finetunings(Row::Base, &around.from.base));
         let on = around.tried(&self.mask_benchmark);
         let measuring = |row: Row| importance::Measuring {
             row,
@@ -234,7 +232,7 @@ impl Config {
         let heads = heads::Config { mask: None, mode, shared: self.shared, soft_on: self.soft_on };
         let config = retrain::Config { heads: Some(heads), ..retraining.clone() };
         let which = Which::Row { name: row.name(), mask: row.mask() };
-        Retrain::new(which, &config, around.base.clone(), around.shards.clone(), places)
+        Retrain::new(which, &config, around.from.clone(), places)
     }
 
     fn pruned(&self, around: &Around<'_>) -> Vec<Box<dyn Stage>> {

@@ -25,6 +25,7 @@ use tasks::stream::state::State;
 use tasks::stream::steps::{self as stream, Shards, Worker};
 use tasks::task::Task;
 
+use super::compute::Compute;
 use super::encoder::{Base, MODEL};
 use super::location::Places;
 use super::metrics;
@@ -46,10 +47,19 @@ pub struct Retrain {
     /// The table of the config that it is of.
     table: &'static str,
     config: Config,
-    base: Base,
+    from: From,
     mask: Option<heads::Source>,
-    /// What made the shards.
-    shards: super::shards::Shards,
+}
+
+/// What a training is made from besides its own settings.
+#[derive(Debug, Clone)]
+pub struct From {
+    /// The encoder to begin with.
+    pub base: Base,
+    /// What makes the shards.
+    pub shards: super::shards::Shards,
+    /// What it computes on and in.
+    pub compute: Compute,
 }
 
 /// The stages that a training can be.
@@ -69,19 +79,13 @@ pub enum Which<'a> {
 }
 
 impl Retrain {
-    /// The stage for `config`, from the encoder `base`, on the shards that `shards` makes.
+    /// The stage for `config`.
     ///
     /// # Errors
     /// When the config contradicts itself or the shards, or names a place that cannot be meant.
-    pub fn new(
-        which: Which<'_>,
-        config: &Config,
-        base: Base,
-        shards: super::shards::Shards,
-        places: &Places<'_>,
-    ) -> anyhow::Result<Self> {
+    pub fn new(which: Which<'_>, config: &Config, from: From, places: &Places<'_>) -> anyhow::Result<Self> {
         let table = if which == Which::Pretrain { "pretrain" } else { "retrain" };
-        config.check(table, &shards.config.tasks)?;
+        config.check(table, &from.shards.config.tasks)?;
         let (name, mask) = match which {
             Which::Pretrain => {
                 anyhow::ensure!(
@@ -98,12 +102,12 @@ impl Retrain {
                 (format!("{table}-{name}"), mask.map(|stage| heads::Source::Stage(stage.to_owned())))
             }
         };
-        Ok(Self { name, table, config: config.clone(), base, mask, shards })
+        Ok(Self { name, table, config: config.clone(), from, mask })
     }
 
     /// Sizes and settings of the training, from the config, the shards and the encoder to begin with.
     fn setup(&self, context: &Context, index: &Index, planned: u64) -> anyhow::Result<Setup> {
-        let loaded = model::checkpoint::load(&self.base.folder(context)?, &device())?;
+        let loaded = model::checkpoint::load(&self.from.base.folder(context)?, &Device::Cpu)?;
         context.record("drawn_anew", loaded.fresh);
         context.record("left_out", loaded.left_out);
         let encoder = loaded.config;
@@ -133,6 +137,7 @@ impl Retrain {
                 } else {
                     planned
                 },
+                dtype: self.from.compute.dtype,
             },
         })
     }
@@ -147,7 +152,7 @@ impl Retrain {
             encoder.vocab_size,
             index.tokenizer.size
         );
-        let longest = self.shards.longest(index);
+        let longest = self.from.shards.longest(index);
         anyhow::ensure!(
             encoder.max_position_embeddings >= longest,
             "the longest row has {longest} tokens and the encoder {} positions: raise max_position_embeddings or lower \
@@ -171,9 +176,10 @@ impl Retrain {
 
     /// A trainer and a stream at the first step, or where an interrupted run left them.
     fn start(&self, context: &Context, setup: Setup, stream: &mut stream::Stream) -> anyhow::Result<Trainer> {
+        let device = self.from.compute.device(context)?;
         let folder = context.out().join(STATE);
         if folder.join(STATE_INDEX).exists() {
-            let (trainer, state) = Trainer::resume(setup, &folder, &device())?;
+            let (trainer, state) = Trainer::resume(setup, &folder, &device)?;
             let state: State = serde_json::from_value(state)
                 .with_context(|| format!("{}: the stream's state", folder.display()))?;
             stream.resume(&state)?;
@@ -182,16 +188,16 @@ impl Retrain {
         std::fs::create_dir_all(&folder)?;
         Ok(match setup.train.heads.mode {
             // The sizes of the encoder to begin with, and none of its weights.
-            Mode::Scratch => Trainer::new(setup, &device())?,
-            _ => Trainer::from_checkpoint(setup, &self.base.folder(context)?, &device())?,
+            Mode::Scratch => Trainer::new(setup, &device)?,
+            _ => Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?,
         })
     }
 
     fn train(&self, context: &Context, index: &Index) -> anyhow::Result<()> {
-        let tasks = self.config.tasks(&self.shards.config.tasks);
+        let tasks = self.config.tasks(&self.from.shards.config.tasks);
         let index = &index.of_tasks(&tasks);
         let shards = Shards::in_folder(context.artifact("shards")?, index);
-        let redraw = if tasks.contains(&Task::Triplet) { self.shards.redraw(context)? } else { None };
+        let redraw = if tasks.contains(&Task::Triplet) { self.from.shards.redraw(context)? } else { None };
         let shards = Shards { redraw, ..shards };
         let how = self.config.stream.config(self.config.seed);
         let mut stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;
@@ -220,7 +226,8 @@ impl Stage for Retrain {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, self.table, &self.config);
-        self.base.describe(to);
+        self.from.compute.describe(to);
+        self.from.base.describe(to);
         self.mask.iter().for_each(|mask| mask.describe(to));
     }
 
@@ -228,8 +235,9 @@ impl Stage for Retrain {
         // The audit is an input so that nothing is trained on shards that leak.
         let artifacts = ["shards", "audit"].map(Input::artifact);
         // Negatives of later epochs are drawn from what the shards were made of.
-        let mut inputs: Vec<Input> = artifacts.into_iter().chain(self.shards.inputs()).collect();
-        for input in std::iter::once(self.base.input()).chain(self.mask.iter().map(heads::Source::input)) {
+        let mut inputs: Vec<Input> = artifacts.into_iter().chain(self.from.shards.inputs()).collect();
+        for input in std::iter::once(self.from.base.input()).chain(self.mask.iter().map(heads::Source::input))
+        {
             if !inputs.contains(&input) {
                 inputs.push(input);
             }
@@ -251,9 +259,9 @@ impl Stage for Retrain {
         if state.exists() {
             std::fs::remove_dir_all(&state)?;
         }
-        let vocabulary = self.shards.vocabulary.path(context)?;
+        let vocabulary = self.from.shards.vocabulary.path(context)?;
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
-        crate::ask::vocabulary::add(&context.out().join(MODEL), &vocabulary, self.shards.case, most)?;
+        crate::ask::vocabulary::add(&context.out().join(MODEL), &vocabulary, self.from.shards.case, most)?;
         record(context, context.out())
     }
 }
@@ -266,9 +274,4 @@ fn record(context: &Context, folder: &Path) -> anyhow::Result<()> {
     context.record("epochs", metrics::by_epoch(&folder.join(METRICS))?);
     context.record("training", serde_json::to_value(ended(folder)?)?);
     Ok(())
-}
-
-/// Where tensors live. CUDA comes with its own issue; until then every run is on the CPU.
-fn device() -> Device {
-    Device::Cpu
 }

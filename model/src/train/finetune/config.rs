@@ -11,6 +11,7 @@ use super::super::frozen::Frozen;
 use super::super::patience::Patience;
 use super::super::state::Run;
 use crate::checkpoint::Kind;
+use crate::device::Number;
 use crate::encoder::config as encoder;
 use crate::encoder::pool::Pooling;
 use crate::encoder::{Encoder, config};
@@ -40,6 +41,8 @@ pub struct Config {
     pub frozen: Vec<String>,
     /// The step by which every task has had a batch, at the latest: by then every parameter has had a gradient, or training stops.
     pub covered_by: u64,
+    /// What activations and products of training are made of; looks and answers compute in f32.
+    pub dtype: Number,
     /// When to look at held-out samples and when to give up; `None` trains all steps.
     pub patience: Option<Patience>,
 }
@@ -112,6 +115,7 @@ impl Setup {
             gates: self.gates.clone(),
             tasks: weighs.map(|task| task.name.clone()).collect(),
             covered_by: *covered_by,
+            dtype: self.train.dtype,
         })
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn setup() -> Setup {
             clip_norm: 1.0,
             frozen: vec![],
             covered_by: 1,
+            dtype: crate::device::Number::F32,
             patience: None,
         },
         gates: None,

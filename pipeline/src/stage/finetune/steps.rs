@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use kg::whole::write_whole;
 use model::Device;
+use model::device::Number;
 use model::optim::adamw::Missing;
 use model::optim::schedule::Schedule;
 use model::train::finetune::{self, Finetuner, Setup, Task};
@@ -55,6 +56,8 @@ pub(super) struct Run<'a> {
     pub(super) settings: &'a Settings,
     pub(super) fixed: &'a Fixed,
     pub(super) seed: u64,
+    /// The device, and the numbers of training.
+    pub(super) compute: (&'a Device, Number),
 }
 
 impl Run<'_> {
@@ -141,6 +144,7 @@ impl Run<'_> {
                     evaluations: fixed.patience.evaluations,
                 }),
                 covered_by: 1,
+                dtype: self.compute.1,
             },
         })
     }
@@ -148,10 +152,10 @@ impl Run<'_> {
     /// At the first step, or where an interrupted run left it.
     fn start(&self, setup: Setup, base: &Path, state: &PathBuf) -> anyhow::Result<Finetuner> {
         if state.join(STATE_INDEX).exists() {
-            return Ok(Finetuner::resume(setup, state, &Device::Cpu)?.0);
+            return Ok(Finetuner::resume(setup, state, self.compute.0)?.0);
         }
         std::fs::create_dir_all(state)?;
-        Ok(Finetuner::from_checkpoint(setup, base, &Device::Cpu)?)
+        Ok(Finetuner::from_checkpoint(setup, base, self.compute.0)?)
     }
 
     /// The score on the part `dev`.

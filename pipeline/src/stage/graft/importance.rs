@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use kg::whole::write_whole;
-use model::Device;
 use model::head::importance::{AcrossLayers, Importance, Method, WithinLayer};
 use model::head::mask::Mask;
 use model::predict::Predictor;
@@ -117,7 +116,7 @@ impl Measuring {
             "benchmark {} has nothing in its part `mask_search`: give it a share",
             self.tried.name
         );
-        let predictor = Predictor::load(&best.folder.join(MODEL), &Device::Cpu)?;
+        let predictor = Predictor::load(&best.folder.join(MODEL), &self.tried.compute.device(context)?)?;
         context.record("model", best.stage.clone());
         Ok(Subject { stage: best.stage, predictor, benchmark })
     }

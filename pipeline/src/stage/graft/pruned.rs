@@ -1,7 +1,6 @@
 //! Stages `pruned-BENCHMARK-SEED`: a fine-tuned model of row `base` without its vacant heads. Nothing is trained. Knows no search.
 
 use kg::whole::write_whole;
-use model::Device;
 use model::head::mask::Mask;
 use model::predict::Predictor;
 use tasks::downstream::example::Part;
@@ -62,7 +61,8 @@ impl Stage for Pruning {
         let whole = scores(folder)?;
         let benchmark = self.tried.read(context, self.seed)?;
         let mask = Mask::read(&context.artifact(HARD)?.join(MASK))?;
-        let predictor = Predictor::load(&folder.join(MODEL), &Device::Cpu)?.with_gates(mask)?;
+        let predictor =
+            Predictor::load(&folder.join(MODEL), &self.tried.compute.device(context)?)?.with_gates(mask)?;
         let dev = answers::score(&predictor, benchmark.as_ref(), Part::Dev, context)?;
         let outputs = answers::outputs(&predictor, benchmark.as_ref(), Part::Test, context)?;
         let test = benchmark.score(Part::Test, &outputs)?;

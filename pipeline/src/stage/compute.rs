@@ -1,0 +1,45 @@
+//! What trainings compute on and in: the device, and the numbers of activations. Knows no training.
+
+use model::Device;
+use model::device::{Number, Wanted};
+use model::nn::form::{Form, forms};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+
+/// The table `[compute]` of a config.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compute {
+    /// Where tensors live.
+    pub device: Wanted,
+    /// What activations and products are made of; weights, gradients and the optimiser's state are f32 in any case.
+    pub dtype: Number,
+}
+
+impl Compute {
+    /// What a config without the table computes on and in.
+    pub const UNSAID: Compute = Compute { device: Wanted::Auto, dtype: Number::F32 };
+
+    /// Describes it.
+    pub fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "compute", self);
+    }
+
+    /// The device, which is left among the facts with the reason why it was taken, and with the operations that are composed of several there.
+    ///
+    /// # Errors
+    /// When a device is asked for by number and cannot be had.
+    pub fn device(&self, context: &Context) -> anyhow::Result<Device> {
+        let chosen = self.device.choose()?;
+        context.record("device", chosen.describe());
+        let composed = forms(&chosen.device, self.dtype).into_iter();
+        let composed: Vec<&str> =
+            composed.filter(|(_, form)| *form == Form::Composed).map(|(name, _)| name).collect();
+        if !composed.is_empty() {
+            context.record("composed_operations", composed.join(", "));
+        }
+        Ok(chosen.device)
+    }
+}
