@@ -52,10 +52,11 @@ stand_in() { # NAME SONAME MODULE
   local library=$toolkit/lib/stubs/lib$1.so
   [ -e "$library" ] && return
   local names
-  names=$(grep -ohE '\bfn (cu|curand|nvrtc)[A-Za-z0-9_]+ *\(' "$bindings/$3/sys/mod.rs" | sed -E 's/fn ([A-Za-z0-9_]+).*/\1/' | sort -u)
+  names=$(grep -ohE '\bfn (cu|curand|nvrtc)[A-Za-z0-9_]+ *\(' "$bindings/$3/sys/mod.rs" | sed -E 's/fn ([A-Za-z0-9_]+).*/\1/' | sort -u) || true
   [ -n "$names" ] || { echo "cudarc's bindings name no function of $1: look at $bindings/$3" >&2; exit 1; }
   awk '{ print "int " $1 "(void) { return 999; }" }' <<< "$names" \
-    | gcc -x c - -shared -fPIC -w -fno-builtin "-Wl,-soname,$2" -o "$library"
+    | gcc -x c - -shared -fPIC -w -fno-builtin "-Wl,-soname,$2" -o "$library.part"
+  mv "$library.part" "$library"
 }
 mkdir -p "$toolkit/lib/stubs"
 stand_in cuda libcuda.so.1 driver
@@ -71,6 +72,8 @@ export LIBRARY_PATH=$toolkit/lib:$toolkit/lib/stubs${LIBRARY_PATH:+:$LIBRARY_PAT
 nvcc --version | tail -2
 cargo rustc --release --locked -p engraft --bin engraft --features cuda -- -C link-arg=-Wl,--allow-shlib-undefined
 strip -o "$target/cuda/engraft" "$target/release/engraft"
+# It does not start without a driver, so it must not be taken for the usual one.
+rm -f "$target/release/engraft"
 
 # 4. What it is.
 echo

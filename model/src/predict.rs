@@ -62,7 +62,10 @@ impl Predictor {
     /// Names the file that is missing, damaged, of another version or made by another training, and what to do.
     pub fn load(dir: &Path, device: &Device) -> Result<Self, Error> {
         let Index { outputs: outline, gates, .. } = read_index(&dir.join(OUTPUTS_FILE))?;
-        let checkpoint::Checkpoint { config, params, .. } = checkpoint::load(dir, device)?;
+        let checkpoint::Checkpoint { config, params, fresh, .. } = checkpoint::load(dir, device)?;
+        if !fresh.is_empty() {
+            return Err(Error::Lacking { path: dir.join(checkpoint::WEIGHTS_FILE), names: fresh });
+        }
         let path = dir.join(OUTPUTS_WEIGHTS_FILE);
         let tensors = whole::read_tensors(&path, device)?;
         let tensors = tensors.into_iter().map(|(name, tensor)| (format!("{PREFIX}{name}"), tensor)).collect();

@@ -40,7 +40,7 @@ pub struct Config {
     pub maps: Option<stage::maps::Config>,
     /// How samples are built and stored.
     pub shards: stage::shards::Config,
-    /// What is computed on and in; without it, what there is, in f32.
+    /// What is computed on and in; without it, the CPU and f32.
     pub compute: Option<stage::compute::Compute>,
     /// The encoder that training begins with, if there is any.
     pub encoder: Option<stage::encoder::Config>,

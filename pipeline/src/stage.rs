@@ -114,6 +114,12 @@ fn trained(
             let finetuning = config.finetune.as_ref();
             let finetuning = finetuning.context("[graft] fine-tunes by the table [finetune]: add it")?;
             let benchmarks = config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+            let on = config.benchmarks.iter().find(|benchmark| benchmark.name == graft.mask_benchmark);
+            anyhow::ensure!(
+                on.is_none_or(benchmark::Config::has_mask_search),
+                "graft.mask_benchmark is {:?}, whose mask_search is 0: give it a share",
+                graft.mask_benchmark
+            );
             let retraining = retraining.as_ref();
             let around = graft::Around { benchmarks, finetuning, retraining, from: from(base) };
             stages.extend(graft.stages(&around, places)?);

@@ -9,7 +9,7 @@ use engraft_tests::{Engraft, artifacts};
 use serde_json::Value;
 
 /// What makes `configs/graft.toml` small enough to run in seconds.
-const SMALL: [&str; 24] = [
+const SMALL: [&str; 25] = [
     "world.scale=1.0",
     "vocabulary.train.size=600",
     "shards.items_per_group=50",
@@ -18,6 +18,7 @@ const SMALL: [&str; 24] = [
     "encoder.fresh.num_hidden_layers=2",
     "encoder.fresh.num_attention_heads=4",
     "pretrain.max_steps=8",
+    "pretrain.checkpoint_every=2",
     "pretrain.stream.batching={ items = 64 }",
     "retrain.epochs=1",
     "retrain.stream.batching={ items = 512 }",
@@ -105,7 +106,7 @@ fn fine_tuning_and_searching_go_on_where_they_were_killed() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let run = |out: &Path| one_benchmark(&["run", "mask-hard"], out, "[\"base\", \"pruned\"]");
     run(reference.path()).ok();
-    for point in ["pretrain:working:5", "finetune-base-mortality-1:working:8", "mask-hard:working:1"] {
+    for point in ["pretrain:working:6", "finetune-base-capr-1:working:8", "mask-hard:working:1"] {
         let killed = run(folder.path()).kill_at(point).output();
         assert_eq!(killed.code(), None, "{point}: {}", killed.text());
     }
@@ -120,20 +121,20 @@ fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
         let search = format!(
             "finetune.search={{ trials = {trials}, seed = 1, finetune_seed = 1, learning_rate = {{ least = 1e-5, most = 1e-2 }}, warmup = [0.1], epochs = [1], batch = [8], dropout = [0.1] }}"
         );
-        one_benchmark(&["run", "settings-mortality"], folder.path(), "[\"base\"]").set(&search)
+        one_benchmark(&["run", "settings-capr"], folder.path(), "[\"base\"]").set(&search)
     };
     search(2).ok();
-    let trial = folder.path().join("trial-mortality-1/scores.json");
+    let trial = folder.path().join("trial-capr-1/scores.json");
     let first = json(&trial);
     let more = search(3).output();
     assert!(more.text().contains("2 ran"), "one trial and the choice: {}", more.text());
     assert_eq!(json(&trial), first);
     let dev = |n: u64| {
-        let scores = json(&folder.path().join(format!("trial-mortality-{n}/scores.json")));
+        let scores = json(&folder.path().join(format!("trial-capr-{n}/scores.json")));
         (scores["dev"]["value"].as_f64().unwrap(), scores["settings"].clone())
     };
     let best = (0..3).map(dev).fold((f64::MIN, Value::Null), |a, b| if b.0 > a.0 { b } else { a });
-    assert_eq!(json(&folder.path().join("settings-mortality/settings.json")), best.1);
+    assert_eq!(json(&folder.path().join("settings-capr/settings.json")), best.1);
 }
 
 #[test]

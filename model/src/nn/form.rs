@@ -25,7 +25,7 @@ enum Precision {
 }
 
 /// The operations of this crate that have two forms.
-const OPERATIONS: [(&str, Precision); 15] = [
+const OPERATIONS: [(&str, Precision); 16] = [
     ("adamw", Precision::Single),
     ("attention", Precision::Activations),
     ("bias", Precision::Single),
@@ -39,6 +39,7 @@ const OPERATIONS: [(&str, Precision); 15] = [
     ("group_cross_entropy", Precision::Single),
     ("head_mask", Precision::Single),
     ("layer_norm", Precision::Single),
+    ("linear", Precision::Activations),
     ("softmax", Precision::Single),
     ("squared_error", Precision::Single),
 ];
@@ -90,7 +91,7 @@ mod tests {
             on_cpu(Number::Bf16).into_iter().filter(|(_, form)| *form == Form::Composed).collect();
         assert_eq!(
             composed.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-            ["attention", "encoder_layer"]
+            ["attention", "encoder_layer", "linear"]
         );
         assert!(OPERATIONS.is_sorted_by(|a, b| a.0 < b.0));
     }

@@ -59,6 +59,16 @@ pub enum Error {
     /// Rows that the encoder cannot read.
     #[error(transparent)]
     Tokens(#[from] tokens::Error),
+    /// Weights that fine-tuning wrote and that are not there any more.
+    #[error(
+        "{path}: it lacks {}; a fine-tuned model is the folder of a finished fine-tuning, whole: take it as it was written", .names.join(", ")
+    )]
+    Lacking {
+        /// The file.
+        path: PathBuf,
+        /// The parameters.
+        names: Vec<String>,
+    },
     /// Targets or settings that do not fit an output.
     #[error(transparent)]
     Targets(#[from] downstream::Error),

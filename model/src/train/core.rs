@@ -197,9 +197,16 @@ pub(super) fn begin_with(
     seed: u64,
     device: &Device,
 ) -> Result<Params, Error> {
-    let params = checkpoint::load(dir, device)?.params;
-    let tensors = params.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
-    let params = Params::from_tensors(&Encoder::specs(encoder), tensors)?;
+    let checkpoint::Checkpoint { params, fresh, .. } = checkpoint::load(dir, device)?;
+    let mut tensors: BTreeMap<String, Tensor> =
+        params.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
+    // A pooler that the checkpoint lacks is as new as an output: another seed, another one.
+    let specs = Encoder::specs(encoder);
+    let drawn: Vec<Spec> = specs.iter().filter(|spec| fresh.contains(&spec.name)).cloned().collect();
+    for (name, tensor) in Params::fresh(&drawn, seed, device)?.iter() {
+        tensors.insert(name.to_owned(), tensor.clone());
+    }
+    let params = Params::from_tensors(&specs, tensors)?;
     Ok(params.with(Params::fresh(outputs, seed, device)?))
 }
 

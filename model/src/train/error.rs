@@ -52,7 +52,7 @@ pub enum Error {
     },
     /// A parameter that nothing trains.
     #[error(
-        "by step {step}, no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection or a task has no batch",
+        "by step {step}, no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection, or a task has had no batch: train more steps",
         .names.join(", ")
     )]
     NoGradient {

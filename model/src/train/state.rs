@@ -44,6 +44,8 @@ struct Index {
     coverage: Coverage,
     /// Digest of the head mask, `null` without one.
     mask: Option<String>,
+    /// `cpu` or `cuda`: each has an arithmetic of its own.
+    device: String,
     seal: Seal,
     watch: Value,
     stream: Value,
@@ -128,6 +130,7 @@ pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept) -> Result<(), 
         missed,
         coverage,
         mask,
+        device: name_of(&core.device).to_owned(),
         seal,
         watch,
         stream,
@@ -175,7 +178,7 @@ pub(super) fn load(
         return Err(state(format!("version {version}, expected {VERSION}")));
     }
     let index: Index = serde_json::from_slice(&bytes).map_err(|e| state(e.to_string()))?;
-    if let Some((field, found, expected)) = other(&index, run) {
+    if let Some((field, found, expected)) = other(&index, run, device) {
         return Err(Error::OtherSettings { path, field, found, expected });
     }
     let moments = index.moments.tensors(dir, device)?;
@@ -214,8 +217,17 @@ impl Loaded {
     }
 }
 
+/// The kind of a device.
+fn name_of(device: &Device) -> &'static str {
+    if device.is_cpu() { "cpu" } else { "cuda" }
+}
+
 /// The first field in which a state and a run differ, with both values.
-fn other(index: &Index, run: &Run) -> Option<(String, String, String)> {
+fn other(index: &Index, run: &Run, device: &Device) -> Option<(String, String, String)> {
+    let device = name_of(device);
+    if index.device != device {
+        return Some(("the device".to_owned(), index.device.clone(), device.to_owned()));
+    }
     if index.kind != run.kind {
         let [found, expected] = [index.kind, run.kind].map(|kind| kind.name().to_owned());
         return Some(("kind".to_owned(), found, expected));

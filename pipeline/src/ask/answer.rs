@@ -41,6 +41,20 @@ impl Answering {
             .task(&file.name)
             .with_context(|| folder.join(super::task_file::FILE).display().to_string())?;
         let vocabulary = vocabulary::of_folder(folder, None)?;
+        let (ids, width) = (predictor.config().vocab_size, predictor.outline().tasks[output].output.width());
+        anyhow::ensure!(
+            vocabulary.size() == ids,
+            "{}: the vocabulary has {} entries and the encoder {ids} token ids: the folder's files are not of one model",
+            folder.display(),
+            vocabulary.size()
+        );
+        anyhow::ensure!(
+            file.classes.is_empty() || file.classes.len() == width,
+            "{}: {} names {} classes, but the output has {width}: the folder's files are not of one model",
+            folder.display(),
+            super::task_file::FILE,
+            file.classes.len()
+        );
         Ok(Self { predictor, vocabulary, file, output, top })
     }
 
@@ -60,6 +74,11 @@ impl Answering {
             }
             let (mut rows, mut waiting) = (self.framed()?, Vec::new());
             for input in asked {
+                anyhow::ensure!(
+                    self.file.asked != Asked::Rank || input.pair.is_some(),
+                    "line {}: this model ranks second texts for a first one, but there is no `pair`: give JSON lines with `text` and `pair` (--lines json)",
+                    input.line
+                );
                 push(&self.vocabulary, &input, &mut rows)?;
                 waiting.push(input);
                 if rows.rows.ids.len() >= TOKENS {
@@ -98,7 +117,10 @@ impl Answering {
                 let shares = shares(logits);
                 let best = self.best(&shares);
                 said.insert("class".to_owned(), json!(best.first().map(|(name, _)| name)));
-                let shown = best.iter().map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
+                let shown = best
+                    .iter()
+                    .take(self.top)
+                    .map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
                 said.insert("shares".to_owned(), Value::Object(shown.collect()));
             }
             Asked::AnyClasses => {
@@ -106,7 +128,10 @@ impl Answering {
                 let best = self.best(&shares);
                 let held = best.iter().filter(|(_, share)| *share >= 0.5).map(|(name, _)| json!(name));
                 said.insert("classes".to_owned(), held.collect());
-                let shown = best.iter().map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
+                let shown = best
+                    .iter()
+                    .take(self.top)
+                    .map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
                 said.insert("shares".to_owned(), Value::Object(shown.collect()));
             }
             Asked::Score | Asked::Rank => {
@@ -121,7 +146,6 @@ impl Answering {
         let mut all: Vec<(&str, f64)> =
             self.file.classes.iter().map(String::as_str).zip(shares.iter().copied()).collect();
         all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        all.truncate(self.top);
         all
     }
 }

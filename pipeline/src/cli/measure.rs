@@ -36,12 +36,10 @@ pub(super) fn running(now: &Snapshot, elapsed: Duration) -> String {
         amount(now.bytes, now.total_bytes, bytes),
         rate(now.bytes, seconds, bytes),
         amount(now.rows, now.total_rows, count).map(|text| format!("{text} {}", now.unit)),
-        rate(now.rows, seconds, count),
+        rate(now.rows.saturating_sub(now.before), seconds, count),
         rate(now.tokens, seconds, count).map(|rate| rate.replace('/', " tokens/")),
         waited(now, seconds),
-        share
-            .filter(|&done| done > 0.0 && seconds > 0.0)
-            .map(|done| format!("{} left", time(seconds / done - seconds))),
+        left(now, seconds).map(|seconds| format!("{} left", time(seconds))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
@@ -49,8 +47,10 @@ pub(super) fn running(now: &Snapshot, elapsed: Duration) -> String {
 /// A finished stage: what it read and did, with the mean rates.
 pub(super) fn finished(end: &Snapshot, seconds: f64) -> String {
     let rows = amount(end.rows, 0, count).map(|text| format!("{text} {}", end.unit));
-    let rows = rows
-        .map(|text| text + &rate(end.rows, seconds, count).map_or_else(String::new, |r| format!(" ({r})")));
+    let rows = rows.map(|text| {
+        text + &rate(end.rows.saturating_sub(end.before), seconds, count)
+            .map_or_else(String::new, |r| format!(" ({r})"))
+    });
     let tokens = rate(end.tokens, seconds, count).map(|rate| rate.replace('/', " tokens/"));
     let read = amount(end.bytes, 0, bytes);
     let read = read
@@ -60,6 +60,17 @@ pub(super) fn finished(end: &Snapshot, seconds: f64) -> String {
         .flatten()
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// Seconds until the end, if what was done in this run goes on as it went.
+#[expect(clippy::cast_precision_loss, reason = "for a screen")]
+fn left(now: &Snapshot, seconds: f64) -> Option<f64> {
+    if now.total_rows > 0 {
+        let done = now.rows.saturating_sub(now.before);
+        let rest = now.total_rows.saturating_sub(now.rows) as f64;
+        return (done > 0 && seconds > 0.0).then(|| seconds * rest / done as f64);
+    }
+    share(now).filter(|&done| done > 0.0 && seconds > 0.0).map(|done| seconds / done - seconds)
 }
 
 /// The share of the time in which a model waited for its data.
@@ -114,6 +125,7 @@ mod tests {
         rows: 0,
         total_rows: 0,
         unit: "rows",
+        before: 0,
         tokens: 0,
         waited: Duration::ZERO,
     };
@@ -125,6 +137,13 @@ mod tests {
             running(&now, Duration::from_secs(2)),
             "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25%  5.00 MB of 20.00 MB  2.50 MB/s  1,200 rows  600/s  6.00 s left"
         );
+    }
+
+    #[test]
+    fn what_an_earlier_run_did_makes_this_one_no_faster() {
+        let now = Snapshot { rows: 91, total_rows: 100, before: 90, unit: "steps", ..NONE };
+        let said = running(&now, Duration::from_secs(2));
+        assert!(said.ends_with("91 of 100 steps  0/s  18.00 s left"), "{said}");
     }
 
     #[test]

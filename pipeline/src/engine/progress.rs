@@ -22,6 +22,7 @@ struct Counters {
     total_bytes: AtomicU64,
     rows: AtomicU64,
     total_rows: AtomicU64,
+    before: AtomicU64,
     tokens: AtomicU64,
     /// Microseconds.
     waited: AtomicU64,
@@ -48,6 +49,8 @@ pub struct Snapshot {
     pub total_rows: u64,
     /// What a row is called: `rows`, unless the stage says otherwise.
     pub unit: &'static str,
+    /// Of these rows, those that an earlier run did.
+    pub before: u64,
     /// Tokens that a model was trained on, padding left out.
     pub tokens: u64,
     /// Time in which a model waited for its data.
@@ -65,6 +68,7 @@ impl Progress {
             total_bytes: zero(),
             rows: zero(),
             total_rows: zero(),
+            before: zero(),
             tokens: zero(),
             waited: zero(),
             unit: OnceLock::new(),
@@ -99,6 +103,12 @@ impl Progress {
         self.0.faults.pass(&self.0.stage, Point::Working);
     }
 
+    /// Says how many rows (or steps) an earlier run did: they are done, and took none of this one's time.
+    pub fn done_before(&self, rows: u64) {
+        self.0.before.store(rows, Ordering::Relaxed);
+        self.add_rows(rows);
+    }
+
     /// Counts tokens that a model was trained on.
     pub fn add_tokens(&self, tokens: u64) {
         self.0.tokens.fetch_add(tokens, Ordering::Relaxed);
@@ -131,6 +141,7 @@ impl Progress {
             rows: read(&self.0.rows),
             total_rows: read(&self.0.total_rows),
             unit: self.0.unit.get().copied().unwrap_or("rows"),
+            before: read(&self.0.before),
             tokens: read(&self.0.tokens),
             waited: Duration::from_micros(read(&self.0.waited)),
         }

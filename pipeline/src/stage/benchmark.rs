@@ -37,6 +37,15 @@ pub struct Config {
     pub cop: Option<cop::Config>,
 }
 
+impl Config {
+    /// Whether it has a part on which a head mask can be searched.
+    #[must_use]
+    pub fn has_mask_search(&self) -> bool {
+        let capr = self.capr.as_ref().map(|of| of.held_out.mask_search);
+        capr.or(self.cop.as_ref().map(|of| of.mask_search)).is_some_and(|share| share > 0.0)
+    }
+}
+
 /// What the artifact holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

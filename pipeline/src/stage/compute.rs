@@ -19,12 +19,19 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// What a config without the table computes on and in.
-    pub const UNSAID: Compute = Compute { device: Wanted::Auto, dtype: Number::F32 };
+    /// What a config without the table computes on and in: the CPU, whose bits are promised.
+    pub const UNSAID: Compute = Compute { device: Wanted::Cpu, dtype: Number::F32 };
 
     /// Describes it.
     pub fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, "compute", self);
+        describe::config(to, "compute.dtype", &self.dtype);
+        // What a device comes to decides the bits, so that is described, and not the word `auto`.
+        match self.device.choose() {
+            Ok(chosen) => {
+                to.field("compute.device", if chosen.device.is_cpu() { "cpu" } else { "cuda" }.into());
+            }
+            Err(error) => to.unfit("compute.device", error.to_string()),
+        }
     }
 
     /// The device, which is left among the facts with the reason why it was taken, and with the operations that are composed of several there.

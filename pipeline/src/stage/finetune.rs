@@ -9,6 +9,7 @@ mod ranking;
 pub mod search;
 mod steps;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -53,8 +54,18 @@ pub struct Scores {
     pub best_step: u64,
     /// On the part that settings and the stop were chosen by.
     pub dev: Score,
-    /// On the part that is reported.
-    pub test: Score,
+    /// On the part that is reported; a trial of a search does not look at it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub test: Option<Score>,
+}
+
+/// What a model is tried on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looked {
+    /// The part `dev` alone: a trial of a search.
+    Dev,
+    /// That and the part `test`.
+    DevAndTest,
 }
 
 /// A benchmark as later stages find it, and how its texts become tokens.
@@ -93,6 +104,22 @@ impl Tried {
         if let vocabulary::Source::File(place) = &self.vocabulary {
             place.describe(to);
         }
+    }
+
+    /// Refuses an encoder that was made for another vocabulary: its ids would be other words, and nothing would tell.
+    ///
+    /// # Errors
+    /// When the sizes differ, or one cannot be read.
+    pub fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
+        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let sizes = model::checkpoint::sizes(encoder)?;
+        anyhow::ensure!(
+            vocabulary.size() == sizes.vocab_size,
+            "the vocabulary has {} entries and the encoder {} token ids: name the encoder's own vocabulary (vocabulary.file)",
+            vocabulary.size(),
+            sizes.vocab_size
+        );
+        Ok(())
     }
 
     /// Reads it, to be fine-tuned on with `seed`.
@@ -135,6 +162,8 @@ pub struct Finetune {
     pub chosen: Chosen,
     /// Seed of the output's weights, dropout and the order of samples.
     pub seed: u64,
+    /// What the model is tried on.
+    pub looked: Looked,
 }
 
 impl Finetune {
@@ -201,6 +230,7 @@ impl Stage for Finetune {
         let settings = self.settings(context)?;
         let benchmark = self.tried.read(context, self.seed)?;
         let device = self.tried.compute.device(context)?;
+        self.tried.fits(&self.base.folder(context)?, context)?;
         if !context.out().join(steps::ENDED).exists() {
             let run = steps::Run {
                 context,
@@ -220,9 +250,14 @@ impl Stage for Finetune {
         let ended = steps::ended(context.out())?;
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
         let dev = answers::score(&predictor, benchmark.as_ref(), Part::Dev, context)?;
-        let outputs = answers::outputs(&predictor, benchmark.as_ref(), Part::Test, context)?;
-        let test = benchmark.score(Part::Test, &outputs)?;
-        answers::write(&context.out().join(SAID), benchmark.as_ref(), Part::Test, &outputs)?;
+        let test = match self.looked {
+            Looked::Dev => None,
+            Looked::DevAndTest => {
+                let outputs = answers::outputs(&predictor, benchmark.as_ref(), Part::Test, context)?;
+                answers::write(&context.out().join(SAID), benchmark.as_ref(), Part::Test, &outputs)?;
+                Some(answers::measured(benchmark.as_ref(), Part::Test, &outputs)?)
+            }
+        };
         let scores = Scores {
             seed: self.seed,
             settings,
@@ -234,6 +269,9 @@ impl Stage for Finetune {
         };
         write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&scores)?)?;
         context.record("scores", serde_json::to_value(&scores)?);
+        let cuts = [Part::Dev, Part::Test].map(|part| Ok((part.name(), benchmark.cuts(part)?)));
+        let cuts = cuts.into_iter().collect::<anyhow::Result<BTreeMap<_, _>>>()?;
+        context.record("rows_cut", serde_json::to_value(cuts)?);
         benchmark.facts().into_iter().for_each(|(key, value)| context.record(&key, value));
         Ok(())
     }

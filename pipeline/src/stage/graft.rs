@@ -18,13 +18,14 @@ pub mod pruned;
 pub mod results;
 pub mod settings;
 
+use model::head::importance::AcrossLayers;
 use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
 
 use super::encoder::Base;
 use super::finetune::config::Config as Finetuning;
-use super::finetune::{Chosen, Finetune, Tried};
+use super::finetune::{Chosen, Finetune, Looked, Tried};
 use super::location::Places;
 use super::retrain::{self, From, Retrain, Which, heads};
 use crate::engine::stage::Stage;
@@ -150,6 +151,7 @@ impl Around<'_> {
                 base: self.from.base.clone(),
                 chosen: Chosen::Given(search.trial(number)),
                 seed: search.finetune_seed,
+                looked: Looked::Dev,
             });
             let trials: Vec<Finetune> = trials.collect();
             let candidates = Candidates { stages: trials.iter().map(|trial| trial.name.clone()).collect() };
@@ -171,7 +173,8 @@ impl Around<'_> {
                 None => Chosen::Stage(settings::name(benchmark)),
             };
             let (name, tried) = (finetune_name(row, benchmark, seed), self.tried(benchmark));
-            Box::new(Finetune { name, tried, base: base.clone(), chosen, seed }) as Box<dyn Stage>
+            Box::new(Finetune { name, tried, base: base.clone(), chosen, seed, looked: Looked::DevAndTest })
+                as Box<dyn Stage>
         };
         each.map(stage).collect()
     }
@@ -229,7 +232,9 @@ impl Config {
         around: &Around<'_>,
         places: &Places<'_>,
     ) -> anyhow::Result<Retrain> {
-        let heads = heads::Config { mask: None, mode, shared: self.shared, soft_on: self.soft_on };
+        // Without a mask it is ordinary training: `scratch` would keep random layers otherwise.
+        let shared = if mode.needs_mask() { self.shared } else { Shared::Train };
+        let heads = heads::Config { mask: None, mode, shared, soft_on: self.soft_on };
         let config = retrain::Config { heads: Some(heads), ..retraining.clone() };
         let which = Which::Row { name: row.name(), mask: row.mask() };
         Retrain::new(which, &config, around.from.clone(), places)
@@ -277,6 +282,10 @@ impl Config {
                 "[retrain.heads] says how the one training is masked, [graft] how each row is: leave [retrain.heads] out"
             );
         }
+        anyhow::ensure!(
+            !self.rows.contains(&Row::Soft) || self.importance.across_layers == AcrossLayers::MinMax,
+            "graft.rows has `soft`, whose gates are importances from 0 to 1, but graft.importance.across_layers is `raw`: set it to \"min_max\""
+        );
         self.importance.check()?;
         self.search.check()
     }

@@ -202,7 +202,8 @@ impl Retrain {
         let how = self.config.stream.config(self.config.seed);
         let mut stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;
         let steps_per_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
-        let planned = (self.config.epochs * steps_per_epoch).min(self.config.max_steps.unwrap_or(u64::MAX));
+        let planned =
+            self.config.epochs.saturating_mul(steps_per_epoch).min(self.config.max_steps.unwrap_or(u64::MAX));
         let held_out = match &self.config.patience {
             Some(patience) => steps::held_out(&shards, &how, patience.batches)?,
             None => vec![],

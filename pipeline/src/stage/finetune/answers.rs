@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use kg::whole::write_whole;
 use model::predict::Predictor;
 use serde::Serialize;
@@ -47,7 +48,19 @@ pub fn score(
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Score> {
-    benchmark.score(part, &outputs(predictor, benchmark, part, context)?)
+    measured(benchmark, part, &outputs(predictor, benchmark, part, context)?)
+}
+
+/// How good outputs for all rows of a part are.
+///
+/// # Errors
+/// When the metric is undefined: with the part, and what makes it larger.
+pub fn measured(benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
+    let name = part.name();
+    benchmark.score(part, outputs).with_context(|| {
+        let samples = benchmark.samples(part);
+        format!("part {name}, {samples} samples: raise finetune.fixed.most.{name} or the part's share")
+    })
 }
 
 /// A sample's outputs.
@@ -66,7 +79,7 @@ pub fn write(path: &Path, benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<
     for sample in 0..benchmark.samples(part) {
         let mut rows = benchmark.framed()?;
         benchmark.push(part, sample, &mut rows);
-        let of = outputs.get(from..from + rows.rows.len()).unwrap_or_default();
+        let of = outputs.get(from..from + rows.rows.len()).context("there are not outputs for all rows")?;
         from += rows.rows.len();
         serde_json::to_writer(&mut json, &Said { id: benchmark.id(part, sample), outputs: of })?;
         json.push(b'\n');

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::output::downstream::Output;
 use model::train::finetune::{Batch, Targets};
 use serde::{Deserialize, Serialize};
-use tasks::downstream::encode::Framed;
+use tasks::downstream::encode::{Cuts, Framed};
 use tasks::downstream::example::Part;
 use tasks::downstream::rows::Rows;
 use tasks::seed::Seed;
@@ -59,7 +59,22 @@ pub trait Benchmark: Send + Sync {
     /// When the metric is undefined.
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score>;
 
-    /// What tokens were cut, and the like: lines for the ledger.
+    /// What is cut of a part's rows.
+    ///
+    /// # Errors
+    /// When rows are to be too short.
+    fn cuts(&self, part: Part) -> anyhow::Result<Cuts> {
+        let mut all = Cuts::default();
+        for sample in 0..self.samples(part) {
+            let mut rows = self.framed()?;
+            self.push(part, sample, &mut rows);
+            let Cuts { rows, cut, tokens } = rows.cuts;
+            all = Cuts { rows: all.rows + rows, cut: all.cut + cut, tokens: all.tokens + tokens };
+        }
+        Ok(all)
+    }
+
+    /// How much there is of what: lines for the ledger.
     fn facts(&self) -> BTreeMap<String, serde_json::Value>;
 }
 

@@ -190,6 +190,11 @@ impl Fixed {
     }
 
     fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.clip_norm > 0.0,
+            "finetune.fixed.clip_norm is {}, expected above 0",
+            self.clip_norm
+        );
         let most = self.max_tokens;
         anyhow::ensure!(most >= 8, "finetune.fixed.max_tokens is {most}, expected at least 8");
         let numbers = [

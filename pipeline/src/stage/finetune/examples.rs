@@ -49,8 +49,10 @@ impl Labelled {
         let of = most.map(|(part, most)| {
             (part, drawn(examples.of(part), most, (examples.name.as_str(), part.name())))
         });
-        let output = output(&examples, fixed.class_weights)?;
-        Ok(Self { examples, texts, pairs, of: of.into(), output, frame: fixed.frame(vocabulary) })
+        let of = BTreeMap::from(of);
+        let trained = of.get(&Part::Train).map_or(&[][..], Vec::as_slice);
+        let output = output(&examples, trained, fixed.class_weights)?;
+        Ok(Self { examples, texts, pairs, of, output, frame: fixed.frame(vocabulary) })
     }
 
     fn places(&self, part: Part) -> &[usize] {
@@ -79,8 +81,16 @@ impl Labelled {
 }
 
 /// What an encoder gets for these examples.
-fn output(examples: &Examples, weights: ClassWeights) -> anyhow::Result<Output> {
-    let (classes, counts) = (examples.classes.len(), examples.counts(Part::Train));
+fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyhow::Result<Output> {
+    let mut counts = vec![0_u64; examples.classes.len()];
+    for &place in trained {
+        match &examples.examples[place].answer {
+            Answer::Class(class) => counts[*class as usize] += 1,
+            Answer::Classes(classes) => classes.iter().for_each(|&class| counts[class as usize] += 1),
+            Answer::Score(_) => {}
+        }
+    }
+    let classes = examples.classes.len();
     let balanced = weights == ClassWeights::Balanced;
     Ok(match examples.kind {
         Kind::OneClass => {
@@ -91,7 +101,7 @@ fn output(examples: &Examples, weights: ClassWeights) -> anyhow::Result<Output> 
             Output::OneClass { classes, weights }
         }
         Kind::AnyClasses => {
-            let samples = examples.of(Part::Train).len() as u64;
+            let samples = trained.len() as u64;
             let positive = balanced.then(|| weight::positive(&counts, samples, Variant::Fixed));
             Output::AnyClasses { classes, positive }
         }
@@ -212,9 +222,7 @@ impl Benchmark for Labelled {
     }
 
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {
-        let counts = Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len())));
-        let cut = ("texts_cut".to_owned(), json!(self.texts.counts().truncated));
-        counts.into_iter().chain([cut]).collect()
+        Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into()
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Ranking {
     output: Output,
     negatives: usize,
     seed: Seed,
+    /// Of the wrong passages that heads are measured by: the same for every model.
+    probed: Seed,
     frame: Frame,
 }
 
@@ -92,6 +94,7 @@ impl Ranking {
             output: Output::Rank { loss: fixed.ranking.loss },
             negatives: fixed.ranking.negatives,
             seed: Seed::new(seed).named("ranking"),
+            probed: Seed::new(0).named("probed").named(name),
             frame: fixed.frame(vocabulary),
         })
     }
@@ -178,7 +181,7 @@ impl Benchmark for Ranking {
             };
             // As many beside the first answer as in training: other answers would be wrong ones there.
             let mut others: Vec<PassageId> = of(false).collect();
-            self.seed.named("probe").at(u64::from(query.0)).shuffle(&mut others);
+            self.probed.at(u64::from(query.0)).shuffle(&mut others);
             others.truncate(self.negatives);
             for passage in of(true).take(1).chain(others.iter().copied()) {
                 texts.row(query, passage, &mut rows);
@@ -216,7 +219,6 @@ impl Benchmark for Ranking {
                 "documents": texts.folder.collection.documents.len(),
                 "passages": texts.folder.collection.passages.len(),
                 "queries": texts.folder.collection.queries.len(),
-                "passages_cut": texts.passages.counts().truncated,
             })
         };
         BTreeMap::from([("train".to_owned(), counts(&self.train)), ("test".to_owned(), counts(&self.test))])

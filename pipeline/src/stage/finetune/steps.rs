@@ -69,7 +69,7 @@ impl Run<'_> {
             "benchmark {name} has nothing to fine-tune on: give its part `train` examples"
         );
         let turns = Turns::new(items, self.settings.batch, Seed::new(self.seed).named("finetune"))?;
-        let planned = self.settings.epochs * turns.steps_per_epoch();
+        let planned = self.settings.epochs.saturating_mul(turns.steps_per_epoch());
         let setup = self.setup(base, name, (planned, turns.steps_per_epoch()))?;
         let at = |name: &str| self.context.out().join(name);
         let (state, best) = (at(STATE), at(MODEL));
@@ -79,7 +79,7 @@ impl Run<'_> {
         let progress = self.context.progress();
         progress.unit("steps");
         progress.total_rows(planned);
-        progress.add_rows(tuner.steps());
+        progress.done_before(tuner.steps());
         while tuner.steps() < planned {
             self.context.check()?;
             let (epoch, chosen) = turns.step(tuner.steps());
@@ -114,7 +114,9 @@ impl Run<'_> {
     }
 
     fn setup(&self, base: &Path, name: &str, (planned, of_epoch): (u64, u64)) -> anyhow::Result<Setup> {
-        let encoder = model::checkpoint::load(base, &Device::Cpu)?.config;
+        let loaded = model::checkpoint::load(base, &Device::Cpu)?;
+        self.context.record("drawn_anew", loaded.fresh);
+        let encoder = loaded.config;
         let (fixed, settings) = (self.fixed, self.settings);
         anyhow::ensure!(
             encoder.max_position_embeddings >= fixed.max_tokens,

@@ -143,9 +143,9 @@ impl Stage for Searching {
             },
         )?;
         outcome.mask.write(&context.out().join(MASK))?;
-        let mut masked = 0;
         let iterations = outcome.iterations.iter().map(|step| {
-            masked += step.selected.len();
+            // A step may take a head again, so gates are counted.
+            let masked = step.gates_after.values().iter().filter(|&&gate| gate < 1.0).count();
             let (selected, importance_before) = (step.selected.clone(), step.importance_before.clone());
             Step { selected, importance_before, masked, score: step.score }
         });

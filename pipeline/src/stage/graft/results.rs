@@ -20,6 +20,7 @@ use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
 use crate::report::grafting;
 use crate::report::grafting::facts::{Cell, Curve, Difference, Facts, Heads, Iteration, Search, Seed, Size};
+use crate::stage::finetune::benchmark::Score;
 use crate::stage::finetune::{Scores, scores};
 use crate::stage::retrain::heads::MASK;
 
@@ -117,8 +118,9 @@ impl Results {
         let (Some(base), Some(one)) = (base, base.and_then(<[Scores]>::first)) else {
             anyhow::bail!("row `base` has no scores on {benchmark}")
         };
-        let metrics = std::iter::once(one.test.metric.as_str())
-            .chain(BESIDE.into_iter().filter(|name| one.test.others.contains_key(*name)));
+        let test = test(one)?;
+        let metrics = std::iter::once(test.metric.as_str())
+            .chain(BESIDE.into_iter().filter(|name| test.others.contains_key(*name)));
         for metric in metrics {
             let mut cells: Vec<Cell> = all
                 .iter()
@@ -132,7 +134,7 @@ impl Results {
             benchmark: benchmark.to_owned(),
             train: one.train as u64,
             dev: one.dev.samples as u64,
-            test: one.test.samples as u64,
+            test: test.samples as u64,
         });
         Ok(())
     }
@@ -199,14 +201,15 @@ fn cell(
     scores: &[Scores],
     base: &[Scores],
 ) -> anyhow::Result<Cell> {
-    let values =
-        |scores: &[Scores]| -> Vec<f64> { scores.iter().map(|scores| value(scores, metric)).collect() };
-    let (own, before) = (values(scores), values(base));
+    let values = |scores: &[Scores]| -> anyhow::Result<Vec<f64>> {
+        scores.iter().map(|scores| value(test(scores)?, metric)).collect()
+    };
+    let (own, before) = (values(scores)?, values(base)?);
     let (mean, low, high) = over_seeds(&own)?;
     let difference_to_base = if row == Row::Base { None } else { Some(difference(&own, &before)?) };
     let seeds = scores.iter().zip(&own).map(|(scores, &test)| Seed {
         seed: scores.seed,
-        dev: (scores.test.metric == metric).then_some(scores.dev.value),
+        dev: (scores.dev.metric == metric).then_some(scores.dev.value),
         test,
     });
     Ok(Cell {
@@ -222,11 +225,16 @@ fn cell(
     })
 }
 
-fn value(scores: &Scores, metric: &str) -> f64 {
-    if scores.test.metric == metric {
-        return scores.test.value;
+/// The score that is reported.
+fn test(scores: &Scores) -> anyhow::Result<&Score> {
+    scores.test.as_ref().context("a model without a score on the part `test`")
+}
+
+fn value(score: &Score, metric: &str) -> anyhow::Result<f64> {
+    if score.metric == metric {
+        return Ok(score.value);
     }
-    scores.test.others.get(metric).copied().unwrap_or(f64::NAN)
+    score.others.get(metric).copied().with_context(|| format!("a score without {metric}"))
 }
 
 /// Mean and interval; a single run has none.

@@ -94,6 +94,7 @@ impl Config {
             !self.tasks(built).is_empty(),
             "{table}.alphas are all 0, so there is nothing to train: give one of the tasks in shards.tasks a weight"
         );
+        anyhow::ensure!(self.clip_norm > 0.0, "{table}.clip_norm is {}, expected above 0", self.clip_norm);
         let rate = self.learning_rate;
         anyhow::ensure!(rate > 0.0 && rate.is_finite(), "{table}.learning_rate is {rate}, expected above 0");
         Ok(())

@@ -77,7 +77,7 @@ pub(super) fn train(
     let progress = context.progress();
     progress.unit("steps");
     progress.total_rows(plan.planned);
-    progress.add_rows(trainer.steps());
+    progress.done_before(trainer.steps());
     let mut stop = Stop::AllEpochs;
     while trainer.steps() < plan.planned {
         context.check()?;

@@ -14,6 +14,7 @@ use crate::seed::Seed;
 use crate::unfit::Unfit;
 
 const TESTED: &str = "about an entity that is tested";
+const SAME: &str = "text of a passage that is tested";
 
 /// A part of the documents as a test: what is left to train on, and the test. Documents that are about one entity, or that answer one query, go
 /// together, so no entity is in both; which ones go is a function of the seed and the name of the first document of such a group.
@@ -33,11 +34,17 @@ pub fn split_off(collection: &Collection, share: f64, seed: Seed) -> Result<(Col
     let test: Vec<bool> =
         groups.into_iter().map(|first| drawn(seed, &collection.documents[first].key) < share).collect();
     let train: Vec<bool> = test.iter().map(|test| !test).collect();
-    Ok((subset(collection, &train), subset(collection, &test)))
+    let test = subset(collection, &test, &HashSet::new());
+    Ok((subset(collection, &train, &texts(&test)), test))
 }
 
-/// The collection without the documents that answer a query for an entity of `test`, or are named as a document of it, and what became of
-/// its documents and passages.
+/// The texts of all passages, as entities are compared.
+fn texts(collection: &Collection) -> HashSet<String> {
+    collection.passages.iter().map(|passage| bare(&passage.text)).collect()
+}
+
+/// The collection without the documents that answer a query for an entity of `test`, or are named as a document of it, without passages that say
+/// word for word what one of `test` says (publishers have one text for all diseases of a series), and what became of its documents and passages.
 #[must_use]
 pub fn without(collection: &Collection, test: &Collection) -> (Collection, Vec<Step>) {
     let tested: HashSet<String> = test.queries.iter().map(|query| bare(&query.entity)).collect();
@@ -47,17 +54,21 @@ pub fn without(collection: &Collection, test: &Collection) -> (Collection, Vec<S
     for query in collection.queries.iter().filter(|query| tested.contains(&bare(&query.entity))) {
         collection.answering(query).into_iter().for_each(|document| keep[document.0 as usize] = false);
     }
-    let kept = subset(collection, &keep);
-    let step = |of, all: usize, kept: usize| Step::counted(of, &[(TESTED, (all - kept) as u64)], kept as u64);
+    let others = subset(collection, &keep, &HashSet::new());
+    let kept = subset(collection, &keep, &texts(test));
+    let step = |of, [all, others, kept]: [usize; 3]| {
+        Step::counted(of, &[(TESTED, (all - others) as u64), (SAME, (others - kept) as u64)], kept as u64)
+    };
     let steps = vec![
-        step("documents", collection.documents.len(), kept.documents.len()),
-        step("passages", collection.passages.len(), kept.passages.len()),
+        step("documents", [collection, &others, &kept].map(|of| of.documents.len())),
+        step("passages", [collection, &others, &kept].map(|of| of.passages.len())),
     ];
     (kept, steps)
 }
 
-/// The documents to keep, in order, and the queries that they answer.
-fn subset(collection: &Collection, keep: &[bool]) -> Collection {
+/// The documents to keep, in order, without passages of some texts, and the queries that they answer. A document that is left without a passage goes
+/// too.
+fn subset(collection: &Collection, keep: &[bool], never: &HashSet<String>) -> Collection {
     let mut subset = Collection::new(&collection.name);
     // Where each passage has gone.
     let mut moved: Vec<Option<PassageId>> = vec![None; collection.passages.len()];
@@ -66,11 +77,17 @@ fn subset(collection: &Collection, keep: &[bool]) -> Collection {
         let (number, first) = (subset.documents.len(), next);
         for old in document.passages.clone() {
             let mut passage = collection.passages[old as usize].clone();
+            if !never.is_empty() && never.contains(&bare(&passage.text)) {
+                continue;
+            }
             // No larger than the number it had, which fits.
             passage.document = DocumentId(u32::try_from(number).unwrap_or(u32::MAX));
             subset.passages.push(passage);
             moved[old as usize] = Some(PassageId(next));
             next += 1;
+        }
+        if next == first && !document.passages.is_empty() {
+            continue;
         }
         let mut document = document.clone();
         document.passages = first..next;
@@ -94,7 +111,9 @@ mod tests {
 
     /// 300 documents of two passages, two documents about each of 150 entities, one query a document.
     fn large() -> Collection {
-        let documents = vec![&["a", "b"][..]; 300];
+        let texts: Vec<[String; 2]> = (0..300).map(|n| [format!("a {n}"), format!("b {n}")]).collect();
+        let texts: Vec<[&str; 2]> = texts.iter().map(|pair| [pair[0].as_str(), pair[1].as_str()]).collect();
+        let documents: Vec<&[&str]> = texts.iter().map(<[&str; 2]>::as_slice).collect();
         let entities: Vec<String> = (0..300)
             .map(|n| if n < 150 { format!("Entité {n}") } else { format!("ENTITE  {}", n - 150) })
             .collect();
@@ -181,5 +200,25 @@ mod tests {
             (steps[0].dropped[TESTED], steps[0].kept, steps[1].dropped[TESTED], steps[1].kept),
             (3, 297, 6, 594)
         );
+    }
+
+    #[test]
+    fn passages_that_say_what_a_tested_one_says_are_left_out_and_counted() {
+        let whole = collection(
+            &[&["It is inherited.", "Fever"], &["it  is INHERITED."], &["Cough"]],
+            &[("one", "inheritance", &[0]), ("two", "inheritance", &[2]), ("two", "symptoms", &[1])],
+        );
+        let mut test = collection(&[&["It is inherited."]], &[("series 3", "inheritance", &[0])]);
+        test.documents[0].key = "elsewhere".to_owned();
+        let (kept, steps) = without(&whole, &test);
+        let left: Vec<&str> = kept.passages.iter().map(|passage| passage.text.as_str()).collect();
+        assert_eq!(left, ["Fever", "Cough"]);
+        assert_eq!(
+            (kept.documents.len(), kept.queries.len()),
+            (2, 1),
+            "a document without a passage goes too"
+        );
+        assert_eq!((steps[0].dropped[SAME], steps[1].dropped[SAME]), (1, 2));
+        assert!(steps.iter().all(Step::adds_up));
     }
 }

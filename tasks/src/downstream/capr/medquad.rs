@@ -54,6 +54,9 @@ pub enum Error {
         /// What stands there.
         found: String,
     },
+    /// A list without a file, with which what is tested on would be trained on.
+    #[error("{}: it lists no file; expected the files that are tested on, a path a line, as CDV publishes them", .0.display())]
+    NoneListed(PathBuf),
     /// The pieces do not fit each other.
     #[error(transparent)]
     Unfit(#[from] Unfit),
@@ -166,6 +169,9 @@ fn listed(list: &Path, paths: &[PathBuf]) -> Result<HashSet<Called>, Error> {
             return Err(Error::Listed { path: list.to_owned(), line: number, found: found.to_owned() });
         }
         listed.insert(file);
+    }
+    if listed.is_empty() {
+        return Err(Error::NoneListed(list.to_owned()));
     }
     Ok(listed)
 }
