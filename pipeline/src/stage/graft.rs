@@ -210,7 +210,7 @@ impl Config {
         for row in self.rows.iter().copied() {
             match (row.mode(), around.retraining) {
                 (Some(mode), Some(retraining)) => {
-                    let stage = self.retrain(row, mode, retraining, around, places)?;
+                    let stage = self.retrain((row, mode), retraining, around, places)?;
                     let base = Base::Stage(stage.name().to_owned());
                     stages.push(Box::new(stage));
                     stages.extend(around.finetunings(row, &base));
@@ -226,8 +226,7 @@ impl Config {
 
     fn retrain(
         &self,
-        row: Row,
-        mode: Mode,
+        (row, mode): (Row, Mode),
         retraining: &retrain::Config,
         around: &Around<'_>,
         places: &Places<'_>,

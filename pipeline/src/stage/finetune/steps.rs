@@ -126,6 +126,11 @@ impl Run<'_> {
         );
         let output = self.benchmark.output().clone();
         // Whole steps; a schedule that rises to the last of them would never come down.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share from 0 to below 1 of the steps"
+        )]
         let warmup_steps = (settings.warmup * planned as f64).floor() as u64;
         Ok(Setup {
             encoder,
