@@ -22,6 +22,8 @@ pub use swap::remove_leftovers;
 pub const CONFIG_FILE: &str = "config.json";
 /// The file of weights in a checkpoint folder.
 pub const WEIGHTS_FILE: &str = "model.safetensors";
+/// The file of weights in folders that were published before safetensors; it is read where [`WEIGHTS_FILE`] is not there.
+pub const PICKLE_FILE: &str = "pytorch_model.bin";
 
 /// The file in a checkpoint folder that says what the outputs are; written last.
 pub const OUTPUTS_FILE: &str = "outputs.json";
@@ -111,6 +113,16 @@ pub enum Error {
         /// What is wrong.
         source: candle_core::Error,
     },
+    /// A file that is none of PyTorch's, or one that is too old.
+    #[error(
+        "{path}: {source}; expected the weights of a BERT as `torch.save` writes them since PyTorch 1.6; load an older file with `transformers` and save it again"
+    )]
+    Pickle {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: candle_core::Error,
+    },
     /// The same parameter under two names.
     #[error("{path}: {first} and {second} are the same parameter; remove one")]
     Twice {
@@ -131,16 +143,16 @@ pub enum Error {
     },
 }
 
-/// Reads an encoder from a folder with [`CONFIG_FILE`] and [`WEIGHTS_FILE`]. Names may carry the prefix `bert.` and the
+/// Reads an encoder from a folder with [`CONFIG_FILE`] and [`WEIGHTS_FILE`], or [`PICKLE_FILE`]. Names may carry the prefix `bert.` and the
 /// old endings `gamma` and `beta`.
 ///
 /// # Errors
 /// Names the file and what is wrong; missing and unexpected parameters are all listed.
 pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
     let config = config_file::read(&dir.join(CONFIG_FILE))?;
-    let path = dir.join(WEIGHTS_FILE);
+    let (path, found) = weights(dir, device)?;
     let (mut tensors, mut origins, mut left_out) = (BTreeMap::new(), BTreeMap::new(), vec![]);
-    for (name, tensor) in whole::read_tensors(&path, device)? {
+    for (name, tensor) in found {
         let Some(known) = names::encoder_name(&name) else {
             left_out.push(name);
             continue;
@@ -163,6 +175,22 @@ pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
     match Params::from_tensors(&Encoder::specs(&config), tensors) {
         Ok(params) => Ok(Checkpoint { config, params, left_out, fresh }),
         Err(source) => Err(Error::Params { path, source }),
+    }
+}
+
+/// The file of weights in a folder, and all that is in it.
+fn weights(dir: &Path, device: &Device) -> Result<(PathBuf, BTreeMap<String, Tensor>), Error> {
+    let (path, pickle) = (dir.join(WEIGHTS_FILE), dir.join(PICKLE_FILE));
+    if path.exists() || !pickle.exists() {
+        let found = whole::read_tensors(&path, device)?;
+        return Ok((path, found));
+    }
+    let read = candle_core::pickle::read_all(&pickle).and_then(|found| {
+        found.into_iter().map(|(name, tensor)| Ok((name, tensor.to_device(device)?))).collect()
+    });
+    match read {
+        Ok(found) => Ok((pickle, found)),
+        Err(source) => Err(Error::Pickle { path: pickle, source }),
     }
 }
 

@@ -97,8 +97,32 @@ fn auto_model_loads_a_checkpoint_and_computes_the_same() -> Result<()> {
     let stored = dir.path().join("case.safetensors");
     case(&stored, &params)?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/auto_model.py");
-    let output = Command::new(python).arg(script).arg(dir.path()).arg(&stored).output()?;
+    let old = tempfile::tempdir()?;
+    let output = Command::new(python).arg(script).arg(dir.path()).arg(&stored).arg(old.path()).output()?;
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+    as_published_before_safetensors(dir.path(), old.path(), &params)
+}
+
+/// The weights in the folder `old` as PyTorch saved them are read to the same bits, and damaged ones are refused.
+fn as_published_before_safetensors(dir: &Path, old: &Path, params: &Params) -> Result<()> {
+    let config = std::fs::read(dir.join(checkpoint::CONFIG_FILE))?;
+    kg::whole::write_whole(&old.join(checkpoint::CONFIG_FILE), &config)?;
+    let loaded = checkpoint::load(old, &Device::Cpu)?;
+    assert_eq!(loaded.left_out, ["cls.predictions.bias"]);
+    for ((name, tensor), (found_name, found)) in params.iter().zip(loaded.params.iter()) {
+        assert_eq!(name, found_name);
+        assert_eq!(tensor.flatten_all()?.to_vec1::<f32>()?, found.flatten_all()?.to_vec1::<f32>()?, "{name}");
+    }
+    let file = old.join(checkpoint::PICKLE_FILE);
+    let whole = std::fs::read(&file)?;
+    for length in [0, 10, whole.len() / 2, whole.len() - 30] {
+        kg::whole::write_whole(&file, &whole[..length])?;
+        let text = match checkpoint::load(old, &Device::Cpu) {
+            Ok(_) => anyhow::bail!("{length} of {} bytes were taken for whole", whole.len()),
+            Err(error) => error.to_string(),
+        };
+        assert!(text.contains("pytorch_model.bin") && text.contains("since PyTorch 1.6"), "{length}: {text}");
+    }
     Ok(())
 }
