@@ -30,7 +30,7 @@ const SMALL: [&str; 25] = [
     "finetune.settings_of.mortality.epochs=2",
     "finetune.fixed.max_tokens=48",
     "finetune.fixed.checkpoint_every=3",
-    "finetune.fixed.most={ train = 40, dev = 33, mask_search = 20, test = 60 }",
+    "finetune.fixed.most={ train = 40, dev = 33, mask_search = 63, test = 60 }",
     "finetune.fixed.ranking={ loss = \"softmax\", negatives = 3, wording = \"aspect\" }",
     // Every step is taken, so that there is a mask whatever was learned.
     "graft.search.tau=0.0",
@@ -146,7 +146,7 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
     let lines = folder.path().join("asked.jsonl");
     kg::whole::write_whole(
         &lines,
-        b"{\"text\": \"fever and a cough\", \"id\": 7}\n{\"text\": \"pain\", \"pair\": \"People may notice pain\"}\n",
+        b"{\"text\": \"fever\", \"pair\": \"a cough\", \"id\": 7}\n{\"text\": \"pain\", \"pair\": \"People may notice pain\"}\n",
     )
     .unwrap();
     let ask = |verb: &str, model: &str, more: &[&str]| {
@@ -159,6 +159,11 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
     assert_eq!((said.len(), &said[0]["id"]), (2, &Value::from(7)));
     assert_eq!(said[0]["shares"].as_object().unwrap().len(), 2);
     assert!(ask("predict", &model("finetune-base-capr-1"), &[])[1]["score"].is_number());
+    let alone = folder.path().join("alone.txt");
+    kg::whole::write_whole(&alone, b"pain\n").unwrap();
+    let text = [model("finetune-base-capr-1"), alone.display().to_string()];
+    let ran = Engraft::plain(&["predict", &text[0], &text[1]], folder.path()).output();
+    assert!(ran.code() == Some(2) && ran.text().contains("line 1: this model ranks"), "{}", ran.text());
     let vectors = ask("encode", &model("finetune-base-capr-1"), &["--pooling", "mean"]);
     assert_eq!(vectors[0]["vector"].as_array().unwrap().len(), 16);
     let refused = |model: &str| {
