@@ -117,24 +117,42 @@ fn fine_tuning_and_searching_go_on_where_they_were_killed() {
 #[test]
 fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
     let folder = tempfile::tempdir().unwrap();
-    let search = |trials: u64| {
+    let out = folder.path();
+    let search = |rows: &str, trials: u64, stages: &[&str]| {
         let search = format!(
-            "finetune.search={{ trials = {trials}, seed = 1, finetune_seed = 1, learning_rate = {{ least = 1e-5, most = 1e-2 }}, warmup = [0.1], epochs = [1], batch = [8], dropout = [0.1] }}"
+            "finetune.search={{ rows = \"{rows}\", trials = {trials}, seed = 1, finetune_seeds = [1, 2], learning_rate = {{ least = 1e-5, most = 1e-2 }}, warmup = [0.1], epochs = [1], batch = [8], dropout = [0.1] }}"
         );
-        one_benchmark(&["run", "settings-capr"], folder.path(), "[\"base\"]").set(&search)
+        one_benchmark(&[&["run"], stages].concat(), out, "[\"base\", \"no_mask\"]").set(&search)
     };
-    search(2).ok();
-    let trial = folder.path().join("trial-capr-1/scores.json");
+    search("base", 2, &["settings-base-capr"]).ok();
+    let trial = out.join("trial-base-capr-1-2/scores.json");
     let first = json(&trial);
-    let more = search(3).output();
-    assert!(more.text().contains("2 ran"), "one trial and the choice: {}", more.text());
+    let more = search("base", 3, &["settings-base-capr"]).output();
+    assert!(more.text().contains("3 ran"), "a trial with two seeds and the choice: {}", more.text());
     assert_eq!(json(&trial), first);
-    let dev = |n: u64| {
-        let scores = json(&folder.path().join(format!("trial-capr-{n}/scores.json")));
-        (scores["dev"]["value"].as_f64().unwrap(), scores["settings"].clone())
+    // The highest mean over both seeds.
+    let best = |row: &str, trials: u64| {
+        let of = |n: u64| {
+            let scores = [1, 2].map(|seed| json(&out.join(format!("trial-{row}-capr-{n}-{seed}/scores.json"))));
+            let dev = scores.each_ref().map(|scores| scores["dev"]["value"].as_f64().unwrap());
+            (dev[0] + dev[1], scores[0]["settings"].clone())
+        };
+        (0..trials).map(of).fold((f64::MIN, Value::Null), |a, b| if b.0 > a.0 { b } else { a }).1
     };
-    let best = (0..3).map(dev).fold((f64::MIN, Value::Null), |a, b| if b.0 > a.0 { b } else { a });
-    assert_eq!(json(&folder.path().join("settings-capr/settings.json")), best.1);
+    let chosen = |row: &str| json(&out.join(format!("settings-{row}-capr/settings.json")));
+    assert_eq!(chosen("base"), best("base", 3));
+    // Each row by the same trials, on its own encoder; the base's own stand.
+    search("each", 3, &["settings-no_mask-capr"]).ok();
+    assert_eq!(chosen("no_mask"), best("no_mask", 3));
+    let each = search("each", 3, &["finetune-base-capr-1", "finetune-no_mask-capr-1"]).output();
+    assert!(each.text().contains("2 ran"), "the settings are there: {}", each.text());
+    for row in ["base", "no_mask"] {
+        let tuned = json(&out.join(format!("finetune-{row}-capr-1/scores.json")));
+        assert_eq!(tuned["settings"], chosen(row));
+    }
+    let without = search("base", 3, &["finetune-no_mask-capr-1"]).ok();
+    let tuned = json(&out.join("finetune-no_mask-capr-1/scores.json"));
+    assert_eq!(tuned["settings"], chosen("base"), "{without}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod heat;
 mod page;
 pub mod results;
 mod search;
+pub mod settings;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 //!
 //! | stage | what |
 //! |---|---|
-//! | `trial-BENCHMARK-N`, `settings-BENCHMARK` | a search of settings on the encoder as it is |
+//! | `trial-ROW-BENCHMARK-N-SEED`, `settings-ROW-BENCHMARK` | a search of settings for a row's encoder |
 //! | `finetune-ROW-BENCHMARK-SEED` | a row's encoder, fine-tuned |
 //! | `importance-ROW` | how much each head of the row's best model matters |
 //! | `mask-hard`, `mask-soft` | which heads of the best model of row `base` are vacant |
@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::encoder::Base;
 use super::finetune::config::Config as Finetuning;
+use super::finetune::search::Rows;
 use super::finetune::{Chosen, Finetune, Looked, Tried};
 use super::location::Places;
 use super::retrain::{self, From, Retrain, Which, heads};
@@ -140,43 +141,59 @@ impl Around<'_> {
         Candidates { stages: seeds.map(|&seed| finetune_name(row, benchmark, seed)).collect() }
     }
 
-    /// The search on every benchmark that has no settings of its own.
-    fn searches(&self) -> Vec<Box<dyn Stage>> {
+    /// The row whose search chooses the settings of a row, if one does.
+    fn searched(&self, row: Row) -> Option<Row> {
+        self.finetuning.search.as_ref().map(|search| match search.rows {
+            Rows::Base => Row::Base,
+            Rows::Each => row,
+        })
+    }
+
+    /// The search for a row on every benchmark that has no settings of its own.
+    fn searches(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         let Some(search) = &self.finetuning.search else { return stages };
+        if self.searched(row) != Some(row) {
+            return stages;
+        }
         for benchmark in self.benchmarks.iter().filter(|name| self.finetuning.given(name).is_none()) {
-            let trials = (0..search.trials).map(|number| Finetune {
-                name: format!("trial-{benchmark}-{number}"),
-                tried: self.tried(benchmark),
-                base: self.from.base.clone(),
-                chosen: Chosen::Given(search.trial(number)),
-                seed: search.finetune_seed,
-                looked: Looked::Dev,
-            });
-            let trials: Vec<Finetune> = trials.collect();
-            let candidates = Candidates { stages: trials.iter().map(|trial| trial.name.clone()).collect() };
-            stages.extend(trials.into_iter().map(|trial| Box::new(trial) as Box<dyn Stage>));
-            stages.push(Box::new(settings::Choosing::new(benchmark, candidates)));
+            let mut trials = Vec::new();
+            for number in 0..search.trials {
+                let of = search.finetune_seeds.iter().map(|&seed| Finetune {
+                    name: format!("trial-{}-{benchmark}-{number}-{seed}", row.name()),
+                    tried: self.tried(benchmark),
+                    base: base.clone(),
+                    chosen: Chosen::Given(search.trial(number)),
+                    seed,
+                    looked: Looked::Dev,
+                });
+                let of: Vec<Finetune> = of.collect();
+                trials.push(of.iter().map(|trial| trial.name.clone()).collect());
+                stages.extend(of.into_iter().map(|trial| Box::new(trial) as Box<dyn Stage>));
+            }
+            stages.push(Box::new(settings::Choosing::new(row, benchmark, trials)));
         }
         stages
     }
 
-    /// The fine-tunings of a row.
+    /// The fine-tunings of a row, with the search for their settings.
     fn finetunings(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
+        let mut stages = self.searches(row, base);
         let each = self
             .benchmarks
             .iter()
             .flat_map(|benchmark| self.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
         let stage = |(benchmark, seed): (&String, u64)| {
-            let chosen = match self.finetuning.given(benchmark) {
-                Some(settings) => Chosen::Given(settings.clone()),
-                None => Chosen::Stage(settings::name(benchmark)),
+            let chosen = match (self.finetuning.given(benchmark), self.searched(row)) {
+                (None, Some(searched)) => Chosen::Stage(settings::name(searched, benchmark)),
+                (given, _) => Chosen::Given(given.unwrap_or(&self.finetuning.settings).clone()),
             };
             let (name, tried) = (finetune_name(row, benchmark, seed), self.tried(benchmark));
             Box::new(Finetune { name, tried, base: base.clone(), chosen, seed, looked: Looked::DevAndTest })
                 as Box<dyn Stage>
         };
-        each.map(stage).collect()
+        stages.extend(each.map(stage));
+        stages
     }
 }
 
@@ -187,8 +204,7 @@ impl Config {
     /// When tables contradict each other.
     pub fn stages(&self, around: &Around<'_>, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         self.check(around)?;
-        let mut stages = around.searches();
-        stages.extend(around.finetunings(Row::Base, &around.from.base));
+        let mut stages = around.finetunings(Row::Base, &around.from.base);
         let on = around.tried(&self.mask_benchmark);
         let measuring = |row: Row| importance::Measuring {
             row,

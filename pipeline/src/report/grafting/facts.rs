@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::settings::Settings;
+
 /// The version of the file.
 pub const VERSION: u32 = 1;
 
@@ -46,6 +48,9 @@ pub struct Facts {
     /// The benchmarks, in the order of the table.
     #[serde(default)]
     pub sizes: Vec<Size>,
+    /// What each variant was fine-tuned with on each benchmark.
+    #[serde(default)]
+    pub settings: Vec<Settings>,
     /// Losses and scores over steps.
     #[serde(default)]
     pub curves: Vec<Curve>,
@@ -255,6 +260,7 @@ impl Facts {
             searches: BTreeMap::new(),
             cells: Vec::new(),
             sizes: Vec::new(),
+            settings: Vec::new(),
             curves: Vec::new(),
             notes: Vec::new(),
         }

@@ -5,7 +5,7 @@ use super::facts::{BASE, Facts, Heads, Row, Size};
 use super::heat::{self, Heat};
 use super::results::{self, Results};
 use super::table::{table, words};
-use super::{curve, search};
+use super::{curve, search, settings};
 use crate::report::draft::{Draft, Page};
 use crate::report::number::{percent, thousands};
 use crate::report::svg::{Plot, escape};
@@ -186,7 +186,11 @@ fn curves(facts: &Facts, draft: &mut Draft) {
 }
 
 fn data(facts: &Facts, draft: &mut Draft) {
-    draft.section("data", "Data and notes", "How many samples the benchmarks have, and what else to know.");
+    draft.section(
+        "data",
+        "Data and notes",
+        "How many samples the benchmarks have, what was trained with, and what else to know.",
+    );
     if facts.sizes.is_empty() {
         none(draft, "No sizes yet. Reading the benchmarks fills this.");
     } else {
@@ -197,6 +201,9 @@ fn data(facts: &Facts, draft: &mut Draft) {
             cells
         };
         draft.html(&table("Samples of each benchmark by part", &columns, facts.sizes.iter().map(row)));
+    }
+    if !facts.settings.is_empty() {
+        draft.html(&settings::html(facts));
     }
     if !facts.notes.is_empty() {
         draft.heading("Notes");

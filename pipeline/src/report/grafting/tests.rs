@@ -5,6 +5,7 @@ use quick_xml::events::Event;
 use serde_json::json;
 
 use super::facts::{Cell, Curve, Difference, Error, Heads, Iteration, Row, Search, Seed, Size};
+use super::settings::Settings;
 use super::{Facts, page, results, write};
 
 const HOSTILE: &str = "<script>alert('x')</script> & \"more\"|`";
@@ -68,6 +69,17 @@ fn full(shape: [usize; 2], steps: u32, name: &str) -> Facts {
     };
     facts.searches.insert("hard".to_owned(), search);
     facts.sizes.push(Size { benchmark: name.to_owned(), train: 1234, dev: 5, test: 6 });
+    let settings = |row: &str, trials| Settings {
+        row: row.to_owned(),
+        benchmark: name.to_owned(),
+        learning_rate: 5e-4,
+        warmup: 0.1,
+        epochs: 8,
+        batch: 16,
+        dropout: 0.25,
+        trials,
+    };
+    facts.settings = vec![settings("base", None), settings("hard", Some(4))];
     facts.notes.push(name.to_owned());
     facts
 }
@@ -117,9 +129,15 @@ fn what_was_not_measured_says_what_would_fill_it() {
     let empty = page(&Facts::titled("t"));
     let open = |page: &super::super::Page| page.html.matches("<p class=\"none\">").count();
     assert_eq!(open(&empty), 7, "scores, masks, importances, changes, search, curves, sizes");
+    assert!(
+        !empty.html.contains("fine-tuned with"),
+        "settings are no measure: they are told where they are known"
+    );
     assert!(empty.plots.is_empty() && empty.html.contains("No head mask yet."));
     let mut facts = full([2, 2], 10, "other");
     assert_eq!(open(&page(&facts)), 0);
+    let told = page(&facts).html;
+    assert!(told.contains("5e-4") && told.contains("given") && told.contains("4 trials"));
     facts.masks.clear();
     let without = page(&facts);
     assert_eq!(open(&without), 2, "no mask, so nothing was frozen");

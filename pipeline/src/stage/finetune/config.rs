@@ -1,6 +1,6 @@
 //! The fine-tuning's part of a config. Knows no benchmark.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
@@ -137,14 +137,7 @@ impl Config {
     /// # Errors
     /// Names the first.
     pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
-        anyhow::ensure!(!self.seeds.is_empty(), "finetune.seeds is empty: give a seed at least");
-        let mut seeds = self.seeds.clone();
-        seeds.sort_unstable();
-        seeds.dedup();
-        anyhow::ensure!(
-            seeds.len() == self.seeds.len(),
-            "finetune.seeds names a seed twice: a run twice is no second run"
-        );
+        distinct(&self.seeds, "finetune.seeds")?;
         if let Some(name) = self.settings_of.keys().find(|name| !benchmarks.contains(&name.as_str())) {
             anyhow::bail!(
                 "finetune.settings_of.{name}: there is no such benchmark; [[benchmarks]] has {}",
@@ -160,6 +153,14 @@ impl Config {
         }
         self.fixed.check()
     }
+}
+
+/// Refuses seeds that are none, or no others. `key` is where they stand.
+pub(super) fn distinct(seeds: &[u64], key: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(!seeds.is_empty(), "{key} is empty: give a seed at least");
+    let different: BTreeSet<&u64> = seeds.iter().collect();
+    anyhow::ensure!(different.len() == seeds.len(), "{key} names a seed twice: a run twice is no second run");
+    Ok(())
 }
 
 impl Settings {

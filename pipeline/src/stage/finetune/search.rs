@@ -4,18 +4,20 @@
 use serde::{Deserialize, Serialize};
 use tasks::seed::Seed;
 
-use super::config::Settings;
+use super::config::{Settings, distinct};
 
 /// What is searched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
+    /// Whose settings are searched.
+    pub rows: Rows,
     /// Trials on every benchmark.
     pub trials: u64,
     /// Seed of the draws.
     pub seed: u64,
-    /// The seed that every trial is fine-tuned with.
-    pub finetune_seed: u64,
+    /// Every trial is fine-tuned with each; what counts is the mean of their scores.
+    pub finetune_seeds: Vec<u64>,
     /// Learning rates between two, evenly on a logarithmic scale.
     pub learning_rate: Range,
     /// One of these.
@@ -26,6 +28,16 @@ pub struct Search {
     pub batch: Vec<usize>,
     /// One of these.
     pub dropout: Vec<f64>,
+}
+
+/// Whose settings are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rows {
+    /// Row `base`; all others take what it found, so that nothing but the encoder differs.
+    Base,
+    /// Every row whose encoder is another, by the same trials, so that none is judged by the settings that suit another.
+    Each,
 }
 
 /// From one number to another.
@@ -64,6 +76,7 @@ impl Search {
             "finetune.search.learning_rate is {least} to {most}, expected above 0, the lower one first"
         );
         anyhow::ensure!(self.trials > 0, "finetune.search.trials is 0, expected at least 1");
+        distinct(&self.finetune_seeds, "finetune.search.finetune_seeds")?;
         let lists = [
             ("warmup", self.warmup.len()),
             ("epochs", self.epochs.len()),
@@ -92,9 +105,10 @@ mod tests {
 
     fn search() -> Search {
         Search {
+            rows: Rows::Each,
             trials: 40,
             seed: 1,
-            finetune_seed: 1,
+            finetune_seeds: vec![1, 2],
             learning_rate: Range { least: 1e-5, most: 1e-3 },
             warmup: vec![0.0, 0.1],
             epochs: vec![3, 4, 5],
@@ -127,5 +141,7 @@ mod tests {
         let range = Range { least: 1e-3, most: 1e-5 };
         assert!(refused(Search { learning_rate: range, ..search() }).contains("the lower one first"));
         assert!(refused(Search { dropout: vec![1.0], ..search() }).contains("below 1"));
+        let twice = Search { finetune_seeds: vec![3, 3], ..search() };
+        assert!(refused(twice).contains("finetune.search.finetune_seeds names a seed twice"));
     }
 }

@@ -20,8 +20,9 @@ use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
 use crate::report::grafting;
 use crate::report::grafting::facts::{Cell, Curve, Difference, Facts, Heads, Iteration, Search, Seed, Size};
+use crate::report::grafting::settings::Settings;
 use crate::stage::finetune::benchmark::Score;
-use crate::stage::finetune::{Scores, scores};
+use crate::stage::finetune::{self, Scores, scores};
 use crate::stage::retrain::heads::MASK;
 
 /// All that is known, within the artifact.
@@ -38,13 +39,20 @@ pub struct Results {
     benchmarks: Vec<String>,
     seeds: Vec<u64>,
     mask_benchmark: String,
+    /// Trials of a search, for benchmarks that have no settings of their own.
+    trials: BTreeMap<String, u64>,
 }
 
 impl Results {
     /// The stage for a grafting.
     #[must_use]
     pub fn new(config: &Config, around: &Around<'_>) -> Self {
+        let searched = |name: &&String| around.finetuning.given(name).is_none();
+        let trials = around.finetuning.search.iter().flat_map(|search| {
+            around.benchmarks.iter().filter(searched).map(|name| (name.clone(), search.trials))
+        });
         Self {
+            trials: trials.collect(),
             rows: config.rows.clone(),
             benchmarks: around.benchmarks.clone(),
             seeds: around.finetuning.seeds.clone(),
@@ -130,6 +138,11 @@ impl Results {
             cells.iter_mut().for_each(|cell| cell.best = cell.mean >= most);
             facts.cells.extend(cells);
         }
+        // A pruned model was fine-tuned as the base.
+        for (row, scores) in all.iter().filter(|(row, _)| *row != Row::Pruned) {
+            let Some(first) = scores.first() else { continue };
+            facts.settings.push(self.settings((*row, benchmark), &first.settings));
+        }
         facts.sizes.push(Size {
             benchmark: benchmark.to_owned(),
             train: one.train as u64,
@@ -137,6 +150,19 @@ impl Results {
             test: test.samples as u64,
         });
         Ok(())
+    }
+
+    fn settings(&self, (row, benchmark): (Row, &str), of: &finetune::config::Settings) -> Settings {
+        Settings {
+            row: row.name().to_owned(),
+            benchmark: benchmark.to_owned(),
+            learning_rate: of.learning_rate,
+            warmup: of.warmup,
+            epochs: of.epochs,
+            batch: of.batch as u64,
+            dropout: of.dropout,
+            trials: self.trials.get(benchmark).copied(),
+        }
     }
 
     /// Losses of retraining, held-out losses, and dev scores of fine-tuning.
@@ -309,6 +335,9 @@ impl Stage for Results {
         to.field("graft.rows", json!(names));
         to.field("graft.mask_benchmark", self.mask_benchmark.clone().into());
         to.field("finetune.seeds", json!(self.seeds));
+        if !self.trials.is_empty() {
+            to.field("finetune.search.trials", json!(self.trials));
+        }
     }
 
     fn inputs(&self) -> Vec<Input> {

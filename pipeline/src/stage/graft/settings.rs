@@ -1,31 +1,34 @@
-//! Stages `settings-BENCHMARK`: the settings of the best trial. Knows no training.
+//! Stages `settings-ROW-BENCHMARK`: the settings of the best trial. Knows no training.
 
+use anyhow::Context as _;
 use kg::whole::write_whole;
 use serde_json::json;
 
-use super::best::Candidates;
+use super::Row;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
+use crate::stage::finetune::config::Settings;
 use crate::stage::finetune::{SETTINGS, scores};
 
-/// The stage for a benchmark.
-pub(super) fn name(benchmark: &str) -> String {
-    format!("settings-{benchmark}")
+/// The stage for a row and a benchmark.
+pub(super) fn name(row: Row, benchmark: &str) -> String {
+    format!("settings-{}-{benchmark}", row.name())
 }
 
 /// The stage.
 #[derive(Debug)]
 pub struct Choosing {
     name: String,
-    trials: Candidates,
+    /// For each trial its fine-tunings, one a seed.
+    trials: Vec<Vec<String>>,
 }
 
 impl Choosing {
-    /// The stage for a benchmark and its trials.
+    /// The stage for a row and a benchmark; `trials` are, for each trial, the stages that fine-tune with its settings.
     #[must_use]
-    pub fn new(benchmark: &str, trials: Candidates) -> Self {
-        Self { name: name(benchmark), trials }
+    pub fn new(row: Row, benchmark: &str, trials: Vec<Vec<String>>) -> Self {
+        Self { name: name(row, benchmark), trials }
     }
 }
 
@@ -41,22 +44,32 @@ impl Stage for Choosing {
     fn describe(&self, _: &mut dyn Describe) {}
 
     fn inputs(&self) -> Vec<Input> {
-        self.trials.inputs().collect()
+        self.trials.iter().flatten().map(Input::artifact).collect()
     }
 
+    /// Takes the trial with the highest mean over its seeds; of equals the first.
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let best = self.trials.best(context)?;
-        let trials = self.trials.stages.iter().map(|trial| {
-            let found = scores(context.artifact(trial)?)?;
-            let mut row = serde_json::to_value(&found.settings)?;
-            row["trial"] = json!(trial);
-            row["dev"] = json!(found.dev.value);
-            row["steps"] = json!(found.steps);
-            Ok(row)
-        });
-        let trials = trials.collect::<anyhow::Result<Vec<_>>>()?;
-        context.record("trials", trials);
-        context.record("best", best.stage);
-        Ok(write_whole(&context.out().join(SETTINGS), &serde_json::to_vec_pretty(&best.scores.settings)?)?)
+        let mut best: Option<(f64, Settings)> = None;
+        let mut rows = Vec::new();
+        for (number, stages) in self.trials.iter().enumerate() {
+            let found = stages.iter().map(|stage| scores(context.artifact(stage)?));
+            let found = found.collect::<anyhow::Result<Vec<_>>>()?;
+            let first = found.first().context("a trial without a fine-tuning")?;
+            let dev: Vec<f64> = found.iter().map(|scores| scores.dev.value).collect();
+            let mean = dev.iter().sum::<f64>() / dev.len() as f64;
+            let mut row = serde_json::to_value(&first.settings)?;
+            row["trial"] = json!(number);
+            row["dev"] = json!(mean);
+            row["dev_of_seeds"] = json!(dev);
+            row["steps"] = json!(found.iter().map(|scores| scores.steps).collect::<Vec<_>>());
+            rows.push(row);
+            if best.as_ref().is_none_or(|best| mean > best.0) {
+                best = Some((mean, first.settings.clone()));
+            }
+        }
+        let (mean, settings) = best.context("there is no trial to choose from")?;
+        context.record("trials", rows);
+        context.record("dev", mean);
+        Ok(write_whole(&context.out().join(SETTINGS), &serde_json::to_vec_pretty(&settings)?)?)
     }
 }
