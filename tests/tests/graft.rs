@@ -133,7 +133,8 @@ fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
     // The highest mean over both seeds.
     let best = |row: &str, trials: u64| {
         let of = |n: u64| {
-            let scores = [1, 2].map(|seed| json(&out.join(format!("trial-{row}-capr-{n}-{seed}/scores.json"))));
+            let scores =
+                [1, 2].map(|seed| json(&out.join(format!("trial-{row}-capr-{n}-{seed}/scores.json"))));
             let dev = scores.each_ref().map(|scores| scores["dev"]["value"].as_f64().unwrap());
             (dev[0] + dev[1], scores[0]["settings"].clone())
         };
