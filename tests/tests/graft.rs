@@ -27,7 +27,7 @@ const SMALL: [&str; 25] = [
     "finetune.seeds=[1, 2]",
     "finetune.settings.epochs=2",
     "finetune.settings.batch=8",
-    "finetune.settings_of.mortality.epochs=2",
+    "finetune.settings_of.capr.epochs=2",
     "finetune.fixed.max_tokens=48",
     "finetune.fixed.checkpoint_every=3",
     "finetune.fixed.most={ train = 40, dev = 33, mask_search = 63, test = 60 }",
@@ -51,6 +51,9 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
+/// A benchmark of two classes, one of which holds.
+const MORTALITY: &str = "{ name = \"mortality\", cop = { notes = \"world:mimic/NOTEEVENTS.csv\", admissions = \"world:mimic/ADMISSIONS.csv\", diagnoses = \"world:mimic/DIAGNOSES_ICD.csv\", procedures = \"world:mimic/PROCEDURES_ICD.csv\", outcome = \"mortality\", variant = \"fixed\", split = { drawn = { valid = 0.2, test = 0.4 } }, mask_search = 0.2, seed = 1 } }";
+
 const ROWS: [&str; 7] = ["base", "pruned", "scratch", "no_mask", "hard", "soft", "forward"];
 
 /// The stages of one benchmark and seed, all rows, with what they need; fast enough for several tests.
@@ -70,7 +73,7 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
         cells.iter().map(|cell| ["row", "benchmark", "metric"].map(|key| of(cell, key))).collect();
     for row in ROWS {
         for (benchmark, metric) in
-            [("capr", "recall_at_1"), ("capr", "recall_at_5"), ("capr", "mrr"), ("mortality", "auroc")]
+            [("capr", "recall_at_1"), ("capr", "recall_at_5"), ("capr", "mrr"), ("diagnoses", "auroc_macro")]
         {
             assert!(
                 found.contains(&[row, benchmark, metric].map(str::to_owned)),
@@ -102,12 +105,12 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
 }
 
 #[test]
-fn fine_tuning_and_searching_go_on_where_they_were_killed() {
+fn fine_tuning_and_searching_go_on_where_they_were_killed_with_any_number_of_threads() {
     let (reference, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let run = |out: &Path| one_benchmark(&["run", "mask-hard"], out, "[\"base\", \"pruned\"]");
-    run(reference.path()).ok();
-    for point in ["pretrain:working:6", "finetune-base-capr-1:working:8", "mask-hard:working:1"] {
-        let killed = run(folder.path()).kill_at(point).output();
+    run(reference.path()).arg("--jobs").arg("1").ok();
+    for point in ["pretrain:working:6", "finetune-base-diagnoses-1:working:8", "mask-hard:working:1"] {
+        let killed = run(folder.path()).arg("--jobs").arg("4").kill_at(point).output();
         assert_eq!(killed.code(), None, "{point}: {}", killed.text());
     }
     run(folder.path()).ok();
@@ -122,7 +125,9 @@ fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
         let search = format!(
             "finetune.search={{ rows = \"{rows}\", trials = {trials}, seed = 1, finetune_seeds = [1, 2], learning_rate = {{ least = 1e-5, most = 1e-2 }}, warmup = [0.1], epochs = [1], batch = [8], dropout = [0.1] }}"
         );
-        one_benchmark(&[&["run"], stages].concat(), out, "[\"base\", \"no_mask\"]").set(&search)
+        one_benchmark(&[&["run"], stages].concat(), out, "[\"base\", \"no_mask\"]")
+            .set("finetune.settings_of={}")
+            .set(&search)
     };
     search("base", 2, &["settings-base-capr"]).ok();
     let trial = out.join("trial-base-capr-1-2/scores.json");
@@ -159,7 +164,7 @@ fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
 #[test]
 fn a_fine_tuned_model_is_asked_from_its_folder() {
     let folder = tempfile::tempdir().unwrap();
-    one_benchmark(&["run", "finetune-base-mortality-1", "finetune-base-capr-1"], folder.path(), "[\"base\"]")
+    one_benchmark(&["run", "finetune-base-diagnoses-1", "finetune-base-capr-1"], folder.path(), "[\"base\"]")
         .ok();
     let model = |name: &str| folder.path().join(name).join("model").display().to_string();
     let lines = folder.path().join("asked.jsonl");
@@ -174,9 +179,19 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
         let said = Engraft::plain(&verb, folder.path()).ok();
         said.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };
-    let said = ask("predict", &model("finetune-base-mortality-1"), &["--top", "2"]);
+    let said = ask("predict", &model("finetune-base-diagnoses-1"), &["--top", "2"]);
     assert_eq!((said.len(), &said[0]["id"]), (2, &Value::from(7)));
     assert_eq!(said[0]["shares"].as_object().unwrap().len(), 2);
+    assert!(said[0]["classes"].is_array(), "any number of them");
+    one_benchmark(&["run", "finetune-base-mortality-1"], folder.path(), "[\"base\"]")
+        .set(&format!("benchmarks=[{MORTALITY}]"))
+        .set("graft.mask_benchmark=mortality")
+        .set("finetune.settings_of={}")
+        .ok();
+    let said = ask("predict", &model("finetune-base-mortality-1"), &[]);
+    let shares = said[1]["shares"].as_object().unwrap();
+    assert!(said[1]["class"].is_string() && shares.len() == 2, "one of two: {}", said[1]);
+    assert!((shares.values().map(|share| share.as_f64().unwrap()).sum::<f64>() - 1.0).abs() < 1e-5);
     assert!(ask("predict", &model("finetune-base-capr-1"), &[])[1]["score"].is_number());
     let alone = folder.path().join("alone.txt");
     kg::whole::write_whole(&alone, b"pain\n").unwrap();
@@ -210,7 +225,7 @@ fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
     let text = refused(&["graft.rows=[\"hard\"]"]);
     assert!(text.contains("graft.rows has no `base`"), "{text}");
     let text = refused(&["graft.mask_benchmark=x"]);
-    assert!(text.contains("graft.mask_benchmark is \"x\", but [[benchmarks]] has capr, mortality"), "{text}");
+    assert!(text.contains("graft.mask_benchmark is \"x\", but [[benchmarks]] has diagnoses, capr"), "{text}");
     let text = refused(&["finetune.seeds=[1, 1]"]);
     assert!(text.contains("names a seed twice"), "{text}");
     let text = refused(&["finetune.settings.warmup=1.0"]);

@@ -65,7 +65,7 @@ impl TaskFile {
         let path = folder.join(FILE);
         let bytes = std::fs::read(&path).with_context(|| {
             format!(
-                "{}: cannot read it; give the folder `model` of a fine-tuning, as in out/finetune-base-mortality-1/model",
+                "{}: cannot read it; give the folder `model` of a fine-tuning, as in out/finetune-base-diagnoses-1/model",
                 path.display()
             )
         })?;
