@@ -132,6 +132,17 @@ impl Ran {
     }
 }
 
+/// A JSON file that a run left.
+///
+/// # Panics
+/// When it cannot be read.
+#[must_use]
+pub fn json(path: impl AsRef<Path>) -> serde_json::Value {
+    let path = path.as_ref();
+    let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 /// Every file below `folder` by relative path, without the runner's own (`.work`, `.cache`, the ledger).
 ///
 /// # Panics

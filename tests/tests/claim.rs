@@ -4,16 +4,14 @@
 
 use std::path::Path;
 
-use engraft_tests::Engraft;
+use engraft_tests::{Engraft, json};
 use model::eval::interval::across_seeds;
-use serde_json::Value;
 
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 fn scores(out: &Path, row: &str) -> [f64; 5] {
     SEEDS.map(|seed| {
-        let path = out.join(format!("finetune-{row}-diagnoses-{seed}/scores.json"));
-        let scores: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let scores = json(out.join(format!("finetune-{row}-diagnoses-{seed}/scores.json")));
         assert_eq!(scores["test"]["metric"], "auroc_macro");
         scores["test"]["value"].as_f64().unwrap()
     })

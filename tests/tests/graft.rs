@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use engraft_tests::{Engraft, artifacts};
+use engraft_tests::{Engraft, artifacts, json};
 use serde_json::Value;
 
 /// What makes `configs/graft.toml` small enough to run in seconds.
@@ -45,10 +45,6 @@ fn config() -> PathBuf {
 fn graft(verb: &[&str], out: &Path) -> Engraft {
     let engraft = Engraft::plain(verb, out).arg("--config").arg(config());
     SMALL.iter().fold(engraft, |engraft, set| engraft.set(set))
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 /// A benchmark of two classes, one of which holds.

@@ -4,12 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use engraft_tests::{Engraft, artifacts, assert_same};
+use engraft_tests::{Engraft, artifacts, assert_same, json};
 use serde_json::Value;
-
-fn json(path: impl AsRef<Path>) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
 
 const RATIO: &str =
     "split.parts={ ratio = { train = 0.8, valid = 0.1, test = 0.1, seed = 1, cover = \"train\" } }";
