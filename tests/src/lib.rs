@@ -137,6 +137,7 @@ impl Ran {
 /// # Panics
 /// When it cannot be read.
 #[must_use]
+#[allow(clippy::panic, reason = "a test that cannot read what it looks at has failed")]
 pub fn json(path: impl AsRef<Path>) -> serde_json::Value {
     let path = path.as_ref();
     let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

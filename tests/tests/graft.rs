@@ -62,7 +62,7 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
     graft(&["run", "results"], out).ok();
-    let facts = json(&out.join("results/grafting.json"));
+    let facts = json(out.join("results/grafting.json"));
     let cells = facts["cells"].as_array().unwrap();
     let of = |cell: &Value, key: &str| cell[key].as_str().unwrap().to_owned();
     let found: BTreeSet<[String; 3]> =
@@ -87,7 +87,7 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
     assert!(page.contains("hard mask") && !page.contains("<script"), "a page without scripts");
     assert!(out.join("results/tensorboard/retrain-hard/events.out.tfevents.engraft").exists());
     // One head of each layer is protected, all others are vacant; those are what `hard` retrains.
-    let mask = json(&out.join("mask-hard/mask.json"));
+    let mask = json(out.join("mask-hard/mask.json"));
     for layer in mask["keep"].as_array().unwrap() {
         let kept = layer.as_array().unwrap().iter().filter(|gate| gate.as_f64() == Some(1.0)).count();
         assert_eq!(kept, 1, "{mask}");
@@ -135,13 +135,13 @@ fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
     let best = |row: &str, trials: u64| {
         let of = |n: u64| {
             let scores =
-                [1, 2].map(|seed| json(&out.join(format!("trial-{row}-capr-{n}-{seed}/scores.json"))));
+                [1, 2].map(|seed| json(out.join(format!("trial-{row}-capr-{n}-{seed}/scores.json"))));
             let dev = scores.each_ref().map(|scores| scores["dev"]["value"].as_f64().unwrap());
             (dev[0] + dev[1], scores[0]["settings"].clone())
         };
         (0..trials).map(of).fold((f64::MIN, Value::Null), |a, b| if b.0 > a.0 { b } else { a }).1
     };
-    let chosen = |row: &str| json(&out.join(format!("settings-{row}-capr/settings.json")));
+    let chosen = |row: &str| json(out.join(format!("settings-{row}-capr/settings.json")));
     assert_eq!(chosen("base"), best("base", 3));
     // Each row by the same trials, on its own encoder; the base's own stand.
     search("each", 3, &["settings-no_mask-capr"]).ok();
@@ -149,11 +149,11 @@ fn a_search_of_settings_takes_the_best_trial_and_more_trials_change_none() {
     let each = search("each", 3, &["finetune-base-capr-1", "finetune-no_mask-capr-1"]).output();
     assert!(each.text().contains("2 ran"), "the settings are there: {}", each.text());
     for row in ["base", "no_mask"] {
-        let tuned = json(&out.join(format!("finetune-{row}-capr-1/scores.json")));
+        let tuned = json(out.join(format!("finetune-{row}-capr-1/scores.json")));
         assert_eq!(tuned["settings"], chosen(row));
     }
     let without = search("base", 3, &["finetune-no_mask-capr-1"]).ok();
-    let tuned = json(&out.join("finetune-no_mask-capr-1/scores.json"));
+    let tuned = json(out.join("finetune-no_mask-capr-1/scores.json"));
     assert_eq!(tuned["settings"], chosen("base"), "{without}");
 }
 
