@@ -24,8 +24,8 @@ use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
 
 use super::encoder::Base;
-use super::finetune::config::Config as Finetuning;
-use super::finetune::search::Rows;
+use super::finetune::config::{Config as Finetuning, Source};
+use super::finetune::search::{Rows, Search};
 use super::finetune::{Chosen, Finetune, Looked, Tried};
 use super::location::Places;
 use super::retrain::{self, From, Retrain, Which, heads};
@@ -105,6 +105,14 @@ impl Row {
             Row::Base | Row::Scratch | Row::NoMask => None,
         }
     }
+
+    /// The row whose trials choose its settings.
+    fn searched(self, search: &Search) -> Row {
+        match search.rows {
+            Rows::Base => Row::Base,
+            Rows::Each => self,
+        }
+    }
 }
 
 /// What the stages are made of besides the table `[graft]`.
@@ -141,22 +149,14 @@ impl Around<'_> {
         Candidates { stages: seeds.map(|&seed| finetune_name(row, benchmark, seed)).collect() }
     }
 
-    /// The row whose search chooses the settings of a row, if one does.
-    fn searched(&self, row: Row) -> Option<Row> {
-        self.finetuning.search.as_ref().map(|search| match search.rows {
-            Rows::Base => Row::Base,
-            Rows::Each => row,
-        })
-    }
-
-    /// The search for a row on every benchmark that has no settings of its own.
+    /// The search for a row on every benchmark whose settings one finds for it.
     fn searches(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-        let Some(search) = &self.finetuning.search else { return stages };
-        if self.searched(row) != Some(row) {
-            return stages;
-        }
-        for benchmark in self.benchmarks.iter().filter(|name| self.finetuning.given(name).is_none()) {
+        for benchmark in &self.benchmarks {
+            let Source::Search(search) = self.finetuning.source(benchmark) else { continue };
+            if row.searched(search) != row {
+                continue;
+            }
             let mut trials = Vec::new();
             for number in 0..search.trials {
                 let of = search.finetune_seeds.iter().map(|&seed| Finetune {
@@ -184,9 +184,9 @@ impl Around<'_> {
             .iter()
             .flat_map(|benchmark| self.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
         let stage = |(benchmark, seed): (&String, u64)| {
-            let chosen = match (self.finetuning.given(benchmark), self.searched(row)) {
-                (None, Some(searched)) => Chosen::Stage(settings::name(searched, benchmark)),
-                (given, _) => Chosen::Given(given.unwrap_or(&self.finetuning.settings).clone()),
+            let chosen = match self.finetuning.source(benchmark) {
+                Source::Given(settings) => Chosen::Given(settings.clone()),
+                Source::Search(search) => Chosen::Stage(settings::name(row.searched(search), benchmark)),
             };
             let (name, tried) = (finetune_name(row, benchmark, seed), self.tried(benchmark));
             Box::new(Finetune { name, tried, base: base.clone(), chosen, seed, looked: Looked::DevAndTest })

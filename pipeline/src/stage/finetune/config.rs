@@ -45,6 +45,15 @@ pub struct Settings {
     pub dropout: f64,
 }
 
+/// What says the settings of a benchmark's fine-tunings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Source<'a> {
+    /// These settings.
+    Given(&'a Settings),
+    /// What this search finds.
+    Search(&'a Search),
+}
+
 /// What no search chooses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,13 +131,13 @@ pub struct Most {
 }
 
 impl Config {
-    /// The settings of a benchmark, unless a search chooses them.
+    /// What says the settings of a benchmark's fine-tunings: its own, a search, or those for all.
     #[must_use]
-    pub fn given(&self, benchmark: &str) -> Option<&Settings> {
+    pub fn source(&self, benchmark: &str) -> Source<'_> {
         match (self.settings_of.get(benchmark), &self.search) {
-            (Some(settings), _) => Some(settings),
-            (None, None) => Some(&self.settings),
-            (None, Some(_)) => None,
+            (Some(settings), _) => Source::Given(settings),
+            (None, None) => Source::Given(&self.settings),
+            (None, Some(search)) => Source::Search(search),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::report::grafting;
 use crate::report::grafting::facts::{Cell, Curve, Difference, Facts, Heads, Iteration, Search, Seed, Size};
 use crate::report::grafting::settings::Settings;
 use crate::stage::finetune::benchmark::Score;
+use crate::stage::finetune::config::Source;
 use crate::stage::finetune::{self, Scores, scores};
 use crate::stage::retrain::heads::MASK;
 
@@ -47,9 +48,9 @@ impl Results {
     /// The stage for a grafting.
     #[must_use]
     pub fn new(config: &Config, around: &Around<'_>) -> Self {
-        let searched = |name: &&String| around.finetuning.given(name).is_none();
-        let trials = around.finetuning.search.iter().flat_map(|search| {
-            around.benchmarks.iter().filter(searched).map(|name| (name.clone(), search.trials))
+        let trials = around.benchmarks.iter().filter_map(|name| match around.finetuning.source(name) {
+            Source::Search(search) => Some((name.clone(), search.trials)),
+            Source::Given(_) => None,
         });
         Self {
             trials: trials.collect(),
