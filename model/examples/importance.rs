@@ -18,6 +18,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use candle_core::{Device, Tensor, safetensors};
+use model::attention::Attend;
 use model::encoder::Encoder;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
@@ -82,7 +83,7 @@ fn measure(shape: &Shape, file: &Path, samples: &Samples, batch: usize) -> Resul
     let output = Linear::new(&params, "output")?;
     let heads = [config.num_hidden_layers, config.num_attention_heads];
     let mask = Mask::all_kept(heads);
-    let probe = Probe { encoder: &encoder, config: &config, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
     let (start, before) = (Instant::now(), processor()?);
     let mut importance = Importance::new(Method::PerSample, heads);
     for (ids, classes) in samples.ids.chunks(batch).zip(samples.classes.chunks(batch)) {

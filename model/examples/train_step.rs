@@ -18,7 +18,7 @@ use model::chance::Chance;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
-use model::encoder::{Encoder, Gates, Pass};
+use model::encoder::{Encoder, Pass};
 use model::nn::cross_entropy::cross_entropy;
 use model::nn::gradients::gradients;
 use model::nn::linear::Linear;
@@ -158,7 +158,7 @@ impl Model {
     ) -> Result<(f32, [f64; 4]), Box<dyn Error>> {
         let (start, now) = (Instant::now(), |start: Instant| start.elapsed().as_secs_f64() * 1e3);
         let tokens = Tokens::new(&[batch], &self.config, &Device::Cpu)?;
-        let pass = Pass { gates: Gates::Open, dropout: Some(Chance::new(1).branch(step as u64)) };
+        let pass = Pass { dropout: Some(Chance::new(1).branch(step as u64)), ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let x_nd = hidden.last().ok_or("no hidden states")?;
         let logits_bc = self.output.forward(&self.pool.forward(x_nd, &tokens.spans)?)?;

@@ -10,6 +10,8 @@ pub mod tokens;
 
 use candle_core::{Result, Tensor};
 
+use crate::attention::Attend;
+use crate::attention::kam::{Carried, KamPass};
 use crate::chance::Chance;
 use crate::device::Number;
 use crate::nn::dropout::Dropout;
@@ -45,6 +47,8 @@ pub enum Gates<'a> {
 /// What can differ from one pass through the encoder to the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Pass<'a> {
+    /// What tokens attend by.
+    pub attend: Attend<'a>,
     /// Factors of the heads' contexts.
     pub gates: Gates<'a>,
     /// Key of this step's dropout masks, `None` outside training.
@@ -52,8 +56,8 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// All heads on and no dropout.
-    pub const PLAIN: Pass<'static> = Pass { gates: Gates::Open, dropout: None };
+    /// Plain attention, all heads on and no dropout.
+    pub const PLAIN: Pass<'static> = Pass { attend: Attend::Plain, gates: Gates::Open, dropout: None };
 }
 
 impl Gates<'_> {
@@ -150,24 +154,44 @@ impl Encoder {
         let dropout = LayerDropout::new(pass, config, u64::MAX);
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
         let x_nd = number::rounded(x_nd, self.number)?;
+        let mut passing = pass.attend.begin(&x_nd, &tokens.spans)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {
             let gates = pass.gates.of_layer(l)?;
             let dropout = LayerDropout::new(pass, config, l as u64);
-            hidden.push(layer.forward(&hidden[l], tokens, gates.as_ref(), &dropout)?);
+            let y_nd = layer.forward(&hidden[l], tokens, passing.layer(l), (gates.as_ref(), &dropout))?;
+            hidden.push(passing.next(y_nd)?);
         }
         Ok(hidden)
     }
 
-    /// The attention probabilities `[b, h, t, t]` of layer `l`, given its input `x_nd`. Rows are moved together: `t`
-    /// counts real tokens only, as far as the longest row. For inspection; the forward pass does not keep them.
+    /// The attention probabilities `[b, h, t, t]` of every layer, given the inputs of the layers as [`Encoder::forward`] tells them. Rows are moved
+    /// together: `t` counts real tokens only, as far as the longest row. For inspection; the forward pass does not keep them.
     ///
     /// # Errors
-    /// When there is no such layer or the shapes do not fit.
-    pub fn attention_probabilities(&self, l: usize, x_nd: &Tensor, tokens: &Tokens) -> Result<Tensor> {
-        match self.layers.get(l) {
-            Some(layer) => layer.attention_probabilities(x_nd, tokens),
-            None => candle_core::bail!("the encoder has {} layers, there is no layer {l}", self.layers.len()),
-        }
+    /// When the shapes do not fit.
+    pub fn attention_probabilities(
+        &self,
+        inputs: &[Tensor],
+        tokens: &Tokens,
+        attend: Attend<'_>,
+    ) -> Result<Vec<Tensor>> {
+        let Some(first_nd) = inputs.first() else { return Ok(vec![]) };
+        let mut passing = attend.begin(first_nd, &tokens.spans)?;
+        let layers = self.layers.iter().zip(inputs).enumerate();
+        layers
+            .map(|(l, (layer, x_nd))| layer.attention_probabilities(x_nd, tokens, passing.layer(l)))
+            .collect()
+    }
+
+    /// What every layer merges scores and maps of knowledge to, `[b, h, t, t]`, given the inputs of the layers as [`Encoder::forward`] tells them.
+    ///
+    /// # Errors
+    /// When the shapes do not fit.
+    pub fn merged_maps(&self, inputs: &[Tensor], tokens: &Tokens, pass: KamPass<'_>) -> Result<Vec<Tensor>> {
+        let Some(first_nd) = inputs.first() else { return Ok(vec![]) };
+        let mut carried = Carried::new(pass, first_nd, &tokens.spans)?;
+        let layers = self.layers.iter().zip(inputs).enumerate();
+        layers.map(|(l, (layer, x_nd))| layer.merged_maps(x_nd, tokens, &mut carried.layer(l))).collect()
     }
 }

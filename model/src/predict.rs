@@ -195,7 +195,11 @@ impl Predictor {
     /// When the tokens do not fit the encoder.
     pub fn forward(&self, tokens: &Tokens) -> Result<Tensor, Error> {
         let gates = self.gates.as_ref().map_or(Gates::Open, |(_, gates_lh)| Gates::Shared(gates_lh));
-        let mut hidden = self.encoder.forward(&self.config, tokens, &Pass { gates, dropout: None })?;
+        let mut hidden = self.encoder.forward(
+            &self.config,
+            tokens,
+            &Pass { attend: self.outputs.attend(), gates, dropout: None },
+        )?;
         hidden.pop().ok_or(Error::Layers)
     }
 
@@ -225,7 +229,7 @@ impl Predictor {
     /// What measures heads at the gates of `mask`, whatever gates the model itself has.
     #[must_use]
     pub fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
-        Probe { encoder: &self.encoder, config: &self.config, mask }
+        Probe { encoder: &self.encoder, config: &self.config, attend: self.outputs.attend(), mask }
     }
 
     /// The sum over a batch's samples (rows, or groups of a ranking) of the loss that each would have alone, given the last hidden states;

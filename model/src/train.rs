@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tasks::stream::batch::Batch;
 use tasks::task::Task;
 
+use crate::attention::Attend;
 use crate::chance::Chance;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
@@ -129,7 +130,7 @@ impl Trainer {
         tokens: &Tokens,
         dropout: Option<Chance>,
     ) -> Result<Vec<(Task, Loss)>, Error> {
-        let x_nd = &self.core.hidden(tokens, dropout)?;
+        let x_nd = &self.core.hidden(tokens, Attend::Plain, dropout)?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, tokens, (i, batch), dropout)?)))
             .collect()

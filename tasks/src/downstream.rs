@@ -9,3 +9,4 @@ pub mod funnel;
 pub mod lines;
 pub mod rows;
 pub mod turns;
+pub mod words;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{DType, Device, Tensor};
 use engraft_tests::golden::{Golden, folder};
+use model::attention::Attend;
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
@@ -39,7 +40,7 @@ fn encoder_with_and_without_gates() -> Result<()> {
     {
         let gates_lh = gates.map(|name| golden.get(name).cloned()).transpose()?;
         let gates = gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
-        let hidden = encoder.forward(&config, &tokens, &Pass { gates, dropout: None })?;
+        let hidden = encoder.forward(&config, &tokens, &Pass { gates, ..Pass::PLAIN })?;
         for (i, x_nd) in hidden.iter().enumerate() {
             let name = format!("{variant}.hidden.{i}");
             let expected = real_rows(golden.get(&name)?, &real)?;
@@ -48,12 +49,16 @@ fn encoder_with_and_without_gates() -> Result<()> {
         let last = hidden.last().context("an encoder has hidden states")?;
         golden.compare_all(&format!("{variant}.pooled"), &pooler.forward(last, &tokens.spans)?)?;
         if variant == "plain" {
-            for (l, x_nd) in hidden[..config.num_hidden_layers].iter().enumerate() {
-                let probs_bhtt = encoder.attention_probabilities(l, x_nd, &tokens)?;
+            let layers = encoder.attention_probabilities(
+                &hidden[..config.num_hidden_layers],
+                &tokens,
+                Attend::Plain,
+            )?;
+            for (l, probs_bhtt) in layers.iter().enumerate() {
                 compare_probabilities(
                     &mut golden,
                     &format!("plain.attention_probs.{l}"),
-                    &probs_bhtt,
+                    probs_bhtt,
                     &batch,
                 )?;
             }

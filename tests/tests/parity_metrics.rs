@@ -1,4 +1,4 @@
-//! Metrics against golden part i, and the rules of clinical outcomes against part l. Knows no number of any golden set.
+//! Metrics against golden part i, and the rules of benchmarks' data against part l. Knows no number of any golden set.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
@@ -12,6 +12,9 @@ use model::eval::f1::{Confusion, Counts, macro_f1};
 use model::eval::retrieval::{self, Query};
 use serde_json::Value;
 use tasks::downstream::cop::{Variant, label, section};
+use tasks::downstream::encode::{Cut, Frame, Framed};
+use tasks::downstream::words::behind_outside;
+use tasks::token::encode::Special;
 
 /// A piece of a golden file.
 fn golden(file: &str, piece: &str) -> Result<Value> {
@@ -198,5 +201,28 @@ fn outcomes_follow_the_released_rules() -> Result<()> {
         ensure!(found.is_some() == keep && found == output, "{note}: {found:?}");
     }
     ensure!(!stays.is_empty() && !codes.is_empty() && !notes.is_empty());
+    Ok(())
+}
+
+#[test]
+fn pairs_and_sentences_are_cut_by_the_released_rules() -> Result<()> {
+    let pairs: Vec<BTreeMap<String, usize>> = serde_json::from_value(golden("l_rules", "truncate_pair")?)?;
+    for pair in &pairs {
+        // What is not special is told from what is by its number.
+        let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
+        let most = pair["max_len_without_specials"] + 3;
+        let mut framed = Framed::new(Frame { special, most, cut: Cut::Longest })?;
+        framed.pair(&vec![5; pair["len_a"]], &vec![6; pair["len_b"]]);
+        let kept = |id| framed.rows.ids.iter().filter(|found| **found == id).count();
+        ensure!([kept(5), kept(6)] == [pair["kept_a"], pair["kept_b"]], "{pair:?}");
+    }
+    let sentences: Vec<Value> = serde_json::from_value(golden("l_rules", "ner_split")?)?;
+    for sentence in &sentences {
+        let (labels, most): (Vec<String>, usize) = (get!(sentence, "labels")?, get!(sentence, "max_words")?);
+        let outside: Vec<bool> = labels.iter().map(|label| label == "O").collect();
+        let expected: Vec<usize> = get!(sentence, "segment_lengths")?;
+        ensure!(behind_outside(&outside, most) == expected, "{sentence}");
+    }
+    ensure!(!pairs.is_empty() && !sentences.is_empty());
     Ok(())
 }

@@ -42,17 +42,8 @@ impl Attention {
             let op = Fused { how, spans, d: width / 3, buffers: Buffers::new() };
             return qkv_n3d.contiguous()?.apply_op1(op);
         }
-        let (grid, probs_bhtt, v_bhtk) = padded(qkv_n3d, spans, self.heads)?;
-        let probs_bhtt = match self.dropout {
-            Some(dropout) => dropout.apply_at(&probs_bhtt, |place| {
-                let (head, place) = (place / (grid.t * grid.t), place % (grid.t * grid.t));
-                rows::index_of_dropout(head) | ((place / grid.t) as u64) << 20 | (place % grid.t) as u64
-            })?,
-            None => probs_bhtt,
-        };
-        let probs_bhtt = probs_bhtt.to_dtype(v_bhtk.dtype())?;
-        let context_bthk = probs_bhtt.matmul(&v_bhtk)?.transpose(1, 2)?.contiguous()?;
-        grid.gather(&context_bthk.reshape((grid.b, grid.t, ()))?)
+        let parts = Padded::new(qkv_n3d, spans, self.heads)?;
+        parts.context(&parts.scores()?, self)
     }
 }
 
@@ -72,21 +63,56 @@ pub(crate) fn check_spans(spans: &[Span], n: usize) -> Result<()> {
 /// # Errors
 /// When the width of `qkv_n3d` is not 3 * heads * k.
 pub fn probabilities(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<Tensor> {
-    Ok(padded(qkv_n3d, spans, heads)?.1)
+    let parts = Padded::new(qkv_n3d, spans, heads)?;
+    parts.probabilities(&parts.scores()?)
 }
 
-/// Probabilities, in f32 at least, and values of padded rows.
-fn padded(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<(Grid, Tensor, Tensor)> {
-    let grid = Grid::new(spans, qkv_n3d)?;
-    let k = qkv_n3d.dim(1)? / 3 / heads;
-    let qkv_bt3hk = grid.spread(qkv_n3d)?.reshape((grid.b, grid.t, 3, heads, k))?;
-    let part = |i: usize| qkv_bt3hk.narrow(2, i, 1)?.squeeze(2)?.transpose(1, 2)?.contiguous();
-    let (q_bhtk, k_bhtk, v_bhtk) = (part(0)?, part(1)?, part(2)?);
-    let scores_bhtt = at_least_single(&q_bhtk.matmul(&k_bhtk.transpose(2, 3)?.contiguous()?)?)?;
-    let scores_bhtt = (scores_bhtt * (1.0 / (k as f64).sqrt()))?;
-    let padding_b11t = at_least_single(&grid.padding_bt)?.reshape((grid.b, 1, 1, grid.t))?;
-    let probs_bhtt = softmax(&scores_bhtt.broadcast_add(&padding_b11t)?)?;
-    Ok((grid, probs_bhtt, v_bhtk))
+/// Queries, keys and values of rows that are padded to the longest, `[b, h, t, k]` each.
+pub(super) struct Padded {
+    pub(super) grid: Grid,
+    pub(super) q_bhtk: Tensor,
+    pub(super) k_bhtk: Tensor,
+    pub(super) v_bhtk: Tensor,
+}
+
+impl Padded {
+    pub(super) fn new(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<Self> {
+        let grid = Grid::new(spans, qkv_n3d)?;
+        let k = qkv_n3d.dim(1)? / 3 / heads;
+        let qkv_bt3hk = grid.spread(qkv_n3d)?.reshape((grid.b, grid.t, 3, heads, k))?;
+        let part = |i: usize| qkv_bt3hk.narrow(2, i, 1)?.squeeze(2)?.transpose(1, 2)?.contiguous();
+        Ok(Padded { q_bhtk: part(0)?, k_bhtk: part(1)?, v_bhtk: part(2)?, grid })
+    }
+
+    /// `Q K^T / sqrt k`, `[b, h, t, t]`, in f32 at least.
+    pub(super) fn scores(&self) -> Result<Tensor> {
+        let k = self.k_bhtk.dim(3)?;
+        let scores_bhtt = self.q_bhtk.matmul(&self.k_bhtk.transpose(2, 3)?.contiguous()?)?;
+        at_least_single(&scores_bhtt)? * (1.0 / (k as f64).sqrt())
+    }
+
+    /// Probabilities of scores; padding has none.
+    pub(super) fn probabilities(&self, scores_bhtt: &Tensor) -> Result<Tensor> {
+        let Grid { b, t, .. } = self.grid;
+        let padding_b11t = at_least_single(&self.grid.padding_bt)?.reshape((b, 1, 1, t))?;
+        softmax(&scores_bhtt.broadcast_add(&padding_b11t)?)
+    }
+
+    /// The contexts `[n, d]` of scores.
+    pub(super) fn context(&self, scores_bhtt: &Tensor, how: &Attention) -> Result<Tensor> {
+        let (Grid { b, t, .. }, probs_bhtt) = (&self.grid, self.probabilities(scores_bhtt)?);
+        let (b, t) = (*b, *t);
+        let probs_bhtt = match how.dropout {
+            Some(dropout) => dropout.apply_at(&probs_bhtt, |place| {
+                let (head, place) = (place / (t * t), place % (t * t));
+                rows::index_of_dropout(head) | ((place / t) as u64) << 20 | (place % t) as u64
+            })?,
+            None => probs_bhtt,
+        };
+        let probs_bhtt = probs_bhtt.to_dtype(self.v_bhtk.dtype())?;
+        let context_bthk = probs_bhtt.matmul(&self.v_bhtk)?.transpose(1, 2)?.contiguous()?;
+        self.grid.gather(&context_bthk.reshape((b, t, ()))?)
+    }
 }
 
 /// The operation on f32 slices.

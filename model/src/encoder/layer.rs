@@ -10,7 +10,8 @@ use super::feed_forward::FeedForward;
 use super::tokens::Tokens;
 use super::{LayerDropout, Place};
 use crate::attention::gate::gate;
-use crate::attention::plain;
+use crate::attention::label::Labels;
+use crate::attention::{LayerAttend, kam, label, plain};
 use crate::nn;
 use crate::nn::buffers::Buffers;
 use crate::nn::layer_norm::LayerNorm;
@@ -67,19 +68,38 @@ impl Layer {
         })
     }
 
-    /// The layer's output; as one operation where there is one for it.
+    /// The layer's output; with plain attention as one operation where there is one for it.
     pub(crate) fn forward(
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
-        gates: Option<&LayerGates>,
-        dropout: &LayerDropout,
+        attend: LayerAttend<'_>,
+        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
     ) -> Result<Tensor> {
-        if nn::fused(x_nd) {
-            fused::forward(self, x_nd, tokens, (gates, dropout))
-        } else {
-            self.composed(x_nd, tokens, gates, dropout)
+        match attend {
+            LayerAttend::Plain if nn::fused(x_nd) => fused::forward(self, x_nd, tokens, (gates, dropout)),
+            LayerAttend::Plain => self.composed(x_nd, tokens, (gates, dropout)),
+            LayerAttend::Knowledge(mut of) => {
+                let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(dropout));
+                let context_nd = of.context(&how, &qkv_n3d, &tokens.spans, &self.buffers)?;
+                self.after(&context_nd, x_nd, tokens, (gates, dropout))
+            }
+            LayerAttend::Labels(labels) => {
+                let (qkv_n3d, queries_md) = (self.projections(x_nd)?, self.queries(labels, x_nd)?);
+                let how = (&self.attention(dropout), labels.mode);
+                let context_nd = label::forward(how, [&qkv_n3d, &queries_md], &tokens.spans, &self.buffers)?;
+                self.after(&context_nd, x_nd, tokens, (gates, dropout))
+            }
         }
+    }
+
+    fn attention(&self, dropout: &LayerDropout) -> plain::Attention {
+        plain::Attention { heads: self.heads, dropout: dropout.at(Place::Attention) }
+    }
+
+    /// What labels ask of this layer's tokens, `[m, d]`, in the numbers of `x_nd`.
+    fn queries(&self, labels: &Labels, x_nd: &Tensor) -> Result<Tensor> {
+        self.query_key_value[0].forward(&labels.embeddings_md.to_dtype(x_nd.dtype())?)
     }
 
     /// The layer as the paper has it, of differentiable operations: for other devices and number types, and as what the one operation is
@@ -88,14 +108,36 @@ impl Layer {
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
-        gates: Option<&LayerGates>,
-        dropout: &LayerDropout,
+        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
     ) -> Result<Tensor> {
-        let how = plain::Attention { heads: self.heads, dropout: dropout.at(Place::Attention) };
-        let context_nd = how.forward(&self.projections(x_nd)?, &tokens.spans)?;
+        let context_nd = self.attention(dropout).forward(&self.projections(x_nd)?, &tokens.spans)?;
+        self.composed_after([&context_nd, x_nd], tokens, (gates, dropout))
+    }
+
+    /// The layer's output given the heads' contexts and its input; as one operation where there is one for it.
+    fn after(
+        &self,
+        context_nd: &Tensor,
+        x_nd: &Tensor,
+        tokens: &Tokens,
+        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
+    ) -> Result<Tensor> {
+        if nn::fused(x_nd) {
+            fused::after(self, [context_nd, x_nd], tokens, (gates, dropout))
+        } else {
+            self.composed_after([context_nd, x_nd], tokens, (gates, dropout))
+        }
+    }
+
+    fn composed_after(
+        &self,
+        [context_nd, x_nd]: [&Tensor; 2],
+        tokens: &Tokens,
+        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
+    ) -> Result<Tensor> {
         let context_nd = match gates {
-            Some(gates) => gate(&context_nd, &gates.of_tokens(tokens)?)?,
-            None => context_nd,
+            Some(gates) => gate(context_nd, &gates.of_tokens(tokens)?)?,
+            None => context_nd.clone(),
         };
         let a_nd = dropout.apply(Place::AttentionOutput, &self.attention_output.forward(&context_nd)?)?;
         let a_nd = self.attention_norm.forward(&(a_nd + x_nd)?)?;
@@ -116,8 +158,37 @@ impl Layer {
         all
     }
 
-    pub(crate) fn attention_probabilities(&self, x_nd: &Tensor, tokens: &Tokens) -> Result<Tensor> {
-        plain::probabilities(&self.projections(x_nd)?, &tokens.spans, self.heads)
+    pub(crate) fn attention_probabilities(
+        &self,
+        x_nd: &Tensor,
+        tokens: &Tokens,
+        attend: LayerAttend<'_>,
+    ) -> Result<Tensor> {
+        let qkv_n3d = self.projections(x_nd)?;
+        match attend {
+            LayerAttend::Plain => plain::probabilities(&qkv_n3d, &tokens.spans, self.heads),
+            LayerAttend::Labels(labels) => {
+                let queries_md = self.queries(labels, x_nd)?;
+                label::probabilities((self.heads, labels.mode), [&qkv_n3d, &queries_md], &tokens.spans)
+            }
+            LayerAttend::Knowledge(mut of) => {
+                let how = plain::Attention { heads: self.heads, dropout: None };
+                let [attention_bhtt, _] = of.inspect(&how, &qkv_n3d, &tokens.spans)?;
+                Ok(attention_bhtt)
+            }
+        }
+    }
+
+    /// What scores and maps of knowledge are merged to.
+    pub(crate) fn merged_maps(
+        &self,
+        x_nd: &Tensor,
+        tokens: &Tokens,
+        of: &mut kam::OfLayer<'_>,
+    ) -> Result<Tensor> {
+        let how = plain::Attention { heads: self.heads, dropout: None };
+        let [_, semantic_bhtt] = of.inspect(&how, &self.projections(x_nd)?, &tokens.spans)?;
+        Ok(semantic_bhtt)
     }
 
     /// Queries, keys and values side by side, `[n, 3 d]`.

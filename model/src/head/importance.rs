@@ -12,6 +12,7 @@ use candle_core::{DType, Result as TensorResult, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
 use super::mask::{self, Mask};
+use crate::attention::Attend;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
@@ -136,6 +137,8 @@ pub struct Probe<'a> {
     pub encoder: &'a Encoder,
     /// Its sizes.
     pub config: &'a Config,
+    /// What its tokens attend by.
+    pub attend: Attend<'a>,
     /// The gates: all kept at first, then those of the mask so far.
     pub mask: &'a Mask,
 }
@@ -158,7 +161,11 @@ impl Probe<'_> {
         let one_lh = self.mask.gates(tokens.ids_n.device())?;
         let gates = Var::from_tensor(&one_lh.broadcast_as((copies, layers, heads))?.contiguous()?)?;
         let gates_of = if each == Each::Sample { Gates::PerSample(&gates) } else { Gates::PerToken(&gates) };
-        let hidden = self.encoder.forward(self.config, tokens, &Pass { gates: gates_of, dropout: None })?;
+        let hidden = self.encoder.forward(
+            self.config,
+            tokens,
+            &Pass { attend: self.attend, gates: gates_of, dropout: None },
+        )?;
         let Some(x_nd) = hidden.last() else { return Ok(None) };
         Ok(gradients(&loss(x_nd)?)?.remove(&gates))
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use candle_core::{Result, Tensor};
-use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSlice, ParallelSliceMut};
 use serde::{Deserialize, Serialize};
 
-use crate::nn::{Host, edit, fused, single, wide};
+use super::moments::{self, Blend, Moments, Rule, overwrite};
+use crate::nn::single;
 use crate::params::Params;
 
 /// The constants of AdamW.
@@ -31,15 +31,6 @@ pub enum Missing {
     Zero,
     /// It stays as it is, and so do its moments and its own count of updates, as in PyTorch.
     Skip,
-}
-
-/// First and second moment of one parameter's gradient.
-#[derive(Debug, Clone)]
-pub(crate) struct Moments {
-    pub(crate) first: Tensor,
-    pub(crate) second: Tensor,
-    /// Updates that they have had.
-    pub(crate) updates: u64,
 }
 
 /// Moments of all trained parameters and the number of updates made.
@@ -74,10 +65,7 @@ impl AdamW {
     pub fn new(config: AdamWConfig, params: &Params, trained: impl Fn(&str) -> bool) -> Result<Self> {
         let mut moments = BTreeMap::new();
         for (name, tensor) in params.iter().filter(|(name, _)| trained(name)) {
-            moments.insert(
-                name.to_owned(),
-                Moments { first: tensor.zeros_like()?, second: tensor.zeros_like()?, updates: 0 },
-            );
+            moments.insert(name.to_owned(), Moments::none(tensor)?);
         }
         Ok(AdamW { config, missing: Missing::Zero, moments, updates: 0 })
     }
@@ -118,26 +106,9 @@ impl AdamW {
                 inverse_root: single(1.0 / (1.0 - beta2.powi(t)).sqrt()),
                 epsilon: single(epsilon),
             };
-            change.make([param, first, second], &grad)?;
+            moments::change(&change, [param, first, second], &grad)?;
         }
         grads.into_values().try_for_each(|grad| params.buffers().give_back(&grad))
-    }
-}
-
-/// Numbers that one thread works on at a time.
-const CHUNK: usize = 1 << 14;
-
-/// `m = keep m + take x`.
-#[derive(Debug, Clone, Copy)]
-struct Blend {
-    keep: f32,
-    /// `1 - keep`, taken before rounding: in single precision 1 - 0.999 would be wrong in the fifth digit.
-    take: f32,
-}
-
-impl Blend {
-    fn new(keep: f64) -> Self {
-        Self { keep: single(keep), take: single(1.0 - keep) }
     }
 }
 
@@ -154,62 +125,23 @@ struct Change {
     epsilon: f32,
 }
 
-impl Change {
-    /// Makes the change in the tensors' memory: parameter, first and second moment.
-    fn make(&self, [p, m, v]: [&Tensor; 3], grad: &Tensor) -> Result<()> {
-        if p.dims() != grad.dims() {
-            candle_core::bail!(
-                "a gradient of shape {:?} for a parameter of shape {:?}",
-                grad.dims(),
-                p.dims()
-            );
-        }
-        if !(fused(p) && fused(grad)) {
-            return self.composed([p, m, v], grad);
-        }
-        let host = Host::of(grad)?;
-        let g = host.get()?;
-        edit(p, |p| {
-            edit(m, |m| {
-                edit(v, |v| {
-                    self.on_numbers([p, m, v], g);
-                    Ok(())
-                })
-            })
-        })
+impl Rule for Change {
+    #[inline(always)]
+    fn number(&self, [p, m, v]: [&mut f32; 3], g: f32) {
+        let g = g * self.scale;
+        *m = self.first.keep * *m + self.first.take * g;
+        *v = self.second.keep * *v + self.second.take * (g * g);
+        *p = self.shrink * *p - self.pace * (*m / (v.sqrt() * self.inverse_root + self.epsilon));
     }
 
-    fn on_numbers(&self, [p, m, v]: [&mut [f32]; 3], g: &[f32]) {
-        let moments = m.par_chunks_mut(CHUNK).zip(v.par_chunks_mut(CHUNK));
-        p.par_chunks_mut(CHUNK).zip(moments).zip(g.par_chunks(CHUNK)).for_each(|((p, (m, v)), g)| {
-            wide(|| {
-                for ((p, g), (m, v)) in p.iter_mut().zip(g).zip(m.iter_mut().zip(v)) {
-                    let g = g * self.scale;
-                    *m = self.first.keep * *m + self.first.take * g;
-                    *v = self.second.keep * *v + self.second.take * (g * g);
-                    *p = self.shrink * *p - self.pace * (*m / (v.sqrt() * self.inverse_root + self.epsilon));
-                }
-            });
-        });
-    }
-
-    fn composed(&self, [p, m, v]: [&Tensor; 3], grad: &Tensor) -> Result<()> {
-        let g = (grad.detach() * f64::from(self.scale))?;
-        let blend = |moment: &Tensor, how: Blend, x: &Tensor| {
-            let kept = (moment * f64::from(how.keep))?;
-            overwrite(moment, &(kept + (x * f64::from(how.take))?)?)
-        };
-        blend(m, self.first, &g)?;
-        blend(v, self.second, &g.sqr()?)?;
+    fn composed(&self, [p, m, v]: [&Tensor; 3], g: &Tensor) -> Result<()> {
+        let g = (g.detach() * f64::from(self.scale))?;
+        self.first.composed(m, &g)?;
+        self.second.composed(v, &g.sqr()?)?;
         let root = ((v.sqrt()? * f64::from(self.inverse_root))? + f64::from(self.epsilon))?;
         let kept = (p.detach() * f64::from(self.shrink))?;
         overwrite(p, &(kept - (m * f64::from(self.pace))?.div(&root)?)?)
     }
-}
-
-/// Copies `values` over the memory of `target`.
-fn overwrite(target: &Tensor, values: &Tensor) -> Result<()> {
-    target.slice_set(&values.contiguous()?, 0, 0)
 }
 
 #[cfg(test)]

@@ -26,6 +26,31 @@ impl Schedule {
     }
 }
 
+/// Schedules of the released codes: factors of the highest rate after a share of all steps, beginning at 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Released {
+    /// Always the highest.
+    Constant,
+    /// `warmup_linear` of pytorch-pretrained-BERT up to 0.6.1, which falls along `1 - x`, so from the end of the warm-up at once by its share.
+    Linear061,
+    /// The same since 0.6.2, and `get_linear_schedule_with_warmup` of transformers: falls from the highest to 0.
+    Linear062,
+}
+
+impl Released {
+    /// The factor when `done` of all steps are made, both shares from 0 to 1.
+    #[must_use]
+    pub fn factor(self, done: f64, warmup: f64) -> f64 {
+        match self {
+            Released::Constant => 1.0,
+            Released::Linear061 | Released::Linear062 if done < warmup => done / warmup,
+            Released::Linear061 => 1.0 - done,
+            Released::Linear062 => ((done - 1.0) / (warmup - 1.0)).max(0.0),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! The last layers of fine-tuning: classes, sets of classes, scores and rankings of whole rows. Knows no optimiser and no file.
 
+pub mod labels;
 mod loss;
 pub mod targets;
 
@@ -7,6 +8,8 @@ use candle_core::{Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::named;
+use crate::attention::Attend;
+use crate::attention::label::Labels;
 use crate::chance::Chance;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pool, Pooling};
@@ -14,6 +17,8 @@ use crate::encoder::tokens::Span;
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec};
+use labels::LABELS;
+pub use labels::LabelAttention;
 pub use targets::{Batch, Error, Group, Targets};
 
 /// How rows of a group are told from the right one.
@@ -75,6 +80,9 @@ pub struct Outline {
     pub pooling: Pooling,
     /// Dropout rate of what enters an output.
     pub dropout: f64,
+    /// Whether the encoder attends with the labels of the one task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelAttention>,
 }
 
 /// The last layers over their parameters.
@@ -83,6 +91,7 @@ pub struct Outputs {
     outline: Outline,
     pool: Pool,
     linears: Vec<Linear>,
+    labels: Option<Labels>,
 }
 
 /// A name that no task may have.
@@ -117,8 +126,11 @@ impl Task {
             Err(Error::Setting { task, field, found, expected })
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if self.name.is_empty() || !self.name.chars().all(plain) || self.name == POOL {
-            let expected = format!("letters, digits, `_` and `-`, and not {POOL}");
+        if self.name.is_empty()
+            || !self.name.chars().all(plain)
+            || [POOL, LABELS].contains(&self.name.as_str())
+        {
+            let expected = format!("letters, digits, `_` and `-`, and neither {POOL} nor {LABELS}");
             return wrong("name", format!("`{}`", self.name), &expected);
         }
         if !(self.alpha >= 0.0 && self.alpha.is_finite()) {
@@ -170,7 +182,21 @@ impl Outline {
         if !self.tasks.iter().any(|task| task.alpha > 0.0) {
             return all("alpha", "0".to_owned(), "one task's weight above 0");
         }
-        Ok(())
+        let Some(LabelAttention { lambda, .. }) = self.labels else { return Ok(()) };
+        if !(lambda >= 0.0 && lambda.is_finite()) {
+            return all("labels.lambda", lambda.to_string(), "0 or above");
+        }
+        match self.tasks.as_slice() {
+            [Task { output: Output::OneClass { .. }, .. }] => Ok(()),
+            tasks => {
+                let found = format!("there, for {} tasks", tasks.len());
+                all(
+                    "labels",
+                    found,
+                    "no labels, or one task with the output one_class, whose classes they are",
+                )
+            }
+        }
     }
 
     /// The parameters of the outputs.
@@ -181,6 +207,9 @@ impl Outline {
         let mut specs: Vec<Spec> = self.tasks.iter().flat_map(linear).collect();
         if self.pooling == Pooling::LearnedAttn {
             specs.extend(pool::attention_specs(&pool_name(), encoder));
+        }
+        if let (Some(_), [task, ..]) = (self.labels, self.tasks.as_slice()) {
+            specs.push(labels::spec(task.output.width(), encoder));
         }
         specs
     }
@@ -201,11 +230,43 @@ impl Outputs {
     /// When a parameter is missing.
     pub fn new(outline: &Outline, params: &Params) -> TensorResult<Self> {
         let linears = outline.tasks.iter().map(|task| Linear::new(params, &named(&task.name)));
+        let labels = outline.labels.map(|of| {
+            params.get(&labels::name()).map(|embeddings_md| Labels { embeddings_md, mode: of.mode })
+        });
         Ok(Outputs {
             outline: outline.clone(),
             pool: Pool::new(outline.pooling, params, &pool_name())?,
             linears: linears.collect::<TensorResult<_>>()?,
+            labels: labels.transpose()?,
         })
+    }
+
+    /// What the encoder's tokens attend by.
+    #[must_use]
+    pub fn attend(&self) -> Attend<'_> {
+        self.labels.as_ref().map_or(Attend::Plain, Attend::Labels)
+    }
+
+    /// The labels' own logits `[m, m]` (equation 9): each embedding pooled as a row of one token, through the linear layer, never thinned.
+    /// `None` without labels.
+    ///
+    /// # Errors
+    /// When the tensor library fails.
+    pub fn label_logits(&self) -> TensorResult<Option<Tensor>> {
+        let Some(Labels { embeddings_md, .. }) = &self.labels else { return Ok(None) };
+        let rows = (0..embeddings_md.dim(0)?).map(|start| Span { start, len: 1 });
+        self.logits(embeddings_md, &rows.collect::<Vec<_>>(), 0, None).map(Some)
+    }
+
+    /// What the labels add to the loss of the one task, no axes: their weight times their own loss. `None` without labels.
+    ///
+    /// # Errors
+    /// When the tensor library fails.
+    pub fn label_loss(&self) -> TensorResult<Option<Tensor>> {
+        match (self.outline.labels, self.label_logits()?) {
+            (Some(of), Some(logits_mm)) => labels::loss(of, &logits_mm).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, thinned by `dropout`, through the linear layer.

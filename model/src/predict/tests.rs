@@ -96,7 +96,7 @@ fn heads_are_measured_by_each_samples_own_loss() {
         let mut values = vec![1.0; 8];
         values[5] = gate;
         let gates_lh = Mask::new([2, 4], values).unwrap().gates(&Device::Cpu).unwrap();
-        let pass = Pass { gates: Gates::Shared(&gates_lh), dropout: None };
+        let pass = Pass { gates: Gates::Shared(&gates_lh), ..Pass::PLAIN };
         let hidden = predictor.encoder.forward(&predictor.config, &tokens, &pass).unwrap();
         numbers(&predictor.sample_losses(hidden.last().unwrap(), &tokens, batch).unwrap())[0]
     };

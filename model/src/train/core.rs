@@ -9,6 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use super::Error;
 use super::coverage::Coverage;
 use super::seal::Seal;
+use crate::attention::Attend;
 use crate::chance::Chance;
 use crate::checkpoint;
 use crate::device::Number;
@@ -112,9 +113,14 @@ impl Core {
     }
 
     /// The last hidden states `x_nd`, all rows of all batches in one pass.
-    pub(super) fn hidden(&self, tokens: &Tokens, dropout: Option<Chance>) -> Result<Tensor, Error> {
+    pub(super) fn hidden(
+        &self,
+        tokens: &Tokens,
+        attend: Attend<'_>,
+        dropout: Option<Chance>,
+    ) -> Result<Tensor, Error> {
         let gates = self.gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
-        let hidden = self.encoder.forward(&self.plan.encoder, tokens, &Pass { gates, dropout })?;
+        let hidden = self.encoder.forward(&self.plan.encoder, tokens, &Pass { attend, gates, dropout })?;
         match hidden.last() {
             Some(x_nd) => Ok(x_nd.clone()),
             None => Err(Error::NoBatch { step: self.steps() }),

@@ -130,12 +130,16 @@ impl Finetuner {
     }
 
     fn losses(&self, batches: &[&Batch], tokens: &Tokens, dropout: Chance) -> Result<Vec<Tensor>, Error> {
-        let x_nd = self.core.hidden(tokens, Some(dropout))?;
+        let x_nd = self.core.hidden(tokens, self.outputs.attend(), Some(dropout))?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| {
             let rows = tokens.samples(i);
             let logits_mc = self.outputs.logits(&x_nd, rows, batch.task, Some(dropout))?;
-            Ok(self.outputs.loss(&logits_mc, batch)?)
+            let loss = self.outputs.loss(&logits_mc, batch)?;
+            match self.outputs.label_loss()? {
+                Some(of_labels) => Ok((loss + of_labels)?),
+                None => Ok(loss),
+            }
         })
         .collect()
     }

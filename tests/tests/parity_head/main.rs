@@ -11,6 +11,7 @@ mod search;
 use anyhow::{Context, Result};
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::Golden;
+use model::attention::Attend;
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
@@ -50,7 +51,7 @@ impl Classifier {
     }
 
     fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
-        Probe { encoder: &self.encoder, config: &self.config, mask }
+        Probe { encoder: &self.encoder, config: &self.config, attend: Attend::Plain, mask }
     }
 
     fn logits(&self, x_nd: &Tensor, tokens: &Tokens) -> candle_core::Result<Tensor> {
@@ -69,7 +70,7 @@ impl Classifier {
     /// The logits of a batch under the gates of a mask.
     fn gated(&self, mask: &Mask, batch: &Labelled) -> Result<Tensor> {
         let gates = mask.gates(&Device::Cpu)?;
-        let pass = Pass { gates: Gates::Shared(&gates), dropout: None };
+        let pass = Pass { gates: Gates::Shared(&gates), ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &batch.0, &pass)?;
         Ok(self.logits(hidden.last().context("an encoder has hidden states")?, &batch.0)?)
     }

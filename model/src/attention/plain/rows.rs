@@ -21,26 +21,26 @@ pub(crate) struct Rows<'a> {
 }
 
 /// Memory that all heads of a row share.
-struct Scratch {
-    right: Packed,
-    /// Probabilities of one head, `[t, t]`.
-    probs: Buffer,
+pub(in crate::attention) struct Scratch {
+    pub(in crate::attention) right: Packed,
+    /// Scores, then probabilities of one head, `[t, t]`.
+    pub(in crate::attention) probs: Buffer,
     /// Dropout factors of one head, `[t, t]`, empty without dropout.
     factors: Buffer,
     /// Probabilities after dropout, `[t, t]`, empty without dropout.
     dropped: Buffer,
-    /// Gradients of probabilities, then of scores, `[t, t]`.
-    d_probs: Buffer,
+    /// Gradients of probabilities, then of products of queries and keys, `[t, t]`.
+    pub(in crate::attention) d_probs: Buffer,
 }
 
 /// One head of one row.
 #[derive(Clone, Copy)]
-struct Head {
+pub(in crate::attention) struct Head {
     /// Number of the row.
-    row: usize,
-    head: usize,
+    pub(in crate::attention) row: usize,
+    pub(in crate::attention) head: usize,
     /// Tokens of the row.
-    t: usize,
+    pub(in crate::attention) t: usize,
 }
 
 impl Rows<'_> {
@@ -52,7 +52,9 @@ impl Rows<'_> {
             let qkv = &qkv[3 * d * span.start..3 * d * (span.start + span.len)];
             let mut scratch = Scratch::new(self.buffers, span.len);
             for head in 0..self.how.heads {
-                self.context_of(Head { row, head, t: span.len }, qkv, &mut scratch, out);
+                let at = Head { row, head, t: span.len };
+                self.scores(at, qkv, &mut scratch);
+                self.context_of(at, qkv, &mut scratch, out);
             }
         });
         context
@@ -67,34 +69,76 @@ impl Rows<'_> {
             let (qkv, d_context) = (&qkv[3 * rows.start..3 * rows.end], &d_context[rows]);
             let mut scratch = Scratch::new(self.buffers, span.len);
             for head in 0..self.how.heads {
-                self.gradient_of(Head { row, head, t: span.len }, [qkv, d_context], &mut scratch, out);
+                let at = Head { row, head, t: span.len };
+                self.scores(at, qkv, &mut scratch);
+                self.gradient_of_scores(at, [qkv, d_context], &mut scratch, out);
+                self.gradient_of_products(at, qkv, &mut scratch, out);
             }
         });
         d_qkv
     }
 
-    /// Runs `f(number of the row, its span, its slice of out)` for all rows in parallel.
-    fn each(&self, mut out: &mut [f32], width: usize, f: impl Fn(usize, Span, &mut [f32]) + Sync) {
+    /// Runs `f(number of the row, its span, its slice of out)` for all rows in parallel; gives what each gave.
+    pub(in crate::attention) fn each<R: Send>(
+        &self,
+        mut out: &mut [f32],
+        width: usize,
+        f: impl Fn(usize, Span, &mut [f32]) -> R + Sync,
+    ) -> Vec<R> {
         let mut parts = Vec::with_capacity(self.spans.len());
         for (row, span) in self.spans.iter().enumerate() {
             let (part, rest) = out.split_at_mut(span.len * width);
             parts.push((row, *span, part));
             out = rest;
         }
-        parts.into_par_iter().for_each(|(row, span, part)| f(row, span, part));
+        parts.into_par_iter().map(|(row, span, part)| f(row, span, part)).collect()
     }
 
-    fn k(&self) -> usize {
+    /// Numbers of one head in a row (k).
+    pub(in crate::attention) fn k(&self) -> usize {
         self.d / self.how.heads
     }
 
+    /// What products of queries and keys are multiplied by: 1 / sqrt k.
+    pub(in crate::attention) fn scale(&self) -> f32 {
+        1.0 / (self.k() as f32).sqrt()
+    }
+
     /// The first column of a head's query (0), key (1) or value (2).
-    fn column(&self, part: usize, head: usize) -> usize {
+    pub(in crate::attention) fn column(&self, part: usize, head: usize) -> usize {
         part * self.d + head * self.k()
     }
 
-    fn context_of(&self, at: Head, qkv: &[f32], scratch: &mut Scratch, context: &mut [f32]) {
-        self.probabilities(at, qkv, scratch);
+    /// Scores of one head, Q K^T / sqrt k; its keys are what is packed afterwards.
+    pub(in crate::attention) fn scores(&self, at: Head, qkv: &[f32], scratch: &mut Scratch) {
+        let (t, k, stride, scale) = (at.t, self.k(), 3 * self.d, self.scale());
+        let (query, key) = (&qkv[self.column(0, at.head)..], &qkv[self.column(1, at.head)..]);
+        scratch.right.refill_columns([k, t], |j| &key[j * stride..][..k]);
+        let out = Out { values: &mut scratch.probs, stride: t };
+        multiply(Left::Rows(query, stride), &scratch.right, Start::Zero, out);
+        wide(|| scratch.probs.iter_mut().for_each(|score| *score *= scale));
+    }
+
+    /// The context of one head, given its scores.
+    pub(in crate::attention) fn context_of(
+        &self,
+        at: Head,
+        qkv: &[f32],
+        scratch: &mut Scratch,
+        context: &mut [f32],
+    ) {
+        wide(|| scratch.probs.chunks_exact_mut(at.t).for_each(softmax_row));
+        self.mix(at, qkv, scratch, context);
+    }
+
+    /// The context of one head, given its probabilities.
+    pub(in crate::attention) fn mix(
+        &self,
+        at: Head,
+        qkv: &[f32],
+        scratch: &mut Scratch,
+        context: &mut [f32],
+    ) {
         self.drop(at, scratch);
         let (t, k, stride) = (at.t, self.k(), 3 * self.d);
         let value = &qkv[self.column(2, at.head)..];
@@ -102,22 +146,6 @@ impl Rows<'_> {
         let probs = if scratch.dropped.is_empty() { &*scratch.probs } else { &*scratch.dropped };
         let out = Out { values: &mut context[at.head * k..], stride: self.d };
         multiply(Left::Rows(probs, t), &scratch.right, Start::Zero, out);
-    }
-
-    /// Probabilities of one head before dropout.
-    fn probabilities(&self, at: Head, qkv: &[f32], scratch: &mut Scratch) {
-        let (t, k, stride) = (at.t, self.k(), 3 * self.d);
-        let (query, key) = (&qkv[self.column(0, at.head)..], &qkv[self.column(1, at.head)..]);
-        scratch.right.refill_columns([k, t], |j| &key[j * stride..][..k]);
-        let out = Out { values: &mut scratch.probs, stride: t };
-        multiply(Left::Rows(query, stride), &scratch.right, Start::Zero, out);
-        let scale = 1.0 / (k as f32).sqrt();
-        wide(|| {
-            for row in scratch.probs.chunks_exact_mut(t) {
-                row.iter_mut().for_each(|score| *score *= scale);
-                softmax_row(row);
-            }
-        });
     }
 
     /// Factors of dropout and what they make of the probabilities. The numbering is that of all rows' `[h, t, t]` squares.
@@ -136,13 +164,32 @@ impl Rows<'_> {
         });
     }
 
-    /// With probabilities P, their gradient dP = dC V^T and S the scaled scores:
-    /// dV = P^T dC, dS = P (dP - sum_j P dP), dQ = dS K / sqrt k, dK = dS^T Q / sqrt k.
-    fn gradient_of(&self, at: Head, [qkv, d_context]: [&[f32]; 2], scratch: &mut Scratch, d_qkv: &mut [f32]) {
+    /// Given the scores, the gradients of the values and, in `scratch.d_probs`, of the products of queries and keys. With
+    /// probabilities P, their gradient dP = dC V^T and S the scaled scores: dV = P^T dC, dS = P (dP - sum_j P dP).
+    pub(in crate::attention) fn gradient_of_scores(
+        &self,
+        at: Head,
+        of: [&[f32]; 2],
+        scratch: &mut Scratch,
+        d_qkv: &mut [f32],
+    ) {
+        wide(|| scratch.probs.chunks_exact_mut(at.t).for_each(softmax_row));
+        self.gradient_of_mix(at, of, scratch, d_qkv);
+        let Scratch { probs, d_probs, .. } = scratch;
+        scores_from_probabilities(probs, d_probs, (at.t, self.scale()));
+    }
+
+    /// Given the probabilities, the gradients of the values and, in `scratch.d_probs`, of the probabilities.
+    pub(in crate::attention) fn gradient_of_mix(
+        &self,
+        at: Head,
+        [qkv, d_context]: [&[f32]; 2],
+        scratch: &mut Scratch,
+        d_qkv: &mut [f32],
+    ) {
         let (t, k, d, stride) = (at.t, self.k(), self.d, 3 * self.d);
-        let [query, key, value] = [0, 1, 2].map(|part| self.column(part, at.head));
+        let value = self.column(2, at.head);
         let d_context = &d_context[at.head * k..];
-        self.probabilities(at, qkv, scratch);
         self.drop(at, scratch);
         let Scratch { right, probs, factors, dropped, d_probs } = scratch;
         let held = if dropped.is_empty() { &**probs } else { &**dropped };
@@ -151,7 +198,20 @@ impl Rows<'_> {
         multiply(Left::Columns(held, t), right, Start::Zero, out);
         right.refill_columns([k, t], |j| &qkv[value + j * stride..][..k]);
         multiply(Left::Rows(d_context, d), right, Start::Zero, Out { values: d_probs, stride: t });
-        scores_from_probabilities(probs, factors, d_probs, [t, k]);
+        wide(|| d_probs.iter_mut().zip(&**factors).for_each(|(dp, factor)| *dp *= factor));
+    }
+
+    /// Gradients of queries and keys from that of their products: dQ = dS K / sqrt k, dK = dS^T Q / sqrt k.
+    pub(in crate::attention) fn gradient_of_products(
+        &self,
+        at: Head,
+        qkv: &[f32],
+        scratch: &mut Scratch,
+        d_qkv: &mut [f32],
+    ) {
+        let (t, k, stride) = (at.t, self.k(), 3 * self.d);
+        let [query, key] = [0, 1].map(|part| self.column(part, at.head));
+        let Scratch { right, d_probs, .. } = scratch;
         right.refill_rows([t, k], |j| &qkv[key + j * stride..][..k]);
         let out = Out { values: &mut d_qkv[query..], stride };
         multiply(Left::Rows(d_probs, t), right, Start::Zero, out);
@@ -163,15 +223,13 @@ impl Rows<'_> {
 
 /// The index of dropout at a head's first probability, `head` being its number among the heads of all rows: probability (i, j) has
 /// `i << 20 | j` more, whatever the length of its row.
-pub(super) fn index_of_dropout(head: usize) -> u64 {
+pub(in crate::attention) fn index_of_dropout(head: usize) -> u64 {
     (head as u64) << 40
 }
 
-/// Turns the gradient of dropped probabilities into that of the products of queries and keys.
-fn scores_from_probabilities(probs: &[f32], factors: &[f32], d_probs: &mut [f32], [t, k]: [usize; 2]) {
-    let scale = 1.0 / (k as f32).sqrt();
+/// Turns the gradient of probabilities into that of the products of queries and keys.
+fn scores_from_probabilities(probs: &[f32], d_probs: &mut [f32], (t, scale): (usize, f32)) {
     wide(|| {
-        d_probs.iter_mut().zip(factors).for_each(|(dp, factor)| *dp *= factor);
         for (p, dp) in probs.chunks_exact(t).zip(d_probs.chunks_exact_mut(t)) {
             let inner = crate::nn::sum2(p, dp, |p, dp| p * dp);
             dp.iter_mut().zip(p).for_each(|(dp, p)| *dp = p * (*dp - inner) * scale);
@@ -180,7 +238,7 @@ fn scores_from_probabilities(probs: &[f32], factors: &[f32], d_probs: &mut [f32]
 }
 
 impl Scratch {
-    fn new(buffers: &Buffers, t: usize) -> Self {
+    pub(in crate::attention) fn new(buffers: &Buffers, t: usize) -> Self {
         let [probs, d_probs] = [buffers.any(t * t), buffers.any(t * t)];
         let [factors, dropped] = [buffers.any(0), buffers.any(0)];
         Scratch { right: Packed::empty(buffers), probs, factors, dropped, d_probs }

@@ -5,6 +5,7 @@
 //! whole rows of the batch, stands between the walks. What needs no gradient (a parameter that is no variable, an input that comes from none)
 //! costs none.
 
+mod after;
 mod backward;
 mod forward;
 mod gating;
@@ -19,10 +20,12 @@ use crate::attention::plain::rows::Rows;
 use crate::attention::plain::{self, Attention};
 use crate::encoder::tokens::{Span, Tokens};
 use crate::encoder::{LayerDropout, Place};
-use crate::nn::buffers::Buffers;
+use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
 use crate::nn::gradients::{Slot, Tickets};
 use crate::nn::{Host, read};
+pub(super) use after::after;
+use backward::{Pass, TailPass};
 use forward::Saved;
 use gating::Gating;
 
@@ -31,22 +34,28 @@ const LINEARS: usize = 6;
 /// After attention and after the feed-forward network.
 const NORMS: usize = 2;
 
-/// The operation.
-struct Fused {
+/// What the operations hold of their layer.
+struct Held {
     parameters: Vec<Tensor>,
     slots: Vec<Option<Slot>>,
     /// The heads' gates, if they have some, and where their gradient goes, if it is wanted.
     gates: Option<Gating>,
     slot_of_gates: Option<Slot>,
-    attention: Attention,
-    spans: Vec<Span>,
+    heads: usize,
     /// Dropout of the attention's and the feed-forward network's output.
     dropout: [Option<Dropout>; NORMS],
     epsilon: f32,
+    buffers: Buffers,
+}
+
+/// The operation.
+struct Fused {
+    held: Held,
+    attention: Attention,
+    spans: Vec<Span>,
     /// What the forward pass leaves for the backward pass, if there can be one.
     saved: Mutex<Option<Arc<Saved>>>,
     tracked: bool,
-    buffers: Buffers,
 }
 
 /// The parameters as numbers.
@@ -76,32 +85,21 @@ pub(super) fn forward(
     tokens: &Tokens,
     (gates, dropout): (Option<&LayerGates>, &LayerDropout),
 ) -> Result<Tensor> {
-    let (n, d) = x_nd.dims2()?;
-    plain::check_spans(&tokens.spans, n)?;
-    let parameters = layer.parameters();
-    check_shapes(&parameters, d, layer.heads)?;
-    let all: Vec<&Tensor> = parameters.iter().copied().chain(gates.map(|gates| &gates.gates_rh)).collect();
-    let Tickets { argument_p, mut slots } = Tickets::new(&all)?;
-    let tracked = x_nd.track_op() || slots.iter().any(Option::is_some);
-    let slot_of_gates = slots.drain(parameters.len()..).next().flatten();
+    plain::check_spans(&tokens.spans, x_nd.dim(0)?)?;
+    let parameters = layer.parameters().into_iter().cloned().collect();
+    let (held, argument_p) = Held::new(layer, parameters, (x_nd, tokens), (gates, dropout))?;
     let op = Fused {
-        parameters: parameters.into_iter().map(Tensor::detach).collect(),
-        slots,
-        gates: gates.map(|gates| Gating::new(gates, layer.heads, (&tokens.spans, n))).transpose()?,
-        slot_of_gates,
+        tracked: x_nd.track_op() || argument_p.track_op(),
         attention: Attention { heads: layer.heads, dropout: dropout.at(Place::Attention) },
         spans: tokens.spans.clone(),
-        dropout: [dropout.at(Place::AttentionOutput), dropout.at(Place::FeedForward)],
-        epsilon: layer.attention_norm.epsilon(),
         saved: Mutex::new(None),
-        tracked,
-        buffers: layer.buffers.clone(),
+        held,
     };
     x_nd.contiguous()?.apply_op2(&argument_p, op)
 }
 
 /// Whether the parameters are those of a layer `d` wide.
-fn check_shapes(parameters: &[&Tensor], d: usize, heads: usize) -> Result<()> {
+fn check_shapes(parameters: &[Tensor], d: usize, heads: usize) -> Result<()> {
     let i = parameters.get(LINEARS - 2).map_or(Ok(0), |widen| widen.dim(0))?;
     let weights = [[d, d], [d, d], [d, d], [d, d], [i, d], [d, i]];
     let fits = weights.iter().zip(parameters).all(|(shape, tensor)| tensor.dims() == shape)
@@ -115,9 +113,35 @@ fn check_shapes(parameters: &[&Tensor], d: usize, heads: usize) -> Result<()> {
     )
 }
 
-impl Fused {
-    fn rows(&self, d: usize) -> Rows<'_> {
-        Rows { how: &self.attention, spans: &self.spans, d, buffers: &self.buffers }
+impl Held {
+    /// What an operation on these parameters of `layer` holds, and the argument that stands for them.
+    fn new(
+        layer: &Layer,
+        parameters: Vec<Tensor>,
+        (x_nd, tokens): (&Tensor, &Tokens),
+        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
+    ) -> Result<(Self, Tensor)> {
+        let (n, d) = x_nd.dims2()?;
+        check_shapes(&parameters, d, layer.heads)?;
+        let all: Vec<&Tensor> = parameters.iter().chain(gates.map(|gates| &gates.gates_rh)).collect();
+        let Tickets { argument_p, mut slots } = Tickets::new(&all)?;
+        let slot_of_gates = slots.drain(parameters.len()..).next().flatten();
+        let held = Held {
+            parameters: parameters.iter().map(Tensor::detach).collect(),
+            slots,
+            gates: gates.map(|gates| Gating::new(gates, layer.heads, (&tokens.spans, n))).transpose()?,
+            slot_of_gates,
+            heads: layer.heads,
+            dropout: [dropout.at(Place::AttentionOutput), dropout.at(Place::FeedForward)],
+            epsilon: layer.attention_norm.epsilon(),
+            buffers: layer.buffers.clone(),
+        };
+        Ok((held, argument_p))
+    }
+
+    /// Which parameters need a gradient.
+    fn wanted(&self) -> Vec<bool> {
+        self.slots.iter().map(Option::is_some).collect()
     }
 
     /// Runs `f` on the parameters' numbers.
@@ -138,6 +162,25 @@ impl Fused {
             buffers: &self.buffers,
         }))
     }
+
+    /// Leaves gradients where those of the parameters and of the gates are looked for.
+    fn put(&self, parameters: Vec<Option<Buffer>>, gates: Option<Vec<f32>>) -> Result<()> {
+        for ((slot, gradient), parameter) in self.slots.iter().zip(parameters).zip(&self.parameters) {
+            if let (Some(slot), Some(gradient)) = (slot, gradient) {
+                slot.put(gradient.into_tensor(parameter.shape())?);
+            }
+        }
+        if let (Some(slot), Some(gradient)) = (&self.slot_of_gates, gates) {
+            slot.put(gating::into_tensor(gradient, self.heads)?);
+        }
+        Ok(())
+    }
+}
+
+impl Fused {
+    fn rows(&self, d: usize) -> Rows<'_> {
+        Rows { how: &self.attention, spans: &self.spans, d, buffers: &self.held.buffers }
+    }
 }
 
 impl CustomOp2 for Fused {
@@ -153,7 +196,8 @@ impl CustomOp2 for Fused {
         _: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let x = read(x, layout)?;
-        let (y, saved) = self.with_numbers(|numbers| forward::forward(numbers, &self.rows(numbers.d), x))?;
+        let (y, saved) =
+            self.held.with_numbers(|numbers| forward::forward(numbers, &self.rows(numbers.d), x))?;
         if self.tracked {
             *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
         }
@@ -173,26 +217,19 @@ impl CustomOp2 for Fused {
         let grad = grad.contiguous()?;
         let (x_host, g_host) = (Host::of(x)?, Host::of(&grad)?);
         let (x_numbers, g) = (x_host.get()?, g_host.get()?);
-        let wanted: Vec<bool> = self.slots.iter().map(Option::is_some).collect();
-        let found = self.with_numbers(|numbers| {
-            let pass = backward::Pass {
+        let wanted = self.held.wanted();
+        let found = self.held.with_numbers(|numbers| {
+            let tail = TailPass {
                 numbers,
-                rows: self.rows(numbers.d),
-                saved: &saved,
+                tail: &saved.tail,
+                context: &saved.context,
                 wanted: &wanted,
-                gates: self.slot_of_gates.is_some(),
-                input: x.track_op(),
+                gates: self.held.slot_of_gates.is_some(),
             };
-            pass.backward(x_numbers, g)
+            let rows = self.rows(numbers.d);
+            Pass { rows, saved: &saved, tail, input: x.track_op() }.backward(x_numbers, g)
         })?;
-        for ((slot, gradient), parameter) in self.slots.iter().zip(found.parameters).zip(&self.parameters) {
-            if let (Some(slot), Some(gradient)) = (slot, gradient) {
-                slot.put(gradient.into_tensor(parameter.shape())?);
-            }
-        }
-        if let (Some(slot), Some(gradient)) = (&self.slot_of_gates, found.gates) {
-            slot.put(gating::into_tensor(gradient, self.attention.heads)?);
-        }
+        self.held.put(found.parameters, found.gates)?;
         let dx = found.input.map(|dx| Tensor::from_vec(dx.to_vec(), x.shape(), x.device())).transpose()?;
         Ok((dx, tickets.track_op().then(|| tickets.zeros_like()).transpose()?))
     }

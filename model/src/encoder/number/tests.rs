@@ -57,7 +57,7 @@ fn forward(params: &Params, number: Number, gates: Option<&Tensor>) -> (Tensor, 
     let tokens = Tokens::new(&[&batch], &config(), device).unwrap();
     let encoder = Encoder::new(&config(), params).unwrap().with_number(number);
     let gates = gates.map_or(Gates::Open, Gates::PerSample);
-    let pass = Pass { gates, dropout: Some(Chance::new(3)) };
+    let pass = Pass { gates, dropout: Some(Chance::new(3)), ..Pass::PLAIN };
     let hidden = encoder.forward(&config(), &tokens, &pass).unwrap();
     let x_nd = hidden.last().unwrap();
     let pooled = Pool::new(Pooling::Mean, params, "").unwrap().forward(x_nd, &tokens.spans).unwrap();

@@ -6,6 +6,7 @@ use tasks::stream::batch::{Batch, Place, Targets};
 use tasks::task::Task;
 
 use super::*;
+use crate::attention::Attend;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::tests::batch;
 use crate::nn::check::{distance, numbers, randn};
@@ -41,7 +42,7 @@ fn soft() -> Mask {
 
 fn gradients(tokens: &Tokens, each: Each) -> Tensor {
     let (encoder, config, mask) = (encoder(), tiny(), soft());
-    let probe = Probe { encoder: &encoder, config: &config, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
     probe.gradients(tokens, each, loss(tokens)).unwrap().unwrap()
 }
 
@@ -77,7 +78,7 @@ fn gradients_of_tokens_add_up_to_those_of_samples_and_to_differences() {
         let mut gates = soft().values().to_vec();
         gates[place] += by;
         let gates = Tensor::from_vec(gates, (2, 4), &Device::Cpu).unwrap();
-        let pass = Pass { gates: Gates::Shared(&gates), dropout: None };
+        let pass = Pass { gates: Gates::Shared(&gates), ..Pass::PLAIN };
         let hidden = encoder.forward(&config, &tokens, &pass).unwrap();
         numbers(&loss(&tokens)(hidden.last().unwrap()).unwrap())[0]
     };
@@ -141,7 +142,11 @@ fn what_measures_nothing_is_said() {
     let tokens = read(&ROWS);
     let measured = |mask: &Mask, loss: &dyn Fn(&Tensor) -> TensorResult<Tensor>| {
         let mut importance = Importance::new(Method::PerSample, SHAPE);
-        importance.add(&Probe { encoder: &encoder, config: &config, mask }, &tokens, loss)?;
+        importance.add(
+            &Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask },
+            &tokens,
+            loss,
+        )?;
         importance.finish(WithinLayer::L2, AcrossLayers::MinMax)
     };
     let text = |mask: &Mask, loss: &dyn Fn(&Tensor) -> TensorResult<Tensor>| {
@@ -173,7 +178,7 @@ fn what_measures_nothing_is_said() {
 fn measured(method: Method, samples: Samples<'_>) -> Result<Vec<f64>, Error> {
     let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
     let mut importance = Importance::new(method, SHAPE);
-    let probe = Probe { encoder: &encoder, config: &config, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
     importance.add_samples(&probe, (&tokens, samples), loss(&tokens))?;
     assert_eq!(
         importance.samples,
@@ -229,7 +234,7 @@ fn the_number_of_threads_changes_no_bit() {
         pool.install(|| {
             let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
             let mut importance = Importance::new(Method::TokenLevel, SHAPE);
-            let probe = Probe { encoder: &encoder, config: &config, mask: &mask };
+            let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
             importance.add(&probe, &tokens, loss(&tokens)).unwrap();
             importance.finish(WithinLayer::L2, AcrossLayers::MinMax).unwrap()
         })
@@ -241,7 +246,7 @@ fn the_number_of_threads_changes_no_bit() {
 fn gates_of_another_shape_are_refused() {
     let (tokens, config) = (read(&ROWS), tiny());
     let refused = |gates: Gates<'_>| {
-        encoder().forward(&config, &tokens, &Pass { gates, dropout: None }).unwrap_err().to_string()
+        encoder().forward(&config, &tokens, &Pass { gates, ..Pass::PLAIN }).unwrap_err().to_string()
     };
     // Two heads would gate the four in pairs, and of four layers the first two would count.
     for shape in [&[2, 2][..], &[4, 4], &[2, 4, 1]] {

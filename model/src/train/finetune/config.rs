@@ -20,7 +20,7 @@ use crate::head::slices;
 use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::head_mask::{HeadMask, SoftOn};
 use crate::optim::schedule::Schedule;
-use crate::output::downstream::{Outline, Output, RankLoss, Task};
+use crate::output::downstream::{LabelAttention, Outline, Output, RankLoss, Task};
 use crate::params::{Params, Spec};
 
 /// How weights are trained.
@@ -59,6 +59,9 @@ pub struct Setup {
     pub pooling: Pooling,
     /// Dropout rate of what enters an output.
     pub dropout: f64,
+    /// Whether the encoder attends with the labels of the one task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelAttention>,
     /// How it is trained.
     pub train: Config,
     /// Factors of the heads' contexts in training and in prediction: the pruned encoder (1 is on, 0 is off). A state keeps their digest.
@@ -86,7 +89,8 @@ impl Setup {
     /// What the outputs are.
     #[must_use]
     pub fn outline(&self) -> Outline {
-        Outline { tasks: self.tasks.clone(), pooling: self.pooling, dropout: self.dropout }
+        let Setup { pooling, dropout, labels, .. } = *self;
+        Outline { tasks: self.tasks.clone(), pooling, dropout, labels }
     }
 
     /// Every parameter of a model with these settings.

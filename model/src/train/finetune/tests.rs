@@ -21,6 +21,7 @@ pub(crate) fn setup() -> Setup {
     ];
     let task = |(name, output): (&str, Output)| Task { name: name.to_owned(), output, alpha: 1.0 };
     Setup {
+        labels: None,
         encoder,
         tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
         pooling: Pooling::Cls,

@@ -133,6 +133,7 @@ impl Run<'_> {
         )]
         let warmup_steps = (settings.warmup * planned as f64).floor() as u64;
         Ok(Setup {
+            labels: None,
             encoder,
             tasks: vec![Task { name: name.to_owned(), output, alpha: 1.0 }],
             pooling: fixed.pooling,

@@ -2,7 +2,7 @@
 
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
 
-use super::forward::{Block, Saved};
+use super::forward::{Block, Saved, Tail};
 use super::{LINEARS, NORMS, Numbers};
 use crate::attention::plain::rows::Rows;
 use crate::nn::buffers::{Buffer, Buffers};
@@ -13,15 +13,23 @@ use crate::nn::{sum_rows, wide};
 
 /// One backward pass.
 pub(super) struct Pass<'a> {
-    pub(super) numbers: &'a Numbers<'a>,
     pub(super) rows: Rows<'a>,
     pub(super) saved: &'a Saved,
+    pub(super) tail: TailPass<'a>,
+    /// Whether the layer's input needs a gradient.
+    pub(super) input: bool,
+}
+
+/// One backward pass through what follows attention.
+pub(super) struct TailPass<'a> {
+    pub(super) numbers: &'a Numbers<'a>,
+    pub(super) tail: &'a Tail,
+    /// The heads' contexts, `[n, d]`.
+    pub(super) context: &'a [f32],
     /// Which parameters need a gradient: weights, biases, gains, shifts.
     pub(super) wanted: &'a [bool],
     /// Whether the gates need one.
     pub(super) gates: bool,
-    /// Whether the layer's input needs one.
-    pub(super) input: bool,
 }
 
 /// Gradients of all parameters that were wanted, of the gates `[r, h]` and of the input.
@@ -29,6 +37,17 @@ pub(super) struct Gradients {
     pub(super) parameters: Vec<Option<Buffer>>,
     pub(super) gates: Option<Vec<f32>>,
     pub(super) input: Option<Buffer>,
+}
+
+/// Gradients of what follows attention.
+pub(super) struct TailGradients {
+    /// Of all the layer's parameters that were wanted; those before attention have none yet.
+    pub(super) parameters: Vec<Option<Buffer>>,
+    pub(super) gates: Option<Vec<f32>>,
+    /// Of the contexts times their gates, `[n, d]`.
+    pub(super) gated: Buffer,
+    /// Of the layer's input as far as it goes round attention, `[n, d]`.
+    pub(super) residual: Buffer,
 }
 
 /// The weights as right factors, and what the walk over blocks of rows finds.
@@ -46,8 +65,8 @@ struct Walked {
     widened: Buffer,
     /// Of attention's output before dropout, `[n, d]`.
     output: Buffer,
-    /// Of the contexts, times their gates if there are some, `[n, d]`.
-    context: Buffer,
+    /// Of the contexts times their gates, `[n, d]`.
+    gated: Buffer,
     /// Of the layer's input as far as it goes round attention, `[n, d]`.
     residual: Buffer,
     /// Sums over all rows: see [`Sums`].
@@ -59,52 +78,101 @@ struct Part<'a> {
     narrowed: &'a mut [f32],
     widened: &'a mut [f32],
     output: &'a mut [f32],
-    context: &'a mut [f32],
+    gated: &'a mut [f32],
     residual: &'a mut [f32],
 }
 
 impl Pass<'_> {
     /// All gradients, given that of the output.
     pub(super) fn backward(&self, x: &[f32], g: &[f32]) -> Gradients {
-        let mut walked = self.walk(g);
+        let mut found = self.tail.backward(g);
+        let wanted = self.tail.wanted;
+        let attention = self.input || (0..3).any(|which| wanted[which] || wanted[LINEARS + which]);
+        let mut input = None;
+        if attention {
+            let d_context = self.tail.of_contexts(found.gated);
+            let d_qkv = self.rows.gradient(&self.saved.qkv, &d_context);
+            self.projections(&d_qkv, x, &mut found.parameters);
+            input = self.input.then(|| self.of_input(&d_qkv, found.residual));
+        }
+        Gradients { parameters: found.parameters, gates: found.gates, input }
+    }
+
+    /// Gradients of the weights and biases of queries, keys and values.
+    fn projections(&self, d_qkv: &[f32], x: &[f32], found: &mut [Option<Buffer>]) {
+        let Numbers { d, buffers, .. } = *self.tail.numbers;
+        let wanted = self.tail.wanted;
+        let bias = sum_rows(x.len() / d, 3 * d, |row, sum| {
+            sum.iter_mut().zip(&d_qkv[row * 3 * d..]).for_each(|(sum, g)| *sum += g);
+        });
+        let factor = (0..3).any(|which| wanted[which]);
+        let factor = factor.then(|| Packed::of_rows(buffers, [x.len() / d, d], |row| &x[row * d..][..d]));
+        for which in 0..3 {
+            if let Some(factor) = factor.as_ref().filter(|_| wanted[which]) {
+                let left = Left::Columns(&d_qkv[which * d..], 3 * d);
+                found[which] = Some(product(buffers, left, factor, d));
+            }
+            if wanted[LINEARS + which] {
+                let bias = &bias[which * d..(which + 1) * d];
+                found[LINEARS + which] = Some(copied(buffers, bias));
+            }
+        }
+    }
+
+    /// The gradient of the layer's input.
+    fn of_input(&self, d_qkv: &[f32], mut dx: Buffer) -> Buffer {
+        let numbers = self.tail.numbers;
+        let d = numbers.d;
+        let factor = Packed::of_rows(numbers.buffers, [3 * d, d], |row| numbers.qkv_row(row));
+        dx.par_chunks_mut(BLOCK * d).enumerate().for_each(|(at, values)| {
+            let left = Left::Rows(&d_qkv[at * BLOCK * 3 * d..], 3 * d);
+            multiply(left, &factor, Start::Kept, Out { values, stride: d });
+        });
+        dx
+    }
+}
+
+impl TailPass<'_> {
+    /// All gradients behind attention, given that of the output.
+    pub(super) fn backward(&self, g: &[f32]) -> TailGradients {
+        let walked = self.walk(g);
         let mut found: Vec<Option<Buffer>> = self.wanted.iter().map(|_| None).collect();
         self.sums(&walked.sums, &mut found);
         self.weights(&walked, &mut found);
-        let gates = self.gates(&walked.context);
-        let attention = self.input || (0..3).any(|which| self.wanted[which] || self.wanted[LINEARS + which]);
-        let mut input = None;
-        if attention {
-            if let Some(gates) = self.numbers.gates {
-                gates.rescale(&mut walked.context, self.numbers.d);
-            }
-            let d_qkv = self.rows.gradient(&self.saved.qkv, &walked.context);
-            self.projections(&d_qkv, x, &mut found);
-            input = self.input.then(|| self.of_input(&d_qkv, walked.residual));
+        let gates = self.gates(&walked.gated);
+        let Walked { gated, residual, .. } = walked;
+        TailGradients { parameters: found, gates, gated, residual }
+    }
+
+    /// The gradient of the contexts, given that of the same times their gates.
+    pub(super) fn of_contexts(&self, mut gated: Buffer) -> Buffer {
+        if let Some(gates) = self.numbers.gates {
+            gates.rescale(&mut gated, self.numbers.d);
         }
-        Gradients { parameters: found, gates, input }
+        gated
     }
 
     /// The gradient of the gates, given that of the gated contexts.
     fn gates(&self, g: &[f32]) -> Option<Vec<f32>> {
         let gates = self.numbers.gates.filter(|_| self.gates)?;
-        Some(gates.gradient([&self.saved.context, g], self.numbers.d, self.rows.spans))
+        Some(gates.gradient([self.context, g], self.numbers.d))
     }
 
     /// Gradients of the weights behind attention.
     fn weights(&self, walked: &Walked, found: &mut [Option<Buffer>]) {
         let Numbers { d, i, buffers, .. } = *self.numbers;
         if self.wanted[3] {
-            let context = self.saved.gated.as_ref().unwrap_or(&self.saved.context);
+            let context = self.tail.gated.as_deref().unwrap_or(self.context);
             found[3] = Some(weight(buffers, &walked.output, [d, d], |row| &context[row * d..][..d]));
         }
         if self.wanted[4] {
             found[4] = Some(weight(buffers, &walked.widened, [i, d], |row| {
-                &self.saved.blocks[row / BLOCK].a[row % BLOCK * d..][..d]
+                &self.tail.blocks[row / BLOCK].a[row % BLOCK * d..][..d]
             }));
         }
         if self.wanted[5] {
             found[5] = Some(weight(buffers, &walked.narrowed, [d, i], |row| {
-                &self.saved.blocks[row / BLOCK].wide[row % BLOCK * i..][..i]
+                &self.tail.blocks[row / BLOCK].wide[row % BLOCK * i..][..i]
             }));
         }
     }
@@ -123,17 +191,17 @@ impl Pass<'_> {
             narrowed: matrix(d),
             widened: matrix(i),
             output: matrix(d),
-            context: matrix(d),
+            gated: matrix(d),
             residual: matrix(d),
             sums: vec![0.0; Sums::len(d, i)],
         };
         let narrow = walked.narrowed.par_chunks_mut(BLOCK * d).zip(walked.widened.par_chunks_mut(BLOCK * i));
-        let more = walked.output.par_chunks_mut(BLOCK * d).zip(walked.context.par_chunks_mut(BLOCK * d));
+        let more = walked.output.par_chunks_mut(BLOCK * d).zip(walked.gated.par_chunks_mut(BLOCK * d));
         let parts = narrow.zip(more).zip(walked.residual.par_chunks_mut(BLOCK * d));
         let sums: Vec<Vec<f32>> = parts
             .enumerate()
-            .map(|(at, (((narrowed, widened), (output, context)), residual))| {
-                let part = Part { narrowed, widened, output, context, residual };
+            .map(|(at, (((narrowed, widened), (output, gated)), residual))| {
+                let part = Part { narrowed, widened, output, gated, residual };
                 self.block(&factors, at, &g[at * BLOCK * d..], part)
             })
             .collect();
@@ -146,9 +214,9 @@ impl Pass<'_> {
     /// One block of the walk; gives the sums over its rows.
     fn block(&self, factors: &Factors, at: usize, g: &[f32], part: Part<'_>) -> Vec<f32> {
         let Numbers { d, i, dropout, gains, .. } = *self.numbers;
-        let Block { a_hat, a_inverse, slope, y_hat, y_inverse, .. } = &self.saved.blocks[at];
+        let Block { a_hat, a_inverse, slope, y_hat, y_inverse, .. } = &self.tail.blocks[at];
         let first = at * BLOCK * d;
-        let Part { narrowed, widened, output, context, residual } = part;
+        let Part { narrowed, widened, output, gated, residual } = part;
         let mut sums = vec![0.0; Sums::len(d, i)];
         let sum = Sums::of(&mut sums, d, i);
         // Here and below: `residual` first holds the gradient of what goes into a normalisation.
@@ -165,7 +233,7 @@ impl Pass<'_> {
         normalised_gradient(gains[0], [a_hat, a_inverse], residual, [sum.gains[0], sum.shifts[0]]);
         drop_gradient(dropout[0], first, residual, output);
         add_rows(output, sum.output);
-        multiply(Left::Rows(output, d), &factors.output, Start::Zero, Out { values: context, stride: d });
+        multiply(Left::Rows(output, d), &factors.output, Start::Zero, Out { values: gated, stride: d });
         sums
     }
 
@@ -180,38 +248,6 @@ impl Pass<'_> {
                 found[which] = Some(copied(self.numbers.buffers, sum));
             }
         }
-    }
-
-    /// Gradients of the weights and biases of queries, keys and values.
-    fn projections(&self, d_qkv: &[f32], x: &[f32], found: &mut [Option<Buffer>]) {
-        let d = self.numbers.d;
-        let bias = sum_rows(x.len() / d, 3 * d, |row, sum| {
-            sum.iter_mut().zip(&d_qkv[row * 3 * d..]).for_each(|(sum, g)| *sum += g);
-        });
-        let factor = (0..3).any(|which| self.wanted[which]);
-        let factor =
-            factor.then(|| Packed::of_rows(self.numbers.buffers, [x.len() / d, d], |row| &x[row * d..][..d]));
-        for which in 0..3 {
-            if let Some(factor) = factor.as_ref().filter(|_| self.wanted[which]) {
-                let left = Left::Columns(&d_qkv[which * d..], 3 * d);
-                found[which] = Some(product(self.numbers.buffers, left, factor, d));
-            }
-            if self.wanted[LINEARS + which] {
-                let bias = &bias[which * d..(which + 1) * d];
-                found[LINEARS + which] = Some(copied(self.numbers.buffers, bias));
-            }
-        }
-    }
-
-    /// The gradient of the layer's input.
-    fn of_input(&self, d_qkv: &[f32], mut dx: Buffer) -> Buffer {
-        let d = self.numbers.d;
-        let factor = Packed::of_rows(self.numbers.buffers, [3 * d, d], |row| self.numbers.qkv_row(row));
-        dx.par_chunks_mut(BLOCK * d).enumerate().for_each(|(at, values)| {
-            let left = Left::Rows(&d_qkv[at * BLOCK * 3 * d..], 3 * d);
-            multiply(left, &factor, Start::Kept, Out { values, stride: d });
-        });
-        dx
     }
 }
 

@@ -17,9 +17,14 @@ pub(super) struct Saved {
     pub(super) qkv: Buffer,
     /// Contexts of the heads, `[n, d]`.
     pub(super) context: Buffer,
-    /// The same times the gates, if there are some.
+    pub(super) tail: Tail,
+}
+
+/// The same of what follows attention.
+pub(super) struct Tail {
+    /// Contexts times the gates, if there are some, `[n, d]`.
     pub(super) gated: Option<Buffer>,
-    /// What follows attention, for each block of rows.
+    /// What follows them, for each block of rows.
     pub(super) blocks: Vec<Block>,
 }
 
@@ -49,26 +54,10 @@ struct Factors {
 
 /// The output `[n, d]` for the input `x` of the same shape.
 pub(super) fn forward(numbers: &Numbers<'_>, rows: &Rows<'_>, x: &[f32]) -> (Vec<f32>, Saved) {
-    let (d, i) = (numbers.d, numbers.i);
     let qkv = numbers.projections(x);
     let context = rows.context(&qkv);
-    let gated = numbers.gates.map(|gates| gates.scaled(numbers.buffers, &context, d));
-    let seen = gated.as_ref().unwrap_or(&context);
-    let columns = |which: usize, [k, n]: [usize; 2]| {
-        Packed::of_columns(numbers.buffers, [k, n], |c| &numbers.weights[which][c * k..][..k])
-    };
-    let factors =
-        Factors { output: columns(3, [d, d]), widen: columns(4, [d, i]), narrow: columns(5, [i, d]) };
-    let mut y = vec![0.0; x.len()];
-    let blocks = y
-        .par_chunks_mut(BLOCK * d)
-        .enumerate()
-        .map(|(at, y)| {
-            let first = at * BLOCK * d;
-            numbers.after_attention(&factors, first, [&seen[first..], &x[first..first + y.len()]], y)
-        })
-        .collect();
-    (y, Saved { qkv, context, gated, blocks })
+    let (y, tail) = numbers.tail([&context, x]);
+    (y, Saved { qkv, context, tail })
 }
 
 impl Numbers<'_> {
@@ -88,6 +77,28 @@ impl Numbers<'_> {
             multiply(left, &factor, Start::Row(&bias), Out { values, stride: 3 * d });
         });
         qkv
+    }
+
+    /// The output `[n, d]` for the heads' contexts and the layer's input, of the same shape both.
+    pub(super) fn tail(&self, [context, x]: [&[f32]; 2]) -> (Vec<f32>, Tail) {
+        let (d, i) = (self.d, self.i);
+        let gated = self.gates.map(|gates| gates.scaled(self.buffers, context, d));
+        let seen = gated.as_deref().unwrap_or(context);
+        let columns = |which: usize, [k, n]: [usize; 2]| {
+            Packed::of_columns(self.buffers, [k, n], |c| &self.weights[which][c * k..][..k])
+        };
+        let factors =
+            Factors { output: columns(3, [d, d]), widen: columns(4, [d, i]), narrow: columns(5, [i, d]) };
+        let mut y = vec![0.0; x.len()];
+        let blocks = y
+            .par_chunks_mut(BLOCK * d)
+            .enumerate()
+            .map(|(at, y)| {
+                let first = at * BLOCK * d;
+                self.after_attention(&factors, first, [&seen[first..], &x[first..first + y.len()]], y)
+            })
+            .collect();
+        (y, Tail { gated, blocks })
     }
 
     /// From contexts and inputs of some rows, whose first number is number `first` of all, to their outputs.

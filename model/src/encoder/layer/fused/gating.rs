@@ -14,6 +14,8 @@ pub(super) struct Gating {
     gates: Vec<f32>,
     heads: usize,
     row: Row,
+    /// The samples of the tokens.
+    spans: Vec<Span>,
 }
 
 impl Gating {
@@ -42,7 +44,7 @@ impl Gating {
                 rows.flat_map(|(span, gates)| gates.repeat(span.len)).collect()
             }
         };
-        Ok(Gating { gates, heads, row: of.row })
+        Ok(Gating { gates, heads, row: of.row, spans: spans.to_vec() })
     }
 
     /// The contexts `[n, d]`, those of each head times its gate.
@@ -62,7 +64,7 @@ impl Gating {
     }
 
     /// The gradient of the gates `[r, h]`, given the contexts and the gradient of what [`Gating::scaled`] gives, `[n, d]` both.
-    pub(super) fn gradient(&self, [context, g]: [&[f32]; 2], d: usize, spans: &[Span]) -> Vec<f32> {
+    pub(super) fn gradient(&self, [context, g]: [&[f32]; 2], d: usize) -> Vec<f32> {
         let (h, n) = (self.heads, context.len() / d);
         let mut each = vec![0.0; n * h];
         fill_rows(&mut each, h, |first, block| {
@@ -71,7 +73,7 @@ impl Gating {
         });
         match self.row {
             Row::All => sum_rows(n, h, |row, sum| add(sum, &each[row * h..])),
-            Row::Sample => spans.iter().flat_map(|span| sum_of(&each, *span, h)).collect(),
+            Row::Sample => self.spans.iter().flat_map(|span| sum_of(&each, *span, h)).collect(),
             Row::Token => each,
         }
     }

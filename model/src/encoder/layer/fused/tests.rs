@@ -1,5 +1,6 @@
 //! The one operation against the composed layer and against differences. Knows no encoder around it.
 
+mod after;
 mod gates;
 
 use std::collections::BTreeMap;
@@ -9,11 +10,12 @@ use tasks::stream::batch::Targets;
 use tasks::task::Task;
 
 use super::*;
+use crate::attention::LayerAttend;
 use crate::chance::Chance;
+use crate::encoder::Pass;
 use crate::encoder::config::Config;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::tests::batch;
-use crate::encoder::{Gates, Pass};
 use crate::nn::check::{distance, numbers, randn};
 use crate::nn::gradients::gradients;
 use crate::params::Params;
@@ -54,7 +56,7 @@ fn layer(config: &Config, values: &BTreeMap<String, Tensor>) -> (Layer, Params) 
 
 fn dropout(rate: f64) -> LayerDropout {
     let config = Config { hidden_dropout_prob: rate, attention_probs_dropout_prob: rate, ..config() };
-    LayerDropout::new(&Pass { gates: Gates::Open, dropout: Some(Chance::new(5)) }, &config, 0)
+    LayerDropout::new(&Pass { dropout: Some(Chance::new(5)), ..Pass::PLAIN }, &config, 0)
 }
 
 /// The output, and the gradients of its sine's sum by the input and all parameters.
@@ -82,8 +84,8 @@ fn values_and_gradients_are_those_of_the_composed_layer() {
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
     for rate in [0.0, 0.3] {
         let one = forward(&layer, &x, &tokens, (None, &dropout(rate))).unwrap();
-        let composed = layer.composed(&x, &tokens, None, &dropout(rate)).unwrap();
-        let chosen = layer.forward(&x, &tokens, None, &dropout(rate)).unwrap();
+        let composed = layer.composed(&x, &tokens, (None, &dropout(rate))).unwrap();
+        let chosen = layer.forward(&x, &tokens, LayerAttend::Plain, (None, &dropout(rate))).unwrap();
         assert_eq!(numbers(&chosen), numbers(&one));
         assert_close(&outcome(&params, &x, &one), &outcome(&params, &x, &composed), 2e-5);
     }
@@ -101,7 +103,7 @@ fn composed_layer_in_double_precision_agrees() {
         (exact(&x), values.iter().map(|(n, t)| (n.clone(), exact(t))).collect::<BTreeMap<_, _>>());
     let params64 = Params::from_vars(vars);
     let layer64 = Layer::new(&config, &params64, 0).unwrap();
-    let composed = layer64.forward(&x64, &tokens, None, &dropout(0.0)).unwrap();
+    let composed = layer64.forward(&x64, &tokens, LayerAttend::Plain, (None, &dropout(0.0))).unwrap();
     assert_eq!(composed.dtype(), DType::F64);
     assert_close(&one, &outcome(&params64, &x64, &composed), 5e-5);
 }

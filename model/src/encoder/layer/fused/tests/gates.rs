@@ -3,6 +3,7 @@
 use candle_core::{DType, Device, Tensor, Var};
 
 use super::{LENGTHS, Params, config, dropout, layer, numbers, randn, tokens, values};
+use crate::attention::LayerAttend;
 use crate::encoder::layer::Layer;
 use crate::encoder::layer::fused::forward;
 use crate::encoder::layer::gates::{LayerGates, Row};
@@ -64,8 +65,9 @@ fn values_and_gradients_are_those_of_the_composed_layer() {
             let gates = Var::from_tensor(&gates).unwrap();
             let of = LayerGates { gates_rh: gates.as_tensor().clone(), row };
             for rate in [0.0, 0.3] {
-                let one = layer.forward(&x, &tokens, Some(&of), &dropout(rate)).unwrap();
-                let composed = layer.composed(&x, &tokens, Some(&of), &dropout(rate)).unwrap();
+                let one =
+                    layer.forward(&x, &tokens, LayerAttend::Plain, (Some(&of), &dropout(rate))).unwrap();
+                let composed = layer.composed(&x, &tokens, (Some(&of), &dropout(rate))).unwrap();
                 let (one, composed) =
                     (outcome(&params, [&gates, &x], &one), outcome(&params, [&gates, &x], &composed));
                 assert_close(&one, &composed, &format!("{row:?}, {kind}, dropout {rate}"));
@@ -87,8 +89,9 @@ fn composed_layer_in_double_precision_agrees() {
         let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
         let (gates64, x64) = (exact(&gates), exact(&x));
         let of = |gates: &Var| LayerGates { gates_rh: gates.as_tensor().clone(), row };
-        let one = layer.forward(&x, &tokens, Some(&of(&gates)), &dropout(0.0)).unwrap();
-        let composed = layer64.forward(&x64, &tokens, Some(&of(&gates64)), &dropout(0.0)).unwrap();
+        let one = layer.forward(&x, &tokens, LayerAttend::Plain, (Some(&of(&gates)), &dropout(0.0))).unwrap();
+        let composed =
+            layer64.forward(&x64, &tokens, LayerAttend::Plain, (Some(&of(&gates64)), &dropout(0.0))).unwrap();
         assert_eq!(composed.dtype(), DType::F64);
         let one = outcome(&params, [&gates, &x], &one);
         assert_close(&one, &outcome(&params64, [&gates64, &x64], &composed), &format!("{row:?}"));
@@ -102,7 +105,13 @@ fn open_gates_change_no_bit() {
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
     let gates = Var::from_tensor(&all(1, 1.0)).unwrap();
     let of = LayerGates { gates_rh: gates.detach(), row: Row::All };
-    let y = |of| outcome(&params, [&gates, &x], &layer.forward(&x, &tokens, of, &dropout(0.1)).unwrap());
+    let y = |of| {
+        outcome(
+            &params,
+            [&gates, &x],
+            &layer.forward(&x, &tokens, LayerAttend::Plain, (of, &dropout(0.1))).unwrap(),
+        )
+    };
     let (gated, plain) = (y(Some(&of)), y(None));
     assert_eq!(gated.len(), plain.len());
     for ((name, a), (_, b)) in gated.iter().zip(&plain) {
@@ -123,7 +132,9 @@ fn only_what_is_wanted_gets_a_gradient_and_it_is_the_same() {
             let layer = Layer::new(&config, &params, 0).unwrap();
             let of = |var: &Var, tracked| if tracked { var.as_tensor().clone() } else { var.detach() };
             let of_gates = LayerGates { gates_rh: of(&gates, tracked[0]), row };
-            let y = layer.forward(&of(&x, tracked[1]), &tokens, Some(&of_gates), &dropout(0.1)).unwrap();
+            let y = layer
+                .forward(&of(&x, tracked[1]), &tokens, LayerAttend::Plain, (Some(&of_gates), &dropout(0.1)))
+                .unwrap();
             outcome(&params, [&gates, &x], &y)
         };
         let whole = found("none", [true, true]);

@@ -1,0 +1,292 @@
+//! KAM-BERT's attention (paper 002, equations 1 to 3): scores of tokens and maps of knowledge through a convolution, mixed with the scores as they
+//! are, with the map of the layer before added. Knows no projection and no source of maps.
+//!
+//! Rows stand without padding, `[real | auxiliary]`; auxiliary tokens are terms that the maps bring along. Maps of a batch are squares one behind the
+//! other, so a longer row costs the others nothing. In f32 on the CPU a sample's heads are computed at once; elsewhere rows are padded.
+
+mod composed;
+mod convolve;
+mod mix;
+mod semantic;
+
+use candle_core::{Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::plain::{self, Attention};
+use crate::encoder::config::Config;
+use crate::encoder::tokens::{Span, Tokens};
+use crate::nn::buffers::Buffers;
+use crate::nn::fused;
+use crate::params::{Init, Params, Spec};
+
+/// What of a layer's map goes into the next layer's scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    /// The probabilities, as equation 3 has it.
+    PostAdd,
+    /// The mixed scores before the softmax, as in the convolution's parent (evolving attention).
+    PreAdd,
+    /// Nothing.
+    None,
+}
+
+/// What auxiliary tokens score by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Auxiliary {
+    /// Maps alone: their rows and columns of `Q K^T` are 0.
+    ZeroPad,
+    /// `Q K^T` as well.
+    Qk,
+}
+
+/// How scores and maps become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Merge {
+    /// By a convolution of 3 x 3 cells that is learned.
+    Convolution,
+    /// By their mean, head by head: the paper's ablation.
+    Mean,
+}
+
+/// The choices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Maps of a sample (m).
+    pub maps: usize,
+    /// Share of the merged scores in those that attention uses; the rest is the scores as they are (published: 0.2).
+    pub alpha: f64,
+    /// What of a layer's map goes into the next layer's scores.
+    pub skip: Skip,
+    /// What auxiliary tokens score by.
+    pub auxiliary: Auxiliary,
+    /// How scores and maps become one.
+    pub merge: Merge,
+}
+
+impl Settings {
+    /// The convolutions of an encoder's layers; they begin with random numbers of the encoder's deviation and no bias, which the paper leaves open.
+    #[must_use]
+    pub fn specs(&self, config: &Config) -> Vec<Spec> {
+        if self.merge == Merge::Mean {
+            return vec![];
+        }
+        let h = config.num_attention_heads;
+        let layer = |l: usize| {
+            let weight = Init::Normal(config.initializer_range);
+            [
+                Spec::new(weight_name(l), &[h, h + self.maps, 3, 3], weight),
+                Spec::new(bias_name(l), &[h], Init::Zeros),
+            ]
+        };
+        (0..config.num_hidden_layers).flat_map(layer).collect()
+    }
+}
+
+fn weight_name(l: usize) -> String {
+    format!("knowledge.layer.{l}.convolution.weight")
+}
+
+fn bias_name(l: usize) -> String {
+    format!("knowledge.layer.{l}.convolution.bias")
+}
+
+/// The attention with its parameters.
+#[derive(Debug, Clone)]
+pub struct Kam {
+    settings: Settings,
+    /// Of each layer: weights `[h, h + m, 3, 3]` and biases `[h]`; none when maps are merged by their mean.
+    convolutions: Vec<[Tensor; 2]>,
+}
+
+impl Kam {
+    /// One over `params`, which it shares.
+    ///
+    /// # Errors
+    /// When a parameter is missing.
+    pub fn new(settings: &Settings, config: &Config, params: &Params) -> Result<Self> {
+        let layers = match settings.merge {
+            Merge::Convolution => config.num_hidden_layers,
+            Merge::Mean => 0,
+        };
+        let of = |l| Ok([params.get(&weight_name(l))?, params.get(&bias_name(l))?]);
+        Ok(Kam { settings: settings.clone(), convolutions: (0..layers).map(of).collect::<Result<_>>()? })
+    }
+}
+
+/// What is known of the samples of a batch.
+#[derive(Debug, Clone)]
+pub struct Knowledge {
+    /// Of each sample `[m, t, t]`, one behind the other.
+    maps: Tensor,
+    /// Tokens of each sample that are real; the rest of it are auxiliary.
+    real: Vec<usize>,
+}
+
+impl Knowledge {
+    /// Knowledge of the samples of `tokens`; `maps` holds for each of them `m` squares, `real` how many of its tokens are its own.
+    ///
+    /// # Errors
+    /// When there are not as many numbers as the samples need.
+    pub fn new(maps: Vec<f32>, m: usize, real: Vec<usize>, tokens: &Tokens) -> Result<Self> {
+        let cells: usize = tokens.spans.iter().map(|span| m * span.len * span.len).sum();
+        if maps.len() != cells {
+            candle_core::bail!("{} numbers of maps, {m} maps of these samples have {cells}", maps.len());
+        }
+        if real.len() != tokens.spans.len() {
+            candle_core::bail!("{} numbers of real tokens for {} samples", real.len(), tokens.spans.len());
+        }
+        if let Some(at) =
+            real.iter().zip(&tokens.spans).position(|(real, span)| *real == 0 || *real > span.len)
+        {
+            candle_core::bail!(
+                "sample {at}: {} real tokens of {}, expected at least 1 and no more than there are",
+                real[at],
+                tokens.spans[at].len
+            );
+        }
+        let count = maps.len();
+        Ok(Knowledge { maps: Tensor::from_vec(maps, count, tokens.ids_n.device())?, real })
+    }
+
+    /// The samples without their auxiliary tokens: what outputs pool.
+    #[must_use]
+    pub fn real(&self, spans: &[Span]) -> Vec<Span> {
+        spans.iter().zip(&self.real).map(|(span, real)| Span { start: span.start, len: *real }).collect()
+    }
+}
+
+/// The attention of a pass, with what is known of its samples.
+#[derive(Debug, Clone, Copy)]
+pub struct KamPass<'a> {
+    /// The attention.
+    pub kam: &'a Kam,
+    /// What is known of the samples.
+    pub knowledge: &'a Knowledge,
+}
+
+/// The attention of one layer of a pass.
+#[derive(Debug)]
+pub(crate) struct OfLayer<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) knowledge: &'a Knowledge,
+    convolution: Option<&'a [Tensor; 2]>,
+    /// The map of the layer before; then of this one.
+    carried: &'a mut Option<Tensor>,
+}
+
+/// What a pass carries from layer to layer.
+#[derive(Debug)]
+pub(crate) struct Carried<'a> {
+    pass: KamPass<'a>,
+    map: Option<Tensor>,
+    /// The input of the first layer, which auxiliary tokens have before every layer.
+    first_nd: Tensor,
+    /// For each token its place in a layer's output, or behind all of these its place in `first_nd`; `None` when there is no auxiliary token.
+    places_n: Option<Tensor>,
+}
+
+impl<'a> Carried<'a> {
+    pub(crate) fn new(pass: KamPass<'a>, first_nd: &Tensor, spans: &[Span]) -> Result<Self> {
+        let n = first_nd.dim(0)?;
+        let auxiliary = pass.knowledge.real.iter().zip(spans).any(|(real, span)| *real < span.len);
+        let place = |(span, real): (&Span, &usize)| {
+            let real = *real;
+            let start = span.start;
+            (0..span.len)
+                .map(move |at| (start + at + if at < real { 0 } else { n }) as i64)
+                .collect::<Vec<_>>()
+        };
+        let places: Vec<i64> = spans.iter().zip(&pass.knowledge.real).flat_map(place).collect();
+        let places_n = auxiliary.then(|| Tensor::from_vec(places, n, first_nd.device())).transpose()?;
+        Ok(Carried { pass, map: None, first_nd: first_nd.clone(), places_n })
+    }
+
+    pub(crate) fn layer(&mut self, l: usize) -> OfLayer<'_> {
+        OfLayer {
+            settings: &self.pass.kam.settings,
+            knowledge: self.pass.knowledge,
+            convolution: self.pass.kam.convolutions.get(l),
+            carried: &mut self.map,
+        }
+    }
+
+    /// A layer's output in which auxiliary tokens are what they were before the first layer.
+    pub(crate) fn restored(&self, y_nd: Tensor) -> Result<Tensor> {
+        match &self.places_n {
+            Some(places_n) => Tensor::cat(&[&y_nd, &self.first_nd], 0)?.index_select(places_n, 0),
+            None => Ok(y_nd),
+        }
+    }
+}
+
+impl OfLayer<'_> {
+    /// The contexts `[n, d]`; the layer's map is carried on.
+    ///
+    /// # Errors
+    /// When shapes do not fit.
+    pub(crate) fn context(
+        &mut self,
+        how: &Attention,
+        qkv_n3d: &Tensor,
+        spans: &[Span],
+        buffers: &Buffers,
+    ) -> Result<Tensor> {
+        let (n, width) = qkv_n3d.dims2()?;
+        plain::check_spans(spans, n)?;
+        if !width.is_multiple_of(3 * how.heads) || spans.len() != self.knowledge.real.len() {
+            candle_core::bail!(
+                "{width} columns of {} heads, {} samples, knowledge of {}",
+                how.heads,
+                spans.len(),
+                self.knowledge.real.len()
+            );
+        }
+        if let Some([weight, bias]) = self.convolution {
+            let h = how.heads;
+            if weight.dims() != [h, h + self.settings.maps, 3, 3] || bias.dims() != [h] {
+                candle_core::bail!(
+                    "a convolution of shape {:?} for {h} heads and {} maps",
+                    weight.dims(),
+                    self.settings.maps
+                );
+            }
+        }
+        if !fused(qkv_n3d) {
+            let composed::Found { context_nd, carried, .. } = composed::attend(self, how, qkv_n3d, spans)?;
+            *self.carried = carried;
+            return Ok(context_nd);
+        }
+        let map = semantic::map(self, how, (qkv_n3d, spans), buffers)?;
+        let (probs, carried) = match self.settings.skip {
+            Skip::None => (map, None),
+            Skip::PostAdd => (map.clone(), Some(map)),
+            Skip::PreAdd => (semantic::softmax(&map, (how.heads, spans))?, Some(map)),
+        };
+        *self.carried = carried;
+        mix::mix([&probs, qkv_n3d], how, spans, buffers)
+    }
+
+    /// The layer's attention and what it merged, `[b, h, t, t]` each, rows padded to the longest; the layer's map is carried on, padded as well: for
+    /// inspection, layer after layer.
+    ///
+    /// # Errors
+    /// When shapes do not fit.
+    pub(crate) fn inspect(
+        &mut self,
+        how: &Attention,
+        qkv_n3d: &Tensor,
+        spans: &[Span],
+    ) -> Result<[Tensor; 2]> {
+        let composed::Found { attention_bhtt, semantic_bhtt, carried, .. } =
+            composed::attend(self, how, qkv_n3d, spans)?;
+        *self.carried = carried;
+        Ok([attention_bhtt, semantic_bhtt])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! The operations on slices against the composed attention and against differences.
+
+use candle_core::{DType, Device, Var};
+use tasks::stream::batch::Targets;
+use tasks::task::Task;
+
+use super::*;
+use crate::chance::Chance;
+use crate::encoder::config::tests::tiny;
+use crate::encoder::tokens::tests::batch;
+use crate::nn::check::{distance, gradients, randn};
+use crate::nn::dropout::Dropout;
+use crate::nn::gradients::gradients as all_gradients;
+
+const HEADS: usize = 2;
+const MAPS: usize = 3;
+/// Tokens of each sample, and how many of them are real.
+const LENGTHS: [(usize, usize); 3] = [(5, 3), (1, 1), (4, 4)];
+
+fn tokens() -> Tokens {
+    let rows: Vec<Vec<u32>> = LENGTHS.iter().map(|(len, _)| vec![1; *len]).collect();
+    let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+    Tokens::new(&[&batch(Task::Relation, &rows, Targets::Classes(vec![]))], &tiny(), &Device::Cpu).unwrap()
+}
+
+fn knowledge() -> Knowledge {
+    let cells: usize = LENGTHS.iter().map(|(len, _)| MAPS * len * len).sum();
+    let maps = randn(77, &[cells]).abs().unwrap().to_vec1().unwrap();
+    Knowledge::new(maps, MAPS, LENGTHS.iter().map(|(_, real)| *real).collect(), &tokens()).unwrap()
+}
+
+fn settings(skip: Skip, auxiliary: Auxiliary, merge: Merge) -> Settings {
+    Settings { maps: MAPS, alpha: 0.3, skip, auxiliary, merge }
+}
+
+fn every() -> Vec<Settings> {
+    let mut all = vec![];
+    for skip in [Skip::PostAdd, Skip::PreAdd, Skip::None] {
+        for auxiliary in [Auxiliary::ZeroPad, Auxiliary::Qk] {
+            for merge in [Merge::Convolution, Merge::Mean] {
+                all.push(settings(skip, auxiliary, merge));
+            }
+        }
+    }
+    all
+}
+
+/// The contexts of a second layer, which takes up the map of a first one; arguments: queries, keys and values of both, weights and bias.
+fn second(settings: &Settings, dropout: Option<Dropout>, a: &[Tensor]) -> Result<Tensor> {
+    let (how, knowledge, spans) = (Attention { heads: HEADS, dropout }, knowledge(), tokens().spans);
+    let convolution = [a[2].clone(), a[3].clone()];
+    let mut carried = None;
+    let mut contexts = vec![];
+    for qkv in &a[..2] {
+        let convolution = (settings.merge == Merge::Convolution).then_some(&convolution);
+        let mut layer = OfLayer { settings, knowledge: &knowledge, convolution, carried: &mut carried };
+        contexts.push(layer.context(&how, qkv, &spans, &Buffers::new())?);
+    }
+    &contexts[0] + &contexts[1]
+}
+
+fn arguments() -> [Tensor; 4] {
+    let weight = (randn(3, &[HEADS, HEADS + MAPS, 3, 3]) * 0.4).unwrap();
+    [randn(1, &[10, 12]), randn(2, &[10, 12]), weight, randn(4, &[HEADS])]
+}
+
+#[test]
+fn both_forms_agree_in_values_gradients_and_dropout() {
+    for settings in every() {
+        for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
+            let run = |dtype| {
+                let vars = arguments().map(|t| Var::from_tensor(&t.to_dtype(dtype).unwrap()).unwrap());
+                let y = second(&settings, dropout, &vars.each_ref().map(|v| v.as_tensor().clone())).unwrap();
+                let grads = all_gradients(&y.sin().unwrap().sum_all().unwrap()).unwrap();
+                (y, vars.map(|var| grads.get(&var).cloned()))
+            };
+            let ((a, ga), (b, gb)) = (run(DType::F32), run(DType::F64));
+            assert!(distance(&a, &b) < 1e-5, "{settings:?}: {}", distance(&a, &b));
+            for (which, (a, b)) in ga.iter().zip(&gb).enumerate() {
+                assert_eq!(a.is_some(), b.is_some(), "{settings:?} {which}");
+                if let (Some(a), Some(b)) = (a, b) {
+                    assert!(distance(a, b) < 3e-5, "{settings:?} {which}: {}", distance(a, b));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_are_the_numerical_ones() {
+    for settings in every().into_iter().filter(|of| of.merge == Merge::Convolution) {
+        gradients(|a| second(&settings, None, a), &arguments(), (3e-3, 2e-2));
+    }
+}
+
+#[test]
+fn without_a_share_of_the_merged_attention_is_plain() {
+    let none = Settings { alpha: 0.0, ..settings(Skip::None, Auxiliary::Qk, Merge::Convolution) };
+    let [qkv, ..] = arguments();
+    let (how, knowledge, spans) = (Attention { heads: HEADS, dropout: None }, knowledge(), tokens().spans);
+    let convolution = [arguments()[2].clone(), arguments()[3].clone()];
+    let mut carried = None;
+    let mut layer = OfLayer {
+        settings: &none,
+        knowledge: &knowledge,
+        convolution: Some(&convolution),
+        carried: &mut carried,
+    };
+    let found = layer.context(&how, &qkv, &spans, &Buffers::new()).unwrap();
+    assert!(distance(&found, &how.forward(&qkv, &spans).unwrap()) < 1e-6);
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let settings = settings(Skip::PostAdd, Auxiliary::ZeroPad, Merge::Convolution);
+    let bits = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let vars = arguments().map(|t| Var::from_tensor(&t).unwrap());
+            let y = second(&settings, None, &vars.each_ref().map(|v| v.as_tensor().clone())).unwrap();
+            let grads = all_gradients(&y.sin().unwrap().sum_all().unwrap()).unwrap();
+            let found = vars.iter().flat_map(|var| crate::nn::check::numbers(grads.get(var).unwrap()));
+            (crate::nn::check::numbers(&y), found.collect::<Vec<_>>())
+        })
+    };
+    assert_eq!(bits(1), bits(3));
+}
+
+#[test]
+fn knowledge_that_does_not_fit_is_an_error() {
+    let text = |maps: usize, real: &[usize]| {
+        Knowledge::new(vec![0.0; maps], MAPS, real.to_vec(), &tokens()).unwrap_err().to_string()
+    };
+    assert!(text(7, &[3, 1, 4]).contains("7 numbers of maps, 3 maps of these samples have 126"));
+    assert!(text(126, &[3, 1]).contains("2 numbers of real tokens for 3 samples"));
+    assert!(text(126, &[3, 1, 5]).contains("sample 2: 5 real tokens of 4"));
+    let settings = settings(Skip::None, Auxiliary::Qk, Merge::Convolution);
+    let [a, b, _, bias] = arguments();
+    let wrong = [a, b, randn(1, &[2, 4, 3, 3]), bias];
+    let text = second(&settings, None, &wrong).unwrap_err().to_string();
+    assert!(text.contains("a convolution of shape [2, 4, 3, 3] for 2 heads and 3 maps"), "{text}");
+}

@@ -1,0 +1,227 @@
+//! Label-embedding attention (Xiong et al. 2021, "Fusing label embedding into BERT", equations 6 to 8): what the first token attends to is the
+//! most that it or any label's embedding asks of a token. Knows no projection and no classifier.
+//!
+//! As plain attention takes it, queries, keys and values come side by side; labels come as queries, through the projection of the layer.
+
+mod rows;
+
+use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::plain::rows::Rows;
+use super::plain::{self, Attention};
+use crate::encoder::tokens::Span;
+use crate::nn::buffers::Buffers;
+use crate::nn::{Host, at_least_single, fused, read};
+use rows::LabelRows;
+
+/// Where the paper and its released code differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Scores of labels are divided by the square root of a head's width, as those of tokens are (equation 6).
+    Paper,
+    /// They are not, as in the released code. (That it also makes the first token attend to nothing but padding cannot happen here, where rows
+    /// have none.)
+    Repo,
+}
+
+impl Mode {
+    /// What products of label queries and keys are multiplied by, heads being `k` numbers wide.
+    fn scale(self, k: usize) -> f64 {
+        match self {
+            Mode::Paper => 1.0 / (k as f64).sqrt(),
+            Mode::Repo => 1.0,
+        }
+    }
+}
+
+/// Labels that every layer of a pass attends with.
+#[derive(Debug, Clone)]
+pub struct Labels {
+    /// Their embeddings X_L, `[m, d]`, the same in every layer.
+    pub embeddings_md: Tensor,
+    /// How their scores are scaled.
+    pub mode: Mode,
+}
+
+/// The context of every head, heads side by side: `[n, d]`. `queries_md` are the labels' embeddings through the layer's projection of queries.
+///
+/// # Errors
+/// When shapes do not fit, or the spans do not cover the rows of `qkv_n3d` in order.
+pub(crate) fn forward(
+    (how, mode): (&Attention, Mode),
+    [qkv_n3d, queries_md]: [&Tensor; 2],
+    spans: &[Span],
+    buffers: &Buffers,
+) -> Result<Tensor> {
+    let ((n, width), (m, d)) = (qkv_n3d.dims2()?, queries_md.dims2()?);
+    if width != 3 * d || !d.is_multiple_of(how.heads) || m == 0 {
+        candle_core::bail!(
+            "{m} labels of {d} numbers, and {width} columns of queries, keys and values of {} heads",
+            how.heads
+        );
+    }
+    plain::check_spans(spans, n)?;
+    if fused(qkv_n3d) && fused(queries_md) {
+        let (how, spans, buffers) = (how.clone(), spans.to_vec(), buffers.clone());
+        let op = Fused { how, mode, spans, d, buffers };
+        return qkv_n3d.contiguous()?.apply_op2(&queries_md.contiguous()?, op);
+    }
+    let parts = plain::Padded::new(qkv_n3d, spans, how.heads)?;
+    let scores_bhtt = amended(&parts, queries_md, mode)?;
+    parts.context(&scores_bhtt, how)
+}
+
+/// The scores `[b, h, t, t]` of padded rows, those of each first token raised to the labels'. What a token asks of itself stays.
+fn amended(parts: &plain::Padded, queries_md: &Tensor, mode: Mode) -> Result<Tensor> {
+    let scores_bhtt = parts.scores()?;
+    let ((b, h, t, k), (m, _)) = (parts.k_bhtk.dims4()?, queries_md.dims2()?);
+    if t == 1 {
+        return Ok(scores_bhtt);
+    }
+    let queries_hmk = queries_md.reshape((m, h, k))?.transpose(0, 1)?.contiguous()?;
+    let queries_bhmk = queries_hmk.unsqueeze(0)?.broadcast_as((b, h, m, k))?.contiguous()?;
+    let labels_bhmt = queries_bhmk.matmul(&parts.k_bhtk.transpose(2, 3)?.contiguous()?)?;
+    let labels_bhmt = (at_least_single(&labels_bhmt)? * mode.scale(k))?;
+    let first_bh1t = scores_bhtt.narrow(2, 0, 1)?;
+    let most_bh1t = Tensor::cat(&[&first_bh1t, &labels_bhmt], 2)?.max_keepdim(2)?;
+    let first_bh1t =
+        Tensor::cat(&[&first_bh1t.narrow(D::Minus1, 0, 1)?, &most_bh1t.narrow(D::Minus1, 1, t - 1)?], 3)?;
+    Tensor::cat(&[&first_bh1t, &scores_bhtt.narrow(2, 1, t - 1)?], 2)
+}
+
+/// The attention probabilities `[b, h, t, t]`, rows padded to the longest.
+///
+/// # Errors
+/// When shapes do not fit.
+pub(crate) fn probabilities(
+    (heads, mode): (usize, Mode),
+    [qkv_n3d, queries_md]: [&Tensor; 2],
+    spans: &[Span],
+) -> Result<Tensor> {
+    let parts = plain::Padded::new(qkv_n3d, spans, heads)?;
+    parts.probabilities(&amended(&parts, queries_md, mode)?)
+}
+
+/// The operation on f32 slices.
+struct Fused {
+    how: Attention,
+    mode: Mode,
+    spans: Vec<Span>,
+    d: usize,
+    buffers: Buffers,
+}
+
+impl Fused {
+    fn rows<'a>(&'a self, queries: &'a [f32]) -> LabelRows<'a> {
+        let plain = Rows { how: &self.how, spans: &self.spans, d: self.d, buffers: &self.buffers };
+        LabelRows { scale: crate::nn::single(self.mode.scale(plain.k())), plain, queries }
+    }
+}
+
+impl CustomOp2 for Fused {
+    fn name(&self) -> &'static str {
+        "label-attention"
+    }
+
+    fn cpu_fwd(
+        &self,
+        qkv: &CpuStorage,
+        layout: &Layout,
+        queries: &CpuStorage,
+        layout_of_queries: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let context = self.rows(read(queries, layout_of_queries)?).context(read(qkv, layout)?);
+        let shape = Shape::from((context.len() / self.d, self.d));
+        Ok((CpuStorage::F32(context.to_vec()), shape))
+    }
+
+    fn bwd(
+        &self,
+        qkv_n3d: &Tensor,
+        queries_md: &Tensor,
+        _: &Tensor,
+        grad_nd: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let grad_nd = grad_nd.contiguous()?;
+        let hosts = [Host::of(qkv_n3d)?, Host::of(queries_md)?, Host::of(&grad_nd)?];
+        let (d_qkv, d_queries) = self.rows(hosts[1].get()?).gradient(hosts[0].get()?, hosts[2].get()?);
+        let d_queries = Tensor::from_vec(d_queries, queries_md.shape(), queries_md.device())?;
+        Ok((Some(d_qkv.into_tensor(qkv_n3d.shape())?), Some(d_queries)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Var};
+
+    use super::*;
+    use crate::chance::Chance;
+    use crate::nn::check::{distance, gradients, randn};
+    use crate::nn::dropout::Dropout;
+
+    const SPANS: [Span; 3] =
+        [Span { start: 0, len: 3 }, Span { start: 3, len: 1 }, Span { start: 4, len: 6 }];
+
+    fn attend(how: &Attention, mode: Mode, a: &[Tensor]) -> Result<Tensor> {
+        forward((how, mode), [&a[0], &a[1]], &SPANS, &Buffers::new())
+    }
+
+    #[test]
+    fn gradients_are_the_numerical_ones() {
+        for mode in [Mode::Paper, Mode::Repo] {
+            for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
+                let how = Attention { heads: 2, dropout };
+                let at = [randn(1, &[10, 18]), randn(2, &[3, 6])];
+                gradients(|a| attend(&how, mode, a), &at, (3e-3, 1e-2));
+            }
+        }
+    }
+
+    #[test]
+    fn both_forms_agree_in_values_gradients_and_dropout() {
+        for mode in [Mode::Paper, Mode::Repo] {
+            for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
+                let how = Attention { heads: 2, dropout };
+                let run = |dtype| {
+                    let var = |s, shape: &[usize]| {
+                        Var::from_tensor(&randn(s, shape).to_dtype(dtype).unwrap()).unwrap()
+                    };
+                    let vars = [var(1, &[10, 18]), var(2, &[3, 6])];
+                    let y = attend(&how, mode, &vars.each_ref().map(|v| v.as_tensor().clone())).unwrap();
+                    let grads = y.sin().unwrap().sum_all().unwrap().backward().unwrap();
+                    (y, vars.map(|var| grads.get(&var).unwrap().clone()))
+                };
+                let ((a, [ga, qa]), (b, [gb, qb])) = (run(DType::F32), run(DType::F64));
+                for (a, b) in [(&a, &b), (&ga, &gb), (&qa, &qb)] {
+                    assert!(distance(a, b) < 1e-5, "{mode:?} {dropout:?}: {}", distance(a, b));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_that_ask_for_nothing_change_only_what_no_token_asks_for() {
+        // Scores of labels of 0 are 0: the first token's are then raised to 0, all others' stay.
+        let (qkv, none) = (randn(1, &[10, 18]), Tensor::zeros((2, 6), DType::F32, &candle_core::Device::Cpu));
+        let how = Attention { heads: 2, dropout: None };
+        let with = attend(&how, Mode::Paper, &[qkv.clone(), none.unwrap()]).unwrap();
+        let plain = how.forward(&qkv, &SPANS).unwrap();
+        let rows = |t: &Tensor| t.to_vec2::<f32>().unwrap();
+        let (with, plain) = (rows(&with), rows(&plain));
+        for (at, (with, plain)) in with.iter().zip(&plain).enumerate() {
+            let first = SPANS.iter().any(|span| span.start == at && span.len > 1);
+            assert_eq!(with != plain, first, "token {at}");
+        }
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_errors() {
+        let how = Attention { heads: 2, dropout: None };
+        let text = attend(&how, Mode::Paper, &[randn(1, &[10, 18]), randn(2, &[3, 5])]).unwrap_err();
+        assert!(text.to_string().contains("3 labels of 5 numbers, and 18 columns"), "{text}");
+        let text = attend(&how, Mode::Paper, &[randn(1, &[9, 18]), randn(2, &[3, 6])]).unwrap_err();
+        assert!(text.to_string().contains("do not cover the 9 tokens"), "{text}");
+    }
+}

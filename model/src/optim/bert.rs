@@ -1,0 +1,221 @@
+//! Adamax and Adam as the code of MT-BERT has them (mt-dnn's Adamax, pytorch-pretrained-BERT's BertAdam): no correction of the moments' bias, the
+//! gradient of each parameter clipped by itself, decay inside the update. Knows no model and no schedule.
+
+use std::collections::BTreeMap;
+
+use candle_core::{Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::adamw::{Update, decays};
+use super::clip;
+use super::moments::{self, Blend, Moments, Rule, overwrite};
+use crate::nn::{at_least_single, single};
+use crate::params::Params;
+
+/// By what a step is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The largest gradient so far, which fades.
+    Adamax,
+    /// The root of the mean square of the gradients.
+    BertAdam,
+    /// The same, and numbers whose gradient is 0 do not decay: Michel's pruning code, so that heads that are kept stay as they are.
+    BertAdamSparing,
+}
+
+/// The constants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// By what a step is divided.
+    pub kind: Kind,
+    /// Decay rate of the first moment (published: 0.9).
+    pub beta1: f64,
+    /// Decay rate of the second moment (published: 0.999).
+    pub beta2: f64,
+    /// Keeps divisors from 0 (published: 1e-6).
+    pub epsilon: f64,
+    /// Share of a weight that a step of rate 1 takes away; biases and layer norms are never decayed.
+    pub weight_decay: f64,
+    /// Largest norm of one parameter's gradient; `None` clips none by itself.
+    pub clip_norm: Option<f64>,
+}
+
+/// Moments of all trained parameters.
+#[derive(Debug, Clone)]
+pub struct BertOptimiser {
+    config: Config,
+    moments: BTreeMap<String, Moments>,
+}
+
+impl BertOptimiser {
+    /// An optimiser that has made no update, for the parameters that `trained` accepts.
+    ///
+    /// # Errors
+    /// When the device refuses the memory.
+    pub fn new(config: Config, params: &Params, trained: impl Fn(&str) -> bool) -> Result<Self> {
+        let of = params.iter().filter(|(name, _)| trained(name));
+        let moments = of.map(|(name, tensor)| Ok((name.to_owned(), Moments::none(tensor)?)));
+        Ok(BertOptimiser { config, moments: moments.collect::<Result<_>>()? })
+    }
+
+    /// Updates in place every trained parameter that has a gradient. The gradients' memory goes to the next step, so nobody may hold on to them.
+    ///
+    /// With g the scaled gradient, clipped, m = b1 m + (1 - b1) g, and v = max(b2 v, |g| + epsilon) and r = v for Adamax, v = b2 v + (1 - b2) g^2 and
+    /// r = sqrt v for BertAdam: p = p - rate * (m / (r + epsilon) + decay * p).
+    ///
+    /// # Errors
+    /// When a gradient has another shape than its parameter.
+    pub fn step(&mut self, params: &Params, grads: BTreeMap<String, Tensor>, update: Update) -> Result<()> {
+        let Config { kind, beta1, beta2, epsilon, weight_decay, clip_norm } = self.config;
+        for (name, param) in params.iter() {
+            let (Some(of), Some(grad)) = (self.moments.get_mut(name), grads.get(name)) else { continue };
+            of.updates += 1;
+            let grad = grad.contiguous()?;
+            let clipped = clip_norm.map_or(Ok(1.0), |limit| {
+                let alone = BTreeMap::from([(name.to_owned(), grad.clone())]);
+                Ok::<_, candle_core::Error>(clip::factor(clip::global_norm(&alone)? * update.scale, limit))
+            })?;
+            let change = Change {
+                kind,
+                first: Blend::new(beta1),
+                second: Blend::new(beta2),
+                scale: single(update.scale * clipped),
+                rate: single(update.rate),
+                decay: if decays(name) { single(weight_decay) } else { 0.0 },
+                epsilon: single(epsilon),
+            };
+            moments::change(&change, [param, &of.first, &of.second], &grad)?;
+        }
+        grads.into_values().try_for_each(|grad| params.buffers().give_back(&grad))
+    }
+}
+
+/// One update of one parameter; see [`BertOptimiser::step`].
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    kind: Kind,
+    first: Blend,
+    second: Blend,
+    scale: f32,
+    rate: f32,
+    decay: f32,
+    epsilon: f32,
+}
+
+impl Rule for Change {
+    #[inline(always)]
+    fn number(&self, [p, m, v]: [&mut f32; 3], g: f32) {
+        let g = g * self.scale;
+        *m = self.first.keep * *m + self.first.take * g;
+        let divisor = match self.kind {
+            Kind::Adamax => {
+                *v = (self.second.keep * *v).max(g.abs() + self.epsilon);
+                *v
+            }
+            Kind::BertAdam | Kind::BertAdamSparing => {
+                *v = self.second.keep * *v + self.second.take * (g * g);
+                v.sqrt()
+            }
+        };
+        let decay = if self.kind == Kind::BertAdamSparing && g == 0.0 { 0.0 } else { self.decay };
+        *p -= self.rate * (*m / (divisor + self.epsilon) + decay * *p);
+    }
+
+    fn composed(&self, [p, m, v]: [&Tensor; 3], g: &Tensor) -> Result<()> {
+        let (g, epsilon) = ((g.detach() * f64::from(self.scale))?, f64::from(self.epsilon));
+        self.first.composed(m, &g)?;
+        let divisor = match self.kind {
+            Kind::Adamax => {
+                overwrite(v, &(v * f64::from(self.second.keep))?.maximum(&(g.abs()? + epsilon)?)?)?;
+                v.clone()
+            }
+            Kind::BertAdam | Kind::BertAdamSparing => {
+                self.second.composed(v, &g.sqr()?)?;
+                v.sqrt()?
+            }
+        };
+        let decayed = (p.detach() * f64::from(self.decay))?;
+        let decayed = match self.kind {
+            Kind::BertAdamSparing => (&decayed * at_least_single(&g.ne(0.0)?.to_dtype(p.dtype())?)?)?,
+            Kind::Adamax | Kind::BertAdam => decayed,
+        };
+        let step = (m.div(&(divisor + epsilon)?)? + decayed)?;
+        overwrite(p, &(p.detach() - (step * f64::from(self.rate))?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::DType;
+
+    use super::*;
+    use crate::nn::check::{distance, randn};
+    use crate::params::{Init, Spec};
+
+    const KINDS: [Kind; 3] = [Kind::Adamax, Kind::BertAdam, Kind::BertAdamSparing];
+
+    fn config(kind: Kind) -> Config {
+        Config { kind, beta1: 0.9, beta2: 0.99, epsilon: 1e-6, weight_decay: 0.1, clip_norm: Some(1.0) }
+    }
+
+    fn params(names: &[&str], dtype: DType) -> Params {
+        let specs: Vec<Spec> = names.iter().map(|name| Spec::new(*name, &[70, 3], Init::Zeros)).collect();
+        let value = |s: u64| randn(s, &[70, 3]).to_dtype(dtype).unwrap();
+        let tensors = names.iter().zip(1..).map(|(name, s)| ((*name).to_owned(), value(s)));
+        Params::from_tensors(&specs, tensors.collect()).unwrap()
+    }
+
+    /// Gradients of which every third number is 0.
+    fn grads(names: &[&str], step: u64, dtype: DType) -> BTreeMap<String, Tensor> {
+        let of = |s: u64| {
+            let numbers = randn(100 * step + s, &[210]).to_vec1::<f32>().unwrap();
+            let kept = numbers.iter().enumerate().map(|(at, x)| if at % 3 == 0 { 0.0 } else { *x });
+            let kept: Vec<f32> = kept.collect();
+            Tensor::from_vec(kept, (70, 3), &candle_core::Device::Cpu).unwrap().to_dtype(dtype).unwrap()
+        };
+        names.iter().zip(1..).map(|(name, s)| ((*name).to_owned(), of(s))).collect()
+    }
+
+    #[test]
+    fn both_forms_agree_and_biases_do_not_decay() {
+        const NAMES: [&str; 2] = ["a.weight", "a.bias"];
+        for kind in KINDS {
+            let run = |dtype| {
+                let params = params(&NAMES, dtype);
+                let mut optimiser = BertOptimiser::new(config(kind), &params, |_| true).unwrap();
+                for step in 1..=5 {
+                    let update = Update { rate: 0.05, scale: 0.7 };
+                    optimiser.step(&params, grads(&NAMES, step, dtype), update).unwrap();
+                }
+                NAMES.map(|name| params.get(name).unwrap().copy().unwrap())
+            };
+            let ([a, b], [c, d]) = (run(DType::F32), run(DType::F64));
+            assert!(distance(&a, &c) < 1e-5 && distance(&b, &d) < 1e-5, "{kind:?}");
+        }
+        // A first gradient of 0 moves nothing but what decays.
+        for (kind, moves) in KINDS.into_iter().zip([true, true, false]) {
+            let of = params(&NAMES, DType::F32);
+            let mut optimiser = BertOptimiser::new(config(kind), &of, |_| true).unwrap();
+            let none = NAMES.map(|name| (name.to_owned(), of.get(name).unwrap().zeros_like().unwrap()));
+            optimiser.step(&of, none.into(), Update { rate: 0.05, scale: 1.0 }).unwrap();
+            let far = |name| distance(&of.get(name).unwrap(), &params(&NAMES, DType::F32).get(name).unwrap());
+            assert_eq!(far("a.weight") > 0.0, moves, "{kind:?}");
+            assert_eq!(far("a.bias"), 0.0, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_trained_or_has_no_gradient_stays() {
+        let of = params(&["a", "b", "c"], DType::F32);
+        let mut optimiser = BertOptimiser::new(config(Kind::Adamax), &of, |name| name != "b").unwrap();
+        let mut some = grads(&["a", "b", "c"], 1, DType::F32);
+        some.remove("c");
+        optimiser.step(&of, some, Update { rate: 0.05, scale: 1.0 }).unwrap();
+        let far =
+            |name| distance(&of.get(name).unwrap(), &params(&["a", "b", "c"], DType::F32).get(name).unwrap());
+        assert!(far("a") > 0.0);
+        assert_eq!([far("b"), far("c")], [0.0, 0.0]);
+    }
+}
