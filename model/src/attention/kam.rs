@@ -106,8 +106,11 @@ impl Kam {
     /// One over `params`, which it shares.
     ///
     /// # Errors
-    /// When a parameter is missing.
+    /// When a parameter is missing, or alpha is no share.
     pub fn new(settings: &Settings, config: &Config, params: &Params) -> Result<Self> {
+        if !(0.0..=1.0).contains(&settings.alpha) {
+            candle_core::bail!("alpha is {}, expected a share from 0 to 1", settings.alpha);
+        }
         let layers = match settings.merge {
             Merge::Convolution => config.num_hidden_layers,
             Merge::Mean => 0,
@@ -122,6 +125,10 @@ impl Kam {
 pub struct Knowledge {
     /// Of each sample `[m, t, t]`, one behind the other.
     maps: Tensor,
+    /// Maps of a sample (m).
+    m: usize,
+    /// Tokens of each sample.
+    lengths: Vec<usize>,
     /// Tokens of each sample that are real; the rest of it are auxiliary.
     real: Vec<usize>,
 }
@@ -149,7 +156,8 @@ impl Knowledge {
             );
         }
         let count = maps.len();
-        Ok(Knowledge { maps: Tensor::from_vec(maps, count, tokens.ids_n.device())?, real })
+        let lengths = tokens.spans.iter().map(|span| span.len).collect();
+        Ok(Knowledge { maps: Tensor::from_vec(maps, count, tokens.ids_n.device())?, m, lengths, real })
     }
 
     /// The samples without their auxiliary tokens: what outputs pool.
@@ -190,8 +198,22 @@ pub(crate) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
+    /// At the first layer.
+    ///
+    /// # Errors
+    /// When the knowledge is of other samples, or not what the attention merges.
     pub(crate) fn new(pass: KamPass<'a>, first_nd: &Tensor, spans: &[Span]) -> Result<Self> {
         let n = first_nd.dim(0)?;
+        let Knowledge { m, lengths, .. } = pass.knowledge;
+        if *m != pass.kam.settings.maps {
+            candle_core::bail!(
+                "{m} maps a sample for an attention that merges {}; give it the maps it was made for",
+                pass.kam.settings.maps
+            );
+        }
+        if !spans.iter().map(|span| span.len).eq(lengths.iter().copied()) {
+            candle_core::bail!("knowledge of samples of {lengths:?} tokens, these are others: {spans:?}");
+        }
         let auxiliary = pass.knowledge.real.iter().zip(spans).any(|(real, span)| *real < span.len);
         let place = |(span, real): (&Span, &usize)| {
             let real = *real;
@@ -235,26 +257,7 @@ impl OfLayer<'_> {
         spans: &[Span],
         buffers: &Buffers,
     ) -> Result<Tensor> {
-        let (n, width) = qkv_n3d.dims2()?;
-        plain::check_spans(spans, n)?;
-        if !width.is_multiple_of(3 * how.heads) || spans.len() != self.knowledge.real.len() {
-            candle_core::bail!(
-                "{width} columns of {} heads, {} samples, knowledge of {}",
-                how.heads,
-                spans.len(),
-                self.knowledge.real.len()
-            );
-        }
-        if let Some([weight, bias]) = self.convolution {
-            let h = how.heads;
-            if weight.dims() != [h, h + self.settings.maps, 3, 3] || bias.dims() != [h] {
-                candle_core::bail!(
-                    "a convolution of shape {:?} for {h} heads and {} maps",
-                    weight.dims(),
-                    self.settings.maps
-                );
-            }
-        }
+        self.check(how, qkv_n3d, spans)?;
         if !fused(qkv_n3d) {
             let composed::Found { context_nd, carried, .. } = composed::attend(self, how, qkv_n3d, spans)?;
             *self.carried = carried;
@@ -270,6 +273,29 @@ impl OfLayer<'_> {
         mix::mix([&probs, qkv_n3d], how, spans, buffers)
     }
 
+    /// Whether the layer fits its input.
+    fn check(&self, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<()> {
+        let (n, width) = qkv_n3d.dims2()?;
+        plain::check_spans(spans, n)?;
+        if !width.is_multiple_of(3 * how.heads) {
+            candle_core::bail!("{width} columns do not hold queries, keys and values of {} heads", how.heads);
+        }
+        if self.convolution.is_none() && self.settings.merge == Merge::Convolution {
+            candle_core::bail!("a layer without a convolution: the attention was made for fewer layers");
+        }
+        if let Some([weight, bias]) = self.convolution {
+            let h = how.heads;
+            if weight.dims() != [h, h + self.settings.maps, 3, 3] || bias.dims() != [h] {
+                candle_core::bail!(
+                    "a convolution of shape {:?} for {h} heads and {} maps",
+                    weight.dims(),
+                    self.settings.maps
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// The layer's attention and what it merged, `[b, h, t, t]` each, rows padded to the longest; the layer's map is carried on, padded as well: for
     /// inspection, layer after layer.
     ///
@@ -281,6 +307,7 @@ impl OfLayer<'_> {
         qkv_n3d: &Tensor,
         spans: &[Span],
     ) -> Result<[Tensor; 2]> {
+        self.check(how, qkv_n3d, spans)?;
         let composed::Found { attention_bhtt, semantic_bhtt, carried, .. } =
             composed::attend(self, how, qkv_n3d, spans)?;
         *self.carried = carried;

@@ -25,9 +25,10 @@ enum Precision {
 }
 
 /// The operations of this crate that have two forms.
-const OPERATIONS: [(&str, Precision); 16] = [
+const OPERATIONS: [(&str, Precision); 19] = [
     ("adamw", Precision::Single),
     ("attention", Precision::Activations),
+    ("bert_optimiser", Precision::Single),
     ("bias", Precision::Single),
     ("binary_cross_entropy", Precision::Single),
     ("cross_entropy", Precision::Single),
@@ -38,6 +39,8 @@ const OPERATIONS: [(&str, Precision); 16] = [
     ("gradient_norm", Precision::Single),
     ("group_cross_entropy", Precision::Single),
     ("head_mask", Precision::Single),
+    ("kam_attention", Precision::Activations),
+    ("label_attention", Precision::Activations),
     ("layer_norm", Precision::Single),
     ("linear", Precision::Activations),
     ("softmax", Precision::Single),
@@ -91,7 +94,7 @@ mod tests {
             on_cpu(Number::Bf16).into_iter().filter(|(_, form)| *form == Form::Composed).collect();
         assert_eq!(
             composed.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-            ["attention", "encoder_layer", "linear"]
+            ["attention", "encoder_layer", "kam_attention", "label_attention", "linear"]
         );
         assert!(OPERATIONS.is_sorted_by(|a, b| a.0 < b.0));
     }

@@ -239,7 +239,7 @@ mod tests {
             let (first, second) = (Blend::new(0.9), Blend::new(0.8));
             let [scale, shrink, pace, inverse_root, epsilon] = [0.5, 0.9, 0.1, 2.0, 1e-6];
             let change = Change { first, second, scale, shrink, pace, inverse_root, epsilon };
-            change.make([&p, &m, &v], &g).unwrap();
+            moments::change(&change, [&p, &m, &v], &g).unwrap();
             [p, m, v].iter().flat_map(numbers).collect::<Vec<_>>()
         };
         for (a, b) in run(DType::F32).iter().zip(run(DType::F64)) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::adamw::{Update, decays};
 use super::clip;
 use super::moments::{self, Blend, Moments, Rule, overwrite};
-use crate::nn::{at_least_single, single};
+use crate::nn::single;
 use crate::params::Params;
 
 /// By what a step is divided.
@@ -42,7 +42,8 @@ pub struct Config {
     pub clip_norm: Option<f64>,
 }
 
-/// Moments of all trained parameters.
+/// Moments of all trained parameters. Trainings do not use it yet, so there is no way to keep it on disk; on a device it is waited for once for each
+/// parameter whose gradient is clipped.
 #[derive(Debug, Clone)]
 pub struct BertOptimiser {
     config: Config,
@@ -138,7 +139,7 @@ impl Rule for Change {
         };
         let decayed = (p.detach() * f64::from(self.decay))?;
         let decayed = match self.kind {
-            Kind::BertAdamSparing => (&decayed * at_least_single(&g.ne(0.0)?.to_dtype(p.dtype())?)?)?,
+            Kind::BertAdamSparing => (&decayed * g.ne(0.0)?.to_dtype(p.dtype())?)?,
             Kind::Adamax | Kind::BertAdam => decayed,
         };
         let step = (m.div(&(divisor + epsilon)?)? + decayed)?;

@@ -1,7 +1,7 @@
 //! Sentences of words whose tags are known, cut to a length. Knows no file format and no token.
 
 /// Cuts a sentence as MT-BERT's preparation does (`blue_prepro_std.py`): behind the last word outside all entities among the first `most`, at least
-/// behind one word. Gives how many words each piece has. It looks at the right tags, so a model's words cannot be cut by it.
+/// behind one word. Gives how many words each piece has. It looks at the right tags, so texts without them cannot be cut this way.
 ///
 /// Where a piece would begin with a long entity, it is cut word by word until one has room: that is what the released code does.
 #[must_use]

@@ -282,7 +282,7 @@ mod tests {
                 let (map, result) = (&maps[c * t * t..][..t * t], &results[o * t * t..][..t * t]);
                 let at = (o * inputs + c) * TAPS + tap;
                 for (i, j) in (0..t as isize).flat_map(|i| (0..t as isize).map(move |j| (i, j))) {
-                    let place = i as usize * t + j as usize;
+                    let place = i.cast_unsigned() * t + j.cast_unsigned();
                     let x = cell(map, t, i + dy, j + dx);
                     expected[o * t * t + place] += f64::from(weights[at]) * x;
                     of_weights[at] += f64::from(result[place]) * x;

@@ -204,8 +204,10 @@ impl Semantic {
                 ..self.weights(numbers_of_weight)
             };
             convolve(&merged, &back, None, &mut carried);
-            weight = vec![0.0; h * (h + m) * TAPS];
-            add_weight_gradient(&framed, &merged, &mut weight);
+            if self.slots.first().is_some_and(Option::is_some) {
+                weight = vec![0.0; h * (h + m) * TAPS];
+                add_weight_gradient(&framed, &merged, &mut weight);
+            }
             bias = mixed.chunks_exact(t * t).map(|g| alpha * g.iter().sum::<f32>()).collect();
         } else {
             let share = alpha / single((1 + m) as f64);
@@ -287,7 +289,8 @@ impl CustomOp3 for Semantic {
             }
         }
         let joined = |part: fn(&Gradients) -> &Vec<f32>, like: &Tensor| {
-            let numbers: Vec<f32> = found.iter().flat_map(|of| part(of).iter().copied()).collect();
+            let mut numbers = Vec::with_capacity(like.elem_count());
+            found.iter().for_each(|of| numbers.extend_from_slice(part(of)));
             Tensor::from_vec(numbers, like.shape(), like.device())
         };
         let d_carried = self.carries.then(|| joined(|of| &of.carried, carried)).transpose()?;

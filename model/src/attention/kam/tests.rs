@@ -88,8 +88,12 @@ fn both_forms_agree_in_values_gradients_and_dropout() {
 
 #[test]
 fn gradients_are_the_numerical_ones() {
-    for settings in every().into_iter().filter(|of| of.merge == Merge::Convolution) {
-        gradients(|a| second(&settings, None, a), &arguments(), (3e-3, 2e-2));
+    for settings in every() {
+        let arguments = arguments();
+        // Without a convolution there is nothing of it to learn.
+        let given = if settings.merge == Merge::Convolution { 4 } else { 2 };
+        let all = |a: &[Tensor]| [a, &arguments[given..]].concat();
+        gradients(|a| second(&settings, None, &all(a)), &arguments[..given], (3e-3, 2e-2));
     }
 }
 
@@ -124,6 +128,32 @@ fn the_number_of_threads_changes_no_bit() {
         })
     };
     assert_eq!(bits(1), bits(3));
+}
+
+#[test]
+fn an_attention_that_does_not_fit_is_an_error() {
+    let settings = settings(Skip::None, Auxiliary::Qk, Merge::Convolution);
+    // Knowledge of other maps or other samples than those of the pass.
+    let [_, _, weight, bias] = arguments();
+    let text = |maps: usize, order: [usize; 3]| {
+        let kam = Kam {
+            settings: Settings { maps, ..settings.clone() },
+            convolutions: vec![[weight.clone(), bias.clone()]],
+        };
+        let (knowledge, spans) = (knowledge(), tokens().spans);
+        let pass = KamPass { kam: &kam, knowledge: &knowledge };
+        Carried::new(pass, &randn(1, &[10, 4]), &order.map(|at| spans[at])).unwrap_err().to_string()
+    };
+    assert!(text(2, [0, 1, 2]).contains("3 maps a sample for an attention that merges 2"));
+    assert!(text(3, [2, 1, 0]).contains("knowledge of samples of [5, 1, 4] tokens"));
+    let none = Settings { alpha: f64::NAN, ..settings.clone() };
+    let text = Kam::new(&none, &tiny(), &Params::from_vars(std::collections::BTreeMap::new())).unwrap_err();
+    assert!(text.to_string().contains("alpha is NaN, expected a share from 0 to 1"), "{text}");
+    let (how, mut carried) = (Attention { heads: HEADS, dropout: None }, None);
+    let of = knowledge();
+    let mut layer = OfLayer { settings: &settings, knowledge: &of, convolution: None, carried: &mut carried };
+    let text = layer.context(&how, &arguments()[0], &tokens().spans, &Buffers::new()).unwrap_err();
+    assert!(text.to_string().contains("made for fewer layers"), "{text}");
 }
 
 #[test]

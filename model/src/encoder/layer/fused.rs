@@ -86,8 +86,8 @@ pub(super) fn forward(
     (gates, dropout): (Option<&LayerGates>, &LayerDropout),
 ) -> Result<Tensor> {
     plain::check_spans(&tokens.spans, x_nd.dim(0)?)?;
-    let parameters = layer.parameters().into_iter().cloned().collect();
-    let (held, argument_p) = Held::new(layer, parameters, (x_nd, tokens), (gates, dropout))?;
+    let parameters: Vec<Tensor> = layer.parameters().into_iter().cloned().collect();
+    let (held, argument_p) = Held::new(layer, &parameters, (x_nd, tokens), (gates, dropout))?;
     let op = Fused {
         tracked: x_nd.track_op() || argument_p.track_op(),
         attention: Attention { heads: layer.heads, dropout: dropout.at(Place::Attention) },
@@ -117,12 +117,12 @@ impl Held {
     /// What an operation on these parameters of `layer` holds, and the argument that stands for them.
     fn new(
         layer: &Layer,
-        parameters: Vec<Tensor>,
+        parameters: &[Tensor],
         (x_nd, tokens): (&Tensor, &Tokens),
         (gates, dropout): (Option<&LayerGates>, &LayerDropout),
     ) -> Result<(Self, Tensor)> {
         let (n, d) = x_nd.dims2()?;
-        check_shapes(&parameters, d, layer.heads)?;
+        check_shapes(parameters, d, layer.heads)?;
         let all: Vec<&Tensor> = parameters.iter().chain(gates.map(|gates| &gates.gates_rh)).collect();
         let Tickets { argument_p, mut slots } = Tickets::new(&all)?;
         let slot_of_gates = slots.drain(parameters.len()..).next().flatten();

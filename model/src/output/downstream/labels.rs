@@ -19,7 +19,8 @@ pub(super) const LABELS: &str = "label_attention";
 pub struct LabelAttention {
     /// Where the paper and its released code differ.
     pub mode: Mode,
-    /// What the labels' loss weighs beside the task's (lambda; published: 3). With `repo` it is a mean over the labels, with `paper` a sum.
+    /// What the labels' loss weighs beside the task's (lambda; published: 3). With `repo` it is a mean over the labels, with `paper` a sum. The
+    /// task's alpha scales both.
     pub lambda: f64,
 }
 

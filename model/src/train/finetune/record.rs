@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One task in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TaskRecord {
-    /// Its loss, before alpha.
+    /// Its loss, before alpha. In a step with labels to attend with theirs is in it, in a look it is not.
     pub loss: f64,
     /// Samples: rows, or groups of rows.
     pub samples: usize,

@@ -1,5 +1,7 @@
 //! Tests of fine-tuning on small made-up rows. Knows no benchmark.
 
+mod labels;
+
 use super::super::patience::Patience;
 use super::*;
 use crate::encoder::config::tests::tiny;

@@ -1,0 +1,107 @@
+//! Fine-tuning with attention by labels. Knows no benchmark.
+
+use super::*;
+use crate::attention::Attend;
+use crate::attention::label::Mode;
+use crate::encoder::Pass;
+use crate::output::downstream::LabelAttention;
+
+const EMBEDDINGS: &str = "outputs.label_attention.embeddings";
+
+/// The first task alone, with its labels.
+fn labelled(mode: Mode) -> Setup {
+    let mut setup = setup();
+    setup.tasks.truncate(1);
+    setup.pooling = Pooling::LearnedPooler;
+    setup.labels = Some(LabelAttention { mode, lambda: 3.0 });
+    setup
+}
+
+fn step(finetuner: &mut Finetuner, number: u64) -> StepRecord {
+    finetuner.step(0, &batches(number % 4)[..1]).unwrap()
+}
+
+fn embeddings(finetuner: &Finetuner) -> Vec<Vec<f32>> {
+    finetuner.params().get(EMBEDDINGS).unwrap().to_vec2().unwrap()
+}
+
+#[test]
+fn labels_are_learned_and_what_is_loaded_attends_with_them() {
+    for mode in [Mode::Paper, Mode::Repo] {
+        let mut setup = labelled(mode);
+        (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
+        (setup.dropout, setup.train.clip_norm) = (0.0, 5.0);
+        let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
+        let before = embeddings(&finetuner);
+        let records: Vec<StepRecord> = (0..150).map(|number| step(&mut finetuner, number)).collect();
+        assert!(records[149].loss < records[0].loss * 0.5, "{mode:?}: {:?}", records[149]);
+        let after = embeddings(&finetuner);
+        assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{mode:?}");
+        // Each label is of its own class.
+        let logits = finetuner.outputs.label_logits().unwrap().unwrap().to_vec2::<f32>().unwrap();
+        for (label, row) in logits.iter().enumerate() {
+            let most = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]));
+            assert_eq!(most, Some(label), "{mode:?}: {logits:?}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        finetuner.save_checkpoint(dir.path()).unwrap();
+        let loaded = Predictor::load(dir.path(), &Device::Cpu).unwrap();
+        assert_eq!(loaded.logits(0, &rows(3)).unwrap(), finetuner.predict(0, &rows(3)).unwrap());
+        // A look's loss is the task's alone, without that of the labels.
+        let look = finetuner.loss(&batches(0)[..1]).unwrap()["one"].loss;
+        assert!(look < step(&mut finetuner, 0).loss, "{mode:?}");
+    }
+}
+
+#[test]
+fn training_and_answers_attend_with_the_labels() {
+    // Without their own loss and without decay, attention alone moves embeddings.
+    let mut setup = labelled(Mode::Paper);
+    setup.labels = Some(LabelAttention { mode: Mode::Paper, lambda: 0.0 });
+    (setup.train.adamw.weight_decay, setup.train.schedule.peak) = (0.0, 0.05);
+    let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
+    let before = embeddings(&finetuner);
+    (0..20).for_each(|number| drop(step(&mut finetuner, number)));
+    assert_ne!(before, embeddings(&finetuner));
+    let tokens = Tokens::of_rows(&rows(3), &finetuner.setup.encoder, &Device::Cpu).unwrap();
+    let said = |attend| {
+        let pass = Pass { attend, ..Pass::PLAIN };
+        let hidden = finetuner.core.encoder.forward(&finetuner.setup.encoder, &tokens, &pass).unwrap();
+        let logits = finetuner.outputs.logits(hidden.last().unwrap(), &tokens.spans, 0, None).unwrap();
+        logits.to_vec2::<f32>().unwrap()
+    };
+    let answers = finetuner.predict(0, &rows(3)).unwrap();
+    assert_eq!(answers, said(finetuner.outputs.attend()));
+    assert_ne!(answers, said(Attend::Plain));
+}
+
+#[test]
+fn killed_and_resumed_gives_the_same_bits() {
+    let start = || Finetuner::new(labelled(Mode::Paper), &Device::Cpu).unwrap();
+    let mut whole = start();
+    (1..=5).for_each(|number| drop(step(&mut whole, number)));
+    let mut first = start();
+    (1..=2).for_each(|number| drop(step(&mut first, number)));
+    let dir = tempfile::tempdir().unwrap();
+    first.save_state(dir.path(), &Value::Null).unwrap();
+    let (mut second, _) = Finetuner::resume(labelled(Mode::Paper), dir.path(), &Device::Cpu).unwrap();
+    (3..=5).for_each(|number| drop(step(&mut second, number)));
+    assert_eq!(bits(&second), bits(&whole));
+}
+
+#[test]
+fn labels_that_no_task_can_have_are_errors() {
+    let text = |change: fn(&mut Setup)| {
+        let mut setup = labelled(Mode::Paper);
+        change(&mut setup);
+        Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string()
+    };
+    let found = text(|of| of.tasks[0].output = Output::Score);
+    assert!(found.contains("one task with the output one_class"), "{found}");
+    let found = text(|of| of.tasks = setup().tasks);
+    assert!(found.contains("labels is there, for 5 tasks"), "{found}");
+    let found = text(|of| of.labels = Some(LabelAttention { mode: Mode::Paper, lambda: -1.0 }));
+    assert!(found.contains("labels.lambda is -1, expected 0 or above"), "{found}");
+    let found = text(|of| of.tasks[0].name = "label_attention".to_owned());
+    assert!(found.contains("neither pool_attn nor label_attention"), "{found}");
+}
