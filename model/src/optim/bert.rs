@@ -149,11 +149,10 @@ impl Rule for Change {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::DType;
+    use candle_core::{DType, Var};
 
     use super::*;
     use crate::nn::check::{distance, randn};
-    use crate::params::{Init, Spec};
 
     const KINDS: [Kind; 3] = [Kind::Adamax, Kind::BertAdam, Kind::BertAdamSparing];
 
@@ -162,10 +161,8 @@ mod tests {
     }
 
     fn params(names: &[&str], dtype: DType) -> Params {
-        let specs: Vec<Spec> = names.iter().map(|name| Spec::new(*name, &[70, 3], Init::Zeros)).collect();
-        let value = |s: u64| randn(s, &[70, 3]).to_dtype(dtype).unwrap();
-        let tensors = names.iter().zip(1..).map(|(name, s)| ((*name).to_owned(), value(s)));
-        Params::from_tensors(&specs, tensors.collect()).unwrap()
+        let value = |s: u64| Var::from_tensor(&randn(s, &[70, 3]).to_dtype(dtype).unwrap()).unwrap();
+        Params::from_vars(names.iter().zip(1..).map(|(name, s)| ((*name).to_owned(), value(s))).collect())
     }
 
     /// Gradients of which every third number is 0.
