@@ -100,14 +100,18 @@ impl Padded {
 
     /// The contexts `[n, d]` of scores.
     pub(super) fn context(&self, scores_bhtt: &Tensor, how: &Attention) -> Result<Tensor> {
-        let (Grid { b, t, .. }, probs_bhtt) = (&self.grid, self.probabilities(scores_bhtt)?);
-        let (b, t) = (*b, *t);
+        self.mix(&self.probabilities(scores_bhtt)?, how)
+    }
+
+    /// The contexts `[n, d]` of probabilities.
+    pub(super) fn mix(&self, probs_bhtt: &Tensor, how: &Attention) -> Result<Tensor> {
+        let Grid { b, t, .. } = self.grid;
         let probs_bhtt = match how.dropout {
-            Some(dropout) => dropout.apply_at(&probs_bhtt, |place| {
+            Some(dropout) => dropout.apply_at(probs_bhtt, |place| {
                 let (head, place) = (place / (t * t), place % (t * t));
                 rows::index_of_dropout(head) | ((place / t) as u64) << 20 | (place % t) as u64
             })?,
-            None => probs_bhtt,
+            None => probs_bhtt.clone(),
         };
         let probs_bhtt = probs_bhtt.to_dtype(self.v_bhtk.dtype())?;
         let context_bthk = probs_bhtt.matmul(&self.v_bhtk)?.transpose(1, 2)?.contiguous()?;

@@ -30,6 +30,15 @@ pub(crate) fn softmax_row(row: &mut [f32]) {
     row.iter_mut().for_each(|x| *x *= inverse);
 }
 
+/// Turns the gradients of rows of `t` probabilities into those of the scores behind them, times `scale`.
+#[inline(always)]
+pub(crate) fn gradient_of_rows(probs: &[f32], gradients: &mut [f32], (t, scale): (usize, f32)) {
+    for (p, g) in probs.chunks_exact(t).zip(gradients.chunks_exact_mut(t)) {
+        let inner = sum2(p, g, |p, g| p * g);
+        g.iter_mut().zip(p).for_each(|(g, p)| *g = p * (*g - inner) * scale);
+    }
+}
+
 impl CustomOp1 for Softmax {
     fn name(&self) -> &'static str {
         "softmax"
@@ -47,15 +56,8 @@ impl CustomOp1 for Softmax {
         let width = arg.dim(D::Minus1)?;
         let (y, g) = (Host::of(res)?, Host::of(&grad)?);
         let (y, g) = (y.get()?, g.get()?);
-        let mut dx = vec![0.0; y.len()];
-        fill_rows(&mut dx, width, |first, block| {
-            let start = first * width;
-            let rows = y[start..].chunks_exact(width).zip(g[start..].chunks_exact(width));
-            for (dx, (y, g)) in block.chunks_exact_mut(width).zip(rows) {
-                let inner = sum2(y, g, |y, g| y * g);
-                dx.iter_mut().zip(y.iter().zip(g)).for_each(|(dx, (y, g))| *dx = y * (g - inner));
-            }
-        });
+        let mut dx = g.to_vec();
+        fill_rows(&mut dx, width, |first, block| gradient_of_rows(&y[first * width..], block, (width, 1.0)));
         Ok(Some(Tensor::from_vec(dx, arg.shape(), arg.device())?))
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn attend(of: &OfLayer<'_>, how: &Attention, qkv_n3d: &Tensor, spans:
         Skip::PreAdd => Some(mixed_bhtt.broadcast_mul(&valid_b1tt)?),
         Skip::None => None,
     };
-    Ok(Found { context_nd: parts.context(&mixed_bhtt, how)?, attention_bhtt, semantic_bhtt, carried })
+    Ok(Found { context_nd: parts.mix(&attention_bhtt, how)?, attention_bhtt, semantic_bhtt, carried })
 }
 
 /// 1 where both tokens are among the first so many of a sample, `[b, 1, t, t]`.

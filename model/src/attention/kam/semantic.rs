@@ -11,8 +11,8 @@ use super::{Auxiliary, OfLayer, Settings, Skip};
 use crate::encoder::tokens::Span;
 use crate::nn::buffers::Buffers;
 use crate::nn::gradients::{Slot, Tickets};
-use crate::nn::softmax::softmax_row;
-use crate::nn::{Host, read, single, sum2, wide};
+use crate::nn::softmax::{gradient_of_rows, softmax_row};
+use crate::nn::{Host, read, single, wide};
 
 /// The layer's map, `[h, t, t]` of each sample one behind the other: probabilities, or with [`Skip::PreAdd`] the mixed scores.
 pub(super) fn map(
@@ -182,7 +182,7 @@ impl Semantic {
         let (alpha, rest) = (single(self.settings.alpha), single(1.0 - self.settings.alpha));
         let mut mixed = g[of.first..][..h * t * t].to_vec();
         if self.settings.skip != Skip::PreAdd {
-            wide(|| softmax_gradient(&map[of.first..][..h * t * t], &mut mixed, t));
+            wide(|| gradient_of_rows(&map[of.first..][..h * t * t], &mut mixed, (t, 1.0)));
         }
         let (mut framed, mut scratch) = (Framed::default(), Scratch::new(&self.buffers, t));
         let mut carried = vec![0.0; mixed.len()];
@@ -224,15 +224,6 @@ impl Semantic {
             rows.gradient_of_products(Head { row: of.row, head, t }, here, &mut scratch, &mut qkv);
         }
         Gradients { qkv, carried, weight, bias }
-    }
-}
-
-/// Turns the gradients of rows of probabilities into those of the scores behind them.
-#[inline(always)]
-fn softmax_gradient(probs: &[f32], gradients: &mut [f32], t: usize) {
-    for (p, g) in probs.chunks_exact(t).zip(gradients.chunks_exact_mut(t)) {
-        let inner = sum2(p, g, |p, g| p * g);
-        g.iter_mut().zip(p).for_each(|(g, p)| *g = p * (*g - inner));
     }
 }
 
@@ -346,7 +337,7 @@ impl CustomOp1 for Softmax {
         let mut first = 0;
         self.each(&mut gradient, |t, part| {
             let probs = &probs[first..first + part.len()];
-            wide(|| softmax_gradient(probs, part, t));
+            wide(|| gradient_of_rows(probs, part, (t, 1.0)));
             first += part.len();
         });
         Tensor::from_vec(gradient, mixed.shape(), mixed.device()).map(Some)

@@ -8,7 +8,7 @@ use super::Attention;
 use crate::encoder::tokens::Span;
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::product::{Left, Out, Packed, Start, multiply};
-use crate::nn::softmax::softmax_row;
+use crate::nn::softmax::{gradient_of_rows, softmax_row};
 use crate::nn::wide;
 
 /// The attention of a batch whose rows are `spans`, `d` numbers wide.
@@ -176,7 +176,7 @@ impl Rows<'_> {
         wide(|| scratch.probs.chunks_exact_mut(at.t).for_each(softmax_row));
         self.gradient_of_mix(at, of, scratch, d_qkv);
         let Scratch { probs, d_probs, .. } = scratch;
-        scores_from_probabilities(probs, d_probs, (at.t, self.scale()));
+        wide(|| gradient_of_rows(probs, d_probs, (at.t, self.scale())));
     }
 
     /// Given the probabilities, the gradients of the values and, in `scratch.d_probs`, of the probabilities.
@@ -225,16 +225,6 @@ impl Rows<'_> {
 /// `i << 20 | j` more, whatever the length of its row.
 pub(in crate::attention) fn index_of_dropout(head: usize) -> u64 {
     (head as u64) << 40
-}
-
-/// Turns the gradient of probabilities into that of the products of queries and keys.
-fn scores_from_probabilities(probs: &[f32], d_probs: &mut [f32], (t, scale): (usize, f32)) {
-    wide(|| {
-        for (p, dp) in probs.chunks_exact(t).zip(d_probs.chunks_exact_mut(t)) {
-            let inner = crate::nn::sum2(p, dp, |p, dp| p * dp);
-            dp.iter_mut().zip(p).for_each(|(dp, p)| *dp = p * (*dp - inner) * scale);
-        }
-    });
 }
 
 impl Scratch {
