@@ -1,8 +1,8 @@
 //! Matrix products of f32 numbers on the CPU. Knows no tensor and no layer.
 //!
-//! The right factor is copied once into panels two vectors wide ([`Packed`]); the left one is read where it lies. Six rows of it times
-//! one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that both stay in the first-level cache (Goto and van de
-//! Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to any number of threads and
+//! The right factor is copied once into panels two vectors wide ([`Packed`]); the left one is read where it lies. Six rows of it (eight
+//! where there are 32 registers) times one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that both stay in the
+//! first-level cache (Goto and van de Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to any number of threads and
 //! gets the same bits.
 
 use std::ops::Range;
@@ -12,13 +12,17 @@ use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut
 
 use super::buffers::{Buffer, Buffers};
 
-/// Rows of one tile.
-const ROWS: usize = 6;
+/// Rows of one tile with sixteen vector registers: twelve sums, a panel's two vectors, a number of the left factor.
+const FEW_ROWS: usize = 6;
+/// Rows of one tile with AVX-512's 32 registers.
+const MANY_ROWS: usize = 8;
+/// Numbers of a vector from which on there are 32 registers.
+const WIDE: usize = 16;
 /// Vectors side by side in one tile.
 const VECTORS: usize = 2;
 /// Terms of a sum that one visit of a tile adds, at most.
 const DEPTH: usize = 192;
-/// Rows of a result that one thread should work on at a time, a multiple of the rows of a tile.
+/// Rows of a result that one thread should work on at a time, a multiple of the rows of any tile.
 pub(crate) const BLOCK: usize = 48;
 
 /// What a product is added to.
@@ -173,6 +177,14 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        if S::F32_LANES >= WIDE { self.run::<S, MANY_ROWS>(simd) } else { self.run::<S, FEW_ROWS>(simd) }
+    }
+}
+
+impl Product<'_> {
+    /// With tiles of so many rows. Which they are changes no bit: the terms of a sum are added in their order.
+    #[inline(always)]
+    fn run<S: Simd, const ROWS: usize>(self, simd: S) {
         let Product { left, right, mut start, mut out } = self;
         let &Packed { ref values, k, n, width } = right;
         let steps = k.div_ceil(DEPTH).max(1);
@@ -181,7 +193,7 @@ impl WithSimd for Product<'_> {
             let terms = k * step / steps..k * (step + 1) / steps;
             if let Left::Columns(values, stride) = left {
                 let rows = out.values.len().div_ceil(out.stride);
-                pack_left(&values[terms.start * stride..], [stride, rows, terms.len()], &mut columns_of_left);
+                pack_left::<ROWS>(&values[terms.start * stride..], [stride, rows, terms.len()], &mut columns_of_left);
             }
             for p in 0..n.div_ceil(width) {
                 let panel = &values[(p * k + terms.start) * width..(p * k + terms.end) * width];
@@ -189,7 +201,7 @@ impl WithSimd for Product<'_> {
                 let columns = p * width..n.min((p + 1) * width);
                 match left {
                     Left::Rows(values, stride) => {
-                        rows_by_panel(
+                        rows_by_panel::<S, ROWS>(
                             simd,
                             (&values[terms.start..], stride),
                             panel,
@@ -198,7 +210,7 @@ impl WithSimd for Product<'_> {
                         );
                     }
                     Left::Columns(..) => {
-                        packed_by_panel(simd, &columns_of_left, panel, start, (&mut out, columns));
+                        packed_by_panel::<S, ROWS>(simd, &columns_of_left, panel, start, (&mut out, columns));
                     }
                 }
             }
@@ -209,7 +221,7 @@ impl WithSimd for Product<'_> {
 
 /// One panel times rows that are read where they lie.
 #[inline(always)]
-fn rows_by_panel<S: Simd>(
+fn rows_by_panel<S: Simd, const ROWS: usize>(
     simd: S,
     (values, stride): (&[f32], usize),
     panel: &[[S::f32s; VECTORS]],
@@ -228,38 +240,38 @@ fn rows_by_panel<S: Simd>(
 
 /// One panel times what [`pack_left`] has packed.
 #[inline(always)]
-fn packed_by_panel<S: Simd>(
+fn packed_by_panel<S: Simd, const ROWS: usize>(
     simd: S,
     packed: &[f32],
     panel: &[[S::f32s; VECTORS]],
     start: Start<'_>,
     (out, columns): (&mut Out<'_>, Range<usize>),
 ) {
-    for (i, tile_of_left) in packed.chunks_exact(apart(panel.len())).enumerate() {
+    for (i, tile_of_left) in packed.chunks_exact(apart::<ROWS>(panel.len())).enumerate() {
         let a = &tile_of_left.as_chunks::<ROWS>().0[..panel.len()];
         let sums = tile(simd, panel, |k| a[k]);
         store(simd, &sums, start, (out, i * ROWS, columns.clone()));
     }
 }
 
-/// From one packed tile of so many terms to the next. A cache line more than the tile, so that what is written at one time, a row of six of each
+/// From one packed tile of so many terms to the next. A cache line more than the tile, so that what is written at one time, a row of each
 /// tile, does not fall upon the same lines of the cache.
 #[inline(always)]
-fn apart(terms: usize) -> usize {
+fn apart<const ROWS: usize>(terms: usize) -> usize {
     const LINE: usize = 16;
     (terms * ROWS).next_multiple_of(LINE) + LINE
 }
 
-/// Columns of the left factor as rows of six, tile after tile.
+/// Columns of the left factor as rows of a tile, tile after tile.
 #[inline(always)]
-fn pack_left(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<f32>) {
-    let apart = apart(terms);
+fn pack_left<const ROWS: usize>(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<f32>) {
+    let apart = apart::<ROWS>(terms);
     out.resize(rows.div_ceil(ROWS) * apart, 0.0);
     for term in 0..terms {
-        let (sixes, rest) = values[term * stride..][..rows].as_chunks::<ROWS>();
+        let (wholes, rest) = values[term * stride..][..rows].as_chunks::<ROWS>();
         let mut tiles = out.chunks_exact_mut(apart).map(|tile| &mut tile[term * ROWS..][..ROWS]);
-        for (six, tile) in sixes.iter().zip(&mut tiles) {
-            tile.copy_from_slice(six);
+        for (whole, tile) in wholes.iter().zip(&mut tiles) {
+            tile.copy_from_slice(whole);
         }
         if let Some(tile) = tiles.next() {
             tile[..rest.len()].copy_from_slice(rest);
@@ -267,11 +279,15 @@ fn pack_left(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<f3
     }
 }
 
-type Sums<S> = [[<S as Simd>::f32s; VECTORS]; ROWS];
+type Sums<S, const ROWS: usize> = [[<S as Simd>::f32s; VECTORS]; ROWS];
 
-/// Six rows times one panel; `a(k)` are term k's numbers of the rows.
+/// The rows of a tile times one panel; `a(k)` are term k's numbers of the rows.
 #[inline(always)]
-fn tile<S: Simd>(simd: S, panel: &[[S::f32s; VECTORS]], a: impl Fn(usize) -> [f32; ROWS]) -> Sums<S> {
+fn tile<S: Simd, const ROWS: usize>(
+    simd: S,
+    panel: &[[S::f32s; VECTORS]],
+    a: impl Fn(usize) -> [f32; ROWS],
+) -> Sums<S, ROWS> {
     let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
     for (k, b) in panel.iter().enumerate() {
         for (sums, a) in sums.iter_mut().zip(a(k)) {
@@ -286,9 +302,9 @@ fn tile<S: Simd>(simd: S, panel: &[[S::f32s; VECTORS]], a: impl Fn(usize) -> [f3
 
 /// Writes a tile whose first row is `top`.
 #[inline(always)]
-fn store<S: Simd>(
+fn store<S: Simd, const ROWS: usize>(
     simd: S,
-    sums: &Sums<S>,
+    sums: &Sums<S, ROWS>,
     start: Start<'_>,
     (out, top, columns): (&mut Out<'_>, usize, Range<usize>),
 ) {
