@@ -89,3 +89,7 @@ bench-masked PYTHON="python3":
 # The binary with CUDA, made on a machine without GPU or toolkit.
 cuda-build:
     bash scripts/cuda-build.sh
+
+# A checkpoint fine-tuned on published sets (configs/sets.toml, or what OUT has been made by) beside plain PyTorch with the same budget.
+bench-sets OUT MODEL PYTHON="python3":
+    {{PYTHON}} benches/sets.py {{OUT}} {{MODEL}}

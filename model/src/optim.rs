@@ -2,6 +2,7 @@
 
 pub mod adamw;
 pub mod bert;
+pub mod chosen;
 pub mod clip;
 pub mod head_mask;
 mod moments;

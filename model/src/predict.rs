@@ -145,20 +145,31 @@ impl Predictor {
         })
     }
 
-    /// The logits of each row for a task, by its number: one of each class, or the one score. A softmax makes shares of those of
+    /// The logits of each row for a task, by its number: one of each class, or the one score; of tags those of each token, row after row. A
+    /// softmax makes shares of those of
     /// [`crate::output::downstream::Output::OneClass`], the logistic function of each of those of
     /// [`crate::output::downstream::Output::AnyClasses`].
     ///
     /// # Errors
     /// When a row does not fit the encoder, or there is no such task.
     pub fn logits(&self, task: usize, rows: &Rows) -> Result<Vec<Vec<f32>>, Error> {
-        let name = &self.outline().task(task)?.name;
+        Ok(self.logits_of(&[task], rows)?.pop().unwrap_or_default())
+    }
+
+    /// The logits of several tasks for the same rows, in one pass through the encoder; see [`Predictor::logits`].
+    ///
+    /// # Errors
+    /// When a row does not fit the encoder, or there is no such task.
+    pub fn logits_of(&self, tasks: &[usize], rows: &Rows) -> Result<Vec<Vec<Vec<f32>>>, Error> {
+        let names = tasks.iter().map(|&task| Ok(self.outline().task(task)?.name.as_str()));
+        let names = names.collect::<Result<Vec<_>, Error>>()?.join(", ");
         if rows.is_empty() {
-            return Ok(vec![]);
+            return Ok(vec![vec![]; tasks.len()]);
         }
-        let tokens = Tokens::of_batches(&[(name, rows)], &self.config, &self.device)?;
+        let tokens = Tokens::of_batches(&[(&names, rows)], &self.config, &self.device)?;
         let x_nd = self.forward(&tokens)?;
-        Ok(self.outputs.logits(&x_nd, &tokens.spans, task, None)?.to_vec2()?)
+        let each = tasks.iter();
+        each.map(|&task| Ok(self.outputs.logits(&x_nd, &tokens.spans, task, None)?.to_vec2()?)).collect()
     }
 
     /// The last hidden state of each token, row after row.
@@ -276,7 +287,7 @@ pub(crate) fn tokens(
     let mut named = vec![];
     for batch in batches {
         let task = outline.task(batch.task)?;
-        batch.targets.check(&task.name, &task.output, batch.rows.len())?;
+        batch.targets.check(&task.name, &task.output, &batch.rows.lengths)?;
         named.push((task.name.as_str(), &batch.rows));
     }
     Ok(Tokens::of_batches(&named, config, device)?)

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod lines;
+mod tags;
 pub mod task_file;
 pub mod vectors;
 pub mod vocabulary;

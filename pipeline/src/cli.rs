@@ -77,9 +77,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         return fetch::fetch(wish, outside::options(&command.common), &cancel, format);
     }
     match &command.verb {
-        Verb::Predict { model, input, lines, top, mask } => {
+        Verb::Predict { model, input, lines, task, top, mask } => {
             let asked = ask::Asked { input: input.as_deref(), form: *lines };
-            return ask::predict(model, mask.as_deref(), *top, &asked);
+            return ask::predict(model, mask.as_deref(), (task.as_deref(), *top), &asked);
         }
         Verb::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
             let asked = ask::Asked { input: input.as_deref(), form: *lines };

@@ -20,14 +20,14 @@ pub struct Config {
     pub version: u32,
     /// The invented world, if the run wants one.
     pub world: Option<world::Config>,
-    /// Where triples come from.
-    pub sources: stage::source::Config,
+    /// Where triples come from, if there is a graph: then the four tables below that are about it are there too.
+    pub sources: Option<stage::source::Config>,
     /// How what they state becomes one graph.
-    pub canon: stage::triples::Config,
+    pub canon: Option<stage::triples::Config>,
     /// What is learnt from and what is held out.
-    pub split: stage::split::Config,
+    pub split: Option<stage::split::Config>,
     /// What is measured of the graph.
-    pub summary: stage::summary::Config,
+    pub summary: Option<stage::summary::Config>,
     /// What turns text into token ids.
     pub vocabulary: stage::vocabulary::Config,
     /// The texts that words are counted in and maps are made of, if there are any.
@@ -38,8 +38,8 @@ pub struct Config {
     pub pmi: Option<tasks::corpus::pmi::Config>,
     /// How the corpus becomes semantic attention maps.
     pub maps: Option<stage::maps::Config>,
-    /// How samples are built and stored.
-    pub shards: stage::shards::Config,
+    /// How samples of the graph are built and stored.
+    pub shards: Option<stage::shards::Config>,
     /// What is computed on and in; without it, the CPU and f32.
     pub compute: Option<stage::compute::Compute>,
     /// The encoder that training begins with, if there is any.
@@ -51,13 +51,62 @@ pub struct Config {
     /// What encoders are tried on.
     #[serde(default)]
     pub benchmarks: Vec<stage::benchmark::Config>,
+    /// How they are fine-tuned on several of them together.
+    #[serde(default)]
+    pub recipes: Vec<stage::finetune::together::Config>,
     /// How they are fine-tuned on it.
     pub finetune: Option<stage::finetune::config::Config>,
     /// Which encoders are compared, and how heads are measured and masked.
     pub graft: Option<stage::graft::Config>,
 }
 
+/// The tables about a graph.
+#[derive(Debug, Clone, Copy)]
+pub struct Graph<'a> {
+    /// `[sources]`.
+    pub sources: &'a stage::source::Config,
+    /// `[canon]`.
+    pub canon: &'a stage::triples::Config,
+    /// `[split]`.
+    pub split: &'a stage::split::Config,
+    /// `[summary]`.
+    pub summary: &'a stage::summary::Config,
+    /// `[shards]`.
+    pub shards: &'a stage::shards::Config,
+}
+
 impl Config {
+    /// The tables about the graph: all of them or none.
+    ///
+    /// # Errors
+    /// Names those that are there and those that are not.
+    pub fn graph(&self) -> anyhow::Result<Option<Graph<'_>>> {
+        let Config { sources, canon, split, summary, shards, .. } = self;
+        if let (Some(sources), Some(canon), Some(split), Some(summary), Some(shards)) =
+            (sources, canon, split, summary, shards)
+        {
+            return Ok(Some(Graph { sources, canon, split, summary, shards }));
+        }
+        let tables = [
+            ("[sources]", sources.is_some()),
+            ("[canon]", canon.is_some()),
+            ("[split]", split.is_some()),
+            ("[summary]", summary.is_some()),
+            ("[shards]", shards.is_some()),
+        ];
+        let of = |wanted: bool| {
+            let names = tables.iter().filter(|(_, there)| *there == wanted).map(|(name, _)| *name);
+            names.collect::<Vec<_>>().join(", ")
+        };
+        anyhow::ensure!(
+            tables.iter().all(|(_, there)| !there),
+            "a graph has all of the tables [sources], [canon], [split], [summary] and [shards]: the config has {} but not {}",
+            of(true),
+            of(false)
+        );
+        Ok(None)
+    }
+
     /// What trainings compute on and in.
     #[must_use]
     pub fn compute(&self) -> stage::compute::Compute {
@@ -200,9 +249,9 @@ mod tests {
     fn sets_change_values_of_every_kind() {
         let config =
             sets(&["shards.seed=77", "vocabulary.case=cased", "shards.tasks=[\"triplet\"]"]).unwrap();
-        assert_eq!(config.shards.seed, 77);
+        assert_eq!(config.shards.as_ref().unwrap().seed, 77);
         assert_eq!(config.vocabulary.case, tasks::token::encode::Case::Cased);
-        assert_eq!(config.shards.tasks, [tasks::task::Task::Triplet]);
+        assert_eq!(config.shards.unwrap().tasks, [tasks::task::Task::Triplet]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use tasks::token::encode::Case;
 
-use crate::config::Config;
+use crate::config::{Config, Graph};
 use crate::engine::stage::Stage;
 
 pub mod audit;
@@ -26,6 +26,7 @@ pub mod pmi;
 pub mod remote;
 pub mod report;
 pub mod retrain;
+pub mod scores;
 pub mod shards;
 pub mod source;
 pub mod split;
@@ -52,34 +53,57 @@ pub fn all(
         stages.push(Box::new(world::World { config: *world }));
     }
     let places = location::Places { data, world: config.world.is_some(), remotes };
-    stages.push(Box::new(triples::Triples::new(&config.sources, &config.canon, &places)?));
-    config.split.check()?;
-    stages.push(Box::new(split::Splitting { config: config.split.clone() }));
-    let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, &places)?;
-    let (vocabulary_source, case) = (vocabulary.source(), config.vocabulary.case);
+    let (graph, vocabulary) = (config.graph()?, vocabulary::Vocabulary::new(&config.vocabulary, &places)?);
+    let words = (vocabulary.source(), config.vocabulary.case);
+    anyhow::ensure!(
+        graph.is_some() || !vocabulary.is_trained(),
+        "[vocabulary.train] learns the names of a graph, but the config has none: name a file (vocabulary.file), or add [sources] and the tables that go with it"
+    );
+    let shards = match graph {
+        Some(graph) => {
+            let (of_graph, shards) = on_graph(graph, vocabulary, &places)?;
+            stages.extend(of_graph);
+            Some(shards)
+        }
+        None => None,
+    };
+    stages.extend(on_corpus(config, (&words.0, words.1), &places)?);
+    stages.extend(trained(config, (words, shards), &places)?);
+    Ok(stages)
+}
+
+/// The stages that make, split, measure and shard a graph.
+fn on_graph(
+    graph: Graph<'_>,
+    vocabulary: vocabulary::Vocabulary,
+    places: &location::Places<'_>,
+) -> anyhow::Result<(Vec<Box<dyn Stage>>, shards::Shards)> {
+    let Graph { sources, canon, split, summary, shards } = graph;
+    let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(triples::Triples::new(sources, canon, places)?)];
+    split.check()?;
+    stages.push(Box::new(split::Splitting { config: split.clone() }));
+    let (source, case) = (vocabulary.source(), vocabulary.case());
     if vocabulary.is_trained() {
         stages.push(Box::new(vocabulary));
     }
-    config.summary.check()?;
+    summary.check()?;
     stages.push(Box::new(summary::Summarising {
-        config: config.summary.clone(),
-        vocabulary: vocabulary_source.clone(),
+        config: summary.clone(),
+        vocabulary: source.clone(),
         case,
-        limits: config.shards.layout.limits,
+        limits: shards.layout.limits,
     }));
     stages.push(Box::new(report::Reporting));
-    let shards = shards::Shards::new(&config.shards, (vocabulary_source.clone(), case), &places)?;
+    let shards = shards::Shards::new(shards, (source, case), places)?;
     stages.push(Box::new(shards.clone()));
-    stages.push(Box::new(audit::Audit { config: config.split.clone() }));
-    stages.extend(on_corpus(config, (&vocabulary_source, case), &places)?);
-    stages.extend(trained(config, &shards, &places)?);
-    Ok(stages)
+    stages.push(Box::new(audit::Audit { config: split.clone() }));
+    Ok((stages, shards))
 }
 
 /// The stages that make encoders, and try them.
 fn trained(
     config: &Config,
-    shards: &shards::Shards,
+    (words, shards): ((vocabulary::Source, Case), Option<shards::Shards>),
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
@@ -90,7 +114,12 @@ fn trained(
         ("pretrain", config.pretrain.is_some()),
         ("retrain", config.retrain.is_some()),
         ("graft", config.graft.is_some()),
+        ("finetune", config.finetune.is_some()),
     ];
+    anyhow::ensure!(
+        config.recipes.is_empty() || config.finetune.is_some(),
+        "[[recipes]] take seeds and what no recipe chooses from [finetune]: add that table"
+    );
     let Some(table) = tables.into_iter().find_map(|(table, there)| there.then_some(table)) else {
         return Ok(stages);
     };
@@ -99,41 +128,53 @@ fn trained(
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
     let mut base = encoder::Base::new(encoder, places)?;
     if let Some(fresh) = &encoder.fresh {
-        let (vocabulary, case) = (shards.vocabulary.clone(), shards.case);
+        let (vocabulary, case) = words.clone();
         stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
     }
-    let from =
-        |base: encoder::Base| retrain::From { base, shards: shards.clone(), compute: config.compute() };
+    let from = |base: encoder::Base, table: &str| {
+        let shards = shards.clone().with_context(|| {
+            format!("[{table}] trains on a graph, but the config has none: add [sources] and the tables that go with it")
+        })?;
+        anyhow::Ok(retrain::From { base, shards, compute: config.compute() })
+    };
     if let Some(pretrain) = &config.pretrain {
-        let stage = retrain::Retrain::new(retrain::Which::Pretrain, pretrain, from(base), places)?;
+        let stage =
+            retrain::Retrain::new(retrain::Which::Pretrain, pretrain, from(base, "pretrain")?, places)?;
         base = encoder::Base::Stage(stage.name().to_owned());
         stages.push(Box::new(stage));
     }
-    match (&config.graft, &config.retrain) {
-        (Some(graft), retraining) => {
-            let finetuning = config.finetune.as_ref();
-            let finetuning = finetuning.context("[graft] fine-tunes by the table [finetune]: add it")?;
-            let benchmarks = config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+    let benchmarks: Vec<String> = config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+    let around = |finetuning| {
+        let (words, compute) = (words.clone(), config.compute());
+        let (base, recipes) = (base.clone(), config.recipes.as_slice());
+        graft::Around { benchmarks, finetuning, words, compute, base, recipes, retraining: None }
+    };
+    match (&config.graft, &config.retrain, &config.finetune) {
+        (Some(graft), retraining, finetuning) => {
+            let finetuning =
+                finetuning.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
             let on = config.benchmarks.iter().find(|benchmark| benchmark.name == graft.mask_benchmark);
             anyhow::ensure!(
                 on.is_none_or(benchmark::Config::has_mask_search),
                 "graft.mask_benchmark is {:?}, whose mask_search is 0: give it a share",
                 graft.mask_benchmark
             );
-            let retraining = retraining.as_ref();
-            let around = graft::Around { benchmarks, finetuning, retraining, from: from(base) };
-            stages.extend(graft.stages(&around, places)?);
+            let retraining = match retraining {
+                Some(retraining) => Some((retraining, from(base.clone(), "retrain")?)),
+                None => None,
+            };
+            stages.extend(graft.stages(&graft::Around { retraining, ..around(finetuning) }, places)?);
         }
-        (None, Some(retrain)) => {
-            let stage = retrain::Retrain::new(retrain::Which::Retrain, retrain, from(base), places)?;
-            stages.push(Box::new(stage));
+        (None, retraining, finetuning) => {
+            if let Some(retrain) = retraining {
+                let from = from(base.clone(), "retrain")?;
+                stages.push(Box::new(retrain::Retrain::new(retrain::Which::Retrain, retrain, from, places)?));
+            }
+            if let Some(finetuning) = finetuning {
+                stages.extend(around(finetuning).alone()?);
+            }
         }
-        (None, None) => {}
     }
-    anyhow::ensure!(
-        config.finetune.is_none() || config.graft.is_some(),
-        "[finetune] says how, [graft] what is fine-tuned: add [graft], with rows = [\"base\"] for the encoder as it is"
-    );
     Ok(stages)
 }
 

@@ -10,7 +10,7 @@ pub mod conll;
 pub mod conllu;
 pub mod count;
 #[cfg(test)]
-mod damage;
+pub(crate) mod damage;
 #[cfg(test)]
 mod drain;
 pub mod file;
@@ -184,6 +184,6 @@ fn paragraph(text: &mut String, next: &str) {
 }
 
 /// A line without the mark that some programs put in front of a file of UTF-8.
-fn unmarked(line: &str) -> &str {
+pub(crate) fn unmarked(line: &str) -> &str {
     line.strip_prefix('\u{feff}').unwrap_or(line)
 }

@@ -8,5 +8,7 @@ pub mod example;
 pub mod funnel;
 pub mod lines;
 pub mod rows;
+pub mod set;
+pub mod tagging;
 pub mod turns;
 pub mod words;

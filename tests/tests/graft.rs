@@ -193,7 +193,12 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
     kg::whole::write_whole(&alone, b"pain\n").unwrap();
     let text = [model("finetune-base-capr-1"), alone.display().to_string()];
     let ran = Engraft::plain(&["predict", &text[0], &text[1]], folder.path()).output();
-    assert!(ran.code() == Some(2) && ran.text().contains("line 1: this model ranks"), "{}", ran.text());
+    assert!(
+        ran.code() == Some(2)
+            && ran.text().contains("line 1: there is no `pair`, but this model is asked of two texts"),
+        "{}",
+        ran.text()
+    );
     let vectors = ask("encode", &model("finetune-base-capr-1"), &["--pooling", "mean"]);
     assert_eq!(vectors[0]["vector"].as_array().unwrap().len(), 16);
     let refused = |model: &str| {

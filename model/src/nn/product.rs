@@ -193,7 +193,11 @@ impl Product<'_> {
             let terms = k * step / steps..k * (step + 1) / steps;
             if let Left::Columns(values, stride) = left {
                 let rows = out.values.len().div_ceil(out.stride);
-                pack_left::<ROWS>(&values[terms.start * stride..], [stride, rows, terms.len()], &mut columns_of_left);
+                pack_left::<ROWS>(
+                    &values[terms.start * stride..],
+                    [stride, rows, terms.len()],
+                    &mut columns_of_left,
+                );
             }
             for p in 0..n.div_ceil(width) {
                 let panel = &values[(p * k + terms.start) * width..(p * k + terms.end) * width];

@@ -33,13 +33,12 @@ pub enum Missing {
     Skip,
 }
 
-/// Moments of all trained parameters and the number of updates made.
+/// Moments of all trained parameters.
 #[derive(Debug, Clone)]
 pub struct AdamW {
     config: AdamWConfig,
     missing: Missing,
     pub(crate) moments: BTreeMap<String, Moments>,
-    pub(crate) updates: u64,
 }
 
 /// What one update is made with.
@@ -67,7 +66,7 @@ impl AdamW {
         for (name, tensor) in params.iter().filter(|(name, _)| trained(name)) {
             moments.insert(name.to_owned(), Moments::none(tensor)?);
         }
-        Ok(AdamW { config, missing: Missing::Zero, moments, updates: 0 })
+        Ok(AdamW { config, missing: Missing::Zero, moments })
     }
 
     /// The same optimiser with another way with parameters that have no gradient.
@@ -85,7 +84,6 @@ impl AdamW {
     /// # Errors
     /// When a gradient has another shape than its parameter.
     pub fn step(&mut self, params: &Params, grads: BTreeMap<String, Tensor>, update: Update) -> Result<()> {
-        self.updates += 1;
         let AdamWConfig { beta1, beta2, epsilon, weight_decay } = self.config;
         for (name, param) in params.iter() {
             let Some(Moments { first, second, updates }) = self.moments.get_mut(name) else { continue };

@@ -42,12 +42,11 @@ pub struct Config {
     pub clip_norm: Option<f64>,
 }
 
-/// Moments of all trained parameters. Trainings do not use it yet, so there is no way to keep it on disk; on a device it is waited for once for each
-/// parameter whose gradient is clipped.
+/// Moments of all trained parameters. On a device it is waited for once for each parameter whose gradient is clipped.
 #[derive(Debug, Clone)]
 pub struct BertOptimiser {
     config: Config,
-    moments: BTreeMap<String, Moments>,
+    pub(crate) moments: BTreeMap<String, Moments>,
 }
 
 impl BertOptimiser {

@@ -7,7 +7,10 @@ pub mod targets;
 use candle_core::{Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
+use tasks::downstream::rows::Rows;
+
 use super::named;
+use super::tag::gather;
 use crate::attention::Attend;
 use crate::attention::label::Labels;
 use crate::chance::Chance;
@@ -56,6 +59,11 @@ pub enum Output {
         /// How it is trained.
         loss: RankLoss,
     },
+    /// One of some classes for each token, by softmax.
+    Tag {
+        /// How many classes there are (c).
+        classes: usize,
+    },
 }
 
 /// A task with its last layer.
@@ -103,11 +111,25 @@ pub(crate) fn pool_name() -> String {
 }
 
 impl Output {
-    /// Numbers that it makes of a row (c).
+    /// Whether it speaks of each token, and not of whole rows: then nothing is pooled for it.
+    #[must_use]
+    pub fn is_of_tokens(&self) -> bool {
+        matches!(self, Output::Tag { .. })
+    }
+
+    /// How many rows its logits have for some rows of tokens (m): one for each, or for each of their tokens.
+    #[must_use]
+    pub fn answers(&self, rows: &Rows) -> usize {
+        if self.is_of_tokens() { rows.ids.len() } else { rows.len() }
+    }
+
+    /// Numbers that it makes of a row or token (c).
     #[must_use]
     pub fn width(&self) -> usize {
         match self {
-            Output::OneClass { classes, .. } | Output::AnyClasses { classes, .. } => *classes,
+            Output::OneClass { classes, .. }
+            | Output::AnyClasses { classes, .. }
+            | Output::Tag { classes } => *classes,
             Output::Score | Output::Rank { .. } => 1,
         }
     }
@@ -139,6 +161,7 @@ impl Task {
         let (least, field, weights) = match &self.output {
             Output::OneClass { weights, .. } => (2, "weights", weights),
             Output::AnyClasses { positive, .. } => (1, "positive", positive),
+            Output::Tag { .. } => (2, "classes", &None),
             Output::Score | Output::Rank { .. } => return Ok(()),
         };
         let classes = self.output.width();
@@ -269,7 +292,8 @@ impl Outputs {
         }
     }
 
-    /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, thinned by `dropout`, through the linear layer.
+    /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, thinned by `dropout`, through the linear layer. Of tags
+    /// those of each token of the rows, row after row, not pooled.
     ///
     /// # Errors
     /// When a row lies outside `x_nd` or there is no such task.
@@ -283,7 +307,8 @@ impl Outputs {
         let (Some(of), Some(linear)) = (self.outline.tasks.get(task), self.linears.get(task)) else {
             candle_core::bail!("there is no task number {task}")
         };
-        let pooled_md = self.pool.forward(x_nd, rows)?;
+        let pooled_md =
+            if of.output.is_of_tokens() { of_rows(x_nd, rows)? } else { self.pool.forward(x_nd, rows)? };
         let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
         linear.forward(&drop.map_or(Ok(pooled_md.clone()), |drop| drop.apply(&pooled_md))?)
     }
@@ -317,4 +342,12 @@ impl Outputs {
     pub fn outline(&self) -> &Outline {
         &self.outline
     }
+}
+
+/// The hidden states of the tokens of some rows, row after row.
+fn of_rows(x_nd: &Tensor, rows: &[Span]) -> TensorResult<Tensor> {
+    let places: Vec<u32> =
+        rows.iter().flat_map(|row| row.start..row.start + row.len).map(|place| place as u32).collect();
+    let all = places.iter().copied().eq((0..).take(x_nd.dim(0)?));
+    if all { Ok(x_nd.clone()) } else { gather(x_nd, &places) }
 }

@@ -156,6 +156,7 @@ impl Setup {
             schedule: schedule.clone(),
             adamw: adamw.clone(),
             missing: Missing::Zero,
+            released: None,
             clip_norm: *clip_norm,
             frozen: self.frozen(params, &heads)?,
             heads,

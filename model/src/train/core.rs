@@ -19,7 +19,8 @@ use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::mask::Mask;
 use crate::head::slices::listed;
 use crate::nn::scalars;
-use crate::optim::adamw::{AdamW, AdamWConfig, Missing, Update};
+use crate::optim::adamw::{AdamWConfig, Missing, Update};
+use crate::optim::chosen::{AsReleased, Optimiser};
 use crate::optim::clip;
 use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
@@ -38,6 +39,8 @@ pub(super) struct Plan {
     pub(super) adamw: AdamWConfig,
     /// What becomes of parameters without a gradient.
     pub(super) missing: Missing,
+    /// What a released code has in place of it.
+    pub(super) released: Option<AsReleased>,
     /// Largest norm of all gradients together.
     pub(super) clip_norm: f64,
     /// Parameters that do not move, with the reason.
@@ -60,7 +63,7 @@ pub(super) struct Core {
     pub(super) plan: Plan,
     pub(super) params: Params,
     pub(super) encoder: Encoder,
-    pub(super) optimiser: AdamW,
+    pub(super) optimiser: Optimiser,
     /// Gates of the forward pass, `[l, h]`.
     pub(super) gates_lh: Option<Tensor>,
     /// What everything frozen was when training began.
@@ -94,8 +97,9 @@ impl Core {
     pub(super) fn new(plan: Plan, params: Params, device: &Device) -> Result<Self, Error> {
         let params = params.freeze(|name| plan.frozen.contains_key(name));
         let encoder = Encoder::new(&plan.encoder, &params)?.with_number(plan.dtype);
-        let optimiser = AdamW::new(plan.adamw.clone(), &params, |name| !plan.frozen.contains_key(name))?;
-        let optimiser = optimiser.with_missing(plan.missing);
+        let trained = |name: &str| !plan.frozen.contains_key(name);
+        let adamw = (&plan.adamw, plan.missing);
+        let optimiser = Optimiser::new(adamw, plan.released.as_ref(), &params, trained)?;
         let coverage = Coverage::new(&params, &plan.frozen, plan.tasks.clone(), plan.covered_by);
         let seal = Seal::of(&params, &plan.frozen, &plan.heads)?;
         let gates_lh = plan.gates.as_ref().map(|gates| gates.gates(device)).transpose()?;
@@ -104,7 +108,7 @@ impl Core {
 
     /// Steps made so far.
     pub(super) fn steps(&self) -> u64 {
-        self.optimiser.updates
+        self.optimiser.updates()
     }
 
     /// The key of the next step's dropout.
@@ -152,7 +156,8 @@ impl Core {
             return Err(wild_gradient(step, &grads, tasks)?);
         }
         self.coverage.see(step, tasks, &grads)?;
-        let (rate, scale) = (self.plan.schedule.rate(step), clip::factor(grad_norm, self.plan.clip_norm));
+        let rate = self.optimiser.rate(&self.plan.schedule, step);
+        let scale = clip::factor(grad_norm, self.plan.clip_norm);
         let before = self.plan.heads.before(&self.params)?;
         self.optimiser.step(&self.params, grads, Update { rate, scale })?;
         self.plan.heads.hold_back(&self.params, &before)?;

@@ -108,14 +108,14 @@ pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept) -> Result<(), 
     let blake3 = whole::write_tensors(&dir.join(&parameters), core.params.iter())?;
     let parameters = Stored { file: parameters, blake3 };
     let mut tensors = BTreeMap::new();
-    for (name, both) in &core.optimiser.moments {
+    for (name, both) in core.optimiser.moments() {
         tensors.insert(format!("{FIRST}{name}"), &both.first);
         tensors.insert(format!("{SECOND}{name}"), &both.second);
     }
     let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
     let blake3 = whole::write_tensors(&dir.join(&moments), tensors)?;
     let moments = Stored { file: moments, blake3 };
-    let missed = core.optimiser.moments.iter().map(|(name, of)| (name.clone(), step - of.updates));
+    let missed = core.optimiser.moments().iter().map(|(name, of)| (name.clone(), step - of.updates));
     let missed = missed.filter(|(_, missed)| *missed > 0).collect();
     let (coverage, seal) = (core.coverage.clone(), core.seal.clone());
     let (Run { kind, setup, mask }, Kept { watch, stream }) = (run, kept);
@@ -190,7 +190,8 @@ pub(super) fn load(
 impl Loaded {
     /// Brings a training that was made of the parameters of this state to where it was, and hands back what was kept of the stream.
     pub(super) fn restore(mut self, core: &mut Core) -> Result<Value, Error> {
-        for (name, both) in &mut core.optimiser.moments {
+        let (moments, updates) = core.optimiser.restore();
+        for (name, both) in moments {
             let mut take = |kind: &str, like: &Tensor| {
                 let found = self.moments.remove(&format!("{kind}{name}"));
                 found.filter(|tensor| tensor.dims() == like.dims()).ok_or_else(|| Error::State {
@@ -206,7 +207,8 @@ impl Loaded {
             })?;
         }
         let Index { step, coverage, seal, stream, .. } = self.index;
-        (core.coverage, core.seal, core.optimiser.updates) = (coverage, seal, step);
+        *updates = step;
+        (core.coverage, core.seal) = (coverage, seal);
         Ok(stream)
     }
 

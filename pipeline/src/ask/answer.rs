@@ -12,7 +12,8 @@ use tasks::downstream::encode::{Frame, Framed};
 use tasks::token::encode::Vocabulary;
 
 use super::lines::{Input, Inputs};
-use super::task_file::{Asked, TaskFile};
+use super::tags::Heard;
+use super::task_file::{Asked, Task, TaskFile};
 use super::{LINES, TOKENS, push, vocabulary};
 
 /// A fine-tuned model with all that it takes to ask it.
@@ -21,7 +22,8 @@ pub struct Answering {
     predictor: Predictor,
     vocabulary: Vocabulary,
     file: TaskFile,
-    output: usize,
+    /// The tasks that are asked, with the numbers of their outputs.
+    asked: Vec<(usize, Task)>,
     /// Classes that are shown, the best ones.
     top: usize,
 }
@@ -31,31 +33,43 @@ impl Answering {
     ///
     /// # Errors
     /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
-    pub fn open(folder: &Path, mask: Option<&Path>, top: usize) -> anyhow::Result<Self> {
+    pub fn open(
+        folder: &Path,
+        mask: Option<&Path>,
+        (task, top): (Option<&str>, usize),
+    ) -> anyhow::Result<Self> {
         let file = TaskFile::read(folder)?;
         let mut predictor = Predictor::load(folder, &Device::Cpu)?;
         if let Some(mask) = mask {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
         }
-        let output = predictor
-            .task(&file.name)
-            .with_context(|| folder.join(super::task_file::FILE).display().to_string())?;
         let vocabulary = vocabulary::of_folder(folder, None)?;
-        let (ids, width) = (predictor.config().vocab_size, predictor.outline().tasks[output].output.width());
+        let ids = predictor.config().vocab_size;
         anyhow::ensure!(
             vocabulary.size() == ids,
             "{}: the vocabulary has {} entries and the encoder {ids} token ids: the folder's files are not of one model",
             folder.display(),
             vocabulary.size()
         );
-        anyhow::ensure!(
-            file.classes.is_empty() || file.classes.len() == width,
-            "{}: {} names {} classes, but the output has {width}: the folder's files are not of one model",
-            folder.display(),
-            super::task_file::FILE,
-            file.classes.len()
-        );
-        Ok(Self { predictor, vocabulary, file, output, top })
+        let mut asked = vec![];
+        for of in file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)) {
+            let place = || folder.join(super::task_file::FILE).display().to_string();
+            let output = predictor.task(&of.name).with_context(place)?;
+            let width = predictor.outline().tasks[output].output.width();
+            anyhow::ensure!(
+                of.classes.is_empty() || of.classes.len() == width,
+                "{}: {} names {} classes, but the output has {width}: the folder's files are not of one model",
+                folder.display(),
+                super::task_file::FILE,
+                of.classes.len()
+            );
+            asked.push((output, of.clone()));
+        }
+        if let (true, Some(task)) = (asked.is_empty(), task) {
+            let names: Vec<&str> = file.tasks.iter().map(|of| of.name.as_str()).collect();
+            anyhow::bail!("this model was not fine-tuned on {task:?} but on {}", names.join(", "));
+        }
+        Ok(Self { predictor, vocabulary, file, asked, top })
     }
 
     /// Answers to all inputs, in their order, `each` being handed one after the other.
@@ -74,13 +88,8 @@ impl Answering {
             }
             let (mut rows, mut waiting) = (self.framed()?, Vec::new());
             for input in asked {
-                anyhow::ensure!(
-                    self.file.asked != Asked::Rank || input.pair.is_some(),
-                    "line {}: this model ranks second texts for a first one, but there is no `pair`: give JSON lines with `text` and `pair` (--lines json)",
-                    input.line
-                );
-                push(&self.vocabulary, &input, &mut rows)?;
-                waiting.push(input);
+                let of_line = self.push(&input, &mut rows)?;
+                waiting.push((input, of_line));
                 if rows.rows.ids.len() >= TOKENS {
                     let full = std::mem::replace(&mut rows, self.framed()?);
                     self.flush(&full, std::mem::take(&mut waiting), each)?;
@@ -95,27 +104,95 @@ impl Answering {
         Ok(Framed::new(Frame { special, most: self.file.max_tokens, cut: self.file.cut })?)
     }
 
+    /// Adds the rows of an input: one for tasks of whole texts, and those of its words where they are tagged. Often that is one and the same.
+    fn push(&self, input: &Input, rows: &mut Framed) -> anyhow::Result<Waiting> {
+        let fit = |task: &Task| task.pairs == input.pair.is_some();
+        let any = |tags: bool| {
+            let mut fitting = self.asked.iter().map(|(_, task)| task).filter(|task| fit(task));
+            fitting.any(|task| (task.asked == Asked::Tags) == tags)
+        };
+        let (tagged, whole) = (any(true), any(false));
+        anyhow::ensure!(
+            tagged || whole,
+            "line {}: there is {} `pair`, but {} asked of {}: {}",
+            input.line,
+            if input.pair.is_some() { "a" } else { "no" },
+            if self.asked.len() == 1 { "this model is" } else { "the tasks of this model are" },
+            if input.pair.is_some() { "single texts" } else { "two texts" },
+            if input.pair.is_some() {
+                "leave it out"
+            } else {
+                "give JSON lines with `text` and `pair` (--lines json)"
+            }
+        );
+        let mut waiting = Waiting { whole: None, words: None };
+        if tagged {
+            let from = (rows.rows.len(), rows.rows.ids.len());
+            waiting.words =
+                Some((from.1, Heard::push(&self.vocabulary, &input.text, self.file.subwords, rows)?));
+            let mut alone = self.framed()?;
+            push(&self.vocabulary, input, &mut alone)?;
+            if rows.rows.ids[from.1..] == alone.rows.ids[..] {
+                waiting.whole = Some(from.0);
+            }
+        }
+        if whole && waiting.whole.is_none() {
+            waiting.whole = Some(rows.rows.len());
+            push(&self.vocabulary, input, rows)?;
+        }
+        Ok(waiting)
+    }
+
     fn flush(
         &self,
         rows: &Framed,
-        asked: Vec<Input>,
+        waiting: Vec<(Input, Waiting)>,
         each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let logits = self.predictor.logits(self.output, &rows.rows)?;
-        asked.into_iter().zip(logits).try_for_each(|(line, logits)| each(self.said(line, &logits)))
+        let outputs: Vec<usize> = self.asked.iter().map(|(output, _)| *output).collect();
+        let logits = self.predictor.logits_of(&outputs, &rows.rows)?;
+        for (line, Waiting { whole, words }) in waiting {
+            let mut said = Map::new();
+            if let Some(id) = &line.id {
+                said.insert("id".to_owned(), id.clone());
+            }
+            let mut of_tasks = Map::new();
+            for ((_, task), logits) in self.asked.iter().zip(&logits) {
+                // Tasks of two texts say nothing of one, and those of one nothing of two.
+                if task.pairs != line.pair.is_some() {
+                    continue;
+                }
+                let mut answer = Map::new();
+                match (task.asked, &words, whole) {
+                    (Asked::Tags, Some((from, words)), _) => {
+                        let of_line = &logits[*from..from + words.tokens];
+                        let found = words.entities(&line.text, &task.classes, of_line)?;
+                        answer.insert("entities".to_owned(), Value::Array(found));
+                    }
+                    (_, _, Some(row)) => self.said(task, &mut answer, &logits[row]),
+                    _ => continue,
+                }
+                if self.file.tasks.len() == 1 {
+                    said.append(&mut answer);
+                } else {
+                    of_tasks.insert(task.name.clone(), Value::Object(answer));
+                }
+            }
+            if !of_tasks.is_empty() {
+                said.insert("tasks".to_owned(), Value::Object(of_tasks));
+            }
+            each(Value::Object(said))?;
+        }
+        Ok(())
     }
 
-    /// What is said of a line.
-    fn said(&self, line: Input, logits: &[f32]) -> Value {
-        let mut said = Map::new();
-        if let Some(id) = line.id {
-            said.insert("id".to_owned(), id);
-        }
+    /// What is said of a whole line.
+    fn said(&self, task: &Task, said: &mut Map<String, Value>, logits: &[f32]) {
         let rounded = |x: f64| (x * 1e6).round() / 1e6;
-        match self.file.asked {
+        match task.asked {
             Asked::OneClass => {
                 let shares = shares(logits);
-                let best = self.best(&shares);
+                let best = best(task, &shares);
                 said.insert("class".to_owned(), json!(best.first().map(|(name, _)| name)));
                 let shown = best
                     .iter()
@@ -125,7 +202,7 @@ impl Answering {
             }
             Asked::AnyClasses => {
                 let shares: Vec<f64> = logits.iter().map(|&x| 1.0 / (1.0 + f64::from(-x).exp())).collect();
-                let best = self.best(&shares);
+                let best = best(task, &shares);
                 let held = best.iter().filter(|(_, share)| *share >= 0.5).map(|(name, _)| json!(name));
                 said.insert("classes".to_owned(), held.collect());
                 let shown = best
@@ -134,24 +211,32 @@ impl Answering {
                     .map(|(name, share)| ((*name).to_owned(), json!(rounded(*share))));
                 said.insert("shares".to_owned(), Value::Object(shown.collect()));
             }
-            Asked::Score | Asked::Rank => {
+            Asked::Score | Asked::Rank | Asked::Tags => {
                 said.insert("score".to_owned(), json!(logits.first()));
             }
         }
-        Value::Object(said)
-    }
-
-    /// The best classes with their shares, the best one first.
-    fn best(&self, shares: &[f64]) -> Vec<(&str, f64)> {
-        let mut all: Vec<(&str, f64)> =
-            self.file.classes.iter().map(String::as_str).zip(shares.iter().copied()).collect();
-        all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        all
     }
 }
 
+/// Where a line's rows are, before the model has been asked.
+#[derive(Debug)]
+struct Waiting {
+    /// The row of the whole line.
+    whole: Option<usize>,
+    /// The first token of its words' rows, and the words.
+    words: Option<(usize, Heard)>,
+}
+
+/// The best classes with their shares, the best one first.
+fn best<'a>(task: &'a Task, shares: &[f64]) -> Vec<(&'a str, f64)> {
+    let mut all: Vec<(&str, f64)> =
+        task.classes.iter().map(String::as_str).zip(shares.iter().copied()).collect();
+    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    all
+}
+
 /// The share of each class.
-fn shares(logits: &[f32]) -> Vec<f64> {
+pub(super) fn shares(logits: &[f32]) -> Vec<f64> {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let powers: Vec<f64> = logits.iter().map(|&x| f64::from(x - most).exp()).collect();
     let sum: f64 = powers.iter().sum();

@@ -6,13 +6,14 @@ use anyhow::Context as _;
 use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
+use tasks::downstream::tagging::Subwords;
 
 /// Its name.
 pub const FILE: &str = "task.json";
 /// What it calls itself.
 pub const FORMAT: &str = "engraft-task";
 /// The version of its keys.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What an output says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,29 @@ pub enum Asked {
     Score,
     /// A number that puts the second texts of one first text in order.
     Rank,
+    /// One of the classes, of each word.
+    Tags,
+}
+
+/// One task of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// The benchmark's name, and that of the output.
+    pub name: String,
+    /// What the output says.
+    pub asked: Asked,
+    /// Whether it is asked of two texts.
+    pub pairs: bool,
+    /// Names of the classes by number.
+    pub classes: Vec<String>,
+}
+
+/// What a file of any version says first.
+#[derive(Deserialize)]
+struct Stamp {
+    format: String,
+    version: u32,
 }
 
 /// The file.
@@ -36,16 +60,14 @@ pub struct TaskFile {
     pub format: String,
     /// [`VERSION`].
     pub version: u32,
-    /// The benchmark's name, and that of the output.
-    pub name: String,
-    /// What the output says.
-    pub asked: Asked,
-    /// Names of the classes by number.
-    pub classes: Vec<String>,
+    /// What the model was fine-tuned on, one benchmark or several.
+    pub tasks: Vec<Task>,
     /// Most tokens of a row, `[CLS]` and `[SEP]` included.
     pub max_tokens: usize,
     /// Which text of a pair is cut.
     pub cut: Cut,
+    /// Which subword is heard for a word's tag.
+    pub subwords: Subwords,
 }
 
 impl TaskFile {
@@ -69,14 +91,13 @@ impl TaskFile {
                 path.display()
             )
         })?;
-        let file: Self = serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+        let Stamp { format, version } =
+            serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
         anyhow::ensure!(
-            file.format == FORMAT && file.version == VERSION,
-            "{}: format {} version {}, expected {FORMAT} version {VERSION}: fine-tune again with this engraft",
+            format == FORMAT && version == VERSION,
+            "{}: format {format} version {version}, expected {FORMAT} version {VERSION}: fine-tune again with this engraft",
             path.display(),
-            file.format,
-            file.version
         );
-        Ok(file)
+        serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
     }
 }

@@ -190,7 +190,8 @@ Examples:
   engraft predict MODEL pairs.jsonl        lines such as {\"text\": \"...\", \"pair\": \"...\", \"id\": \"7\"}
 
 Answers come in the order of the lines. `class` and `shares` for one class of several, `classes` (those from one half on) and
-`shares` for any of several, `score` for numbers and rankings.")]
+`shares` for any of several, `score` for numbers and rankings, `entities` for tags: `kind`, `start` and `end` in characters, `text`, and
+`share`, the mean of its words'. A model of several tasks answers under `tasks`, by name: on a line with a `pair` those of two texts, else the others.")]
     Predict {
         /// The folder `model` of a fine-tuning
         #[arg(value_name = "MODEL")]
@@ -201,6 +202,9 @@ Answers come in the order of the lines. `class` and `shares` for one class of se
         /// How lines are written
         #[arg(long, value_name = "FORM", value_parser = form)]
         lines: Option<Form>,
+        /// The one task to ask of a model that was fine-tuned on several; all of them without it, in one pass
+        #[arg(long, value_name = "NAME")]
+        task: Option<String>,
         /// Most classes that are shown with their shares
         #[arg(long, value_name = "N", default_value_t = 10)]
         top: usize,

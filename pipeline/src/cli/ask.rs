@@ -39,10 +39,10 @@ impl Asked<'_> {
 pub(super) fn predict(
     model: &Path,
     mask: Option<&Path>,
-    top: usize,
+    (task, top): (Option<&str>, usize),
     asked: &Asked<'_>,
 ) -> anyhow::Result<Exit> {
-    let answering = Answering::open(model, mask, top)?;
+    let answering = Answering::open(model, mask, (task, top))?;
     let (reader, name, form) = asked.open()?;
     printed(|out| {
         answering.answer(&mut Inputs::new(reader, &name, form), &mut |said| Ok(write_line(out, &said)?))

@@ -1,7 +1,9 @@
 //! Stage `benchmark-NAME`: a benchmark of `[[benchmarks]]`, from its publisher's files to what a model is fine-tuned and tried on. Knows no model.
 
 mod capr;
+mod classes;
 mod cop;
+mod set;
 
 use std::path::Path;
 
@@ -35,14 +37,17 @@ pub struct Config {
     pub capr: Option<capr::Config>,
     /// An outcome that is predicted from an admission note.
     pub cop: Option<cop::Config>,
+    /// Texts with right answers as their publishers have them.
+    pub set: Option<set::Config>,
 }
 
 impl Config {
     /// Whether it has a part on which a head mask can be searched.
     #[must_use]
     pub fn has_mask_search(&self) -> bool {
-        let capr = self.capr.as_ref().map(|of| of.held_out.mask_search);
-        capr.or(self.cop.as_ref().map(|of| of.mask_search)).is_some_and(|share| share > 0.0)
+        let capr = self.capr.as_ref().is_some_and(|of| of.held_out.mask_search > 0.0);
+        let cop = self.cop.as_ref().is_some_and(|of| of.mask_search > 0.0);
+        capr || cop || self.set.as_ref().is_some_and(set::Config::has_mask_search)
     }
 }
 
@@ -69,6 +74,7 @@ pub struct Benchmark {
 enum Source {
     Capr(capr::Source),
     Cop(cop::Source),
+    Set(set::Source),
 }
 
 impl Benchmark {
@@ -83,11 +89,12 @@ impl Benchmark {
             !name.is_empty() && name.chars().all(fits),
             "benchmarks.name = {name:?}: expected lower-case letters, digits, - and _, for the stage is called benchmark-NAME"
         );
-        let source = match (&config.capr, &config.cop) {
-            (Some(capr), None) => Source::Capr(capr::Source::new(capr, &key, places)?),
-            (None, Some(cop)) => Source::Cop(cop::Source::new(cop, &key, places)?),
+        let source = match (&config.capr, &config.cop, &config.set) {
+            (Some(capr), None, None) => Source::Capr(capr::Source::new(capr, &key, places)?),
+            (None, Some(cop), None) => Source::Cop(cop::Source::new(cop, &key, places)?),
+            (None, None, Some(set)) => Source::Set(set::Source::new(set, &key, places)?),
             _ => anyhow::bail!(
-                "benchmark {name:?}: expected exactly one of the tables [benchmarks.capr] and [benchmarks.cop]"
+                "benchmark {name:?}: expected exactly one of the tables [benchmarks.capr], [benchmarks.cop] and [benchmarks.set]"
             ),
         };
         Ok(Self { stage: format!("benchmark-{name}"), config: config.clone(), source })
@@ -98,7 +105,7 @@ impl Benchmark {
     pub fn kind(&self) -> Kind {
         match self.source {
             Source::Capr(_) => Kind::Capr,
-            Source::Cop(_) => Kind::Examples,
+            Source::Cop(_) | Source::Set(_) => Kind::Examples,
         }
     }
 
@@ -106,6 +113,7 @@ impl Benchmark {
         match &self.source {
             Source::Capr(capr) => capr.places(),
             Source::Cop(cop) => cop.places(),
+            Source::Set(set) => set.places(),
         }
     }
 }
@@ -116,7 +124,7 @@ impl Stage for Benchmark {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -132,6 +140,7 @@ impl Stage for Benchmark {
         match &self.source {
             Source::Capr(capr) => capr.write(&self.config.name, context),
             Source::Cop(cop) => cop.write(&self.config.name, context),
+            Source::Set(set) => set.write(&self.config.name, context),
         }
     }
 

@@ -5,9 +5,12 @@ pub mod answers;
 pub mod benchmark;
 pub mod config;
 mod examples;
+mod measure;
 mod ranking;
 pub mod search;
 mod steps;
+mod tagged;
+pub mod together;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +19,8 @@ use anyhow::Context as _;
 use kg::whole::write_whole;
 use model::predict::Predictor;
 use serde::{Deserialize, Serialize};
-use tasks::downstream::example::Part;
+use tasks::downstream::example::{Kind, Part};
+use tasks::stream::schedule::Schedule;
 use tasks::token::encode::{Case, Vocabulary};
 
 use super::benchmark as made;
@@ -133,6 +137,9 @@ impl Tried {
             made::Read::Capr { train, test } => {
                 Box::new(ranking::Ranking::new((&self.name, *train, *test), &vocabulary, &self.fixed, seed)?)
             }
+            made::Read::Examples(examples) if examples.examples.kind == Kind::Tags => {
+                Box::new(tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?)
+            }
             made::Read::Examples(examples) => {
                 Box::new(examples::Labelled::new(examples.examples, &vocabulary, &self.fixed)?)
             }
@@ -177,22 +184,36 @@ impl Finetune {
             }
         }
     }
+}
 
-    /// Puts what it takes to ask the model beside its weights.
-    fn complete(&self, context: &Context, benchmark: &dyn Benchmark) -> anyhow::Result<()> {
-        let (folder, tried) = (context.out().join(MODEL), &self.tried);
-        vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, tried.case, tried.fixed.max_tokens)?;
-        let file = TaskFile {
-            format: task_file::FORMAT.to_owned(),
-            version: task_file::VERSION,
-            name: tried.name.clone(),
-            asked: benchmark.asked(),
-            classes: benchmark.classes().to_vec(),
-            max_tokens: tried.fixed.max_tokens,
-            cut: tried.fixed.cut,
-        };
-        file.write(&folder)
-    }
+/// Puts what it takes to ask the model beside its weights. All of `tried` have one vocabulary and one layout of rows.
+fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow::Result<()> {
+    let folder = context.out().join(MODEL);
+    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, tried.case, tried.fixed.max_tokens)?;
+    let task = |of: &steps::Task<'_>| task_file::Task {
+        name: of.name.to_owned(),
+        asked: of.benchmark.asked(),
+        pairs: of.benchmark.pairs(),
+        classes: of.benchmark.classes().to_vec(),
+    };
+    let file = TaskFile {
+        format: task_file::FORMAT.to_owned(),
+        version: task_file::VERSION,
+        tasks: of.iter().map(task).collect(),
+        max_tokens: tried.fixed.max_tokens,
+        cut: tried.fixed.cut,
+        subwords: tried.fixed.subwords,
+    };
+    file.write(&folder)
+}
+
+/// The facts of benchmarks, and what was cut of their rows.
+fn facts(benchmark: &dyn Benchmark) -> anyhow::Result<serde_json::Map<String, serde_json::Value>> {
+    let cuts = [Part::Dev, Part::Test].map(|part| Ok((part.name(), benchmark.cuts(part)?)));
+    let cuts = cuts.into_iter().collect::<anyhow::Result<BTreeMap<_, _>>>()?;
+    let mut facts: serde_json::Map<_, _> = benchmark.facts().into_iter().collect();
+    facts.insert("rows_cut".to_owned(), serde_json::to_value(cuts)?);
+    Ok(facts)
 }
 
 impl Stage for Finetune {
@@ -231,29 +252,26 @@ impl Stage for Finetune {
         let benchmark = self.tried.read(context, self.seed)?;
         let device = self.tried.compute.device(context)?;
         self.tried.fits(&self.base.folder(context)?, context)?;
-        if !context.out().join(steps::ENDED).exists() {
-            let run = steps::Run {
-                context,
-                benchmark: benchmark.as_ref(),
-                settings: &settings,
-                fixed: &self.tried.fixed,
-                seed: self.seed,
-                compute: (&device, self.tried.compute.dtype),
-            };
-            run.train(&self.base.folder(context)?, &self.tried.name)?;
-        }
-        let state = context.out().join(steps::STATE);
-        if state.exists() {
-            std::fs::remove_dir_all(&state)?;
-        }
-        self.complete(context, benchmark.as_ref())?;
+        let tasks = [steps::Task { name: &self.tried.name, benchmark: benchmark.as_ref(), alpha: 1.0 }];
+        let run = steps::Run {
+            context,
+            tasks: &tasks,
+            schedule: Schedule::Merged,
+            settings: &settings,
+            released: None,
+            fixed: &self.tried.fixed,
+            seed: self.seed,
+            compute: (&device, self.tried.compute.dtype),
+        };
+        run.to_the_end(&self.base.folder(context)?)?;
+        complete(context, &self.tried, &tasks)?;
         let ended = steps::ended(context.out())?;
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
-        let dev = answers::score(&predictor, benchmark.as_ref(), Part::Dev, context)?;
+        let dev = answers::score(&predictor, (0, benchmark.as_ref()), Part::Dev, context)?;
         let test = match self.looked {
             Looked::Dev => None,
             Looked::DevAndTest => {
-                let outputs = answers::outputs(&predictor, benchmark.as_ref(), Part::Test, context)?;
+                let outputs = answers::outputs(&predictor, (0, benchmark.as_ref()), Part::Test, context)?;
                 answers::write(&context.out().join(SAID), benchmark.as_ref(), Part::Test, &outputs)?;
                 Some(answers::measured(benchmark.as_ref(), Part::Test, &outputs)?)
             }
@@ -269,10 +287,7 @@ impl Stage for Finetune {
         };
         write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&scores)?)?;
         context.record("scores", serde_json::to_value(&scores)?);
-        let cuts = [Part::Dev, Part::Test].map(|part| Ok((part.name(), benchmark.cuts(part)?)));
-        let cuts = cuts.into_iter().collect::<anyhow::Result<BTreeMap<_, _>>>()?;
-        context.record("rows_cut", serde_json::to_value(cuts)?);
-        benchmark.facts().into_iter().for_each(|(key, value)| context.record(&key, value));
+        facts(benchmark.as_ref())?.into_iter().for_each(|(key, value)| context.record(&key, value));
         Ok(())
     }
 }

@@ -22,13 +22,17 @@ use model::head::importance::AcrossLayers;
 use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
+use tasks::token::encode::Case;
 
+use super::compute::Compute;
 use super::encoder::Base;
 use super::finetune::config::{Config as Finetuning, Source};
 use super::finetune::search::{Rows, Search};
-use super::finetune::{Chosen, Finetune, Looked, Tried};
+use super::finetune::{Chosen, Finetune, Looked, Tried, together};
 use super::location::Places;
 use super::retrain::{self, From, Retrain, Which, heads};
+use super::scores::{self, Compared, Whose};
+use super::vocabulary;
 use crate::engine::stage::Stage;
 use best::Candidates;
 
@@ -121,10 +125,16 @@ pub struct Around<'a> {
     pub benchmarks: Vec<String>,
     /// The table `[finetune]`.
     pub finetuning: &'a Finetuning,
-    /// The table `[retrain]`, if there is one.
-    pub retraining: Option<&'a retrain::Config>,
-    /// What everything begins with, and computes on.
-    pub from: From,
+    /// The tables `[[recipes]]`.
+    pub recipes: &'a [together::Config],
+    /// The table `[retrain]` and what it is made from, if there is one.
+    pub retraining: Option<(&'a retrain::Config, From)>,
+    /// What everything begins with.
+    pub base: Base,
+    /// What texts are encoded with, and whether a `vocab.txt` keeps case.
+    pub words: (vocabulary::Source, Case),
+    /// What is computed on and in.
+    pub compute: Compute,
 }
 
 /// The stage of a fine-tuning.
@@ -136,11 +146,82 @@ impl Around<'_> {
     fn tried(&self, benchmark: &str) -> Tried {
         Tried {
             name: benchmark.to_owned(),
-            vocabulary: self.from.shards.vocabulary.clone(),
-            case: self.from.shards.case,
-            compute: self.from.compute,
+            vocabulary: self.words.0.clone(),
+            case: self.words.1,
+            compute: self.compute,
             fixed: self.finetuning.fixed.clone(),
         }
+    }
+
+    /// The fine-tunings of the encoder as it is, and a table of their scores.
+    ///
+    /// # Errors
+    /// When there is nothing to be tried on, or a setting cannot be meant.
+    pub fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let names: Vec<&str> = self.benchmarks.iter().map(String::as_str).collect();
+        anyhow::ensure!(
+            !names.is_empty(),
+            "[finetune] has nothing to be tried on: add a table [[benchmarks]]"
+        );
+        self.finetuning.check(&names)?;
+        let mut stages = self.finetunings(Row::Base, &self.base);
+        let mut compared: Vec<Compared> = vec![];
+        for benchmark in &self.benchmarks {
+            let (how, whose) = ("alone".to_owned(), Whose::One);
+            let stages = self.candidates(Row::Base, benchmark).stages;
+            compared.push(Compared { how, benchmark: benchmark.clone(), stages, whose });
+        }
+        for (place, recipe) in self.recipes.iter().enumerate() {
+            recipe.check(&names)?;
+            let twice = self.recipes[..place].iter().any(|other| other.name == recipe.name);
+            anyhow::ensure!(!twice, "recipes.name = {:?} stands twice: give each its own name", recipe.name);
+            stages.extend(self.recipe(recipe, &mut compared));
+        }
+        compared.sort_by_key(|of| self.benchmarks.iter().position(|name| *name == of.benchmark));
+        stages.push(Box::new(scores::Table { of: compared }));
+        Ok(stages)
+    }
+
+    /// The stages of a recipe; what they lead to is added to `compared`.
+    fn recipe(&self, recipe: &together::Config, compared: &mut Vec<Compared>) -> Vec<Box<dyn Stage>> {
+        let mut stages: Vec<Box<dyn Stage>> = vec![];
+        let (name, seeds) = (&recipe.name, &self.finetuning.seeds);
+        let stage_of = |seed: &u64| format!("recipe-{name}-{seed}");
+        for &seed in seeds {
+            stages.push(Box::new(together::Together {
+                name: stage_of(&seed),
+                tried: recipe.tasks.iter().map(|task| self.tried(task)).collect(),
+                base: self.base.clone(),
+                recipe: recipe.clone(),
+                seed,
+            }));
+        }
+        for task in &recipe.tasks {
+            compared.push(Compared {
+                how: name.clone(),
+                benchmark: task.clone(),
+                stages: seeds.iter().map(stage_of).collect(),
+                whose: Whose::Several,
+            });
+            let Some(then) = &recipe.then else { continue };
+            let of_seed = |seed: &u64| Finetune {
+                name: format!("finetune-{name}-{task}-{seed}"),
+                tried: self.tried(task),
+                base: Base::Stage(stage_of(seed)),
+                chosen: Chosen::Given(then.clone()),
+                seed: *seed,
+                looked: Looked::DevAndTest,
+            };
+            let of_task: Vec<Finetune> = seeds.iter().map(of_seed).collect();
+            compared.push(Compared {
+                how: format!("{name}, then alone"),
+                benchmark: task.clone(),
+                stages: of_task.iter().map(|stage| stage.name.clone()).collect(),
+                whose: Whose::One,
+            });
+            stages.extend(of_task.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>));
+        }
+        stages
     }
 
     /// The fine-tunings of a row on a benchmark, one for each seed.
@@ -204,7 +285,7 @@ impl Config {
     /// When tables contradict each other.
     pub fn stages(&self, around: &Around<'_>, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         self.check(around)?;
-        let mut stages = around.finetunings(Row::Base, &around.from.base);
+        let mut stages = around.finetunings(Row::Base, &around.base);
         let on = around.tried(&self.mask_benchmark);
         let measuring = |row: Row| importance::Measuring {
             row,
@@ -224,9 +305,9 @@ impl Config {
             }
         }
         for row in self.rows.iter().copied() {
-            match (row.mode(), around.retraining) {
-                (Some(mode), Some(retraining)) => {
-                    let stage = self.retrain((row, mode), retraining, around, places)?;
+            match (row.mode(), &around.retraining) {
+                (Some(mode), Some((retraining, from))) => {
+                    let stage = self.retrain((row, mode), (retraining, from), places)?;
                     let base = Base::Stage(stage.name().to_owned());
                     stages.push(Box::new(stage));
                     stages.extend(around.finetunings(row, &base));
@@ -243,16 +324,15 @@ impl Config {
     fn retrain(
         &self,
         (row, mode): (Row, Mode),
-        retraining: &retrain::Config,
-        around: &Around<'_>,
+        (retraining, from): (&retrain::Config, &From),
         places: &Places<'_>,
     ) -> anyhow::Result<Retrain> {
         // Without a mask it is ordinary training: `scratch` would keep random layers otherwise.
         let shared = if mode.needs_mask() { self.shared } else { Shared::Train };
         let heads = heads::Config { mask: None, mode, shared, soft_on: self.soft_on };
-        let config = retrain::Config { heads: Some(heads), ..retraining.clone() };
+        let config = retrain::Config { heads: Some(heads), ..(*retraining).clone() };
         let which = Which::Row { name: row.name(), mask: row.mask() };
-        Retrain::new(which, &config, around.from.clone(), places)
+        Retrain::new(which, &config, from.clone(), places)
     }
 
     fn pruned(&self, around: &Around<'_>) -> Vec<Box<dyn Stage>> {
@@ -268,6 +348,10 @@ impl Config {
     }
 
     fn check(&self, around: &Around<'_>) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            around.recipes.is_empty(),
+            "[[recipes]] begin with the encoder of [encoder], [graft] compares grafted ones: take the recipes into a config of their own, whose encoder.checkpoint is a grafted one (out/retrain-ROW/model)"
+        );
         let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
         around.finetuning.check(&names)?;
         anyhow::ensure!(
@@ -291,7 +375,7 @@ impl Config {
                 "graft.rows has `{name}`, which is retrained on the graph: add the table [retrain]"
             );
         }
-        if let Some(retraining) = around.retraining {
+        if let Some((retraining, _)) = &around.retraining {
             anyhow::ensure!(
                 retraining.heads.is_none(),
                 "[retrain.heads] says how the one training is masked, [graft] how each row is: leave [retrain.heads] out"

@@ -106,6 +106,12 @@ impl Vocabulary {
         Ok(Self { config: config.clone(), source, text })
     }
 
+    /// Whether it keeps case.
+    #[must_use]
+    pub fn case(&self) -> Case {
+        self.config.case
+    }
+
     /// Where later stages find the vocabulary.
     #[must_use]
     pub fn source(&self) -> Source {

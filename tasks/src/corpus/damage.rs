@@ -5,6 +5,7 @@
 use kg::source::funnel::Tally;
 
 use super::{Document, Entity};
+use crate::downstream::set::{Item, Label, Words};
 use crate::seed::Seed;
 
 /// Damaged files that each reader is given.
@@ -121,6 +122,28 @@ pub(super) fn assert_counts_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> 
         assert_eq!(tally.read, tally.kept + tally.dropped.values().sum::<u64>(), "{file}");
     };
     judged(whole, read, counts, |_| true);
+}
+
+/// Has damaged copies of a file of a published set read: each gives items that are whole, or is refused with the line.
+pub(crate) fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Vec<Item>, String>) {
+    let whole_items = |items: &Vec<Item>, file: &str| {
+        for item in items {
+            let blank = |text: &str| text.trim().is_empty();
+            assert!(!blank(&item.text) && !item.pair.as_deref().is_some_and(blank), "{item:?}\n{file}");
+            match &item.label {
+                Label::Class(class) => assert!(!class.is_empty(), "{file}"),
+                Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
+                Label::Score(score) => assert!(score.is_finite(), "{file}"),
+                Label::Entities(Words { words, entities }) => {
+                    assert!(super::attach::words(&item.text, words).is_ok(), "{item:?}\n{file}");
+                    let apart = entities.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+                    let within = entities.iter().all(|(from, to, _)| from < to && *to <= words.len());
+                    assert!(apart && within, "{item:?}\n{file}");
+                }
+            }
+        }
+    };
+    judged(whole, read, whole_items, |message| message.contains("line "));
 }
 
 /// Has damaged copies of a file of annotations read: its documents hold what a document must, or it is refused with the line.

@@ -28,8 +28,8 @@ pub struct Flat {
     pub tally: SpanTally,
 }
 
-const OVERLAP: &str = "overlaps a longer entity";
-const PIECES: &str = "entity of several pieces";
+pub(crate) const OVERLAP: &str = "overlaps a longer entity";
+pub(crate) const PIECES: &str = "entity of several pieces";
 
 /// The longest entities that do not overlap: the longest of all stays, then the longest that shares no byte with it, and so on; of
 /// equally long ones the first. O(n log n).

@@ -65,7 +65,7 @@ pub enum Error {
 
 /// What comes next in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// An element begins: [`Elements::name`] is its name, [`Elements::depth`] tells how deep it lies, 1 for the outermost.
     Open,
     /// An element ends; the depth is that of the element around it.
@@ -85,16 +85,16 @@ enum Met {
 
 /// The names of what a file holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// The outermost element, as the layouts of the format call it; one at least.
-    pub(super) roots: &'static [&'static str],
+    pub(crate) roots: &'static [&'static str],
     /// The one of which a document is made.
-    pub(super) records: &'static [&'static str],
+    pub(crate) records: &'static [&'static str],
 }
 
 /// Reads element after element.
 #[derive(Debug)]
-pub(super) struct Elements<'f, R> {
+pub(crate) struct Elements<'f, R> {
     xml: Reader<Metered<'f, R>>,
     names: Names,
     buffer: Vec<u8>,
@@ -113,7 +113,7 @@ pub(super) struct Elements<'f, R> {
 
 impl<'f, R: BufRead> Elements<'f, R> {
     /// Elements of `reader`; `file` names it in messages.
-    pub(super) fn new(reader: R, file: &'f Path, names: Names) -> Self {
+    pub(crate) fn new(reader: R, file: &'f Path, names: Names) -> Self {
         let metered = Metered::new(reader, file);
         let at = metered.here();
         let mut xml = Reader::from_reader(metered);
@@ -123,7 +123,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// The next beginning or end of an element; text between is passed over.
-    pub(super) fn step(&mut self) -> Result<Step, Error> {
+    pub(crate) fn step(&mut self) -> Result<Step, Error> {
         loop {
             match self.meet()? {
                 Met::Open => return Ok(Step::Open),
@@ -135,17 +135,17 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// Name of the element that began last.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.tag.0[..self.tag.1]
     }
 
     /// How many elements are open.
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
     /// An attribute of the element that began last; not one of nothing but blanks.
-    pub(super) fn attribute(&self, name: &str) -> Result<Option<String>, Error> {
+    pub(crate) fn attribute(&self, name: &str) -> Result<Option<String>, Error> {
         let tag = BytesStart::from_content(self.tag.0.as_str(), self.tag.1);
         let found = tag.try_get_attribute(name).map_err(|e| self.broken(&e))?;
         let Some(found) = found else { return Ok(None) };
@@ -154,7 +154,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// Appends all text of the element that began last, that of the elements in it included, and passes over its end.
-    pub(super) fn text(&mut self, to: &mut String) -> Result<(), Error> {
+    pub(crate) fn text(&mut self, to: &mut String) -> Result<(), Error> {
         let around = self.depth - 1;
         while self.depth > around {
             if matches!(self.meet()?, Met::Text) {
@@ -165,7 +165,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// Passes over the element that began last.
-    pub(super) fn skip(&mut self) -> Result<(), Error> {
+    pub(crate) fn skip(&mut self) -> Result<(), Error> {
         let around = self.depth - 1;
         while self.depth > around {
             self.meet()?;
@@ -174,17 +174,17 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// The error that the record of the element met last is not as it should be.
-    pub(super) fn broken(&self, problem: &dyn std::fmt::Display) -> Error {
+    pub(crate) fn broken(&self, problem: &dyn std::fmt::Display) -> Error {
         Error::Broken { place: self.at.of(self.xml.get_ref().file()), problem: problem.to_string() }
     }
 
     /// The error that something is missing.
-    pub(super) fn missing(&self, what: &'static str) -> Error {
+    pub(crate) fn missing(&self, what: &'static str) -> Error {
         Error::Missing { place: self.at.of(self.xml.get_ref().file()), what }
     }
 
     /// `tally` with what was read so far.
-    pub(super) fn tally(&self, tally: &Tally) -> Tally {
+    pub(crate) fn tally(&self, tally: &Tally) -> Tally {
         self.xml.get_ref().tally(tally)
     }
 

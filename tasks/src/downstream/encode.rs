@@ -89,6 +89,12 @@ impl Framed {
         Ok(Self { frame, rows: Rows::default(), cuts: Cuts::default() })
     }
 
+    /// Most tokens of a row, special ones included.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.frame.most
+    }
+
     /// Adds `[CLS] a [SEP]`, all of segment 0.
     pub fn single(&mut self, a: &[u32]) {
         let Special { cls, sep, .. } = self.frame.special;
@@ -96,6 +102,13 @@ impl Framed {
         let tokens = std::iter::once(cls).chain(a[..kept].iter().copied()).chain([sep]);
         self.rows.push(tokens.map(|id| (id, 0)));
         self.count(a.len() - kept);
+    }
+
+    /// Adds a row as [`Framed::single`] does, of which so many tokens were cut before.
+    pub fn single_without(&mut self, a: &[u32], cut: usize) {
+        self.single(a);
+        self.cuts.cut += u64::from(cut > 0);
+        self.cuts.tokens += cut as u64;
     }
 
     /// Adds `[CLS] a [SEP] b [SEP]`, of which `b [SEP]` is of segment 1.

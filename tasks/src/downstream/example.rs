@@ -10,6 +10,8 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::corpus::attach;
+
 /// What an example is for. Of no person and no document are examples in two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,6 +52,50 @@ pub enum Kind {
     AnyClasses,
     /// A number.
     Score,
+    /// Of every word, which one of some classes: tags of entities, of which class 0 is `O`.
+    Tags,
+}
+
+/// How good answers are: what settings, stops and masks are chosen by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Area under the receiver operating characteristic: of the one class of two; mean over pairs of classes; mean over classes that may
+    /// all hold.
+    Auroc,
+    /// Share of the examples whose class is right.
+    Accuracy,
+    /// Matthews' correlation.
+    Matthews,
+    /// F1 of all decisions together, the class that means nothing left out.
+    MicroF1,
+    /// Mean F1 of the classes, the one that means nothing left out.
+    MacroF1,
+    /// F1 of the means over examples of precision and recall of their classes (BLUE); both are 1 where none hold and none are said.
+    ExampleF1,
+    /// Pearson's correlation.
+    Pearson,
+    /// Spearman's rank correlation.
+    Spearman,
+    /// F1 of entities with the right words and kind, by the rules of conlleval.
+    EntityF1,
+}
+
+impl Measure {
+    /// Whether answers of a kind can be measured so.
+    #[must_use]
+    pub fn fits(self, kind: Kind) -> bool {
+        match kind {
+            Kind::OneClass => {
+                matches!(self, Self::Auroc | Self::Accuracy | Self::Matthews | Self::MicroF1 | Self::MacroF1)
+            }
+            Kind::AnyClasses => {
+                matches!(self, Self::Auroc | Self::MicroF1 | Self::MacroF1 | Self::ExampleF1)
+            }
+            Kind::Score => matches!(self, Self::Pearson | Self::Spearman),
+            Kind::Tags => self == Self::EntityF1,
+        }
+    }
 }
 
 /// The right answer.
@@ -62,6 +108,18 @@ pub enum Answer {
     Classes(Vec<u32>),
     /// The number.
     Score(f64),
+    /// The words and their classes.
+    Tags(Tagged),
+}
+
+/// The words of a text with their classes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tagged {
+    /// All words of the text, in order, with nothing but white space between them.
+    pub words: Vec<String>,
+    /// The number of each word's class.
+    pub tags: Vec<u32>,
 }
 
 /// A text, or a pair of texts, with its answer.
@@ -90,6 +148,10 @@ pub struct Examples {
     pub kind: Kind,
     /// Names of the classes by number; none for scores.
     pub classes: Vec<String>,
+    /// What is measured.
+    pub measure: Measure,
+    /// The class that means "nothing of all this", which F1 leaves out; of tags that is always `O`.
+    pub nothing: Option<u32>,
     /// Examples in the order of their source.
     pub examples: Vec<Example>,
 }
@@ -107,6 +169,22 @@ pub enum Unfit {
         /// How many there should be.
         expected: &'static str,
     },
+    /// Answers of the kind cannot be measured so.
+    #[error(
+        "{measure:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags"
+    )]
+    Measure {
+        /// What is asked.
+        kind: Kind,
+        /// What is to be measured.
+        measure: Measure,
+    },
+    /// The class that means nothing is none.
+    #[error("class {0} is to mean nothing, but there is no class of that number")]
+    Nothing(u32),
+    /// Tags without the one of words outside.
+    #[error("class 0 is {0:?}, expected \"O\", the tag of words in no entity")]
+    Outside(String),
     /// Two classes have one name.
     #[error("class {0:?} is there twice, expected every name once and none empty")]
     Twice(String),
@@ -132,9 +210,19 @@ impl Examples {
             Kind::OneClass => (self.classes.len() > 1, "at least 2"),
             Kind::AnyClasses => (!self.classes.is_empty(), "at least 1"),
             Kind::Score => (self.classes.is_empty(), "none: the answers are numbers"),
+            Kind::Tags => (self.classes.len() > 1, "at least 2: O and the tags of entities"),
         };
         if let (false, expected) = fits {
             return Err(Unfit::Classes { kind: self.kind, found: self.classes.len(), expected });
+        }
+        if !self.measure.fits(self.kind) {
+            return Err(Unfit::Measure { kind: self.kind, measure: self.measure });
+        }
+        if let Some(nothing) = self.nothing.filter(|class| *class as usize >= self.classes.len()) {
+            return Err(Unfit::Nothing(nothing));
+        }
+        if let (Kind::Tags, Some(first)) = (self.kind, self.classes.first().filter(|name| *name != "O")) {
+            return Err(Unfit::Outside(first.clone()));
         }
         let mut names = HashSet::new();
         if let Some(twice) = self.classes.iter().find(|name| name.trim().is_empty() || !names.insert(*name)) {
@@ -169,9 +257,23 @@ impl Examples {
             (Kind::Score, Answer::Score(score)) => {
                 (!score.is_finite()).then_some("has a score that is no finite number")
             }
+            (Kind::Tags, Answer::Tags(Tagged { words, tags })) => {
+                if words.is_empty() || words.len() != tags.len() {
+                    Some("has not a tag for each of its words")
+                } else if !tags.iter().all(known) {
+                    Some("has a tag that there is not, expected numbers of classes")
+                } else if attach::words(&example.text, words).is_err() {
+                    Some("has words that are not those of its text")
+                } else if example.pair.is_some() {
+                    Some("has a second text, expected the one whose words are tagged")
+                } else {
+                    None
+                }
+            }
             (Kind::OneClass, _) => Some("has another answer than one class, as all others have"),
             (Kind::AnyClasses, _) => Some("has another answer than a list of classes, as all others have"),
             (Kind::Score, _) => Some("has another answer than a score, as all others have"),
+            (Kind::Tags, _) => Some("has another answer than tags, as all others have"),
         }
     }
 
@@ -182,7 +284,7 @@ impl Examples {
         all.filter(|(_, example)| example.part == part).map(|(place, _)| place).collect()
     }
 
-    /// How many examples of a part have each class.
+    /// How many examples of a part have each class; of tags, how many words.
     #[must_use]
     pub fn counts(&self, part: Part) -> Vec<u64> {
         let mut counts = vec![0; self.classes.len()];
@@ -190,6 +292,7 @@ impl Examples {
             let had = match &example.answer {
                 Answer::Class(class) => std::slice::from_ref(class),
                 Answer::Classes(classes) => classes.as_slice(),
+                Answer::Tags(tagged) => tagged.tags.as_slice(),
                 Answer::Score(_) => &[],
             };
             for &class in had {
@@ -214,6 +317,8 @@ pub(crate) mod tests {
             name: "small".to_owned(),
             kind: Kind::AnyClasses,
             classes: ["a", "b", "c"].map(str::to_owned).into(),
+            measure: Measure::Auroc,
+            nothing: None,
             examples: vec![
                 example("1", Part::Train, Answer::Classes(vec![0, 2])),
                 example("2", Part::Test, Answer::Classes(vec![1])),
@@ -264,6 +369,8 @@ pub(crate) mod tests {
             name: "x".to_owned(),
             kind,
             classes: classes.iter().map(|&class| class.to_owned()).collect(),
+            measure: if kind == Kind::Score { Measure::Pearson } else { Measure::Accuracy },
+            nothing: None,
             examples: vec![example("1", Part::Train, answer)],
         };
         let said = |examples: &Examples| examples.check().map_err(|unfit| unfit.to_string());
@@ -281,5 +388,47 @@ pub(crate) mod tests {
         assert!(told(of(Kind::Score, &[], Answer::Score(f64::NAN))).contains("no finite number"));
         assert!(told(of(Kind::Score, &[], Answer::Class(0))).contains("another answer than a score"));
         assert!(told(of(Kind::Score, &["a"], Answer::Score(1.0))).contains("expected none"));
+    }
+
+    /// Two words of an entity and one behind it.
+    pub(crate) fn tagged() -> Examples {
+        let words = ["text", "of", "1", "é"].map(str::to_owned).to_vec();
+        let answer = Answer::Tags(Tagged { words, tags: vec![0, 1, 2, 0] });
+        Examples {
+            name: "tagged".to_owned(),
+            kind: Kind::Tags,
+            classes: ["O", "B-x", "I-x"].map(str::to_owned).into(),
+            measure: Measure::EntityF1,
+            nothing: None,
+            examples: vec![example("1", Part::Train, answer)],
+        }
+    }
+
+    #[test]
+    fn tags_are_those_of_the_words_of_the_text() {
+        tagged().check().unwrap();
+        assert_eq!(tagged().counts(Part::Train), [2, 1, 1]);
+        let told = |change: &dyn Fn(&mut Tagged)| {
+            let mut examples = tagged();
+            if let Answer::Tags(of) = &mut examples.examples[0].answer {
+                change(of);
+            }
+            examples.check().unwrap_err().to_string()
+        };
+        assert!(told(&|of| of.tags.truncate(2)).contains("not a tag for each of its words"));
+        assert!(told(&|of| of.tags[0] = 3).contains("a tag that there is not"));
+        assert!(told(&|of| of.words[1] = "or".to_owned()).contains("words that are not those of its text"));
+        let other = Examples { classes: ["x", "y"].map(str::to_owned).into(), ..tagged() };
+        assert!(other.check().unwrap_err().to_string().contains("class 0 is \"x\", expected \"O\""));
+        let measure = Examples { measure: Measure::Accuracy, ..tagged() };
+        assert!(
+            measure
+                .check()
+                .unwrap_err()
+                .to_string()
+                .starts_with("Accuracy is no measure of answers of kind Tags")
+        );
+        let nothing = Examples { nothing: Some(7), ..tagged() };
+        assert!(nothing.check().unwrap_err().to_string().contains("class 7 is to mean nothing"));
     }
 }

@@ -4,6 +4,7 @@
 //! of seed and epoch, so the number of steps that were made is all that says where a training stands.
 
 use crate::seed::Seed;
+use crate::stream::schedule::{self, Schedule};
 use crate::unfit::Unfit;
 
 /// Batches of items by number.
@@ -55,6 +56,85 @@ impl Turns {
     }
 }
 
+/// Batches of several tasks that take turns.
+///
+/// Each task has its own order; where an epoch of the schedule begins, all begin a new one.
+#[derive(Debug, Clone)]
+pub struct Mixed {
+    each: Vec<Turns>,
+    schedule: schedule::Turns,
+    /// Batches that each task has shown or passed over.
+    shown: Vec<u64>,
+    step: u64,
+}
+
+/// What a step shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The place of the task.
+    pub task: usize,
+    /// Which time the task shows its items, from 0.
+    pub epoch: u64,
+    /// The items, by number.
+    pub items: Vec<usize>,
+}
+
+impl Mixed {
+    /// Turns of tasks with so many items each, `batch` of them a step. With one task they are those of [`Turns`].
+    ///
+    /// # Errors
+    /// When a task has no item, a batch has none, or the schedule shows several tasks in one step.
+    pub fn new(items: &[usize], batch: usize, schedule: Schedule, seed: Seed) -> Result<Self, Unfit> {
+        if schedule == Schedule::Kimera {
+            let expected =
+                "merged, round_robin, proportional or temperature: samples of one triple are no others'";
+            return Err(Unfit::new("schedule", "kimera", expected));
+        }
+        // Sets of one size would show the same numbers together.
+        let own = |place: u64| if items.len() == 1 { seed } else { seed.at(place) };
+        let each = (0..).zip(items).map(|(place, &items)| Turns::new(items, batch, own(place)));
+        let each = each.collect::<Result<Vec<_>, _>>()?;
+        let batches = each.iter().map(Turns::steps_per_epoch).collect();
+        let schedule = schedule::Turns::new(schedule, batches, seed.named("tasks"));
+        Ok(Self { shown: vec![0; each.len()], each, schedule, step: 0 })
+    }
+
+    /// Steps of an epoch of the schedule.
+    #[must_use]
+    pub fn steps_per_epoch(&self) -> u64 {
+        self.schedule.steps()
+    }
+
+    /// What the next step shows; `None` without tasks.
+    #[must_use]
+    pub fn advance(&mut self) -> Option<Shown> {
+        let (task, shown) = self.turn()?;
+        let (epoch, items) = self.each.get(task)?.step(shown);
+        Some(Shown { task, epoch, items })
+    }
+
+    /// Passes over what the next `steps` steps show.
+    pub fn pass_over(&mut self, steps: u64) {
+        for _ in 0..steps {
+            _ = self.turn();
+        }
+    }
+
+    /// The next task, and which of its batches it shows, counted over all epochs; [`Mixed::advance`] without the items.
+    pub fn turn(&mut self) -> Option<(usize, u64)> {
+        let schedule::Turn { task, begins } = self.schedule.turn(self.step)?;
+        self.step += 1;
+        if begins {
+            for (shown, turns) in self.shown.iter_mut().zip(&self.each) {
+                *shown = shown.next_multiple_of(turns.steps_per_epoch());
+            }
+        }
+        let shown = self.shown.get_mut(task)?;
+        *shown += 1;
+        Some((task, *shown - 1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +174,53 @@ mod tests {
         let refused = |items, batch| Turns::new(items, batch, Seed::new(1)).unwrap_err().to_string();
         assert!(refused(0, 4).starts_with("items is 0, expected at least 1"));
         assert!(refused(4, 0).starts_with("batch is 0, expected at least 1"));
+    }
+
+    #[test]
+    fn one_task_alone_has_its_own_turns() {
+        let turns = Turns::new(10, 3, Seed::new(4)).unwrap();
+        let mut mixed = Mixed::new(&[10], 3, Schedule::Merged, Seed::new(4)).unwrap();
+        assert_eq!(mixed.steps_per_epoch(), 4);
+        for step in 0..9 {
+            let Shown { task, epoch, items } = mixed.advance().unwrap();
+            assert_eq!((task, (epoch, items)), (0, turns.step(step)));
+        }
+    }
+
+    #[test]
+    fn an_epoch_of_merged_tasks_shows_every_item_of_all() {
+        let mut mixed = Mixed::new(&[10, 4], 3, Schedule::Merged, Seed::new(4)).unwrap();
+        let mut orders = vec![];
+        for epoch in 0..2 {
+            let mut seen = [vec![], vec![]];
+            let mut order = vec![];
+            for _ in 0..mixed.steps_per_epoch() {
+                let shown = mixed.advance().unwrap();
+                assert_eq!(shown.epoch, epoch);
+                seen[shown.task].extend(shown.items);
+                order.push(shown.task);
+            }
+            seen.iter_mut().for_each(|items| items.sort_unstable());
+            assert_eq!(seen, [(0..10).collect::<Vec<_>>(), (0..4).collect()]);
+            orders.push(order);
+        }
+        assert_eq!(orders[0].len(), 6);
+        let mut resumed = Mixed::new(&[10, 4], 3, Schedule::Merged, Seed::new(4)).unwrap();
+        resumed.pass_over(12);
+        assert_eq!(resumed.advance(), mixed.advance());
+    }
+
+    #[test]
+    fn small_tasks_go_round_again_and_all_begin_anew_together() {
+        let rule = schedule::round_robin::Rule::Paper;
+        let mut alike = Mixed::new(&[20, 20], 20, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+        assert_ne!(alike.advance().unwrap().items, alike.advance().unwrap().items, "each has its own order");
+        let mut mixed = Mixed::new(&[6, 2], 2, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+        assert_eq!(mixed.steps_per_epoch(), 6);
+        let shown: Vec<(usize, u64)> =
+            (0..8).map(|_| mixed.advance().unwrap()).map(|of| (of.task, of.epoch)).collect();
+        assert_eq!(shown, [(0, 0), (1, 0), (0, 0), (1, 1), (0, 0), (1, 2), (0, 1), (1, 3)]);
+        assert!(Mixed::new(&[6], 2, Schedule::Kimera, Seed::new(1)).is_err());
+        assert!(Mixed::new(&[6, 0], 2, Schedule::Merged, Seed::new(1)).is_err());
     }
 }

@@ -24,6 +24,8 @@ pub enum Targets {
     Scores(Vec<f64>),
     /// The groups of the rows, one behind the other.
     Groups(Vec<Group>),
+    /// The class of each token of each row; none of tokens that nothing is asked of, such as `[CLS]` and later subwords.
+    Tags(Vec<Vec<Option<u32>>>),
 }
 
 /// Rows of one task with what is right.
@@ -116,6 +118,22 @@ pub enum Error {
         /// The row that is said to be right.
         right: usize,
     },
+    /// Tags that are not those of a row's tokens.
+    #[error(
+        "batch of {task}, row {row}: {tags} tags for {tokens} tokens, of which {asked} ask for a class; a row needs a tag or none for each token, and one at least"
+    )]
+    Tags {
+        /// The task.
+        task: String,
+        /// The row.
+        row: usize,
+        /// Tags, and places without one.
+        tags: usize,
+        /// Tokens of the row.
+        tokens: usize,
+        /// Tags alone.
+        asked: usize,
+    },
     /// A setting out of its range.
     #[error("output of {task}: {field} is {found}, expected {expected}")]
     Setting {
@@ -147,6 +165,7 @@ impl Targets {
             Targets::Sets(_) => "a set of classes for each row",
             Targets::Scores(_) => "one score for each row",
             Targets::Groups(_) => "groups of rows with a right one",
+            Targets::Tags(_) => "a class or none for each token",
         }
     }
 
@@ -157,6 +176,7 @@ impl Targets {
             Targets::Sets(sets) => sets.len(),
             Targets::Scores(scores) => scores.len(),
             Targets::Groups(groups) => groups.iter().map(|group| group.rows).sum(),
+            Targets::Tags(rows) => rows.len(),
         }
     }
 
@@ -169,11 +189,12 @@ impl Targets {
         }
     }
 
-    /// Whether they are what `output` asks of so many rows.
+    /// Whether they are what `output` asks of rows of so many tokens.
     ///
     /// # Errors
     /// Names the task, and the first row or group that does not fit.
-    pub fn check(&self, task: &str, output: &Output, rows: usize) -> Result<(), Error> {
+    pub fn check(&self, task: &str, output: &Output, lengths: &[usize]) -> Result<(), Error> {
+        let rows = lengths.len();
         let task = || task.to_owned();
         let found = self.kind();
         let expected = match output {
@@ -181,6 +202,7 @@ impl Targets {
             Output::AnyClasses { .. } => "a set of classes for each row",
             Output::Score => "one score for each row",
             Output::Rank { .. } => "groups of rows with a right one",
+            Output::Tag { .. } => "a class or none for each token",
         };
         if expected != found {
             return Err(Error::Kind { task: task(), expected, found });
@@ -191,7 +213,7 @@ impl Targets {
         self.check_each(task(), output.width())?;
         match self.rows() {
             targets if targets != rows => Err(Error::Count { task: task(), rows, what: found, targets }),
-            _ => Ok(()),
+            _ => self.check_tags(task(), lengths),
         }
     }
 
@@ -224,6 +246,25 @@ impl Targets {
                 }
                 None => Ok(()),
             },
+            Targets::Tags(rows) => {
+                let row = rows.iter().position(|tags| tags.iter().flatten().any(beyond));
+                let class = row.and_then(|row| rows[row].iter().flatten().find(|class| beyond(class)));
+                match row.zip(class) {
+                    Some((row, &class)) => Err(Error::Class { task, row, class, classes }),
+                    None => Ok(()),
+                }
+            }
         }
+    }
+
+    fn check_tags(&self, task: String, lengths: &[usize]) -> Result<(), Error> {
+        let Targets::Tags(rows) = self else { return Ok(()) };
+        for (row, (tags, &length)) in rows.iter().zip(lengths).enumerate() {
+            let (asked, tokens) = (tags.iter().flatten().count(), length);
+            if tags.len() != tokens || asked == 0 {
+                return Err(Error::Tags { task, row, tags: tags.len(), tokens, asked });
+            }
+        }
+        Ok(())
     }
 }

@@ -18,9 +18,10 @@ use crate::encoder::{Encoder, config};
 use crate::head::mask::Mask;
 use crate::head::slices;
 use crate::optim::adamw::{AdamWConfig, Missing};
+use crate::optim::chosen::AsReleased;
 use crate::optim::head_mask::{HeadMask, SoftOn};
 use crate::optim::schedule::Schedule;
-use crate::output::downstream::{LabelAttention, Outline, Output, RankLoss, Task};
+use crate::output::downstream::{LabelAttention, Outline, Output, RankLoss, Task, pool_name};
 use crate::params::{Params, Spec};
 
 /// How weights are trained.
@@ -35,6 +36,9 @@ pub struct Config {
     pub adamw: AdamWConfig,
     /// What becomes of parameters without a gradient, such as the outputs of tasks that had no batch in a step.
     pub missing: Missing,
+    /// What a released code has in place of AdamW and the schedule's shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<AsReleased>,
     /// Largest norm of all gradients together.
     pub clip_norm: f64,
     /// Beginnings of the names of parameters that must not move.
@@ -79,6 +83,9 @@ impl Setup {
         self.outline().check()?;
         let Config { schedule, adamw, clip_norm, patience, .. } = &self.train;
         Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()?;
+        if let Some((field, found, expected)) = self.train.released.as_ref().and_then(AsReleased::wrong) {
+            return Err(super::super::config::Error::Range { field, found, expected }.into());
+        }
         let config::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;
         match &self.gates {
             Some(gates) => Ok(gates.check([num_hidden_layers, num_attention_heads])?),
@@ -113,6 +120,7 @@ impl Setup {
             schedule: schedule.clone(),
             adamw: adamw.clone(),
             missing: *missing,
+            released: self.train.released.clone(),
             clip_norm: *clip_norm,
             frozen: self.frozen(params)?,
             heads: HeadMask::new(None, SoftOn::Step),
@@ -128,8 +136,13 @@ impl Setup {
         let shut: Vec<String> = self.shut_layers().flat_map(slices::of_layer).map(|(name, _)| name).collect();
         frozen = frozen
             .those(|name| shut.iter().any(|of| of == name), "the gates turn off all heads of its layer");
-        if self.pooling != Pooling::LearnedPooler {
+        let pools = self.tasks.iter().any(|task| task.alpha > 0.0 && !task.output.is_of_tokens());
+        if !pools || self.pooling != Pooling::LearnedPooler {
             frozen = frozen.those(|name| name.starts_with("pooler.dense."), "no task pools with it");
+        }
+        if !pools {
+            let pool = pool_name();
+            frozen = frozen.those(|name| name.starts_with(&pool), "no task pools with it");
         }
         for task in &self.tasks {
             let prefix = task.prefix();

@@ -7,9 +7,11 @@ use super::*;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::pool::Pooling;
 use crate::optim::adamw::{AdamWConfig, Missing};
-use crate::optim::schedule::Schedule;
+use crate::optim::bert::{self, Kind};
+use crate::optim::chosen::AsReleased;
+use crate::optim::schedule::{Released, Schedule};
 
-pub(crate) const TASKS: [&str; 5] = ["one", "any", "score", "rank", "pairs"];
+pub(crate) const TASKS: [&str; 6] = ["one", "any", "score", "rank", "pairs", "tags"];
 
 pub(crate) fn setup() -> Setup {
     let mut encoder = tiny();
@@ -20,6 +22,7 @@ pub(crate) fn setup() -> Setup {
         Output::Score,
         Output::Rank { loss: RankLoss::Softmax },
         Output::Rank { loss: RankLoss::Binary },
+        Output::Tag { classes: 4 },
     ];
     let task = |(name, output): (&str, Output)| Task { name: name.to_owned(), output, alpha: 1.0 };
     Setup {
@@ -33,6 +36,7 @@ pub(crate) fn setup() -> Setup {
             schedule: Schedule { peak: 3e-3, warmup_steps: 3, total_steps: 300 },
             adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
             missing: Missing::Zero,
+            released: None,
             clip_norm: 1.0,
             frozen: vec![],
             covered_by: 1,
@@ -59,6 +63,15 @@ pub(crate) fn rows(seed: u64) -> Rows {
     rows
 }
 
+/// The class of each word and of the end of its row, none of the other tokens of [`rows`].
+fn tags(words: &[u32]) -> Vec<Vec<Option<u32>>> {
+    let row = |(i, word): (usize, &u32)| {
+        let filling = (0..i % 3).map(|_| None);
+        [None, Some(word % 3), None].into_iter().chain(filling).chain([Some(3)]).collect()
+    };
+    words.iter().enumerate().map(row).collect()
+}
+
 /// A batch of each task.
 pub(crate) fn batches(seed: u64) -> Vec<Batch> {
     let words = words(seed);
@@ -72,6 +85,7 @@ pub(crate) fn batches(seed: u64) -> Vec<Batch> {
         Targets::Scores(words.iter().map(|word| f64::from(*word) / 8.0 - 2.0).collect()),
         Targets::Groups(groups.to_vec()),
         Targets::Groups(groups.to_vec()),
+        Targets::Tags(tags(&words)),
     ];
     (0..).zip(targets).map(|(task, targets)| Batch { task, rows: rows(seed), targets }).collect()
 }
@@ -102,10 +116,17 @@ fn it_learns_every_kind_of_output_together() {
         let [first, last] = [0, 299].map(|i: usize| records[i].tasks[task]);
         assert!(last.loss < first.loss * 0.5, "{task}: from {first:?} to {last:?}");
     }
-    assert_eq!((records[0].rows, records[0].tasks["rank"].samples), (40, 3));
+    assert_eq!((records[0].rows, records[0].tasks["rank"].samples), (48, 3));
     let sum: f64 = records[0].tasks.values().map(|task| task.loss).sum();
     assert!((sum - records[0].loss).abs() < 1e-4);
-    // What was learned is what is said: of each group the right row has the highest score.
+    // What was learned is what is said: of tags a row of numbers for each token.
+    let (said, of) = (finetuner.predict(5, &rows(0)).unwrap(), tags(&words(0)).concat());
+    assert_eq!(said.len(), of.len());
+    for (logits, tag) in said.iter().zip(of).filter_map(|(logits, tag)| Some((logits, tag?))) {
+        let best = (0..4).max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
+        assert_eq!(best, Some(tag as usize), "{logits:?}");
+    }
+    // Of each group the right row has the highest score.
     let Targets::Groups(groups) = &batches(0)[3].targets else { panic!("a ranking") };
     let scores = finetuner.predict(3, &rows(0)).unwrap();
     let mut first = 0;
@@ -122,17 +143,45 @@ fn it_learns_every_kind_of_output_together() {
 #[test]
 fn killed_at_any_step_and_resumed_gives_the_same_bits() {
     for missing in [Missing::Zero, Missing::Skip] {
-        killed_at_any_step(missing);
+        killed_at_any_step(missing, None);
+    }
+    for kind in [Kind::Adamax, Kind::BertAdam] {
+        killed_at_any_step(Missing::Skip, Some(as_released(kind)));
     }
 }
 
-fn killed_at_any_step(missing: Missing) {
+/// An optimiser as MT-BERT's code has it.
+fn as_released(kind: Kind) -> AsReleased {
+    let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
+    let optimiser = bert::Config { kind, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
+    AsReleased { optimiser, pace: Released::Linear061 }
+}
+
+#[test]
+fn a_released_optimiser_learns_and_its_constants_are_checked() {
     let mut setup = setup();
-    (setup.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 5, missing);
+    (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
+    (setup.dropout, setup.train.clip_norm) = (0.0, 5.0);
+    setup.train.released = Some(as_released(Kind::Adamax));
+    let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
+    let records: Vec<StepRecord> = (0..200).map(|i| finetuner.step(0, &batches(i % 4)).unwrap()).collect();
+    assert!(records[0].learning_rate == 0.0 && records[1].learning_rate > 0.0, "as released");
+    assert!(records[199].loss < records[0].loss * 0.6, "{:?} {:?}", records[0], records[199]);
+    let mut wrong = as_released(Kind::Adamax);
+    wrong.optimiser.epsilon = 0.0;
+    setup.train.released = Some(wrong);
+    let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
+    assert!(text.contains("released.optimiser.epsilon is 0, expected above 0"), "{text}");
+}
+
+fn killed_at_any_step(missing: Missing, released: Option<AsReleased>) {
+    let mut setup = setup();
+    setup.train.released = released;
+    (setup.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 6, missing);
     let start = || Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
     // Tasks in turns, so that some parameters have had no gradient yet.
     let turn = |finetuner: &mut Finetuner, step: u64| {
-        let task = usize::try_from(step % 5).unwrap();
+        let task = usize::try_from(step % 6).unwrap();
         finetuner.step(step, &batches(step)[task..=task]).unwrap()
     };
     let mut whole = start();
@@ -223,9 +272,9 @@ fn what_nothing_trains_is_frozen_with_a_reason() {
 fn a_task_that_never_comes_stops_the_gate() {
     let mut finetuner = Finetuner::new(setup(), &Device::Cpu).unwrap();
     let before = bits(&finetuner);
-    let text = finetuner.step(0, &batches(1)[..4]).unwrap_err().to_string();
+    let text = finetuner.step(0, &batches(1)[..5]).unwrap_err().to_string();
     assert!(
-        text.contains("by step 1, no gradient reaches [outputs.pairs.bias, outputs.pairs.weight]"),
+        text.contains("by step 1, no gradient reaches [outputs.tags.bias, outputs.tags.weight]"),
         "{text}"
     );
     assert_eq!((bits(&finetuner), finetuner.steps()), (before, 0));
@@ -322,6 +371,20 @@ fn batches_that_do_not_fit_are_named_and_move_nothing() {
     assert!(
         text(2, Targets::Scores([vec![f64::NAN], vec![0.0; 7]].concat())).contains("row 0: the score is NaN")
     );
+    let tagged = |change: &dyn Fn(&mut Vec<Vec<Option<u32>>>)| {
+        let mut tags = tags(&words(1));
+        change(&mut tags);
+        Targets::Tags(tags)
+    };
+    assert!(
+        text(5, tagged(&|tags| tags[1][1] = Some(4)))
+            .contains("batch of tags, row 1: class 4 is not below 4")
+    );
+    let missing = text(5, tagged(&|tags| _ = tags[2].pop()));
+    assert!(missing.contains("row 2: 5 tags for 6 tokens, of which 1 ask for a class"), "{missing}");
+    assert!(
+        text(5, tagged(&|tags| tags[0].fill(None))).contains("row 0: 4 tags for 4 tokens, of which 0 ask")
+    );
     let groups = |rows, right| Targets::Groups(vec![Group { rows: 8, right: 1 }, Group { rows, right }]);
     assert!(
         text(3, groups(0, 0))
@@ -331,7 +394,7 @@ fn batches_that_do_not_fit_are_named_and_move_nothing() {
     let mut step = |batches: &[Batch]| finetuner.step(0, batches).unwrap_err().to_string();
     let one = batches(1)[0].clone();
     assert!(step(&[one.clone(), one.clone()]).contains("two batches of one"));
-    assert!(step(&[Batch { task: 5, ..one.clone() }]).contains("no task number 5 (from 0), only 5"));
+    assert!(step(&[Batch { task: 6, ..one.clone() }]).contains("no task number 6 (from 0), only 6"));
     assert!(
         step(&[Batch { rows: Rows::default(), targets: Targets::Classes(vec![]), ..one }])
             .contains("it has no row")

@@ -1,17 +1,17 @@
 //! Outcomes predicted from admission notes of MIMIC-III: where its tables lie and who is for what. Knows no note.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tasks::downstream::cop::benchmark::{Held, examples};
 use tasks::downstream::cop::sample::Outcome;
 use tasks::downstream::cop::split::{self, Split};
 use tasks::downstream::cop::{Files, Variant, read_until};
-use tasks::downstream::example::schema::{Index, Licence};
+use tasks::downstream::example::schema::Licence;
 use tasks::downstream::example::{Examples, Part, write};
 use tasks::seed::Seed;
 
 use super::super::location::{Location, Place, Places};
 use super::super::stop;
+use super::classes;
 use crate::engine::context::Context;
 
 /// The table `[benchmarks.cop]`.
@@ -86,9 +86,6 @@ pub(super) struct Source {
     lists: Option<[Place; 3]>,
 }
 
-/// Classes that are counted among the facts; the index counts all.
-const SHOWN: usize = 20;
-
 impl Source {
     /// `key` is the config's, for messages.
     pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
@@ -142,7 +139,7 @@ impl Source {
         self.not_empty(&examples)?;
         context.check()?;
         let index = write::write(context.out(), &examples, (self.licence(), &funnel))?;
-        record(context, &index);
+        classes::record(context, &index);
         super::record(context, &[("notes", &funnel)]);
         Ok(())
     }
@@ -185,22 +182,4 @@ impl Source {
 
 fn drawn(shares: Shares, seed: u64) -> split::Drawn {
     split::Drawn { seed: Seed::new(seed), valid: shares.valid, test: shares.test }
-}
-
-/// Leaves the examples of each part, and of the most frequent classes, as facts.
-fn record(context: &Context, index: &Index) {
-    let parts = index.parts.iter().map(|counts| json!({"part": counts.part, "examples": counts.examples}));
-    context.record("parts", parts.collect::<Vec<_>>());
-    let frequency = |class: usize| index.parts.iter().map(|counts| counts.classes[class]).sum::<u64>();
-    let mut classes: Vec<usize> = (0..index.classes.len()).collect();
-    classes.sort_by_key(|&class| (std::cmp::Reverse(frequency(class)), class));
-    let row = |&class: &usize| {
-        let mut row = serde_json::Map::from_iter([("class".to_owned(), json!(index.classes[class]))]);
-        row.extend(
-            index.parts.iter().map(|counts| (counts.part.name().to_owned(), json!(counts.classes[class]))),
-        );
-        serde_json::Value::Object(row)
-    };
-    context.record("classes", classes.len());
-    context.record("most_frequent_classes", classes.iter().take(SHOWN).map(row).collect::<Vec<_>>());
 }

@@ -15,13 +15,13 @@ use crate::engine::context::Context;
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
 const TOKENS: usize = 4096;
 
-/// A model's outputs for all rows of a part, `[rows][classes]`.
+/// A model's outputs, those of the task of this number, for all rows of a part, `[rows][classes]`; of tags, for all tokens of the rows.
 ///
 /// # Errors
 /// When the model does not fit, or the run is asked to stop.
 pub fn outputs(
     predictor: &Predictor,
-    benchmark: &dyn Benchmark,
+    (task, benchmark): (usize, &dyn Benchmark),
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Vec<Vec<f32>>> {
@@ -31,24 +31,24 @@ pub fn outputs(
         benchmark.push(part, sample, &mut rows);
         if rows.rows.ids.len() >= TOKENS || sample + 1 == samples {
             context.check()?;
-            outputs.extend(predictor.logits(0, &rows.rows)?);
+            outputs.extend(predictor.logits(task, &rows.rows)?);
             rows = benchmark.framed()?;
         }
     }
     Ok(outputs)
 }
 
-/// How good a model is on a part.
+/// How good a model's task of this number is on a part.
 ///
 /// # Errors
 /// When the model does not fit, the metric is undefined, or the run is asked to stop.
 pub fn score(
     predictor: &Predictor,
-    benchmark: &dyn Benchmark,
+    (task, benchmark): (usize, &dyn Benchmark),
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Score> {
-    measured(benchmark, part, &outputs(predictor, benchmark, part, context)?)
+    measured(benchmark, part, &outputs(predictor, (task, benchmark), part, context)?)
 }
 
 /// How good outputs for all rows of a part are.
@@ -70,17 +70,18 @@ struct Said<'a> {
     outputs: &'a [Vec<f32>],
 }
 
-/// Writes what a model said of the samples of a part, one a line: a list of numbers for each of its rows.
+/// Writes what a model said of the samples of a part, one a line: a list of numbers for each of its rows, or, of tags, of their tokens.
 ///
 /// # Errors
 /// When the disk refuses, or there are not outputs for all rows.
 pub fn write(path: &Path, benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<()> {
-    let (mut json, mut from) = (Vec::new(), 0);
+    let (mut json, mut from, output) = (Vec::new(), 0, benchmark.output());
     for sample in 0..benchmark.samples(part) {
         let mut rows = benchmark.framed()?;
         benchmark.push(part, sample, &mut rows);
-        let of = outputs.get(from..from + rows.rows.len()).context("there are not outputs for all rows")?;
-        from += rows.rows.len();
+        let count = output.answers(&rows.rows);
+        let of = outputs.get(from..from + count).context("there are not outputs for all rows")?;
+        from += count;
         serde_json::to_writer(&mut json, &Said { id: benchmark.id(part, sample), outputs: of })?;
         json.push(b'\n');
     }

@@ -20,6 +20,9 @@ pub trait Benchmark: Send + Sync {
     /// What the output says.
     fn asked(&self) -> Asked;
 
+    /// Whether it is asked of two texts.
+    fn pairs(&self) -> bool;
+
     /// Names of the classes by number; none of rankings and scores.
     fn classes(&self) -> &[String];
 
@@ -53,7 +56,7 @@ pub trait Benchmark: Send + Sync {
     /// When one cannot be put together.
     fn probe(&self, part: Part, samples: std::ops::Range<usize>) -> anyhow::Result<Batch>;
 
-    /// How good the outputs are of all samples of a part, `outputs` holding those of all rows in order.
+    /// How good the outputs are of all samples of a part, `outputs` holding those of all rows in order, or, of tags, of all their tokens.
     ///
     /// # Errors
     /// When the metric is undefined.

@@ -8,6 +8,7 @@ use model::output::downstream::RankLoss;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::capr::Wording;
 use tasks::downstream::encode::{Cut, Frame};
+use tasks::downstream::tagging::Subwords;
 use tasks::token::encode::Vocabulary;
 
 use super::search::Search;
@@ -64,6 +65,9 @@ pub struct Fixed {
     pub cut: Cut,
     /// What of a row enters the output.
     pub pooling: Pooling,
+    /// Which subwords are asked for a word's tag, and which is heard.
+    #[serde(default = "first_subword")]
+    pub subwords: Subwords,
     /// How classes of unlike size count.
     pub class_weights: ClassWeights,
     /// How passages are ranked.
@@ -80,6 +84,10 @@ pub struct Fixed {
     pub checkpoint_every: u64,
     /// Most examples or queries that are looked at, drawn by the benchmark's name; the others of a part are not.
     pub most: Most,
+}
+
+fn first_subword() -> Subwords {
+    Subwords::First
 }
 
 /// How classes of unlike size count.

@@ -1,10 +1,9 @@
-//! Texts with right answers, as a benchmark. Knows no encoder.
+//! Texts with right answers, as a benchmark; tags have their own file. Knows no encoder.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Context as _;
-use model::eval::{auroc, correlation};
 use model::output::downstream::Output;
 use model::train::finetune::{Batch, Targets};
 use serde_json::json;
@@ -16,6 +15,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{ClassWeights, Fixed};
+use super::measure::{self, class, classes, number};
 use crate::ask::task_file::Asked;
 
 /// Examples as tokens.
@@ -40,16 +40,7 @@ impl Labelled {
             examples.examples.iter().map(|example| example.pair.as_deref().unwrap_or("")).collect();
         let texts = Texts::new(vocabulary, &texts, fixed.max_tokens)?;
         let pairs = Texts::new(vocabulary, &pairs, fixed.max_tokens)?;
-        let most = [
-            (Part::Train, fixed.most.train.unwrap_or(usize::MAX)),
-            (Part::Dev, fixed.most.dev),
-            (Part::MaskSearch, fixed.most.mask_search),
-            (Part::Test, fixed.most.test),
-        ];
-        let of = most.map(|(part, most)| {
-            (part, drawn(examples.of(part), most, (examples.name.as_str(), part.name())))
-        });
-        let of = BTreeMap::from(of);
+        let of = looked_at(&examples, fixed);
         let trained = of.get(&Part::Train).map_or(&[][..], Vec::as_slice);
         let output = output(&examples, trained, fixed.class_weights)?;
         Ok(Self { examples, texts, pairs, of, output, frame: fixed.frame(vocabulary) })
@@ -75,9 +66,22 @@ impl Labelled {
             Kind::OneClass => Targets::Classes(answers.map(class).collect()),
             Kind::AnyClasses => Targets::Sets(answers.map(|answer| classes(answer).to_vec()).collect()),
             Kind::Score => Targets::Scores(answers.map(number).collect()),
+            Kind::Tags => anyhow::bail!("tags have rows of their own"),
         };
         Ok(only(rows.rows, targets))
     }
+}
+
+/// The places of the examples of each part that are looked at.
+pub(super) fn looked_at(examples: &Examples, fixed: &Fixed) -> BTreeMap<Part, Vec<usize>> {
+    let most = [
+        (Part::Train, fixed.most.train.unwrap_or(usize::MAX)),
+        (Part::Dev, fixed.most.dev),
+        (Part::MaskSearch, fixed.most.mask_search),
+        (Part::Test, fixed.most.test),
+    ];
+    most.map(|(part, most)| (part, drawn(examples.of(part), most, (examples.name.as_str(), part.name()))))
+        .into()
 }
 
 /// What an encoder gets for these examples.
@@ -87,7 +91,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
         match &examples.examples[place].answer {
             Answer::Class(class) => counts[*class as usize] += 1,
             Answer::Classes(classes) => classes.iter().for_each(|&class| counts[class as usize] += 1),
-            Answer::Score(_) => {}
+            Answer::Score(_) | Answer::Tags(_) => {}
         }
     }
     let classes = examples.classes.len();
@@ -106,20 +110,8 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
             Output::AnyClasses { classes, positive }
         }
         Kind::Score => Output::Score,
+        Kind::Tags => Output::Tag { classes },
     })
-}
-
-// Examples are checked when they are read: an answer of another kind does not come here.
-fn class(answer: &Answer) -> u32 {
-    if let Answer::Class(class) = answer { *class } else { 0 }
-}
-
-fn classes(answer: &Answer) -> &[u32] {
-    if let Answer::Classes(classes) = answer { classes } else { &[] }
-}
-
-fn number(answer: &Answer) -> f64 {
-    if let Answer::Score(score) = answer { *score } else { 0.0 }
 }
 
 impl Benchmark for Labelled {
@@ -132,7 +124,12 @@ impl Benchmark for Labelled {
             Kind::OneClass => Asked::OneClass,
             Kind::AnyClasses => Asked::AnyClasses,
             Kind::Score => Asked::Score,
+            Kind::Tags => Asked::Tags,
         }
+    }
+
+    fn pairs(&self) -> bool {
+        self.examples.examples.iter().any(|example| example.pair.is_some())
     }
 
     fn classes(&self) -> &[String] {
@@ -171,75 +168,10 @@ impl Benchmark for Labelled {
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
         let answers: Vec<&Answer> =
             self.places(part).iter().map(|&place| &self.examples.examples[place].answer).collect();
-        let scores: Vec<f64> = outputs.iter().flatten().map(|&score| f64::from(score)).collect();
-        let rows = auroc::Rows { scores: &scores, classes: self.examples.classes.len() };
-        let samples = answers.len();
-        let (metric, value, others) = match self.examples.kind {
-            Kind::OneClass if rows.classes == 2 => {
-                let margin: Vec<f64> = scores.chunks_exact(2).map(|pair| pair[1] - pair[0]).collect();
-                let positive: Vec<bool> = answers.iter().map(|answer| class(answer) == 1).collect();
-                let precision = auroc::average_precision(&margin, &positive)?;
-                let others =
-                    vec![("average_precision", precision), ("accuracy", accuracy(outputs, &answers))];
-                ("auroc", auroc::binary(&margin, &positive)?, others)
-            }
-            Kind::OneClass => {
-                let labels: Vec<usize> = answers.iter().map(|answer| class(answer) as usize).collect();
-                let shares: Vec<f64> = outputs.iter().flat_map(|logits| softmax(logits)).collect();
-                let found = auroc::multiclass(&auroc::Rows { scores: &shares, ..rows }, &labels)?;
-                let others = vec![
-                    ("auroc_one_vs_rest", found.one_vs_rest),
-                    ("absent_classes", found.absent as f64),
-                    ("accuracy", accuracy(outputs, &answers)),
-                ];
-                ("auroc_one_vs_one", found.one_vs_one, others)
-            }
-            Kind::AnyClasses => {
-                let has = |answer: &Answer, class: u32| classes(answer).binary_search(&class).is_ok();
-                let positive: Vec<bool> = answers
-                    .iter()
-                    .flat_map(|answer| (0..).take(rows.classes).map(|class| has(answer, class)))
-                    .collect();
-                let found = auroc::multilabel(&rows, &positive)?;
-                let others = vec![
-                    ("auroc_micro", found.micro),
-                    ("auroc_weighted", found.weighted),
-                    ("left_out_classes", (found.never + found.always) as f64),
-                ];
-                ("auroc_macro", found.macro_mean, others)
-            }
-            Kind::Score => {
-                let truth: Vec<f64> = answers.iter().map(|answer| number(answer)).collect();
-                let others = vec![
-                    ("spearman", correlation::spearman(&truth, &scores)?.value),
-                    ("mean_squared_error", correlation::mean_squared_error(&truth, &scores)?),
-                ];
-                ("pearson", correlation::pearson(&truth, &scores)?.value, others)
-            }
-        };
-        let others = others.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Score { samples, metric: metric.to_owned(), value, others })
+        measure::score(&self.examples, &answers, outputs)
     }
 
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {
         Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into()
     }
-}
-
-/// Share of the samples whose class has the highest output.
-fn accuracy(outputs: &[Vec<f32>], answers: &[&Answer]) -> f64 {
-    let said = |logits: &[f32]| {
-        let best = logits.iter().enumerate().max_by(|(i, a), (j, b)| a.total_cmp(b).then(j.cmp(i)));
-        best.map_or(0, |(class, _)| class)
-    };
-    let hits = outputs.iter().zip(answers).filter(|(logits, answer)| said(logits) == class(answer) as usize);
-    hits.count() as f64 / answers.len().max(1) as f64
-}
-
-/// The share of each class.
-fn softmax(logits: &[f32]) -> Vec<f64> {
-    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: Vec<f64> = logits.iter().map(|&x| f64::from(x - most).exp()).collect();
-    let sum: f64 = powers.iter().sum();
-    powers.into_iter().map(|power| power / sum).collect()
 }

@@ -127,6 +127,10 @@ impl Benchmark for Ranking {
         Asked::Rank
     }
 
+    fn pairs(&self) -> bool {
+        true
+    }
+
     fn classes(&self) -> &[String] {
         &[]
     }

@@ -7,14 +7,16 @@ use kg::whole::write_whole;
 use model::Device;
 use model::device::Number;
 use model::optim::adamw::Missing;
+use model::optim::chosen::AsReleased;
 use model::optim::schedule::Schedule;
-use model::train::finetune::{self, Finetuner, Setup, Task};
+use model::train::finetune::{self, Batch, Finetuner, Setup};
 use model::train::patience::{Patience, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasks::downstream::example::Part;
-use tasks::downstream::turns::Turns;
+use tasks::downstream::turns::{Mixed, Shown};
 use tasks::seed::Seed;
+use tasks::stream::schedule::Schedule as TaskOrder;
 
 use super::benchmark::Benchmark;
 use super::config::{Fixed, Settings};
@@ -29,9 +31,9 @@ pub(super) const LOOKS: &str = "dev.jsonl";
 /// The parameters that were not trained, with the reason, within the artifact.
 const FROZEN: &str = "frozen.json";
 /// How it ended. Written once the model is there.
-pub(super) const ENDED: &str = "training.json";
+const ENDED: &str = "training.json";
 /// The folder to go on from; it is gone from a finished artifact.
-pub(super) const STATE: &str = "state";
+const STATE: &str = "state";
 /// Written into [`STATE`] once its first state is whole.
 const STATE_INDEX: &str = "state.json";
 
@@ -49,11 +51,24 @@ pub(super) struct Ended {
     best_score: f64,
 }
 
+/// A benchmark that is trained on.
+pub(super) struct Task<'a> {
+    /// Its name, and that of the output.
+    pub(super) name: &'a str,
+    pub(super) benchmark: &'a dyn Benchmark,
+    /// The weight of its loss.
+    pub(super) alpha: f64,
+}
+
 /// A fine-tuning.
 pub(super) struct Run<'a> {
     pub(super) context: &'a Context,
-    pub(super) benchmark: &'a dyn Benchmark,
+    pub(super) tasks: &'a [Task<'a>],
+    /// How they take turns.
+    pub(super) schedule: TaskOrder,
     pub(super) settings: &'a Settings,
+    /// An optimiser in place of AdamW.
+    pub(super) released: Option<&'a AsReleased>,
     pub(super) fixed: &'a Fixed,
     pub(super) seed: u64,
     /// The device, and the numbers of training.
@@ -61,16 +76,43 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Trains unless it has been done, and leaves nothing to go on from.
+    pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
+        if !self.context.out().join(ENDED).exists() {
+            self.train(base)?;
+        }
+        let state = self.context.out().join(STATE);
+        if state.exists() {
+            std::fs::remove_dir_all(&state)?;
+        }
+        Ok(())
+    }
+
     /// Steps from the encoder in `base` until the end; the best model is then in [`MODEL`], and [`ENDED`] is written.
-    pub(super) fn train(&self, base: &Path, name: &str) -> anyhow::Result<()> {
-        let items = self.benchmark.items();
-        anyhow::ensure!(
-            items > 0,
-            "benchmark {name} has nothing to fine-tune on: give its part `train` examples"
-        );
-        let turns = Turns::new(items, self.settings.batch, Seed::new(self.seed).named("finetune"))?;
-        let planned = self.settings.epochs.saturating_mul(turns.steps_per_epoch());
-        let setup = self.setup(base, name, (planned, turns.steps_per_epoch()))?;
+    fn train(&self, base: &Path) -> anyhow::Result<()> {
+        let items: Vec<usize> = self.tasks.iter().map(|task| task.benchmark.items()).collect();
+        for (task, items) in self.tasks.iter().zip(&items) {
+            anyhow::ensure!(
+                *items > 0,
+                "benchmark {} has nothing to fine-tune on: give its part `train` examples",
+                task.name
+            );
+        }
+        let seed = Seed::new(self.seed).named("finetune");
+        let mut order = Mixed::new(&items, self.settings.batch, self.schedule, seed)?;
+        let of_epoch = order.steps_per_epoch();
+        let planned = self.settings.epochs.saturating_mul(of_epoch);
+        let mut turns = vec![0_u64; self.tasks.len()];
+        let mut walked = order.clone();
+        (0..planned).filter_map(|_| walked.turn()).for_each(|(task, _)| turns[task] += 1);
+        if let Some((task, _)) = self.tasks.iter().zip(&turns).find(|(_, turns)| **turns == 0) {
+            anyhow::bail!(
+                "{} never has a turn in {planned} steps by the schedule {}: take another schedule, or more epochs",
+                task.name,
+                self.schedule.name()
+            );
+        }
+        let setup = self.setup(base, (planned, of_epoch))?;
         let at = |name: &str| self.context.out().join(name);
         let (state, best) = (at(STATE), at(MODEL));
         let mut tuner = self.start(setup, base, &state)?;
@@ -80,18 +122,23 @@ impl Run<'_> {
         progress.unit("steps");
         progress.total_rows(planned);
         progress.done_before(tuner.steps());
+        order.pass_over(tuner.steps());
         while tuner.steps() < planned {
             self.context.check()?;
-            let (epoch, chosen) = turns.step(tuner.steps());
-            let batch = progress.waiting(|| self.benchmark.batch(epoch, &chosen))?;
-            let record = tuner.step(epoch, &[batch])?;
+            let Shown { task, epoch, items } = order.advance().context("there is no task to show")?;
+            let batch = progress.waiting(|| self.tasks[task].benchmark.batch(epoch, &items))?;
+            let record = tuner.step(epoch, &[Batch { task, ..batch }])?;
             metrics.push(&record)?;
             progress.add_tokens(record.tokens as u64);
             progress.add_rows(1);
             if tuner.look_is_due() || tuner.steps() == planned {
-                let score = self.look(&tuner)?;
+                let (score, of_tasks) = self.look(&tuner)?;
                 let verdict = tuner.look(score, &best)?;
-                looks.push(&json!({"step": tuner.steps(), "score": score, "verdict": verdict}))?;
+                let mut line = json!({"step": tuner.steps(), "score": score, "verdict": verdict});
+                if self.tasks.len() > 1 {
+                    line["tasks"] = of_tasks;
+                }
+                looks.push(&line)?;
                 if verdict == Verdict::Stop {
                     break;
                 }
@@ -113,7 +160,7 @@ impl Run<'_> {
         Ok(write_whole(&at(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }
 
-    fn setup(&self, base: &Path, name: &str, (planned, of_epoch): (u64, u64)) -> anyhow::Result<Setup> {
+    fn setup(&self, base: &Path, (planned, of_epoch): (u64, u64)) -> anyhow::Result<Setup> {
         let loaded = model::checkpoint::load(base, &Device::Cpu)?;
         self.context.record("drawn_anew", loaded.fresh);
         let encoder = loaded.config;
@@ -124,7 +171,12 @@ impl Run<'_> {
             fixed.max_tokens,
             encoder.max_position_embeddings
         );
-        let output = self.benchmark.output().clone();
+        let tasks = self.tasks.iter().map(|task| finetune::Task {
+            name: task.name.to_owned(),
+            output: task.benchmark.output().clone(),
+            alpha: task.alpha,
+        });
+        let alone = self.tasks.len() == 1;
         // Whole steps; a schedule that rises to the last of them would never come down.
         #[expect(
             clippy::cast_possible_truncation,
@@ -135,7 +187,7 @@ impl Run<'_> {
         Ok(Setup {
             labels: None,
             encoder,
-            tasks: vec![Task { name: name.to_owned(), output, alpha: 1.0 }],
+            tasks: tasks.collect(),
             pooling: fixed.pooling,
             dropout: settings.dropout,
             gates: None,
@@ -143,15 +195,21 @@ impl Run<'_> {
                 seed: self.seed,
                 schedule: Schedule { peak: settings.learning_rate, warmup_steps, total_steps: planned },
                 adamw: fixed.adamw.clone(),
-                // One task, so that every parameter has a gradient in every step.
-                missing: Missing::Zero,
+                // Of one task every parameter has a gradient in every step; of several only the one whose turn it is moves its output.
+                missing: if alone { Missing::Zero } else { Missing::Skip },
+                released: self.released.cloned(),
                 clip_norm: fixed.clip_norm,
                 frozen: fixed.frozen.clone(),
                 patience: Some(Patience {
                     every: of_epoch.div_ceil(fixed.patience.looks_per_epoch),
                     evaluations: fixed.patience.evaluations,
                 }),
-                covered_by: 1,
+                covered_by: match self.schedule {
+                    _ if alone => 1,
+                    TaskOrder::Merged | TaskOrder::RoundRobin(_) | TaskOrder::Kimera => of_epoch,
+                    // Chance may leave a small task out for long.
+                    TaskOrder::Proportional | TaskOrder::Temperature(_) => planned,
+                },
                 dtype: self.compute.1,
             },
         })
@@ -166,10 +224,16 @@ impl Run<'_> {
         Ok(Finetuner::from_checkpoint(setup, base, self.compute.0)?)
     }
 
-    /// The score on the part `dev`.
-    fn look(&self, tuner: &Finetuner) -> anyhow::Result<f64> {
-        let score = super::answers::score(tuner.predictor(), self.benchmark, Part::Dev, self.context)?;
-        Ok(score.value)
+    /// The score on the part `dev`, of several tasks the mean of theirs, and that of each.
+    fn look(&self, tuner: &Finetuner) -> anyhow::Result<(f64, Value)> {
+        let (mut sum, mut each) = (0.0, serde_json::Map::new());
+        for (number, Task { name, benchmark, .. }) in self.tasks.iter().enumerate() {
+            let asked = (number, *benchmark);
+            let score = super::answers::score(tuner.predictor(), asked, Part::Dev, self.context)?;
+            sum += score.value;
+            each.insert((*name).to_owned(), json!(score.value));
+        }
+        Ok((sum / self.tasks.len() as f64, Value::Object(each)))
     }
 }
 

@@ -8,7 +8,7 @@ use super::note::Funnel;
 use super::sample::{Outcome, Samples, samples};
 use super::split::Split;
 use super::{PatientId, Stays};
-use crate::downstream::example::{Example, Examples, Part};
+use crate::downstream::example::{Example, Examples, Measure, Part};
 use crate::downstream::funnel::Step;
 use crate::seed::Seed;
 use crate::unfit::Unfit;
@@ -70,7 +70,8 @@ pub fn examples(
     }
     let mut funnel = steps(&stays.funnel);
     funnel.push(step);
-    (Examples { name: name.to_owned(), kind: outcome.kind(), classes, examples }, funnel)
+    let (name, kind) = (name.to_owned(), outcome.kind());
+    (Examples { name, kind, classes, measure: Measure::Auroc, nothing: None, examples }, funnel)
 }
 
 /// The steps from notes to admission notes.

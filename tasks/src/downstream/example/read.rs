@@ -24,7 +24,8 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
     let index: Index = self_check::read(&folder.join(INDEX)).map_err(lines::Error::from)?;
     let rows: Vec<Example> = lines::read(folder, Index::KIND, &index.files, EXAMPLES)?;
     let (name, kind, classes) = (index.name.clone(), index.kind, index.classes.clone());
-    let examples = Examples { name, kind, classes, examples: rows };
+    let (measure, nothing) = (index.measure, index.nothing);
+    let examples = Examples { name, kind, classes, measure, nothing, examples: rows };
     let unfit = |path: &str, why: String| Error::Unfit { path: folder.join(path), why };
     examples.check().map_err(|amiss| match amiss {
         Unfit::Example { place, .. } => Error::Folder(lines::Error::Row {
@@ -52,7 +53,7 @@ mod tests {
 
     use super::super::schema::Licence;
     use super::super::tests::small;
-    use super::super::{Answer, Kind, Part};
+    use super::super::{Answer, Kind, Measure, Part};
     use super::*;
     use crate::downstream::funnel::Step;
 
@@ -87,7 +88,7 @@ mod tests {
     fn scores_come_back_to_the_bit() {
         let folder = tempfile::tempdir().unwrap();
         let mut examples = small();
-        (examples.kind, examples.classes) = (Kind::Score, Vec::new());
+        (examples.kind, examples.classes, examples.measure) = (Kind::Score, Vec::new(), Measure::Pearson);
         for (example, score) in examples.examples.iter_mut().zip([0.1 + 0.2, -1e-300, 4.0]) {
             example.answer = Answer::Score(score);
         }

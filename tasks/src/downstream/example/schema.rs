@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Part};
+use super::{Kind, Measure, Part};
 use crate::downstream::funnel::Step;
 use crate::downstream::lines::{self, File};
 use crate::self_check::{self, SelfChecked};
@@ -12,7 +12,7 @@ use crate::self_check::{self, SelfChecked};
 /// The format's name.
 pub const FORMAT: &str = "engraft-examples";
 /// The version of rows and index. It rises when a reader of the old one would misread the new one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// An example a line: an [`super::Example`].
 pub const EXAMPLES: &str = "examples.jsonl";
 
@@ -42,6 +42,11 @@ pub struct Index {
     pub kind: Kind,
     /// Names of the classes, by number.
     pub classes: Vec<String>,
+    /// What is measured.
+    pub measure: Measure,
+    /// The class that means "nothing of all this", which F1 leaves out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nothing: Option<u32>,
     /// What may be done with the texts.
     pub licence: Licence,
     /// What became of everything that was read; the last step keeps the examples.
@@ -60,7 +65,7 @@ pub struct Counts {
     pub part: Part,
     /// How many it has.
     pub examples: u64,
-    /// How many of them have each class, by number.
+    /// How many of them have each class, by number; of tags, how many words.
     pub classes: Vec<u64>,
 }
 

@@ -28,6 +28,8 @@ pub fn write(
         name: examples.name.clone(),
         kind: examples.kind,
         classes: examples.classes.clone(),
+        measure: examples.measure,
+        nothing: examples.nothing,
         licence,
         funnel: funnel.to_vec(),
         parts: counts(examples),

@@ -1,0 +1,228 @@
+"""A checkpoint fine-tuned on folders of examples by plain PyTorch and transformers: the peer of `engraft run scores`.
+
+    python benches/sets.py OUT MODEL [BENCHMARK ...]
+
+OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/scores.json` the
+settings and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch and dropout. What is done is what most
+scripts do: AdamW, linear warm-up and decay, rows padded to the longest of their batch, a look at `dev` after every epoch, an end
+after --patience looks without a better one, the best model's scores on `test`, by the benchmark's own measure.
+
+Where it differs: a sentence with tags that is longer than a row is cut here (its other words are O) and has several rows in engraft.
+"""
+
+import argparse
+import copy
+import json
+import math
+import random
+import time
+from pathlib import Path
+
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+
+class Model(torch.nn.Module):
+    """An encoder with one linear layer over its pooler's output, or over each token."""
+
+    def __init__(self, folder, width, of_tokens, dropout):
+        super().__init__()
+        self.encoder = AutoModel.from_pretrained(folder)
+        self.dropout = torch.nn.Dropout(dropout)
+        self.linear = torch.nn.Linear(self.encoder.config.hidden_size, width)
+        torch.nn.init.normal_(self.linear.weight, std=self.encoder.config.initializer_range)
+        torch.nn.init.zeros_(self.linear.bias)
+        self.of_tokens = of_tokens
+
+    def forward(self, batch):
+        said = self.encoder(**batch)
+        return self.linear(self.dropout(said.last_hidden_state if self.of_tokens else said.pooler_output))
+
+
+def encoded(tokenizer, rows, most):
+    """Token ids of rows, and of each token the word that it is the first of (tags) or None."""
+    if "tags" in rows[0]["answer"]:
+        words = [row["answer"]["tags"]["words"] for row in rows]
+        batch = tokenizer(words, is_split_into_words=True, truncation=True, max_length=most, padding=True, return_tensors="pt")
+        firsts = []
+        for row in range(len(rows)):
+            before, first = None, []
+            for word in batch.word_ids(row):
+                first.append(word if word is not None and word != before else None)
+                before = word
+            firsts.append(first)
+        return batch, firsts
+    pairs = [row["pair"] for row in rows] if "pair" in rows[0] else None
+    texts = [row["text"] for row in rows]
+    return tokenizer(texts, pairs, truncation=True, max_length=most, padding=True, return_tensors="pt"), None
+
+
+def loss_of(kind, logits, rows, firsts):
+    if kind == "one_class":
+        return torch.nn.functional.cross_entropy(logits, torch.tensor([row["answer"]["class"] for row in rows]))
+    if kind == "score":
+        scores = torch.tensor([row["answer"]["score"] for row in rows], dtype=torch.float32)
+        return torch.nn.functional.mse_loss(logits.squeeze(1), scores)
+    if kind == "any_classes":
+        target = torch.zeros_like(logits)
+        for place, row in enumerate(rows):
+            target[place, row["answer"]["classes"]] = 1.0
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
+    target = torch.full(logits.shape[:2], -100)
+    for place, (row, first) in enumerate(zip(rows, firsts)):
+        for token, word in enumerate(first):
+            if word is not None:
+                target[place, token] = row["answer"]["tags"]["tags"][word]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+
+def entities(tags, names):
+    """Spans by conlleval's rules."""
+    found, start, kind = set(), None, None
+    for at, tag in enumerate([names[tag] for tag in tags] + ["O"]):
+        goes_on = tag.startswith("I-") and kind == tag[2:]
+        if kind is not None and not goes_on:
+            found.add((start, at, kind))
+            kind = None
+        if tag != "O" and not goes_on:
+            start, kind = at, tag[2:]
+    return found
+
+
+def f1(hits, said, true):
+    return 2 * hits / (said + true) if said + true else 0.0
+
+
+def measured(index, rows, said):
+    kind, measure = index["kind"], index["measure"]
+    if kind == "tags":
+        hits = all_said = all_true = 0
+        for row, tags in zip(rows, said):
+            found, true = entities(tags, index["classes"]), entities(row["answer"]["tags"]["tags"], index["classes"])
+            hits, all_said, all_true = hits + len(found & true), all_said + len(found), all_true + len(true)
+        return f1(hits, all_said, all_true)
+    if kind == "score":
+        assert measure == "pearson", f"no {measure} here"
+        true = [row["answer"]["score"] for row in rows]
+        x, y = (torch.tensor(of, dtype=torch.float64) for of in (true, said))
+        x, y = x - x.mean(), y - y.mean()
+        return float((x * y).sum() / math.sqrt(float((x * x).sum() * (y * y).sum()) or 1.0))
+    if kind == "any_classes":
+        assert measure == "example_f1", f"no {measure} here"
+        precision = recall = 0.0
+        for row, classes in zip(rows, said):
+            true = set(row["answer"]["classes"])
+            both = len(true & classes)
+            none = not true and not classes
+            precision += 1.0 if none else both / len(classes) if classes else 0.0
+            recall += 1.0 if none else both / len(true) if true else 0.0
+        precision, recall = precision / len(rows), recall / len(rows)
+        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    true = [row["answer"]["class"] for row in rows]
+    if measure == "accuracy":
+        return sum(a == b for a, b in zip(true, said)) / len(true)
+    count = [[0] * len(index["classes"]) for _ in index["classes"]]
+    for a, b in zip(true, said):
+        count[a][b] += 1
+    if measure == "matthews":
+        rows_sum, cols = [sum(row) for row in count], [sum(col) for col in zip(*count)]
+        total, right = len(true), sum(count[c][c] for c in range(len(count)))
+        under = math.sqrt((total**2 - sum(c * c for c in cols)) * (total**2 - sum(r * r for r in rows_sum)))
+        return (right * total - sum(r * c for r, c in zip(rows_sum, cols))) / under if under else 0.0
+    kept = [c for c in range(len(count)) if c != index.get("nothing")]
+    hits, cols, sums = [count[c][c] for c in kept], [sum(row[c] for row in count) for c in kept], [sum(count[c]) for c in kept]
+    if measure == "micro_f1":
+        return f1(sum(hits), sum(cols), sum(sums))
+    assert measure == "macro_f1", f"no {measure} here"
+    return sum(f1(*of) for of in zip(hits, cols, sums)) / len(kept)
+
+
+@torch.no_grad()
+def answers(model, tokenizer, index, rows, most):
+    model.eval()
+    said = [None] * len(rows)
+    order = sorted(range(len(rows)), key=lambda at: len(rows[at]["text"]))
+    for start in range(0, len(order), 32):
+        places = order[start : start + 32]
+        some = [rows[place] for place in places]
+        batch, firsts = encoded(tokenizer, some, most)
+        logits = model(batch)
+        for at, place in enumerate(places):
+            if index["kind"] == "tags":
+                best = logits[at].argmax(-1).tolist()
+                tags = [0] * len(some[at]["answer"]["tags"]["words"])
+                for token, word in enumerate(firsts[at]):
+                    if word is not None:
+                        tags[word] = best[token]
+                said[place] = tags
+            elif index["kind"] == "score":
+                said[place] = float(logits[at, 0])
+            elif index["kind"] == "any_classes":
+                said[place] = set((logits[at] > 0).nonzero().flatten().tolist())
+            else:
+                said[place] = int(logits[at].argmax())
+    return measured(index, rows, said)
+
+
+def run(folder, args, seed, settings):
+    index = json.loads((folder / "index.json").read_text())
+    rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
+    of = {part: [row for row in rows if row["part"] == part] for part in ("train", "dev", "test")}
+    torch.manual_seed(seed)
+    chance = random.Random(seed)
+    tokenizer = AutoTokenizer.from_pretrained(args.model)
+    model = Model(args.model, max(1, len(index["classes"])), index["kind"] == "tags", settings["dropout"])
+    decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
+    other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
+    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
+    steps = settings["epochs"] * math.ceil(len(of["train"]) / settings["batch"])
+    warm = math.floor(settings["warmup"] * steps)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: (step + 1) / warm if step < warm else (steps - step) / max(1, steps + 1 - warm))
+    best, kept, worse, began = -2.0, None, 0, time.perf_counter()
+    for _ in range(settings["epochs"]):
+        model.train()
+        chance.shuffle(of["train"])
+        for start in range(0, len(of["train"]), settings["batch"]):
+            some = of["train"][start : start + settings["batch"]]
+            batch, firsts = encoded(tokenizer, some, args.tokens)
+            loss_of(index["kind"], model(batch), some, firsts).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            rate.step()
+            optimiser.zero_grad()
+        score = answers(model, tokenizer, index, of["dev"], args.tokens)
+        if score > best:
+            best, kept, worse = score, copy.deepcopy(model.state_dict()), 0
+        else:
+            worse += 1
+            if worse == args.patience:
+                break
+    model.load_state_dict(kept)
+    return answers(model, tokenizer, index, of["test"], args.tokens), time.perf_counter() - began
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("benchmarks", nargs="*")
+    parser.add_argument("--tokens", type=int, default=256, help="finetune.fixed.max_tokens")
+    parser.add_argument("--patience", type=int, default=3, help="finetune.fixed.patience.evaluations")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    names = args.benchmarks or sorted(path.name[len("benchmark-") :] for path in args.out.glob("benchmark-*") if (path / "index.json").exists())
+    print("| benchmark | engraft | seeds | PyTorch | seeds | seconds a seed |\n|---|--:|---|--:|---|--:|")
+    for name in names:
+        ours = [json.loads(path.read_text()) for path in sorted(args.out.glob(f"finetune-base-{name}-*/scores.json"))]
+        assert ours, f"{args.out}: no finetune-base-{name}-SEED; run `engraft run scores` first"
+        found = [run(args.out / f"benchmark-{name}", args, of["seed"], of["settings"]) for of in ours]
+        columns = []
+        for scores in ([100 * of["test"]["value"] for of in ours], [100 * score for score, _ in found]):
+            columns += [f"{sum(scores) / len(scores):.1f}", ", ".join(f"{score:.1f}" for score in scores)]
+        seconds = sum(of for _, of in found) / len(found)
+        print(f"| {name} | {' | '.join(columns)} | {seconds:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

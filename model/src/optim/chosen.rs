@@ -1,0 +1,179 @@
+//! An optimiser by its config: AdamW, or one of the released codes'. Knows no model and no loss.
+
+use std::collections::BTreeMap;
+
+use candle_core::{Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::adamw::{AdamW, AdamWConfig, Missing, Update};
+use super::bert::{self, BertOptimiser};
+use super::moments::Moments;
+use super::schedule::{Released, Schedule};
+use crate::params::Params;
+
+/// An optimiser as a released code has it, in place of AdamW and its schedule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AsReleased {
+    /// Which one, with its constants.
+    pub optimiser: bert::Config,
+    /// How its rate changes; the highest rate, the warm-up and the steps are the schedule's.
+    pub pace: Released,
+}
+
+impl AsReleased {
+    /// The first setting that cannot be meant: its name, what it is, and what it must be.
+    #[must_use]
+    pub fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
+        let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = self.optimiser;
+        let share = |value: f64| (0.0..1.0).contains(&value);
+        [
+            ("released.optimiser.beta1", beta1, share(beta1), "at least 0 and below 1"),
+            ("released.optimiser.beta2", beta2, share(beta2), "at least 0 and below 1"),
+            ("released.optimiser.epsilon", epsilon, epsilon > 0.0 && epsilon.is_finite(), "above 0"),
+            (
+                "released.optimiser.weight_decay",
+                weight_decay,
+                weight_decay >= 0.0 && weight_decay.is_finite(),
+                "0 or above",
+            ),
+            (
+                "released.optimiser.clip_norm",
+                clip_norm.unwrap_or(1.0),
+                clip_norm.is_none_or(|norm| norm > 0.0),
+                "above 0",
+            ),
+        ]
+        .into_iter()
+        .find_map(|(name, value, fits, expected)| (!fits).then_some((name, value, expected)))
+    }
+}
+
+/// What a training updates its parameters with.
+#[derive(Debug, Clone)]
+pub(crate) struct Optimiser {
+    rule: Rule,
+    updates: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    AdamW(AdamW),
+    Released(BertOptimiser, Released),
+}
+
+impl Optimiser {
+    /// One that has made no update, for the parameters that `trained` accepts. What a released code has leaves parameters without a gradient as
+    /// they are, whatever `missing` says of AdamW.
+    ///
+    /// # Errors
+    /// When the device refuses the memory.
+    pub(crate) fn new(
+        (adamw, missing): (&AdamWConfig, Missing),
+        released: Option<&AsReleased>,
+        params: &Params,
+        trained: impl Fn(&str) -> bool,
+    ) -> Result<Self> {
+        let rule = match released {
+            None => Rule::AdamW(AdamW::new(adamw.clone(), params, trained)?.with_missing(missing)),
+            Some(AsReleased { optimiser, pace }) => {
+                Rule::Released(BertOptimiser::new(optimiser.clone(), params, trained)?, *pace)
+            }
+        };
+        Ok(Self { rule, updates: 0 })
+    }
+
+    /// Updates made so far.
+    pub(crate) fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// The rate of an update by its number, from 1.
+    pub(crate) fn rate(&self, schedule: &Schedule, update: u64) -> f64 {
+        match &self.rule {
+            Rule::AdamW(_) => schedule.rate(update),
+            Rule::Released(_, pace) => {
+                let Schedule { peak, warmup_steps, total_steps } = *schedule;
+                let total = total_steps.max(1) as f64;
+                // The released codes count from 0: their first update has the rate 0 where there is a warm-up.
+                peak * pace.factor(update.saturating_sub(1) as f64 / total, warmup_steps as f64 / total)
+            }
+        }
+    }
+
+    /// See [`AdamW::step`] and [`BertOptimiser::step`].
+    pub(crate) fn step(
+        &mut self,
+        params: &Params,
+        grads: BTreeMap<String, Tensor>,
+        update: Update,
+    ) -> Result<()> {
+        self.updates += 1;
+        match &mut self.rule {
+            Rule::AdamW(adamw) => adamw.step(params, grads, update),
+            Rule::Released(bert, _) => bert.step(params, grads, update),
+        }
+    }
+
+    /// What it remembers of each parameter's gradients.
+    pub(crate) fn moments(&self) -> &BTreeMap<String, Moments> {
+        match &self.rule {
+            Rule::AdamW(adamw) => &adamw.moments,
+            Rule::Released(bert, _) => &bert.moments,
+        }
+    }
+
+    /// The same, and the number of updates made, to be taken up from a state.
+    pub(crate) fn restore(&mut self) -> (&mut BTreeMap<String, Moments>, &mut u64) {
+        let moments = match &mut self.rule {
+            Rule::AdamW(adamw) => &mut adamw.moments,
+            Rule::Released(bert, _) => &mut bert.moments,
+        };
+        (moments, &mut self.updates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+    use crate::optim::bert::Kind;
+
+    const ADAMW: AdamWConfig = AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
+
+    pub(crate) fn released(pace: Released) -> AsReleased {
+        let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
+        let optimiser =
+            bert::Config { kind: Kind::BertAdam, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
+        AsReleased { optimiser, pace }
+    }
+
+    #[test]
+    fn the_pace_is_that_of_the_released_code() {
+        let params = Params::fresh(&[], 1, &Device::Cpu).unwrap();
+        let schedule = Schedule { peak: 2.0, warmup_steps: 2, total_steps: 10 };
+        let of = |released: Option<&AsReleased>| {
+            let optimiser = Optimiser::new((&ADAMW, Missing::Skip), released, &params, |_| true).unwrap();
+            [1, 2, 3, 10].map(|update| optimiser.rate(&schedule, update))
+        };
+        assert_eq!(of(None).map(|rate| rate > 0.0), [true; 4]);
+        let close = |found: [f64; 4], exact: [f64; 4]| {
+            assert!(found.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {exact:?}");
+        };
+        close(of(Some(&released(Released::Constant))), [2.0; 4]);
+        // From the end of the warm-up at once to 1 - x.
+        close(of(Some(&released(Released::Linear061))), [0.0, 1.0, 1.6, 0.2]);
+        close(of(Some(&released(Released::Linear062))), [0.0, 1.0, 2.0, 0.25]);
+    }
+
+    #[test]
+    fn constants_out_of_range_are_named() {
+        let mut config = released(Released::Constant);
+        assert_eq!(config.wrong(), None);
+        config.optimiser.clip_norm = Some(0.0);
+        assert_eq!(config.wrong(), Some(("released.optimiser.clip_norm", 0.0, "above 0")));
+        config.optimiser.beta2 = 1.0;
+        assert_eq!(config.wrong().unwrap().0, "released.optimiser.beta2");
+    }
+}

@@ -1,0 +1,185 @@
+//! Published sets of texts with right answers: where their files lie, what they look like, which are for what. Knows no layout.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::downstream::example::schema::Licence;
+use tasks::downstream::example::{Measure, Part, Unfit, write};
+use tasks::downstream::funnel::Step;
+use tasks::downstream::set::assemble::{Drawn, Plan, assemble};
+use tasks::downstream::set::{Format, Item};
+
+use super::super::folder;
+use super::super::location::{Location, Place, Places};
+use super::classes;
+use crate::engine::context::Context;
+
+/// The table `[benchmarks.set]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What its files look like.
+    pub format: Format,
+    /// Files, or folders of which all files with the format's endings are read, for training.
+    #[serde(skip_serializing)]
+    pub train: Vec<Location>,
+    /// For development; none where it is drawn.
+    #[serde(default, skip_serializing)]
+    pub dev: Vec<Location>,
+    /// For test; none where it is drawn.
+    #[serde(default, skip_serializing)]
+    pub test: Vec<Location>,
+    /// What is drawn of the files for training.
+    pub drawn: Drawn,
+    /// What is measured; what its publishers do without it.
+    #[serde(default)]
+    pub measure: Option<Measure>,
+    /// The class that means "nothing of all this", which F1 leaves out; the format's without it.
+    #[serde(default)]
+    pub nothing: Option<String>,
+    /// What may be done with the texts.
+    pub licence: Licence,
+}
+
+/// A config whose places are known.
+#[derive(Debug)]
+pub(super) struct Source {
+    key: String,
+    config: Config,
+    places: Vec<(Part, Place)>,
+}
+
+impl Config {
+    /// Whether it has a part on which a head mask can be searched.
+    pub(super) fn has_mask_search(&self) -> bool {
+        self.drawn.mask_search > 0.0
+    }
+}
+
+impl Source {
+    /// `key` is the config's, for messages.
+    pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
+        let key = format!("{key}.set");
+        let has_files = |part| match part {
+            Part::Dev => !config.dev.is_empty(),
+            Part::Test => !config.test.is_empty(),
+            Part::Train | Part::MaskSearch => false,
+        };
+        config.drawn.check(has_files).map_err(|error| anyhow::anyhow!("{key}: {error}"))?;
+        if let Some((found, expected)) = config.format.wrong() {
+            anyhow::bail!("{key}.format: {found}, expected {expected}");
+        }
+        let (measure, kind) =
+            (config.measure.unwrap_or_else(|| config.format.measure()), config.format.kind());
+        anyhow::ensure!(measure.fits(kind), "{key}.measure: {}", Unfit::Measure { kind, measure });
+        let parts = [(Part::Train, &config.train), (Part::Dev, &config.dev), (Part::Test, &config.test)];
+        let drawn = |part: Part| match part {
+            Part::Dev => config.drawn.dev,
+            Part::Test => config.drawn.test,
+            Part::Train | Part::MaskSearch => 0.0,
+        };
+        let mut all = vec![];
+        for (part, locations) in parts {
+            let name = part.name();
+            anyhow::ensure!(
+                !locations.is_empty() || drawn(part) > 0.0,
+                "{key}: nothing is for {name}: name files ({name} = [...]){}",
+                if part == Part::Train { "" } else { ", or draw a share of those for training (drawn)" }
+            );
+            for (number, location) in locations.iter().enumerate() {
+                all.push((part, location.place(&format!("{key}.{name}.{number}"), places)?));
+            }
+        }
+        Ok(Self { key, config: config.clone(), places: all })
+    }
+
+    pub(super) fn places(&self) -> Vec<&Place> {
+        self.places.iter().map(|(_, place)| place).collect()
+    }
+
+    /// Writes the folder of examples and leaves facts.
+    pub(super) fn write(&self, name: &str, context: &Context) -> anyhow::Result<()> {
+        let format = &self.config.format;
+        let mut items: BTreeMap<Part, Vec<Item>> = BTreeMap::new();
+        let mut funnel: Vec<Step> = vec![];
+        let mut known = HashSet::new();
+        for (part, place) in &self.places {
+            for file in self.files(place, context)? {
+                context.check()?;
+                anyhow::ensure!(
+                    known.insert(file.clone()),
+                    "{}: {} is read already: name every file once",
+                    place.label(),
+                    file.display()
+                );
+                let of_part = items.entry(*part).or_default();
+                let steps = format.read(&file, &mut |item| {
+                    context.progress().add_rows(1);
+                    of_part.push(item);
+                })?;
+                add(&mut funnel, steps);
+            }
+        }
+        let plan = Plan {
+            name,
+            measure: self.config.measure.unwrap_or_else(|| format.measure()),
+            nothing: self.config.nothing.as_deref().or(format.nothing()),
+            drawn: self.config.drawn,
+        };
+        let (examples, shared) =
+            assemble(items, plan).map_err(|error| anyhow::anyhow!("{}: {error}", self.key))?;
+        let searched = self.config.drawn.mask_search > 0.0;
+        for part in Part::ALL {
+            anyhow::ensure!(
+                (part == Part::MaskSearch && !searched) || !examples.of(part).is_empty(),
+                "{}: no text is for {}, of {}: take more files, or another share in drawn",
+                self.key,
+                part.name(),
+                examples.examples.len()
+            );
+        }
+        context.check()?;
+        let index = write::write(context.out(), &examples, (self.config.licence, &funnel))?;
+        classes::record(context, &index);
+        context.record("measure", json!(index.measure));
+        context.record("texts_also_trained_on", json!(shared));
+        super::record(context, &[(name, &funnel)]);
+        Ok(())
+    }
+
+    fn files(&self, place: &Place, context: &Context) -> anyhow::Result<Vec<PathBuf>> {
+        let (path, format) = (place.path(context)?, &self.config.format);
+        let (endings, is_folder) = (format.endings(), path.is_dir());
+        anyhow::ensure!(
+            is_folder || !format.is_a_folder(),
+            "{}: {} is a file, but what is read with it lies beside it: name the folder",
+            place.label(),
+            path.display()
+        );
+        let mut found = folder::ending(&path, endings).with_context(|| place.label().to_owned())?;
+        found.retain(|file| !is_folder || !format.goes_with_another(file));
+        anyhow::ensure!(
+            !found.is_empty(),
+            "{}: no file below {} ends in {}, which is what the format looks for",
+            place.label(),
+            path.display(),
+            endings.join(" or ")
+        );
+        Ok(found)
+    }
+}
+
+/// Adds what became of a file to what became of those before it: a format has the same steps for each of its files.
+fn add(funnel: &mut Vec<Step>, of_file: Vec<Step>) {
+    if funnel.is_empty() {
+        *funnel = of_file;
+        return;
+    }
+    for (all, step) in funnel.iter_mut().zip(of_file) {
+        all.keep(step.kept);
+        step.dropped.iter().for_each(|(reason, count)| all.drop(reason, *count));
+    }
+}

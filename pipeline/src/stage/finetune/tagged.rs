@@ -1,0 +1,156 @@
+//! Sentences of words with tags, as a benchmark. Knows no encoder.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anyhow::Context as _;
+use model::output::downstream::Output;
+use model::train::finetune::{Batch, Targets};
+use serde_json::json;
+use tasks::downstream::encode::{Frame, Framed};
+use tasks::downstream::example::{Answer, Examples, Part};
+use tasks::downstream::tagging::{Places, Subwords, WordTexts};
+use tasks::token::encode::Vocabulary;
+
+use super::benchmark::{Benchmark, Score, only};
+use super::config::Fixed;
+use super::examples::looked_at;
+use super::measure;
+use crate::ask::task_file::Asked;
+
+/// Sentences as tokens.
+pub(super) struct Sentences {
+    examples: Examples,
+    texts: WordTexts,
+    /// Places of the examples that are trained on, and of those that are looked at.
+    of: BTreeMap<Part, Vec<usize>>,
+    output: Output,
+    frame: Frame,
+    subwords: Subwords,
+}
+
+impl Sentences {
+    /// Encodes sentences.
+    ///
+    /// # Errors
+    /// When a word cannot be encoded.
+    pub(super) fn new(examples: Examples, vocabulary: &Vocabulary, fixed: &Fixed) -> anyhow::Result<Self> {
+        let words: Vec<&[String]> =
+            examples.examples.iter().map(|example| words(&example.answer).words).collect();
+        let texts = WordTexts::new(vocabulary, &words, usize::MAX)?;
+        let (of, classes) = (looked_at(&examples, fixed), examples.classes.len());
+        let (frame, subwords) = (fixed.frame(vocabulary), fixed.subwords);
+        Ok(Self { examples, texts, of, output: Output::Tag { classes }, frame, subwords })
+    }
+
+    fn places(&self, part: Part) -> &[usize] {
+        self.of.get(&part).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds the rows of the example at `place`: what each asks of which of its words.
+    fn rows(&self, place: usize, rows: &mut Framed) -> Vec<(Range<usize>, Places)> {
+        let of_words = self.texts.rows(place, self.frame.most).into_iter();
+        of_words
+            .map(|words| {
+                let places = self.texts.push((place, &words), self.subwords, rows);
+                (words, places)
+            })
+            .collect()
+    }
+
+    fn batched(&self, places: &[usize]) -> anyhow::Result<Batch> {
+        let mut rows = Framed::new(self.frame)?;
+        let mut targets = vec![];
+        for &place in places {
+            let tags = words(&self.examples.examples[place].answer).tags;
+            for (words, Places { asked, .. }) in self.rows(place, &mut rows) {
+                let tags = &tags[words];
+                targets.push(asked.into_iter().map(|word| word.map(|word| tags[word])).collect());
+            }
+        }
+        Ok(only(rows.rows, Targets::Tags(targets)))
+    }
+}
+
+/// Words with their tags.
+struct OfWords<'a> {
+    words: &'a [String],
+    tags: &'a [u32],
+}
+
+// Examples are checked when they are read: an answer of another kind does not come here.
+fn words(answer: &Answer) -> OfWords<'_> {
+    match answer {
+        Answer::Tags(of) => OfWords { words: &of.words, tags: &of.tags },
+        _ => OfWords { words: &[], tags: &[] },
+    }
+}
+
+impl Benchmark for Sentences {
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::Tags
+    }
+
+    fn pairs(&self) -> bool {
+        false
+    }
+
+    fn classes(&self) -> &[String] {
+        &self.examples.classes
+    }
+
+    fn items(&self) -> usize {
+        self.places(Part::Train).len()
+    }
+
+    fn batch(&self, _: u64, items: &[usize]) -> anyhow::Result<Batch> {
+        let train = self.places(Part::Train);
+        self.batched(&items.iter().map(|&item| train[item]).collect::<Vec<_>>())
+    }
+
+    fn samples(&self, part: Part) -> usize {
+        self.places(part).len()
+    }
+
+    fn id(&self, part: Part, sample: usize) -> String {
+        self.examples.examples[self.places(part)[sample]].id.clone()
+    }
+
+    fn framed(&self) -> anyhow::Result<Framed> {
+        Ok(Framed::new(self.frame)?)
+    }
+
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed) {
+        self.rows(self.places(part)[sample], rows);
+    }
+
+    fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {
+        self.batched(&self.places(part)[samples])
+    }
+
+    fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
+        let (mut truth, mut said, mut from) = (vec![], vec![], 0);
+        for &place in self.places(part) {
+            let tags = words(&self.examples.examples[place].answer).tags;
+            truth.push(tags.iter().map(|&tag| tag as usize).collect());
+            let mut of_sentence = Vec::with_capacity(tags.len());
+            for (_, Places { asked, heard }) in self.rows(place, &mut self.framed()?) {
+                for token in heard {
+                    let logits = outputs.get(from + token).context("there are not outputs for all tokens")?;
+                    of_sentence.push(measure::best(logits));
+                }
+                from += asked.len();
+            }
+            said.push(of_sentence);
+        }
+        measure::tags(&self.examples.classes, &truth, &said)
+    }
+
+    fn facts(&self) -> BTreeMap<String, serde_json::Value> {
+        Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into()
+    }
+}

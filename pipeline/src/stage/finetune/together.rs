@@ -1,0 +1,242 @@
+//! Stages that fine-tune one encoder on several benchmarks, which take turns: `recipe-NAME-SEED`. Knows no layer.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use model::optim::chosen::AsReleased;
+use model::predict::Predictor;
+use serde::{Deserialize, Serialize};
+use tasks::downstream::example::Part;
+use tasks::stream::schedule::Schedule;
+
+use super::benchmark::Benchmark;
+use super::config::Settings;
+use super::{SCORES, Scores, Tried, answers, complete, facts, steps};
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Resume, Stage};
+use crate::stage::encoder::{Base, MODEL};
+
+/// A table of `[[recipes]]`: several benchmarks, one encoder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What it is called: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// Names of the benchmarks, in the order in which they take turns.
+    pub tasks: Vec<String>,
+    /// How they take turns.
+    pub schedule: Schedule,
+    /// Weights of their losses; 1 without.
+    #[serde(default)]
+    pub weights: BTreeMap<String, f64>,
+    /// How they are trained; an epoch is the schedule's.
+    pub settings: Settings,
+    /// The optimiser of a released code in place of AdamW.
+    #[serde(default)]
+    pub released: Option<AsReleased>,
+    /// How the encoder is fine-tuned on each benchmark afterwards, with a new output (MT-BERT's third stage), if it is.
+    #[serde(default)]
+    pub then: Option<Settings>,
+}
+
+impl Config {
+    /// Whether it can be meant, given the names of all benchmarks.
+    ///
+    /// # Errors
+    /// Names the first setting that cannot.
+    pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
+        let (name, key) = (&self.name, format!("recipes.{}", self.name));
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        anyhow::ensure!(
+            !name.is_empty() && !["alone", "base"].contains(&name.as_str()) && name.chars().all(fits),
+            "recipes.name = {name:?}: expected lower-case letters, digits, - and _, and neither `alone` nor `base`, for the stage is called recipe-NAME-SEED"
+        );
+        anyhow::ensure!(
+            self.tasks.len() > 1,
+            "{key}.tasks names {} benchmarks, expected at least 2: [finetune] alone is for one",
+            self.tasks.len()
+        );
+        for (place, task) in self.tasks.iter().enumerate() {
+            anyhow::ensure!(
+                benchmarks.contains(&task.as_str()),
+                "{key}.tasks has {task:?}, but [[benchmarks]] has {}",
+                benchmarks.join(", ")
+            );
+            anyhow::ensure!(
+                !self.tasks[..place].contains(task),
+                "{key}.tasks has {task:?} twice: leave one out"
+            );
+        }
+        for (task, weight) in &self.weights {
+            anyhow::ensure!(self.tasks.contains(task), "{key}.weights.{task}: {task:?} is none of its tasks");
+            anyhow::ensure!(
+                *weight > 0.0 && weight.is_finite(),
+                "{key}.weights.{task} is {weight}, expected above 0: leave the task out instead"
+            );
+        }
+        let turns = match self.schedule {
+            Schedule::Kimera => false,
+            Schedule::Temperature(temperature) => temperature > 0.0,
+            Schedule::Merged | Schedule::RoundRobin(_) | Schedule::Proportional => true,
+        };
+        anyhow::ensure!(
+            turns,
+            "{key}.schedule is {}, expected merged, {{ round_robin = \"paper\" }}, proportional, or {{ temperature = ABOVE 0 }}",
+            self.schedule.name()
+        );
+        if let Some((field, found, expected)) = self.released.as_ref().and_then(AsReleased::wrong) {
+            anyhow::bail!("{key}.{field} is {found}, expected {expected}");
+        }
+        self.settings.check(&format!("{key}.settings"))?;
+        self.then.as_ref().map_or(Ok(()), |then| then.check(&format!("{key}.then")))
+    }
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Together {
+    /// Its name.
+    pub name: String,
+    /// What it is fine-tuned on, in the order of the recipe's tasks.
+    pub tried: Vec<Tried>,
+    /// What it begins with.
+    pub base: Base,
+    /// The recipe.
+    pub recipe: Config,
+    /// Seed of the outputs' weights, dropout and orders.
+    pub seed: u64,
+}
+
+impl Stage for Together {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        // What no recipe chooses is the same for all benchmarks.
+        if let Some(tried) = self.tried.first() {
+            tried.describe(to);
+        }
+        self.base.describe(to);
+        to.field("finetune.seed", self.seed.into());
+        let Config { tasks, schedule, weights, settings, released, .. } = &self.recipe;
+        describe::config(to, "recipe.tasks", tasks);
+        describe::config(to, "recipe.schedule", schedule);
+        describe::config(to, "recipe.weights", weights);
+        describe::config(to, "recipe.settings", settings);
+        describe::config(to, "recipe.released", released);
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let mut inputs: Vec<Input> = self.tried.iter().map(|tried| Input::artifact(tried.stage())).collect();
+        inputs.extend(self.tried.first().map(|tried| tried.vocabulary.input()));
+        inputs.push(self.base.input());
+        inputs
+    }
+
+    fn resume(&self) -> Resume {
+        Resume::SameFingerprint
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let one = self.tried.first().context("a recipe without tasks")?;
+        let read = self.tried.iter().map(|tried| tried.read(context, self.seed));
+        let benchmarks = read.collect::<anyhow::Result<Vec<Box<dyn Benchmark>>>>()?;
+        let device = one.compute.device(context)?;
+        one.fits(&self.base.folder(context)?, context)?;
+        let each = self.tried.iter().zip(&benchmarks);
+        let tasks: Vec<steps::Task<'_>> = each
+            .map(|(tried, benchmark)| steps::Task {
+                name: &tried.name,
+                benchmark: benchmark.as_ref(),
+                alpha: self.recipe.weights.get(&tried.name).copied().unwrap_or(1.0),
+            })
+            .collect();
+        let run = steps::Run {
+            context,
+            tasks: &tasks,
+            schedule: self.recipe.schedule,
+            settings: &self.recipe.settings,
+            released: self.recipe.released.as_ref(),
+            fixed: &one.fixed,
+            seed: self.seed,
+            compute: (&device, one.compute.dtype),
+        };
+        run.to_the_end(&self.base.folder(context)?)?;
+        complete(context, one, &tasks)?;
+        let ended = steps::ended(context.out())?;
+        let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
+        let (mut all, mut known) = (BTreeMap::new(), serde_json::Map::new());
+        for (number, task) in tasks.iter().enumerate() {
+            let asked = (number, task.benchmark);
+            let score = |part| answers::score(&predictor, asked, part, context);
+            let scores = Scores {
+                seed: self.seed,
+                settings: self.recipe.settings.clone(),
+                train: task.benchmark.items(),
+                steps: ended.steps,
+                best_step: ended.best_step,
+                dev: score(Part::Dev)?,
+                test: Some(score(Part::Test)?),
+            };
+            all.insert(task.name.to_owned(), scores);
+            known.insert(task.name.to_owned(), facts(task.benchmark)?.into());
+        }
+        write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&all)?)?;
+        context.record("scores", serde_json::to_value(&all)?);
+        context.record("benchmarks", known);
+        Ok(())
+    }
+}
+
+/// The scores on one benchmark in the artifact of a recipe.
+///
+/// # Errors
+/// When they cannot be read, or the recipe has no such task.
+pub fn scores(folder: &Path, benchmark: &str) -> anyhow::Result<Scores> {
+    let path = folder.join(SCORES);
+    let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
+    let mut all: BTreeMap<String, Scores> =
+        serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+    all.remove(benchmark).with_context(|| format!("{}: no scores of {benchmark}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECIPE: &str = "name = \"mt\"\ntasks = [\"a\", \"b\"]\nschedule = \"merged\"\nweights = { a = 0.5 }\n\
+        settings = { learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }\n";
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        let told = |from: &str, to: &str| {
+            let config: Config = toml::from_str(&RECIPE.replace(from, to)).unwrap();
+            config.check(&["a", "b", "c"]).map_err(|error| error.to_string())
+        };
+        assert_eq!(told("", ""), Ok(()));
+        assert_eq!(told("\"merged\"", "{ round_robin = \"released\" }"), Ok(()));
+        let wrong = |from: &str, to: &str| told(from, to).unwrap_err();
+        assert!(
+            wrong("\"b\"", "\"z\"").contains("recipes.mt.tasks has \"z\", but [[benchmarks]] has a, b, c")
+        );
+        assert!(wrong("\"b\"", "\"a\"").contains("has \"a\" twice"));
+        assert!(wrong(", \"b\"", "").contains("names 1 benchmarks, expected at least 2"));
+        assert!(wrong("a = 0.5", "c = 0.5").contains("\"c\" is none of its tasks"));
+        assert!(wrong("a = 0.5", "a = 0.0").contains("recipes.mt.weights.a is 0, expected above 0"));
+        assert!(wrong("\"merged\"", "\"kimera\"").contains("schedule is kimera, expected merged"));
+        assert!(wrong("\"merged\"", "{ temperature = -1.0 }").contains("schedule is temperature -1"));
+        assert!(wrong("\"mt\"", "\"base\"").contains("neither `alone` nor `base`"));
+        let released = "released = { optimiser = { kind = \"bert_adam\", beta1 = 1.0, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0.01 }, pace = \"linear061\" }\nweights";
+        let text = wrong("weights", released);
+        assert!(text.contains("recipes.mt.released.optimiser.beta1 is 1, expected at least 0"), "{text}");
+        assert!(wrong("epochs = 2", "epochs = 0").contains("recipes.mt.settings.epochs is 0"));
+    }
+}

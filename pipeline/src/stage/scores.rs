@@ -1,0 +1,194 @@
+//! Stage `scores`: what an encoder, fine-tuned on each benchmark, came to, with intervals over seeds. Knows no model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use model::eval::interval::across_seeds;
+use serde::Serialize;
+
+use super::finetune::{Scores, scores, together};
+use crate::engine::context::Context;
+use crate::engine::describe::Describe;
+use crate::engine::stage::{Input, Stage};
+
+/// All scores, within the artifact.
+pub const SCORES: &str = "scores.json";
+/// The same as a table to be read.
+pub const TABLE: &str = "scores.md";
+/// Share of intervals that hold the mean over all seeds.
+const LEVEL: f64 = 0.95;
+
+/// The stage.
+#[derive(Debug)]
+pub struct Table {
+    /// What is compared on which benchmark.
+    pub of: Vec<Compared>,
+}
+
+/// One row of the table: an encoder on a benchmark.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// How it was fine-tuned: `alone`, a recipe's name, or a recipe's name and `then`.
+    pub how: String,
+    /// The benchmark.
+    pub benchmark: String,
+    /// The stages of the fine-tunings, one for each seed.
+    pub stages: Vec<String>,
+    /// Whether those stages had other benchmarks too.
+    pub whose: Whose,
+}
+
+/// Whose scores an artifact has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of one benchmark.
+    One,
+    /// Those of all benchmarks of a recipe.
+    Several,
+}
+
+/// What came of a benchmark.
+#[derive(Debug, Serialize)]
+struct Line {
+    benchmark: String,
+    how: String,
+    metric: String,
+    /// Examples that were trained on, and those of the part `test`.
+    train: usize,
+    test: usize,
+    /// The mean of the seeds' scores.
+    mean: f64,
+    /// Where the mean over all seeds lies; none of one seed.
+    interval: Option<[f64; 2]>,
+    /// The seeds' scores.
+    seeds: Vec<f64>,
+    /// Means of the other metrics.
+    others: BTreeMap<String, f64>,
+}
+
+impl Line {
+    fn new((how, benchmark): (&str, &str), all: &[Scores]) -> anyhow::Result<Self> {
+        let test = |of: &Scores| of.test.clone().context("a fine-tuning without scores of the part `test`");
+        let tests = all.iter().map(test).collect::<anyhow::Result<Vec<_>>>()?;
+        let (Some(first), Some(one)) = (tests.first(), all.first()) else {
+            anyhow::bail!("{benchmark}: there is no fine-tuning")
+        };
+        let seeds: Vec<f64> = tests.iter().map(|score| score.value).collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let others = first.others.keys().map(|name| {
+            let values: Vec<f64> = tests.iter().filter_map(|score| score.others.get(name).copied()).collect();
+            (name.clone(), mean(&values))
+        });
+        let interval = match seeds.len() {
+            1 => None,
+            _ => {
+                let over = across_seeds(&seeds, LEVEL)?;
+                Some([over.low, over.high])
+            }
+        };
+        Ok(Self {
+            benchmark: benchmark.to_owned(),
+            how: how.to_owned(),
+            metric: first.metric.clone(),
+            train: one.train,
+            test: first.samples,
+            mean: mean(&seeds),
+            interval,
+            others: others.collect(),
+            seeds,
+        })
+    }
+}
+
+/// Scores as a table in Markdown, in hundredths.
+fn table(lines: &[Line]) -> String {
+    let mut text = "| benchmark | fine-tuned | train | test | metric | mean [95 % over seeds] | seeds | others |\n|---|---|--:|--:|---|--:|---|---|\n".to_owned();
+    for line in lines {
+        let Line { benchmark, how, metric, train, test, mean, .. } = line;
+        let percent = |value: &f64| format!("{:.1}", 100.0 * value);
+        let interval = line
+            .interval
+            .map_or_else(String::new, |[low, high]| format!(" [{}, {}]", percent(&low), percent(&high)));
+        let seeds = line.seeds.iter().map(percent).collect::<Vec<_>>().join(", ");
+        let others = line.others.iter().map(|(name, value)| format!("{name} {value:.3}"));
+        let others = others.collect::<Vec<_>>().join(", ");
+        // Writing into a text cannot fail.
+        _ = writeln!(
+            text,
+            "| {benchmark} | {how} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} |",
+            percent(mean)
+        );
+    }
+    text
+}
+
+impl Stage for Table {
+    fn name(&self) -> &str {
+        "scores"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        for Compared { how, benchmark, stages, .. } in &self.of {
+            to.field(&format!("scores.{benchmark}.{how}"), stages.join(", ").into());
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let stages: BTreeSet<&String> = self.of.iter().flat_map(|of| &of.stages).collect();
+        stages.into_iter().map(Input::artifact).collect()
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let mut lines = vec![];
+        for Compared { how, benchmark, stages, whose } in &self.of {
+            let read = |stage: &String| {
+                let folder = context.artifact(stage)?;
+                match whose {
+                    Whose::One => scores(folder),
+                    Whose::Several => together::scores(folder, benchmark),
+                }
+            };
+            let all = stages.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+            lines.push(Line::new((how, benchmark), &all)?);
+        }
+        let table = table(&lines);
+        write_whole(&context.out().join(TABLE), table.as_bytes())?;
+        write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&lines)?)?;
+        context.record("scores", serde_json::to_value(&lines)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::finetune::benchmark::Score;
+    use crate::stage::finetune::config::Settings;
+
+    fn scores(seed: u64, value: f64) -> Scores {
+        let others = [("recall".to_owned(), 2.0 * value)].into();
+        let score = Score { samples: 7, metric: "entity_f1".to_owned(), value, others };
+        let settings = Settings { learning_rate: 1e-5, warmup: 0.1, epochs: 1, batch: 8, dropout: 0.1 };
+        Scores { seed, settings, train: 9, steps: 3, best_step: 2, dev: score.clone(), test: Some(score) }
+    }
+
+    #[test]
+    fn a_line_has_the_mean_and_its_interval() {
+        let line = Line::new(("alone", "ner"), &[scores(1, 0.25), scores(2, 0.35), scores(3, 0.30)]).unwrap();
+        assert!((line.mean - 0.3).abs() < 1e-12 && (line.others["recall"] - 0.6).abs() < 1e-12);
+        let [low, high] = line.interval.unwrap();
+        assert!(low < 0.25 && high > 0.35, "{low} {high}");
+        assert!(table(&[line]).contains("| ner | alone | 9 | 7 | entity_f1 | 30.0 ["));
+        let one = Line::new(("alone", "ner"), &[scores(1, 0.25)]).unwrap();
+        assert!(table(&[one]).contains("| 25.0 | 25.0 |"));
+        assert!(Line::new(("alone", "ner"), &[]).is_err());
+        let trial = Scores { test: None, ..scores(1, 0.1) };
+        assert!(Line::new(("alone", "ner"), &[trial]).is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! Which named fields of a row are an item's texts and its answer. Knows no layout.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Item, Label, at, stem};
+use crate::downstream::example::Measure;
+
+/// What the fields of a row mean.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    /// The field with the text.
+    pub text: String,
+    /// The field with the second text of a pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair: Option<String>,
+    /// What is right.
+    pub answer: Asked,
+    /// The field that names a row; without it a row is called by its line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The field whose rows of one value must be in the same part, such as a document's number; without it pairs with one first text are
+    /// together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// What classes are called, where the file has numbers or marks for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
+}
+
+/// Which fields hold the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Asked {
+    /// The one class.
+    Class(String),
+    /// All classes that hold, between marks; a list in JSON.
+    Classes {
+        /// The field.
+        field: String,
+        /// What stands between two classes.
+        between: String,
+    },
+    /// The mean of these numbers.
+    Score(Vec<String>),
+}
+
+/// A field of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    /// A text.
+    Text(String),
+    /// Several.
+    Texts(Vec<String>),
+}
+
+/// A row of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub(super) file: &'a Path,
+    pub(super) line: u64,
+}
+
+impl Row<'_> {
+    /// The error that something else stands there.
+    pub(super) fn wrong(self, found: impl Into<String>, expected: impl Into<String>) -> Error {
+        let Row { file, line } = self;
+        Error::Shape { place: at(file, line), found: found.into(), expected: expected.into() }
+    }
+}
+
+impl Fields {
+    /// What cannot be meant, and what could be.
+    pub(super) fn wrong(&self) -> Option<(&'static str, &'static str)> {
+        match &self.answer {
+            Asked::Score(fields) if fields.is_empty() => {
+                Some(("answer.score names no field", "one at least"))
+            }
+            Asked::Classes { between, .. } if between.is_empty() => {
+                Some(("answer.classes.between is empty", "what stands between two classes"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The names of all fields that are looked for.
+    pub(super) fn all(&self) -> Vec<&str> {
+        let of_answer: Vec<&str> = match &self.answer {
+            Asked::Class(field) | Asked::Classes { field, .. } => vec![field],
+            Asked::Score(fields) => fields.iter().map(String::as_str).collect(),
+        };
+        let optional = [&self.pair, &self.id, &self.group].into_iter().flatten().map(String::as_str);
+        std::iter::once(self.text.as_str()).chain(of_answer).chain(optional).collect()
+    }
+
+    /// What is measured where a config does not say.
+    pub(super) fn measure(&self) -> Measure {
+        match self.answer {
+            Asked::Class(_) => Measure::Accuracy,
+            Asked::Classes { .. } => Measure::MicroF1,
+            Asked::Score(_) => Measure::Pearson,
+        }
+    }
+
+    /// The item of a row, `field` giving its fields by name. `Err` with the reason to leave it out where a text is empty.
+    pub(super) fn item(
+        &self,
+        row: Row<'_>,
+        field: impl Fn(&str) -> Option<Value>,
+    ) -> Result<Result<Item, &'static str>, Error> {
+        let text = |name: &str| match field(name) {
+            Some(Value::Text(text)) => Ok(text),
+            Some(Value::Texts(_)) => Err(row.wrong(format!("a list as {name:?}"), "a text or a number")),
+            None => Err(row.wrong(format!("no {name:?}"), "it in every row")),
+        };
+        let first = text(&self.text)?.trim().to_owned();
+        let pair = self.pair.as_deref().map(text).transpose()?.map(|text| text.trim().to_owned());
+        let label = match &self.answer {
+            Asked::Class(name) => Label::Class(self.class(row, name, text(name)?.trim())?),
+            Asked::Classes { field: name, between } => {
+                let found = match field(name) {
+                    Some(Value::Texts(texts)) => texts,
+                    _ => text(name)?.split(between.as_str()).map(str::to_owned).collect(),
+                };
+                let classes = found.iter().map(|class| class.trim()).filter(|class| !class.is_empty());
+                Label::Classes(classes.map(|class| self.class(row, name, class)).collect::<Result<_, _>>()?)
+            }
+            Asked::Score(names) => {
+                let numbers = names.iter().map(|name| {
+                    let found = text(name)?;
+                    let number = found.trim().parse().ok().filter(|number: &f64| number.is_finite());
+                    number.ok_or_else(|| row.wrong(format!("{found:?} as {name:?}"), "a number"))
+                });
+                let numbers = numbers.collect::<Result<Vec<f64>, _>>()?;
+                Label::Score(numbers.iter().sum::<f64>() / numbers.len().max(1) as f64)
+            }
+        };
+        if first.is_empty() || pair.as_deref().is_some_and(str::is_empty) {
+            return Ok(Err(NO_TEXT));
+        }
+        let stem = stem(row.file);
+        let id = match &self.id {
+            Some(name) => format!("{stem}/{}", text(name)?.trim()),
+            None => format!("{stem}/{}", row.line),
+        };
+        let group = match &self.group {
+            Some(name) => text(name)?.trim().to_owned(),
+            // A text is paired with several others: they must not part.
+            None if pair.is_some() => first.clone(),
+            None => id.clone(),
+        };
+        Ok(Ok(Item { id, group, text: first, pair, label }))
+    }
+
+    fn class(&self, row: Row<'_>, field: &str, found: &str) -> Result<String, Error> {
+        match self.names.get(found) {
+            Some(name) => Ok(name.clone()),
+            None if found.is_empty() => Err(row.wrong(format!("nothing as {field:?}"), "a class")),
+            None if self.names.is_empty() => Ok(found.to_owned()),
+            None => {
+                let known: Vec<String> = self.names.keys().map(|name| format!("{name:?}")).collect();
+                Err(row.wrong(format!("{found:?} as {field:?}"), known.join(" or ")))
+            }
+        }
+    }
+}
+
+/// Why rows are left out.
+pub(super) const NO_TEXT: &str = "no text";

@@ -1,0 +1,217 @@
+//! Texts with entities, sentence by sentence, as words with tags. Knows no subword.
+//!
+//! Words are the file's own, or else runs of letters, digits and marks, and every other character by itself. Of entities that overlap the
+//! longest stays. Where a sentence is found to end within an entity, it goes on.
+
+use std::ops::Range;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::fields::NO_TEXT;
+use super::{Error, Item, Label as Answer, Words, stem};
+use crate::corpus::file::{Format, documents_of};
+use crate::corpus::flatten::{self, Discontinuous, OVERLAP, PIECES};
+use crate::corpus::{Document, Entity, Label, Labels, Span, sentence};
+use crate::downstream::funnel::Step;
+use crate::downstream::tagging::split;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What the files look like; one that marks entities.
+    pub format: Format,
+    /// The kinds that are asked for; all of them without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
+    /// What an example is.
+    pub unit: Unit,
+}
+
+/// What an example is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A document of the file, which is a sentence in some formats.
+    Document,
+    /// A sentence of a document, found by rule.
+    Sentence,
+}
+
+/// Why entities are left out.
+const OTHER_KIND: &str = "of a kind that is not asked for";
+const NO_WORD: &str = "without a word of its own";
+
+/// Hands each text of a file to `take`. What became of lines that are no text, of entities, and of texts are steps of their own.
+pub(super) fn read(file: &Path, config: &Config, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+    let (mut labels, mut documents, mut step) = (Labels::default(), vec![], Step::new("texts"));
+    let taken = documents_of(file, &config.format, &mut labels, |document| {
+        documents.push(document.clone());
+        Ok(())
+    })?;
+    let mut lines = Step::new("other lines");
+    taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
+    let mut found = Step::new("entities");
+    // What overlaps depends on the kinds that are asked for, so that is judged anew below.
+    let of_file = taken.spans.dropped.iter().filter(|(reason, _)| ![OVERLAP, PIECES].contains(*reason));
+    of_file.for_each(|(reason, count)| found.drop(reason, *count));
+    let stem = stem(file);
+    // A file of one document is called as it is.
+    let called = |document: &Document| {
+        if document.id == stem { stem.clone() } else { format!("{stem}/{}", document.id) }
+    };
+    for document in &documents {
+        let (words, entities) = in_words(document, &labels, config.kinds.as_deref(), &mut found);
+        if words.is_empty() {
+            step.drop(NO_TEXT, 1);
+            continue;
+        }
+        let bounds = match config.unit {
+            Unit::Document => vec![0, words.len()],
+            Unit::Sentence => bounds(&document.text, &words, &entities),
+        };
+        let id = called(document);
+        for (number, ends) in bounds.windows(2).enumerate() {
+            let (from, to) = (ends[0], ends[1]);
+            let (Some(first), Some(last)) = (words.get(from), words[..to].last().filter(|_| from < to))
+            else {
+                step.drop(NO_TEXT, 1);
+                continue;
+            };
+            step.keep(1);
+            let own = entities.iter().filter(|(first, _, _)| (from..to).contains(first));
+            let of_text = Words {
+                words: words[from..to].iter().map(|word| document.text[word.clone()].to_owned()).collect(),
+                entities: own.map(|(first, end, kind)| (first - from, end - from, kind.clone())).collect(),
+            };
+            let id = if config.unit == Unit::Document { id.clone() } else { format!("{id}/{}", number + 1) };
+            let text = document.text[first.start..last.end].to_owned();
+            take(Item { id, group: called(document), text, pair: None, label: Answer::Entities(of_text) });
+        }
+    }
+    Ok(vec![lines, found, step])
+}
+
+/// First word, the word behind the last, and kind.
+type InWords = (usize, usize, String);
+
+/// The words of a document and its entities in words, in order and apart.
+fn in_words(
+    document: &Document,
+    labels: &Labels,
+    kinds: Option<&[String]>,
+    found: &mut Step,
+) -> (Vec<Range<usize>>, Vec<InWords>) {
+    let words = if document.words.is_empty() { split(&document.text) } else { document.words.clone() };
+    let mut entities: Vec<InWords> = vec![];
+    let asked = |label: Label| kinds.is_none_or(|kinds| kinds.contains(&labels.names()[label.number()]));
+    let spans = if document.entities.is_empty() {
+        let (asked, others) = document.spans.iter().cloned().partition(|span| asked(span.label));
+        found.drop(OTHER_KIND, Vec::<Span>::len(&others) as u64);
+        asked
+    } else {
+        let of_kinds: Vec<Entity> =
+            document.entities.iter().filter(|entity| asked(entity.label)).cloned().collect();
+        found.drop(OTHER_KIND, (document.entities.len() - of_kinds.len()) as u64);
+        let flat = flatten::longest(&of_kinds, Discontinuous::Drop);
+        flat.tally.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
+        flat.spans
+    };
+    for span in &spans {
+        let kind = &labels.names()[span.label.number()];
+        let first = words.partition_point(|word| word.end <= span.bytes.start);
+        let end = words.partition_point(|word| word.start < span.bytes.end);
+        // A word that two entities share is the first one's.
+        let first = first.max(entities.last().map_or(0, |(_, end, _)| *end));
+        if first < end {
+            found.keep(1);
+            entities.push((first, end, kind.clone()));
+        } else {
+            found.drop(NO_WORD, 1);
+        }
+    }
+    (words, entities)
+}
+
+/// The words at which sentences begin, and the number of words.
+fn bounds(text: &str, words: &[Range<usize>], entities: &[InWords]) -> Vec<usize> {
+    let within = |at: usize| entities.iter().any(|(first, end, _)| *first < at && at < *end);
+    let starts = sentence::starts(text);
+    let at = starts.iter().map(|start| words.partition_point(|word| word.start < *start));
+    let mut bounds: Vec<usize> = std::iter::once(0).chain(at.filter(|at| !within(*at))).collect();
+    bounds.push(words.len());
+    bounds.dedup();
+    bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::conll::{self, Scheme, Separator};
+    use crate::corpus::mention::Misfits;
+    use crate::corpus::pubtator;
+
+    fn items(name: &str, content: &str, config: &Config) -> Result<(Vec<Item>, Vec<Step>), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        kg::whole::write_whole(&path, content.as_bytes()).unwrap();
+        let mut items = vec![];
+        let steps = read(&path, config, &mut |item| items.push(item)).map_err(|error| error.to_string())?;
+        assert!(steps.iter().all(Step::adds_up) && steps[2].kept == items.len() as u64, "{steps:?}");
+        Ok((items, steps))
+    }
+
+    fn entities(item: &Item) -> Vec<(String, &str)> {
+        let Answer::Entities(of) = &item.label else { panic!("{item:?}") };
+        of.entities.iter().map(|(from, to, kind)| (of.words[*from..*to].join(" "), kind.as_str())).collect()
+    }
+
+    #[test]
+    fn a_word_a_line_with_its_tag() {
+        let conll = conll::Config { scheme: Scheme::Bio, separator: Separator::Tab, untyped: None };
+        let config = Config { format: Format::Conll(conll), kinds: None, unit: Unit::Document };
+        let (all, _) = items(
+            "dev.tsv",
+            "Selegiline\tB-Chemical\n-\tO\ninduced\tO\n\nLow\tB-Disease\nblood\tI-Disease\n",
+            &config,
+        )
+        .unwrap();
+        assert_eq!((all[0].id.as_str(), all[0].text.as_str()), ("dev/1", "Selegiline - induced"));
+        assert_eq!(entities(&all[0]), [("Selegiline".to_owned(), "Chemical")]);
+        assert_eq!(entities(&all[1]), [("Low blood".to_owned(), "Disease")]);
+        let diseases = Config { kinds: Some(vec!["Disease".to_owned()]), ..config };
+        let (some, steps) = items("dev.tsv", "A\tB-Chemical\nB\tB-Disease\n", &diseases).unwrap();
+        assert_eq!((steps[1].kept, steps[1].dropped[OTHER_KIND]), (1, 1));
+        assert_eq!(entities(&some[0]), [("B".to_owned(), "Disease")]);
+    }
+
+    #[test]
+    fn documents_fall_into_sentences_that_part_no_entity() {
+        let file = "7|t|Pain of E. coli Is bad.\n7|a|β-blockers help. Non-HDL too.\n\
+            7\t8\t18\tE. coli Is\tDisease\tD1\n7\t24\t26\tβ-\tChemical\tD2\n7\t41\t48\tNon-HDL\tChemical\tD3\n\n";
+        let pubtator = pubtator::Config { misfits: Misfits::Refuse, between: pubtator::Between::Space };
+        let config = Config { format: Format::Pubtator(pubtator), kinds: None, unit: Unit::Sentence };
+        let (all, _) = items("x.PubTator.txt", file, &config).unwrap();
+        let texts: Vec<&str> = all.iter().map(|item| item.text.as_str()).collect();
+        assert_eq!(texts, ["Pain of E. coli Is bad.", "β-blockers help.", "Non-HDL too."]);
+        let ids: Vec<&str> = all.iter().map(|item| item.id.as_str()).collect();
+        assert_eq!(ids, ["x.PubTator/7/1", "x.PubTator/7/2", "x.PubTator/7/3"]);
+        assert_eq!(all[2].group, "x.PubTator/7");
+        assert_eq!(entities(&all[0]), [("E . coli Is".to_owned(), "Disease")]);
+        assert_eq!(entities(&all[1]), [("β -".to_owned(), "Chemical")]);
+        assert_eq!(entities(&all[2]), [("Non - HDL".to_owned(), "Chemical")]);
+        let nested = "8|t|Liver cancer.\n8|a|It is.\n8\t0\t12\tLiver cancer\tDisease\tD1\n8\t0\t5\tLiver\tOrgan\tD2\n\n";
+        let (both, steps) = items("x.PubTator.txt", nested, &config).unwrap();
+        assert_eq!(
+            (entities(&both[0]), steps[1].dropped[OVERLAP]),
+            (vec![("Liver cancer".to_owned(), "Disease")], 1)
+        );
+        let organs = Config { kinds: Some(vec!["Organ".to_owned()]), ..config };
+        let (some, steps) = items("x.PubTator.txt", nested, &organs).unwrap();
+        assert_eq!(
+            (entities(&some[0]), steps[1].dropped[OTHER_KIND]),
+            (vec![("Liver".to_owned(), "Organ")], 1)
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! Published sets and recipes through the binary: what is read of them, what is learned of several together, what is answered in one pass; and
+//! the real sets, where the user has them.
+#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use engraft_tests::{Engraft, artifacts, assert_same, json, skipped};
+use serde_json::Value;
+
+const DRUGS: [&str; 4] = ["aspirin", "ibuprofen", "warfarin", "metformin"];
+const OTHERS: [&str; 6] = ["helps", "after", "pain", "fever", "often", "today"];
+
+/// Three small sets in three layouts, a vocabulary and a config of them below `folder`.
+fn made(folder: &Path) -> PathBuf {
+    let (mut tagged, mut rows, mut pairs) = (String::new(), "note,kind\n".to_owned(), String::new());
+    for i in 0..60_usize {
+        let (drug, other) = (DRUGS[i % 4], OTHERS[i % 6]);
+        let more = OTHERS[(i / 6) % 6];
+        writeln!(tagged, "{other}\tO\n{drug}\tB-Drug\n{more}\tO\n").unwrap();
+        let kind = if i % 3 == 0 { "fever" } else { "pain" };
+        writeln!(rows, "\"{more}, {kind}\",{kind}").unwrap();
+        let (second, score) = if i % 2 == 0 { (other, 4) } else { (drug, 1) };
+        writeln!(pairs, "{{\"a\": \"{other} {more}\", \"b\": \"{second}\", \"score\": {score}}}").unwrap();
+    }
+    let words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ","].iter().chain(&DRUGS).chain(&OTHERS);
+    let vocabulary: String = words.map(|word| format!("{word}\n")).collect();
+    let write = |name: &str, text: &str| kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+    write("tags.tsv", &tagged);
+    write("kinds.csv", &rows);
+    write("pairs.jsonl", &pairs);
+    write("vocab.txt", &vocabulary);
+    let set = |name: &str, format: &str, file: &str| {
+        format!(
+            "[[benchmarks]]\nname = \"{name}\"\n[benchmarks.set]\nformat = {format}\ntrain = [\"{file}\"]\n\
+             drawn = {{ seed = 1, dev = 0.2, mask_search = 0.0, test = 0.2 }}\nlicence = \"free\"\n"
+        )
+    };
+    let tags = "{ tagged = { format = { conll = { scheme = \"bio\", separator = \"tab\" } }, unit = \"document\" } }";
+    let kinds = "{ separated = { between = \"commas\", fields = { text = \"note\", answer = { class = \"kind\" } } } }";
+    let alike = "{ jsonl = { text = \"a\", pair = \"b\", answer = { score = [\"score\"] } } }";
+    let settings =
+        "settings = { learning_rate = 1e-2, warmup = 0.1, epochs = 12, batch = 8, dropout = 0.0 }\n";
+    let config = [
+        "version = 4\n[vocabulary]\ncase = \"uncased\"\nfile = \"vocab.txt\"\n[encoder.fresh]\nseed = 1\nhidden_size = 32\nnum_hidden_layers = 1\n\
+         num_attention_heads = 2\nintermediate_size = 32\nmax_position_embeddings = 32\nhidden_dropout_prob = 0.0\nattention_probs_dropout_prob = 0.0\n",
+        &set("tags", tags, "tags.tsv"),
+        &set("kinds", kinds, "kinds.csv"),
+        &set("alike", alike, "pairs.jsonl"),
+        "[[recipes]]\nname = \"all\"\ntasks = [\"tags\", \"kinds\", \"alike\"]\nschedule = \"merged\"\n",
+        settings,
+        "then = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 8, dropout = 0.0 }\n",
+        "[finetune]\nseeds = [1, 2]\n",
+        settings,
+        "[finetune.fixed]\nmax_tokens = 16\ncut = \"longest\"\npooling = \"cls\"\nclass_weights = \"none\"\n\
+         ranking = { loss = \"softmax\", negatives = 9, wording = \"aspect\" }\n\
+         adamw = { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01 }\nclip_norm = 1.0\nfrozen = []\n\
+         patience = { looks_per_epoch = 1, evaluations = 20 }\ncheckpoint_every = 3\n\
+         most = { dev = 100, mask_search = 100, test = 100 }\n",
+    ];
+    write("sets.toml", &config.concat());
+    folder.join("sets.toml")
+}
+
+fn engraft(verb: &[&str], folder: &Path, out: &str) -> Engraft {
+    let config = folder.join("sets.toml");
+    Engraft::plain(verb, &folder.join(out)).arg("--config").arg(config).arg("--data").arg(folder)
+}
+
+#[test]
+fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    engraft(&["run", "scores"], folder, "out").ok();
+    let scores = json(folder.join("out/scores/scores.json"));
+    let lines = scores.as_array().unwrap();
+    let of = |benchmark: &str, how: &str| {
+        lines.iter().find(|line| line["benchmark"] == benchmark && line["how"] == how).unwrap().clone()
+    };
+    for how in ["alone", "all", "all, then alone"] {
+        let [tags, kinds, alike] = ["tags", "kinds", "alike"].map(|benchmark| of(benchmark, how));
+        assert_eq!(tags["metric"], "entity_f1");
+        assert!(tags["mean"].as_f64().unwrap() > 0.95, "{how}: {tags}");
+        assert!(kinds["metric"] == "accuracy" && kinds["mean"].as_f64().unwrap() > 0.95, "{how}: {kinds}");
+        assert!(alike["metric"] == "pearson" && alike["mean"].as_f64().unwrap() > 0.8, "{how}: {alike}");
+        assert_eq!((&tags["train"], &tags["test"]), (&Value::from(36), &Value::from(12)));
+        assert_eq!(tags["interval"].as_array().unwrap().len(), 2);
+    }
+    let table = std::fs::read_to_string(folder.join("out/scores/scores.md")).unwrap();
+    assert_eq!(table.lines().count(), 2 + 9);
+    // An epoch shows every batch of every task, and each step moves the output of its task alone.
+    let metrics = std::fs::read_to_string(folder.join("out/recipe-all-1/metrics.jsonl")).unwrap();
+    let first: Vec<Value> =
+        metrics.lines().take(15).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let turns = |task: &str| first.iter().filter(|line| line["tasks"].get(task).is_some()).count();
+    assert_eq!((turns("tags"), turns("kinds"), turns("alike")), (5, 5, 5));
+    assert!(first.iter().all(|line| line["tasks"].as_object().unwrap().len() == 1));
+
+    let asked = folder.join("asked.txt");
+    kg::whole::write_whole(&asked, "Often  Warfarin, after metformin fever\n".as_bytes()).unwrap();
+    let model = folder.join("out/recipe-all-1/model").display().to_string();
+    let ask = |more: &[&str]| {
+        let verb = [&["predict", &model, asked.to_str().unwrap()][..], more].concat();
+        serde_json::from_str::<Value>(&Engraft::plain(&verb, folder).ok()).unwrap()
+    };
+    let said = ask(&[]);
+    let entities = said["tasks"]["tags"]["entities"].as_array().unwrap();
+    let places: Vec<(&Value, &Value, &Value)> =
+        entities.iter().map(|of| (&of["text"], &of["start"], &of["end"])).collect();
+    assert!(places.contains(&(&"Warfarin".into(), &7.into(), &15.into())), "{said}");
+    assert!(said["tasks"]["kinds"]["class"].is_string() && said["tasks"].get("alike").is_none(), "{said}");
+    let pairs = folder.join("pairs-asked.jsonl");
+    kg::whole::write_whole(&pairs, b"{\"text\": \"pain\", \"pair\": \"fever\"}\n").unwrap();
+    let of_pair = Engraft::plain(&["predict", &model, pairs.to_str().unwrap()], folder).ok();
+    let of_pair: Value = serde_json::from_str(&of_pair).unwrap();
+    assert!(of_pair["tasks"]["alike"]["score"].is_number() && of_pair["tasks"].get("tags").is_none());
+    let one = ask(&["--task", "kinds"]);
+    assert_eq!(one["tasks"].as_object().unwrap().len(), 1);
+    let wrong = Engraft::plain(&["predict", &model, asked.to_str().unwrap(), "--task", "x"], folder).output();
+    assert_eq!(wrong.code(), Some(2));
+    assert!(wrong.text().contains("not fine-tuned on \"x\" but on tags, kinds, alike"), "{}", wrong.text());
+}
+
+#[test]
+fn a_recipe_that_was_killed_ends_with_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    let stage = ["run", "recipe-all-1"];
+    engraft(&stage, folder, "whole").env("RAYON_NUM_THREADS", "1").ok();
+    let killed = engraft(&stage, folder, "killed").kill_at("recipe-all-1:working:9").output();
+    assert_ne!(killed.code(), Some(0), "{}", killed.text());
+    engraft(&stage, folder, "killed").ok();
+    assert_same(&artifacts(&folder.join("whole")), &artifacts(&folder.join("killed")), "after a kill");
+}
+
+#[test]
+fn what_cannot_be_meant_stops_before_anything_runs_and_bad_files_say_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    let refused = |sets: &[&str]| {
+        let run = engraft(&["run", "scores"], folder, "out");
+        let ran = sets.iter().fold(run, |engraft, set| engraft.set(set)).output();
+        assert_eq!(ran.code(), Some(2), "{}", ran.text());
+        ran.text()
+    };
+    let graph = "split={ parts = { ratio = { train = 0.9, valid = 0.1, test = 0.0, seed = 1, cover = \"train\" } }, together = \"inverse\", on_leak = \"fail\" }";
+    assert!(
+        refused(&[graph]).contains("the config has [split] but not [sources], [canon], [summary], [shards]")
+    );
+    assert!(refused(&["finetune.fixed.max_tokens=4"]).contains("max_tokens is 4, expected at least 8"));
+    let text =
+        refused(&["vocabulary={ case = \"uncased\", train = { size = 90, min_frequency = 1, text = [] } }"]);
+    assert!(
+        text.contains("[vocabulary.train] learns the names of a graph, but the config has none"),
+        "{text}"
+    );
+    let failed = |file: &str, content: &str| {
+        kg::whole::write_whole(&folder.join(file), content.as_bytes()).unwrap();
+        let ran = engraft(&["run", "scores"], folder, "out").output();
+        assert!(ran.code().is_some_and(|code| code != 0), "{}", ran.text());
+        made(folder);
+        ran.text()
+    };
+    let text = failed("kinds.csv", "note,kind\nfever,\n");
+    assert!(text.contains("kinds.csv: line 2: found nothing as \"kind\", expected a class"), "{text}");
+    let text = failed("tags.tsv", "fever\tX-Drug\n");
+    assert!(text.contains("tags.tsv: line 1") && text.contains("X-Drug"), "{text}");
+    let text = refused(&[
+        "benchmarks=[{ name = \"x\", set = { format = { tagged = { format = { text = \"line\" }, unit = \"document\" } }, train = [\"a.txt\"], drawn = { seed = 1, dev = 0.1, mask_search = 0.0, test = 0.1 }, licence = \"free\" } }]",
+        "recipes=[]",
+    ]);
+    assert!(text.contains("benchmarks.x.set.format: tagged.format marks no entities"), "{text}");
+    let text = failed("pairs.jsonl", "{\"a\": \"x\", \"b\": \"y\", \"score\": 1}\n");
+    assert!(text.contains("benchmarks.alike.set: no text is for dev, of 1"), "{text}");
+}
+
+/// A folder of `ENGRAFT_DATA`, if it is there.
+#[allow(clippy::disallowed_methods, reason = "tests take the place of real data from the environment")]
+fn data(folder: &str) -> Option<PathBuf> {
+    let found = std::env::var_os("ENGRAFT_DATA").map(|data| PathBuf::from(data).join(folder));
+    let found = found.filter(|path| path.exists());
+    if found.is_none() {
+        skipped(&format!("ENGRAFT_DATA does not name a folder with {folder}"));
+    }
+    found
+}
+
+/// Labels of all items of some files.
+mod real {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use tasks::downstream::set::{Format, Item, Label};
+
+    pub(super) fn items(format: &str, file: &Path) -> Vec<Item> {
+        let format: Format = serde_json::from_str(format).unwrap();
+        let mut items = vec![];
+        let steps = format.read(file, &mut |item| items.push(item)).unwrap();
+        assert!(steps.iter().all(tasks::downstream::funnel::Step::adds_up), "{steps:?}");
+        items
+    }
+
+    pub(super) fn classes(items: &[Item]) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for item in items {
+            if let Label::Class(class) = &item.label {
+                *counts.entry(class.clone()).or_insert(0) += 1;
+            }
+        }
+        counts
+    }
+
+    pub(super) fn entities(items: &[Item]) -> usize {
+        let count = |item: &Item| if let Label::Entities(of) = &item.label { of.entities.len() } else { 0 };
+        items.iter().map(count).sum()
+    }
+}
+
+const CONLL: &str = "{\"tagged\": {\"format\": {\"conll\": {\"scheme\": \"bio\", \"separator\": \"tab\", \"untyped\": null}}, \"kinds\": null, \"unit\": \"document\"}}";
+
+#[test]
+fn real_entities_are_as_many_as_published() {
+    if let Some(folder) = data("mtl-bioinformatics-2016") {
+        let of = |kind: &str, part: &str| {
+            real::items(CONLL, &folder.join(format!("data/BC5CDR-{kind}-IOB/{part}.tsv")))
+        };
+        let parts = ["train", "devel", "test"];
+        assert_eq!(parts.map(|part| of("chem", part).len()), [4_560, 4_581, 4_797]);
+        assert_eq!(parts.map(|part| real::entities(&of("chem", part))), [5_203, 5_347, 5_385]);
+        assert_eq!(parts.map(|part| real::entities(&of("disease", part))), [4_182, 4_246, 4_424]);
+    }
+    if let Some(folder) = data("bc5cdr") {
+        let format = "{\"tagged\": {\"format\": {\"pubtator\": {\"between\": \"space\", \"misfits\": \"refuse\"}}, \"kinds\": [\"Chemical\"], \"unit\": \"sentence\"}}";
+        let file = folder.join("CDR_Data/CDR.Corpus.v010516/CDR_TestSet.PubTator.txt");
+        let items = real::items(format, &file);
+        let documents: std::collections::BTreeSet<&str> =
+            items.iter().map(|item| item.group.as_str()).collect();
+        assert_eq!((documents.len(), real::entities(&items)), (500, 5_385), "{} sentences", items.len());
+    }
+    if let Some(folder) = data("quaero") {
+        let format = "{\"tagged\": {\"format\": {\"brat\": {\"concepts\": \"none\", \"misfits\": \"refuse\"}}, \"kinds\": null, \"unit\": \"sentence\"}}";
+        let all =
+            std::fs::read_dir(folder.join("corpus/train/EMEA")).unwrap().map(|entry| entry.unwrap().path());
+        let texts: Vec<PathBuf> =
+            all.filter(|path| path.extension().is_some_and(|end| end == "txt")).collect();
+        let kept: usize = texts.iter().map(|text| real::entities(&real::items(format, text))).sum();
+        assert_eq!(texts.len(), 11);
+        assert!((2_000..=2_695).contains(&kept), "nested and discontinuous ones are left out: {kept}");
+    }
+}
+
+#[test]
+fn real_classes_and_scores_are_as_many_as_published() {
+    let counted = |items: &[tasks::downstream::set::Item], names: &[&str]| {
+        let counts = real::classes(items);
+        assert_eq!(counts.len(), names.len(), "{counts:?}");
+        names.iter().map(|name| counts[*name]).collect::<Vec<_>>()
+    };
+    if let Some(folder) = data("medrqe") {
+        let train = real::items("\"medrqe\"", &folder.join("RQE_Train_8588_AMIA2016.xml"));
+        let test = real::items("\"medrqe\"", &folder.join("RQE_Test_302_pairs_AMIA2016.xml"));
+        // One published pair has no question.
+        assert_eq!((train.len(), test.len()), (8_587, 302));
+        assert_eq!(counted(&train, &["entailment", "not_entailment"]), [4_654, 3_933]);
+    }
+    if let Some(folder) = data("biosses") {
+        let items = real::items("\"biosses\"", &folder.join("annotation_pairs_scores.tsv"));
+        assert_eq!(items.len(), 100);
+    }
+    if let Some(folder) = data("chemprot") {
+        let file = folder.join("data/text_classification/chemprot/train.txt");
+        let items = real::items("{\"chemprot\": {\"classes\": \"groups\"}}", &file);
+        let groups = ["CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9"];
+        assert_eq!(counted(&items, &groups), [777, 2_260, 170, 235, 727]);
+    }
+    if let Some(folder) = data("glue") {
+        let rte = folder.join("derived-official-splits/RTE");
+        let rows = |name: &str| real::items("\"glue_pairs\"", &rte.join(name)).len();
+        assert_eq!((rows("train.tsv"), rows("dev.tsv")), (2_490, 277));
+        let cola = folder.join("CoLA/cola_public/raw/in_domain_train.tsv");
+        let found = real::items("\"cola\"", &cola);
+        assert_eq!(counted(&found, &["acceptable", "unacceptable"]), [6_023, 2_528]);
+        let sts = ["train", "dev", "test"].map(|part| folder.join(format!("STS-B/original/sts-{part}.tsv")));
+        assert_eq!(sts.map(|file| real::items("\"sts_b\"", &file).len()), [5_749, 1_500, 1_379]);
+    }
+    if let Some(folder) = data("hoc") {
+        let text = folder.join("text/12142967.txt");
+        let items = real::items("{\"hoc\": {\"of\": \"sentences\"}}", &text);
+        assert_eq!(items.len(), 9);
+        let tasks::downstream::set::Label::Classes(last) = &items[8].label else { panic!("classes") };
+        assert_eq!(last.as_slice(), ["Resisting cell death", "Tumor promoting inflammation"]);
+        let all = std::fs::read_dir(folder.join("text")).unwrap().map(|entry| entry.unwrap().path());
+        let abstracts = all.map(|file| real::items("{\"hoc\": {\"of\": \"abstracts\"}}", &file).len());
+        assert_eq!(abstracts.sum::<usize>(), 1_580, "as many as BLUE has");
+    }
+}
