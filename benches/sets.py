@@ -207,7 +207,7 @@ def main():
     parser.add_argument("model", type=Path)
     parser.add_argument("benchmarks", nargs="*")
     parser.add_argument("--tokens", type=int, default=256, help="finetune.fixed.max_tokens")
-    parser.add_argument("--patience", type=int, default=3, help="finetune.fixed.patience.evaluations")
+    parser.add_argument("--patience", type=int, default=10, help="finetune.fixed.patience.evaluations")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -110,19 +110,7 @@ fn trained(
     for benchmark in &config.benchmarks {
         stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
     }
-    let tables = [
-        ("pretrain", config.pretrain.is_some()),
-        ("retrain", config.retrain.is_some()),
-        ("graft", config.graft.is_some()),
-        ("finetune", config.finetune.is_some()),
-    ];
-    anyhow::ensure!(
-        config.recipes.is_empty() || config.finetune.is_some(),
-        "[[recipes]] take seeds and what no recipe chooses from [finetune]: add that table"
-    );
-    let Some(table) = tables.into_iter().find_map(|(table, there)| there.then_some(table)) else {
-        return Ok(stages);
-    };
+    let Some(table) = begins(config)? else { return Ok(stages) };
     let encoder = config.encoder.as_ref();
     let encoder =
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
@@ -149,26 +137,21 @@ fn trained(
         let (base, recipes) = (base.clone(), config.recipes.as_slice());
         graft::Around { benchmarks, finetuning, words, compute, base, recipes, retraining: None }
     };
-    match (&config.graft, &config.retrain, &config.finetune) {
+    let retraining = match &config.retrain {
+        Some(retraining) => Some((retraining, from(base.clone(), "retrain")?)),
+        None => None,
+    };
+    match (&config.graft, retraining, &config.finetune) {
         (Some(graft), retraining, finetuning) => {
             let finetuning =
                 finetuning.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
-            let on = config.benchmarks.iter().find(|benchmark| benchmark.name == graft.mask_benchmark);
-            anyhow::ensure!(
-                on.is_none_or(benchmark::Config::has_mask_search),
-                "graft.mask_benchmark is {:?}, whose mask_search is 0: give it a share",
-                graft.mask_benchmark
-            );
-            let retraining = match retraining {
-                Some(retraining) => Some((retraining, from(base.clone(), "retrain")?)),
-                None => None,
-            };
+            can_be_masked(config, graft)?;
             stages.extend(graft.stages(&graft::Around { retraining, ..around(finetuning) }, places)?);
         }
         (None, retraining, finetuning) => {
-            if let Some(retrain) = retraining {
-                let from = from(base.clone(), "retrain")?;
-                stages.push(Box::new(retrain::Retrain::new(retrain::Which::Retrain, retrain, from, places)?));
+            if let Some((retrain, from)) = retraining {
+                let stage = retrain::Retrain::new(retrain::Which::Retrain, retrain, from, places)?;
+                stages.push(Box::new(stage));
             }
             if let Some(finetuning) = finetuning {
                 stages.extend(around(finetuning).alone()?);
@@ -176,6 +159,32 @@ fn trained(
         }
     }
     Ok(stages)
+}
+
+/// The first table that begins with an encoder, if there is any.
+fn begins(config: &Config) -> anyhow::Result<Option<&'static str>> {
+    anyhow::ensure!(
+        config.recipes.is_empty() || config.finetune.is_some(),
+        "[[recipes]] take seeds and what no recipe chooses from [finetune]: add that table"
+    );
+    let tables = [
+        ("pretrain", config.pretrain.is_some()),
+        ("retrain", config.retrain.is_some()),
+        ("graft", config.graft.is_some()),
+        ("finetune", config.finetune.is_some()),
+    ];
+    Ok(tables.into_iter().find_map(|(table, there)| there.then_some(table)))
+}
+
+/// Whether the benchmark that masks are searched on has a part for it.
+fn can_be_masked(config: &Config, graft: &graft::Config) -> anyhow::Result<()> {
+    let on = config.benchmarks.iter().find(|benchmark| benchmark.name == graft.mask_benchmark);
+    anyhow::ensure!(
+        on.is_none_or(benchmark::Config::has_mask_search),
+        "graft.mask_benchmark is {:?}, whose mask_search is 0: give it a share",
+        graft.mask_benchmark
+    );
+    Ok(())
 }
 
 /// The stages on a corpus.

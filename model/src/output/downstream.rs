@@ -4,7 +4,7 @@ pub mod labels;
 mod loss;
 pub mod targets;
 
-use candle_core::{Result as TensorResult, Tensor};
+use candle_core::{Error as TensorError, Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
 use tasks::downstream::rows::Rows;
@@ -346,8 +346,10 @@ impl Outputs {
 
 /// The hidden states of the tokens of some rows, row after row.
 fn of_rows(x_nd: &Tensor, rows: &[Span]) -> TensorResult<Tensor> {
-    let places: Vec<u32> =
-        rows.iter().flat_map(|row| row.start..row.start + row.len).map(|place| place as u32).collect();
-    let all = places.iter().copied().eq((0..).take(x_nd.dim(0)?));
-    if all { Ok(x_nd.clone()) } else { gather(x_nd, &places) }
+    let places = rows.iter().flat_map(|row| row.start..row.start + row.len);
+    if places.clone().eq(0..x_nd.dim(0)?) {
+        return Ok(x_nd.clone());
+    }
+    let places = places.map(u32::try_from).collect::<Result<Vec<u32>, _>>().map_err(TensorError::wrap)?;
+    gather(x_nd, &places)
 }

@@ -104,11 +104,22 @@ impl Answering {
         Ok(Framed::new(Frame { special, most: self.file.max_tokens, cut: self.file.cut })?)
     }
 
+    /// Whether a task says anything of an input. A model of one task is asked whatever the user asks, if it can answer at all.
+    fn fits(&self, task: &Task, input: &Input) -> bool {
+        let is_pair = input.pair.is_some();
+        match task.asked {
+            Asked::Tags => !is_pair,
+            Asked::Rank => is_pair,
+            Asked::OneClass | Asked::AnyClasses | Asked::Score => {
+                self.file.tasks.len() == 1 || task.pairs == is_pair
+            }
+        }
+    }
+
     /// Adds the rows of an input: one for tasks of whole texts, and those of its words where they are tagged. Often that is one and the same.
     fn push(&self, input: &Input, rows: &mut Framed) -> anyhow::Result<Waiting> {
-        let fit = |task: &Task| task.pairs == input.pair.is_some();
         let any = |tags: bool| {
-            let mut fitting = self.asked.iter().map(|(_, task)| task).filter(|task| fit(task));
+            let mut fitting = self.asked.iter().map(|(_, task)| task).filter(|task| self.fits(task, input));
             fitting.any(|task| (task.asked == Asked::Tags) == tags)
         };
         let (tagged, whole) = (any(true), any(false));
@@ -159,7 +170,7 @@ impl Answering {
             let mut of_tasks = Map::new();
             for ((_, task), logits) in self.asked.iter().zip(&logits) {
                 // Tasks of two texts say nothing of one, and those of one nothing of two.
-                if task.pairs != line.pair.is_some() {
+                if !self.fits(task, &line) {
                     continue;
                 }
                 let mut answer = Map::new();

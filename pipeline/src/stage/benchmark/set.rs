@@ -130,7 +130,7 @@ impl Source {
             drawn: self.config.drawn,
         };
         let (examples, shared) =
-            assemble(items, plan).map_err(|error| anyhow::anyhow!("{}: {error}", self.key))?;
+            assemble(&items, plan).map_err(|error| anyhow::anyhow!("{}: {error}", self.key))?;
         let searched = self.config.drawn.mask_search > 0.0;
         for part in Part::ALL {
             anyhow::ensure!(

@@ -90,28 +90,10 @@ impl Run<'_> {
 
     /// Steps from the encoder in `base` until the end; the best model is then in [`MODEL`], and [`ENDED`] is written.
     fn train(&self, base: &Path) -> anyhow::Result<()> {
-        let items: Vec<usize> = self.tasks.iter().map(|task| task.benchmark.items()).collect();
-        for (task, items) in self.tasks.iter().zip(&items) {
-            anyhow::ensure!(
-                *items > 0,
-                "benchmark {} has nothing to fine-tune on: give its part `train` examples",
-                task.name
-            );
-        }
-        let seed = Seed::new(self.seed).named("finetune");
-        let mut order = Mixed::new(&items, self.settings.batch, self.schedule, seed)?;
+        let mut order = self.order()?;
         let of_epoch = order.steps_per_epoch();
         let planned = self.settings.epochs.saturating_mul(of_epoch);
-        let mut turns = vec![0_u64; self.tasks.len()];
-        let mut walked = order.clone();
-        (0..planned).filter_map(|_| walked.turn()).for_each(|(task, _)| turns[task] += 1);
-        if let Some((task, _)) = self.tasks.iter().zip(&turns).find(|(_, turns)| **turns == 0) {
-            anyhow::bail!(
-                "{} never has a turn in {planned} steps by the schedule {}: take another schedule, or more epochs",
-                task.name,
-                self.schedule.name()
-            );
-        }
+        self.all_have_turns(order.clone(), planned)?;
         let setup = self.setup(base, (planned, of_epoch))?;
         let at = |name: &str| self.context.out().join(name);
         let (state, best) = (at(STATE), at(MODEL));
@@ -158,6 +140,34 @@ impl Run<'_> {
         let best = tuner.best().context("no look at the part `dev` was taken")?;
         let ended = Ended { steps: tuner.steps(), planned, best_step: best.step, best_score: best.score };
         Ok(write_whole(&at(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
+    }
+
+    /// What each step shows.
+    fn order(&self) -> anyhow::Result<Mixed> {
+        let items: Vec<usize> = self.tasks.iter().map(|task| task.benchmark.items()).collect();
+        for (task, items) in self.tasks.iter().zip(&items) {
+            anyhow::ensure!(
+                *items > 0,
+                "benchmark {} has nothing to fine-tune on: give its part `train` examples",
+                task.name
+            );
+        }
+        let seed = Seed::new(self.seed).named("finetune");
+        Ok(Mixed::new(&items, self.settings.batch, self.schedule, seed)?)
+    }
+
+    /// Refuses a schedule that leaves a task out, which would only show at the end.
+    fn all_have_turns(&self, mut order: Mixed, planned: u64) -> anyhow::Result<()> {
+        let mut turns = vec![0_u64; self.tasks.len()];
+        (0..planned).filter_map(|_| order.turn()).for_each(|(task, _)| turns[task] += 1);
+        match self.tasks.iter().zip(&turns).find(|(_, turns)| **turns == 0) {
+            None => Ok(()),
+            Some((task, _)) => anyhow::bail!(
+                "{} never has a turn in {planned} steps by the schedule {}: take another schedule, or more epochs",
+                task.name,
+                self.schedule.name()
+            ),
+        }
     }
 
     fn setup(&self, base: &Path, (planned, of_epoch): (u64, u64)) -> anyhow::Result<Setup> {

@@ -145,7 +145,7 @@ mod tests {
                 .contains("as the index says; make the examples again")
         );
         assert!(
-            refused(INDEX, "\"version\": 1", "\"version\": 2").contains("version 2, but this engraft reads")
+            refused(INDEX, "\"version\": 2", "\"version\": 3").contains("version 3, but this engraft reads")
         );
         assert!(
             refused(INDEX, "\"free\"", "\"restricted\"").contains("damaged: its contents give the check")

@@ -121,7 +121,7 @@ impl Drawn {
 ///
 /// # Errors
 /// When a share cannot be meant, the items have unlike answers, or there are none.
-pub fn assemble(files: BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Examples, Shared), Error> {
+pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Examples, Shared), Error> {
     plan.drawn.check(|part| files.contains_key(&part))?;
     let kind = kind(files.values().flatten())?;
     let classes = classes(files.values().flatten());
@@ -139,7 +139,7 @@ pub fn assemble(files: BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Exa
         ),
     };
     let (mut examples, mut known) = (vec![], HashSet::new());
-    for (&of, items) in &files {
+    for (&of, items) in files {
         for item in items {
             let part = match of {
                 Part::Train => drawn.get(item.group.as_str()).copied().unwrap_or(Part::Train),
@@ -275,7 +275,7 @@ mod tests {
             .map(|i| item(&format!("{i}"), &format!("g{}", i / 2), class(["a", "b"][i % 2])))
             .collect();
         let drawn = Drawn { dev: 0.1, test: 0.25, mask_search: 0.05, ..NONE };
-        let (examples, shared) = assemble([(Part::Train, train.clone())].into(), plan(drawn)).unwrap();
+        let (examples, shared) = assemble(&[(Part::Train, train.clone())].into(), plan(drawn)).unwrap();
         examples.check().unwrap();
         let of = |part| examples.of(part).len();
         assert_eq!(Part::ALL.map(of), [120, 20, 10, 50]);
@@ -283,9 +283,9 @@ mod tests {
             assert_eq!(pair[0].part, pair[1].part);
         }
         assert_eq!(shared, Shared::default());
-        let again = assemble([(Part::Train, train.clone())].into(), plan(drawn)).unwrap().0;
+        let again = assemble(&[(Part::Train, train.clone())].into(), plan(drawn)).unwrap().0;
         assert_eq!(again, examples);
-        let other = assemble([(Part::Train, train)].into(), plan(Drawn { seed: 2, ..drawn })).unwrap().0;
+        let other = assemble(&[(Part::Train, train)].into(), plan(Drawn { seed: 2, ..drawn })).unwrap().0;
         assert_ne!(other, examples);
     }
 
@@ -295,7 +295,7 @@ mod tests {
             (Part::Train, vec![item("1", "1", class("b")), item("2", "2", class("a"))]),
             (Part::Test, vec![Item { text: "text 1".to_owned(), ..item("3", "3", class("c")) }]),
         ];
-        let (examples, shared) = assemble(files.into(), Plan { nothing: Some("c"), ..plan(NONE) }).unwrap();
+        let (examples, shared) = assemble(&files.into(), Plan { nothing: Some("c"), ..plan(NONE) }).unwrap();
         assert_eq!(
             (examples.classes.join(""), examples.nothing, shared.test),
             ("abc".to_owned(), Some(2), 1)
@@ -308,7 +308,7 @@ mod tests {
         };
         let mut tagged = item("1", "1", Label::Entities(words));
         tagged.text = "a b c".to_owned();
-        let (examples, _) = assemble([(Part::Train, vec![tagged])].into(), plan(NONE)).unwrap();
+        let (examples, _) = assemble(&[(Part::Train, vec![tagged])].into(), plan(NONE)).unwrap();
         assert_eq!((examples.kind, examples.classes.join(" ")), (Kind::Tags, "O B-X I-X".to_owned()));
         let Answer::Tags(of) = &examples.examples[0].answer else { panic!() };
         assert_eq!(of.tags, [1, 2, 0]);
@@ -318,7 +318,7 @@ mod tests {
     fn files_of_two_parts_may_be_called_the_same() {
         let of = |label| vec![item("rows/1", "rows/1", class(label))];
         let (examples, _) =
-            assemble([(Part::Train, of("a")), (Part::Test, of("b"))].into(), plan(NONE)).unwrap();
+            assemble(&[(Part::Train, of("a")), (Part::Test, of("b"))].into(), plan(NONE)).unwrap();
         let ids: Vec<&str> = examples.examples.iter().map(|example| example.id.as_str()).collect();
         assert_eq!(ids, ["rows/1", "test/rows/1"]);
         examples.check().unwrap();
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_said() {
-        let told = |files: BTreeMap<Part, Vec<Item>>, plan| assemble(files, plan).unwrap_err().to_string();
+        let told = |files: BTreeMap<Part, Vec<Item>>, plan| assemble(&files, plan).unwrap_err().to_string();
         let one = || vec![item("1", "1", class("a"))];
         let dev = Drawn { dev: 0.5, ..NONE };
         let both = told([(Part::Train, one()), (Part::Dev, one())].into(), plan(dev));

@@ -188,18 +188,18 @@ mod tests {
 
     #[test]
     fn documents_fall_into_sentences_that_part_no_entity() {
-        let file = "7|t|Pain of E. coli Is bad.\n7|a|β-blockers help. Non-HDL too.\n\
-            7\t8\t18\tE. coli Is\tDisease\tD1\n7\t24\t26\tβ-\tChemical\tD2\n7\t41\t48\tNon-HDL\tChemical\tD3\n\n";
+        let file = "7|t|Pain of big rot. It is.\n7|a|Δ-blockers help. Non-HDL too.\n\
+            7\t12\t19\trot. It\tDisease\tD1\n7\t24\t26\tΔ-\tChemical\tD2\n7\t41\t48\tNon-HDL\tChemical\tD3\n\n";
         let pubtator = pubtator::Config { misfits: Misfits::Refuse, between: pubtator::Between::Space };
         let config = Config { format: Format::Pubtator(pubtator), kinds: None, unit: Unit::Sentence };
         let (all, _) = items("x.PubTator.txt", file, &config).unwrap();
         let texts: Vec<&str> = all.iter().map(|item| item.text.as_str()).collect();
-        assert_eq!(texts, ["Pain of E. coli Is bad.", "β-blockers help.", "Non-HDL too."]);
+        assert_eq!(texts, ["Pain of big rot. It is.", "Δ-blockers help.", "Non-HDL too."]);
         let ids: Vec<&str> = all.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(ids, ["x.PubTator/7/1", "x.PubTator/7/2", "x.PubTator/7/3"]);
         assert_eq!(all[2].group, "x.PubTator/7");
-        assert_eq!(entities(&all[0]), [("E . coli Is".to_owned(), "Disease")]);
-        assert_eq!(entities(&all[1]), [("β -".to_owned(), "Chemical")]);
+        assert_eq!(entities(&all[0]), [("rot . It".to_owned(), "Disease")]);
+        assert_eq!(entities(&all[1]), [("Δ -".to_owned(), "Chemical")]);
         assert_eq!(entities(&all[2]), [("Non - HDL".to_owned(), "Chemical")]);
         let nested = "8|t|Liver cancer.\n8|a|It is.\n8\t0\t12\tLiver cancer\tDisease\tD1\n8\t0\t5\tLiver\tOrgan\tD2\n\n";
         let (both, steps) = items("x.PubTator.txt", nested, &config).unwrap();
