@@ -15,6 +15,8 @@ pub(crate) mod damage;
 mod drain;
 pub mod file;
 pub mod flatten;
+pub mod i2b2;
+pub mod i2b2_xml;
 pub mod json;
 pub mod jsonl;
 pub(crate) mod lexicon;
@@ -29,6 +31,7 @@ pub mod pubmed;
 pub mod pubmedqa;
 pub mod pubtator;
 pub mod sentence;
+pub mod share;
 pub mod subtree;
 pub mod text;
 pub mod wikisection;
@@ -50,6 +53,8 @@ pub struct Document {
     pub text: String,
     /// Where its words stand (bytes), in order, if the file says so; empty where that is left to the tokenizer.
     pub words: Vec<Range<usize>>,
+    /// The bytes at which its sentences begin, in order, if the file says so; empty where that is left to a rule.
+    pub sentences: Vec<usize>,
     /// What is marked in it, in order and without overlaps.
     pub spans: Vec<Span>,
     /// What an annotation file says of it: entities, which may overlap, in order of their beginning.
@@ -63,6 +68,7 @@ impl Document {
         self.id.clear();
         self.text.clear();
         self.words.clear();
+        self.sentences.clear();
         self.spans.clear();
         self.entities.clear();
         self.phrases.clear();

@@ -6,6 +6,7 @@ pub mod cop;
 pub mod encode;
 pub mod example;
 pub mod funnel;
+pub mod lama;
 pub mod lines;
 pub mod rows;
 pub mod set;

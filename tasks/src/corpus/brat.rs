@@ -59,10 +59,12 @@ pub enum Error {
         source: io::Error,
     },
     /// The text is none.
-    #[error("{file}: byte {byte} is not valid UTF-8; expected UTF-8: convert it (iconv -t UTF-8)")]
+    #[error(
+        "{place}: byte {byte} of the file is not valid UTF-8; expected UTF-8: convert it (iconv -t UTF-8)"
+    )]
     Utf8 {
-        /// The file.
-        file: PathBuf,
+        /// The line.
+        place: Place,
         /// The first bad byte, from 1.
         byte: usize,
     },
@@ -121,6 +123,8 @@ const OTHER: &str = "annotation of another kind";
 const BLANK: &str = "blank line";
 const MALFORMED: &str = "malformed concepts";
 const ENTITY: &str = "an entity: T and its number, kind and places (DISO 15 36, or DISO 15 20;30 36), its words, with tabs between";
+const RELATION: &str =
+    "a relation: R and its number, kind and two arguments (Reason-Drug Arg1:T1 Arg2:T2), with a tab between";
 const NOTE: &str = "a note: # and its number, AnnotatorNotes and the number of what it speaks of, what it says, with tabs between";
 
 /// The documents of a folder, by name in byte order. Files of other kinds are passed over.
@@ -171,20 +175,70 @@ pub fn open(
     document: &mut Document,
     labels: &mut Labels,
 ) -> Result<Counts, Error> {
-    let wrong = |file: &Path| {
-        let file = file.to_owned();
-        move |source| Error::Read { file, source }
-    };
-    let mut bytes = Vec::new();
-    let file = File::open(&pair.text).map_err(wrong(&pair.text))?;
-    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(wrong(&pair.text))?;
-    if bytes.len() > LONGEST {
-        return Err(Error::Long { file: pair.text.clone() });
+    let (text, ann) = (text(&pair.text)?, opened(&pair.ann)?);
+    read(&text, (ann, &pair.ann), config, (document, labels))
+}
+
+/// A relation between two entities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Relation {
+    /// What it is called.
+    pub(crate) kind: String,
+    /// Which of the document's entities its arguments are; none where that was left out.
+    pub(crate) ends: [Option<usize>; 2],
+}
+
+/// What is related in a document.
+#[derive(Debug)]
+pub(crate) struct Related {
+    /// What became of the annotations that are no relations.
+    pub(crate) counts: Counts,
+    /// What the file calls each of the document's entities.
+    pub(crate) names: Vec<String>,
+    /// The relations, as the file has them.
+    pub(crate) relations: Vec<Relation>,
+}
+
+/// Fills `document` from its two files, its entities in the order of the file, and says how they are related.
+///
+/// # Errors
+/// See [`Error`].
+pub(crate) fn related(
+    pair: &Pair,
+    config: Config,
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Related, Error> {
+    let (text, ann) = (text(&pair.text)?, opened(&pair.ann)?);
+    let said = annotations(&text, (ann, &pair.ann), config, (&mut *document, labels))?;
+    let mut names = vec![String::new(); document.entities.len()];
+    for (name, number) in &said.numbers {
+        if let Some(of_entity) = number.and_then(|number| names.get_mut(number)) {
+            name.clone_into(of_entity);
+        }
     }
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|e| Error::Utf8 { file: pair.text.clone(), byte: e.valid_up_to() + 1 })?;
-    let ann = BufReader::new(File::open(&pair.ann).map_err(wrong(&pair.ann))?);
-    read(text, (ann, &pair.ann), config, (document, labels))
+    let parsed = said.relations.iter().map(|(place, row)| relation(place, row, &said.numbers));
+    Ok(Related { relations: parsed.collect::<Result<_, _>>()?, counts: said.counts, names })
+}
+
+fn opened(file: &Path) -> Result<BufReader<File>, Error> {
+    let wrong = |source| Error::Read { file: file.to_owned(), source };
+    Ok(BufReader::new(File::open(file).map_err(wrong)?))
+}
+
+/// The whole text of a file.
+fn text(file: &Path) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    let wrong = |source| Error::Read { file: file.to_owned(), source };
+    opened(file)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    if bytes.len() > LONGEST {
+        return Err(Error::Long { file: file.to_owned() });
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let valid = e.utf8_error().valid_up_to();
+        let line = memchr::memchr_iter(b'\n', &e.as_bytes()[..valid]).count() as u64 + 1;
+        Error::Utf8 { place: Place { file: file.to_owned(), line, column: None }, byte: valid + 1 }
+    })
 }
 
 /// Fills `document` with a text and the entities that `ann` says are in it, and names their labels; `file` names `ann` in messages,
@@ -198,6 +252,31 @@ pub fn read<R: BufRead>(
     config: Config,
     (document, labels): (&mut Document, &mut Labels),
 ) -> Result<Counts, Error> {
+    let mut said = annotations(text, (ann, file), config, (&mut *document, labels))?;
+    for _ in &said.relations {
+        drop_for(&mut said.counts.documents, OTHER);
+    }
+    mention::sort(document);
+    Ok(said.counts)
+}
+
+/// What a file of annotations says.
+struct Said {
+    /// What became of its lines, but for those of relations.
+    counts: Counts,
+    /// For each entity of the file, which of the document's it is; none if it was dropped.
+    numbers: BTreeMap<String, Option<usize>>,
+    /// The rows of relations.
+    relations: Vec<(Place, String)>,
+}
+
+/// Fills `document` as [`read`] does, its entities in the order of the file.
+fn annotations<R: BufRead>(
+    text: &str,
+    (ann, file): (R, &Path),
+    config: Config,
+    (document, labels): (&mut Document, &mut Labels),
+) -> Result<Said, Error> {
     document.clear();
     document.text.push_str(text);
     document.id.push_str(&file.file_stem().unwrap_or_default().to_string_lossy());
@@ -205,8 +284,7 @@ pub fn read<R: BufRead>(
     let mut counts = Counts { documents, spans: mention::tally(&[]) };
     let characters = Characters::new(text);
     let mut lines = Lines::with_last(ann, file, LastLine::MayLackEnd);
-    // For each entity of the file, which of the document's it is; none if it was dropped.
-    let mut numbers: BTreeMap<String, Option<usize>> = BTreeMap::new();
+    let (mut numbers, mut relations) = (BTreeMap::<String, Option<usize>>::new(), Vec::new());
     let mut notes: Vec<(String, String)> = Vec::new();
     while let Some(line) = lines.next_line()? {
         let row = unmarked(line.text);
@@ -226,6 +304,8 @@ pub fn read<R: BufRead>(
             if numbers.insert(id.to_owned(), number).is_some() {
                 return Err(shape(line, id, "a number that no other entity has"));
             }
+        } else if row.starts_with('R') && row.contains('\t') {
+            relations.push((line.place(None), row.to_owned()));
         } else if let Some((of, says)) = note(line, row, config.concepts)? {
             notes.push((of.to_owned(), says.to_owned()));
         } else {
@@ -248,9 +328,8 @@ pub fn read<R: BufRead>(
             None => drop_for(&mut counts.documents, OTHER),
         }
     }
-    mention::sort(document);
     keep(&mut counts.documents);
-    Ok(counts.with_size(lines.bytes(), lines.lines()))
+    Ok(Said { counts: counts.with_size(lines.bytes(), lines.lines()), numbers, relations })
 }
 
 fn shape(line: Line<'_>, found: &str, expected: &'static str) -> Error {
@@ -284,11 +363,25 @@ fn note<'a>(line: Line<'a>, row: &'a str, concepts: Concepts) -> Result<Option<(
         let named = concepts != Concepts::None && kind == "AnnotatorNotes" && of.starts_with('T');
         return Ok(named.then_some((of.trim(), says)));
     }
-    // Relations, events, attributes, modifications, normalisations and equivalences.
-    if row.starts_with(['R', 'E', 'A', 'M', 'N', '*']) && row.contains('\t') {
+    // Events, attributes, modifications, normalisations and equivalences.
+    if row.starts_with(['E', 'A', 'M', 'N', '*']) && row.contains('\t') {
         return Ok(None);
     }
     Err(shape(line, row, "an annotation, which begins with T, #, R, E, A, M, N or *"))
+}
+
+fn relation(place: &Place, row: &str, numbers: &BTreeMap<String, Option<usize>>) -> Result<Relation, Error> {
+    let wrong = |expected| {
+        let found = row.chars().take(60).collect();
+        Error::Shape { place: place.clone(), found, expected }
+    };
+    let mut parts = row.split('\t').nth(1).unwrap_or_default().split_whitespace();
+    let (kind, ends) = (parts.next(), [parts.next(), parts.next()]);
+    let [one, other] = ends.map(|end| end.and_then(|end| end.split_once(':')).map(|(_, of)| of));
+    let Some(((kind, one), other)) = kind.zip(one).zip(other) else { return Err(wrong(RELATION)) };
+    let end =
+        |of: &str| numbers.get(of).copied().ok_or_else(|| wrong("a relation of two entities of the file"));
+    Ok(Relation { kind: kind.to_owned(), ends: [end(one)?, end(other)?] })
 }
 
 fn cui(concept: &str) -> bool {

@@ -9,8 +9,9 @@ use kg::source::gz;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Counts, Document, Labels, SpanTally, annotated_json, bioc, brackets, brat, conll, conllu, flatten, json,
-    jsonl, medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, text, wikisection, xml,
+    Counts, Document, Labels, SpanTally, annotated_json, bioc, brackets, brat, conll, conllu, flatten, i2b2,
+    i2b2_xml, json, jsonl, medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text,
+    wikisection, xml,
 };
 
 /// What a file looks like.
@@ -41,6 +42,12 @@ pub enum Format {
     Bioc(bioc::Config),
     /// A text and, in the file beside it that ends in `.ann`, its entities, as brat keeps them.
     Brat(brat::Config),
+    /// A sentence a line and, in the file beside it or in `../concept` that ends in `.con`, its concepts, as i2b2 2010 has them.
+    I2b2Concepts(i2b2::Config),
+    /// A record with its entities, as XML of i2b2 2012 and 2014.
+    I2b2Xml(i2b2_xml::Config),
+    /// A report and, in another file, its disorders, as ShARe/CLEF 2013 has them.
+    ShareClef(share::Config),
     /// Sentences with entities and dependencies, as Stanza and spaCy write CoNLL-U.
     Conllu(conllu::Config),
     /// Constituency trees in brackets.
@@ -59,6 +66,9 @@ impl Format {
             | Self::Pubtator(_)
             | Self::Bioc(_)
             | Self::Brat(_)
+            | Self::I2b2Concepts(_)
+            | Self::I2b2Xml(_)
+            | Self::ShareClef(_)
             | Self::Conllu(_)
             | Self::AnnotatedJson(_) => true,
             Self::Text(_)
@@ -78,6 +88,12 @@ impl Format {
         matches!(self, Self::Brackets(_) | Self::Conllu(_) | Self::AnnotatedJson(_))
     }
 
+    /// Whether what is read with a file lies in another one.
+    #[must_use]
+    pub fn is_in_several_files(&self) -> bool {
+        matches!(self, Self::Brat(_) | Self::I2b2Concepts(_) | Self::ShareClef(_))
+    }
+
     /// How the names of its files end.
     #[must_use]
     pub fn extensions(&self) -> &'static [&'static str] {
@@ -85,14 +101,15 @@ impl Format {
             Self::Text(_) => &[".txt", ".txt.gz"],
             Self::Jsonl(_) => &[".jsonl", ".jsonl.gz"],
             Self::Conll(_) => &[".conll", ".conll.gz"],
-            Self::Medquad(_) | Self::Pubmed(_) => &[".xml", ".xml.gz"],
+            Self::Medquad(_) | Self::Pubmed(_) | Self::I2b2Xml(_) => &[".xml", ".xml.gz"],
             Self::Wikisection | Self::Pubmedqa(_) => &[".json", ".json.gz"],
             Self::MimicNotes(_) => &[".csv", ".csv.gz"],
             Self::Parquet(_) => &[".parquet"],
             Self::Pubtator(_) => &[".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"],
             Self::Bioc(_) => &[".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"],
             // Its annotations stand in another file, which is not looked for in a packed form.
-            Self::Brat(_) => &[".txt"],
+            Self::Brat(_) | Self::I2b2Concepts(_) => &[".txt"],
+            Self::ShareClef(_) => &[".txt", ".text"],
             Self::Conllu(_) => &[".conllu", ".conllu.gz"],
             Self::Brackets(_) => &[".mrg", ".mrg.gz", ".ptb", ".ptb.gz"],
             Self::AnnotatedJson(_) => &[".jsonl", ".jsonl.gz"],
@@ -141,6 +158,15 @@ pub enum Error<E> {
     /// brat.
     #[error(transparent)]
     Brat(brat::Error),
+    /// Concepts of i2b2.
+    #[error(transparent)]
+    I2b2Concepts(i2b2::Error),
+    /// XML of i2b2.
+    #[error(transparent)]
+    I2b2Xml(i2b2_xml::Error),
+    /// ShARe/CLEF.
+    #[error(transparent)]
+    ShareClef(share::Error),
     /// CoNLL-U.
     #[error(transparent)]
     Conllu(conllu::Error),
@@ -267,15 +293,14 @@ fn annotated<R: BufRead, E: std::error::Error>(
             hand_over(flattened(read, &mut flat), each)?;
             reader.counts()
         }
-        Format::Brat(config) => {
-            let (pair, mut counts) = (brat::Pair::of(file), None);
-            let read = |document: &mut Document| {
-                if counts.is_none() {
-                    let read = brat::open(&pair, *config, document, labels);
-                    counts = Some(read.map_err(Error::Brat)?);
-                    return Ok(true);
-                }
-                Ok(false)
+        Format::Brat(_) | Format::I2b2Concepts(_) | Format::I2b2Xml(_) | Format::ShareClef(_) => {
+            let (mut reader, mut counts) = (Some(reader), None);
+            let read = |document: &mut Document| -> Result<bool, Error<E>> {
+                let Some(reader) = reader.take() else { return Ok(false) };
+                let read = only((reader, file), format, document, labels)?;
+                let found = read.documents.kept > 0;
+                counts = Some(read);
+                Ok(found)
             };
             hand_over(flattened(read, &mut flat), each)?;
             counts.unwrap_or_else(|| without_spans(Tally::new(file, &[])))
@@ -291,6 +316,27 @@ fn annotated<R: BufRead, E: std::error::Error>(
     counts.spans.dropped.extend(flat.dropped);
     counts.spans.kept = flat.kept;
     Ok(counts)
+}
+
+/// Fills `document` from a file of a format in which it is the file's only one.
+fn only<R: BufRead, E>(
+    (reader, file): (R, &Path),
+    format: &Format,
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, Error<E>> {
+    let filled = (document, labels);
+    match format {
+        Format::Brat(config) => {
+            brat::open(&brat::Pair::of(file), *config, filled.0, filled.1).map_err(Error::Brat)
+        }
+        Format::I2b2Concepts(config) => {
+            i2b2::open((reader, file), *config, filled).map_err(Error::I2b2Concepts)
+        }
+        Format::I2b2Xml(config) => i2b2_xml::read((reader, file), *config, filled).map_err(Error::I2b2Xml),
+        Format::ShareClef(config) => share::open((reader, file), config, filled).map_err(Error::ShareClef),
+        _ => Ok(without_spans(Tally::new(file, &[]))),
+    }
 }
 
 /// Reads as `read` does, and makes spans of the entities of each document.
@@ -352,7 +398,7 @@ mod tests {
     }
 
     /// A format as configs have it, a file of it, and the text of its only document.
-    const FILES: [(&str, &str, &str); 8] = [
+    const FILES: [(&str, &str, &str); 9] = [
         (r#"{"text":"line"}"#, "Fever.\n", "Fever."),
         (
             r#"{"jsonl":{"unit":"bytes","overlaps":"refuse","other_keys":"refuse"}}"#,
@@ -369,6 +415,11 @@ mod tests {
             r#"{"pubmed":{"section_labels":"take"}}"#,
             "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>Fever.</ArticleTitle></Article>\
              </MedlineCitation></PubmedArticle></PubmedArticleSet>",
+            "Fever.",
+        ),
+        (
+            r#"{"i2b2_xml":{"kinds_by":"element","offsets":"from_zero","misfits":"refuse"}}"#,
+            "<deIdi2b2><TEXT><![CDATA[Fever.]]></TEXT><TAGS/></deIdi2b2>",
             "Fever.",
         ),
         (r#""wikisection""#, r#"{"id":"1","text":"Fever."}"#, "Fever."),
@@ -406,7 +457,7 @@ mod tests {
             encoder.finish().unwrap();
             assert_eq!(texts(&plain, &format).unwrap(), [expected], "{config}");
             assert_eq!(texts(&packed, &format).unwrap(), [expected], "{config}");
-            let marks = config.contains("jsonl") || config.contains("conll");
+            let marks = ["jsonl", "conll", "i2b2"].iter().any(|name| config.contains(name));
             assert_eq!(format.has_spans(), marks, "{config}");
             assert_eq!(
                 serde_json::to_value(&format).unwrap(),

@@ -153,6 +153,14 @@ impl<'f, R: BufRead> Elements<'f, R> {
         Ok(Some(value.trim()).filter(|value| !value.is_empty()).map(str::to_owned))
     }
 
+    /// An attribute of the element that began last as the file has it, for those that publishers did not escape; not one of nothing but blanks.
+    pub(crate) fn written(&self, name: &str) -> Result<Option<String>, Error> {
+        let tag = BytesStart::from_content(self.tag.0.as_str(), self.tag.1);
+        let found = tag.try_get_attribute(name).map_err(|e| self.broken(&e))?;
+        let value = found.map(|found| found.value.trim().to_owned());
+        Ok(value.filter(|value| !value.is_empty()))
+    }
+
     /// Appends all text of the element that began last, that of the elements in it included, and passes over its end.
     pub(crate) fn text(&mut self, to: &mut String) -> Result<(), Error> {
         let around = self.depth - 1;
@@ -175,12 +183,17 @@ impl<'f, R: BufRead> Elements<'f, R> {
 
     /// The error that the record of the element met last is not as it should be.
     pub(crate) fn broken(&self, problem: &dyn std::fmt::Display) -> Error {
-        Error::Broken { place: self.at.of(self.xml.get_ref().file()), problem: problem.to_string() }
+        Error::Broken { place: self.place(), problem: problem.to_string() }
+    }
+
+    /// Where the element that was met last begins.
+    pub(crate) fn place(&self) -> Place {
+        self.at.of(self.xml.get_ref().file())
     }
 
     /// The error that something is missing.
     pub(crate) fn missing(&self, what: &'static str) -> Error {
-        Error::Missing { place: self.at.of(self.xml.get_ref().file()), what }
+        Error::Missing { place: self.place(), what }
     }
 
     /// `tally` with what was read so far.

@@ -9,8 +9,11 @@ mod damaged;
 pub mod ddi;
 pub mod fields;
 pub mod hoc;
+pub mod i2b2_relations;
 pub mod jsonl;
 pub mod medrqe;
+pub mod n2c2_relations;
+pub mod pair;
 pub mod separated;
 pub mod tagged;
 pub mod trec;
@@ -25,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use super::example::{Kind, Measure};
 use super::funnel::Step;
-use crate::corpus::{file, xml};
+use crate::corpus::{brat, file, i2b2, xml};
 
 /// How a set is laid out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +60,10 @@ pub enum Format {
     Chemprot(chemprot::Config),
     /// Interactions of drugs (Herrero-Zazo et al. 2013), XML.
     Ddi(ddi::Config),
+    /// Relations of problems, tests and treatments (i2b2 2010, Uzuner et al. 2011), texts with two files beside each.
+    I2b2Relations(i2b2_relations::Config),
+    /// Relations of drugs (n2c2 2018, Henry et al. 2020), brat.
+    N2c2Relations(n2c2_relations::Config),
     /// Kinds of questions (Li and Roth 2002), a line each.
     Trec(trec::Config),
     /// Texts with entities, in any format of a corpus that marks them.
@@ -120,6 +127,12 @@ pub enum Error {
     /// A text with entities cannot be read.
     #[error(transparent)]
     Tagged(#[from] file::Error<std::convert::Infallible>),
+    /// A report of i2b2 2010 cannot be read.
+    #[error(transparent)]
+    I2b2(#[from] i2b2::Error),
+    /// A text of brat cannot be read.
+    #[error(transparent)]
+    Brat(#[from] brat::Error),
     /// A row is not as it should be.
     #[error(
         "{place}: found {found}, expected {expected}; mend it, or say in the config how the set is laid out"
@@ -146,6 +159,8 @@ impl Format {
             }
             Format::Medrqe | Format::Ddi(_) => &[".xml", ".xml.gz"],
             Format::ClinicalSts | Format::Hoc(_) | Format::Chemprot(_) => &[".txt", ".txt.gz"],
+            // What belongs to them is not looked for in a packed form.
+            Format::I2b2Relations(_) | Format::N2c2Relations(_) => &[".txt"],
             Format::Trec(_) => &[".label", ".txt", ".txt.gz"],
             Format::Tagged(of) => of.format.extensions(),
         }
@@ -161,8 +176,8 @@ impl Format {
     #[must_use]
     pub fn is_a_folder(&self) -> bool {
         match self {
-            Format::Hoc(_) => true,
-            Format::Tagged(of) => matches!(of.format, file::Format::Brat(_)),
+            Format::Hoc(_) | Format::I2b2Relations(_) | Format::N2c2Relations(_) => true,
+            Format::Tagged(of) => of.format.is_in_several_files(),
             _ => false,
         }
     }
@@ -174,7 +189,7 @@ impl Format {
             Format::Separated(separated::Config { fields, .. }) | Format::Jsonl(fields) => fields.wrong(),
             Format::Tagged(of) if !of.format.has_spans() => Some((
                 "tagged.format marks no entities",
-                "conll, jsonl, pubtator, bioc, brat, conllu or annotated_json",
+                "conll, jsonl, pubtator, bioc, brat, i2b2_concepts, i2b2_xml, share_clef, conllu or annotated_json",
             )),
             Format::Tagged(of) if of.kinds.as_ref().is_some_and(Vec::is_empty) => {
                 Some(("tagged.kinds is empty", "kinds of entities, or to be left out for all of them"))
@@ -204,6 +219,8 @@ impl Format {
             | Format::Medrqe
             | Format::Chemprot(_)
             | Format::Ddi(_)
+            | Format::I2b2Relations(_)
+            | Format::N2c2Relations(_)
             | Format::Trec(_) => Kind::OneClass,
         }
     }
@@ -219,7 +236,7 @@ impl Format {
             }
             Format::StsB | Format::Biosses | Format::ClinicalSts => Measure::Pearson,
             Format::Hoc(_) => Measure::ExampleF1,
-            Format::Chemprot(_) => Measure::MicroF1,
+            Format::Chemprot(_) | Format::I2b2Relations(_) | Format::N2c2Relations(_) => Measure::MicroF1,
             // BLUE's since 2019-08-13.
             Format::Ddi(_) => Measure::MacroF1,
             Format::Tagged(_) => Measure::EntityF1,
@@ -229,7 +246,8 @@ impl Format {
     /// The class that means "nothing of all this", which F1 leaves out.
     #[must_use]
     pub fn nothing(&self) -> Option<&'static str> {
-        matches!(self, Format::Ddi(_)).then_some(ddi::NOTHING)
+        let of_pairs = matches!(self, Format::Ddi(_) | Format::I2b2Relations(_) | Format::N2c2Relations(_));
+        of_pairs.then_some(pair::NOTHING)
     }
 
     /// Hands each item of a file to `take`, in order, and says what became of the file: the last step keeps the items.
@@ -252,6 +270,8 @@ impl Format {
             Format::Hoc(of) => hoc::read(file, *of, take),
             Format::Chemprot(of) => chemprot::read(opened()?, *of, take),
             Format::Ddi(of) => ddi::read(opened()?, *of, take),
+            Format::I2b2Relations(of) => return i2b2_relations::read(opened()?, *of, take),
+            Format::N2c2Relations(of) => return n2c2_relations::read(file, *of, take),
             Format::Trec(of) => trec::read(opened()?, *of, take),
             Format::Tagged(of) => return tagged::read(file, of, take),
         };

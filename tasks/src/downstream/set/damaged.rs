@@ -5,12 +5,13 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Format, Item};
+use super::{Format, Item, Label};
 use crate::corpus::damage::assert_items_or_refuses;
 use crate::downstream::funnel::Step;
+use crate::downstream::lama::{self, Config, Corpus, MASK, Wording};
 
 /// A format, the name of a file, and what may stand in it.
-const FILES: [(&str, &str, &str); 13] = [
+const FILES: [(&str, &str, &str); 14] = [
     ("\"cola\"", "some.tsv", "gj04\t1\t\tHe won.\ngj04\t0\t*\tWon he.\nks08\t1\t\tIt is.\n"),
     (
         "\"glue_pairs\"",
@@ -56,15 +57,85 @@ const FILES: [(&str, &str, &str); 13] = [
         "Low\tB-Disease\nblood\tI-Disease\n,\tO\n\né\tB-Chemical\n",
     ),
     (
+        "{\"tagged\": {\"format\": {\"i2b2_xml\": {\"kinds_by\": \"type\", \"offsets\": \"from_zero\", \"misfits\": \"refuse\"}}, \"unit\": \"sentence\"}}",
+        "some.xml",
+        "<deIdi2b2>\n<TEXT><![CDATA[\nNée seen. Dr. Lee & Co.\n]]></TEXT>\n<TAGS>\n<NAME id=\"P0\" start=\"15\" end=\"18\" text=\"Lee\" TYPE=\"DOCTOR\"/>\n<NAME id=\"P1\" start=\"1\" end=\"4\" text=\"Née\" TYPE=\"PATIENT\"/>\n<TLINK id=\"L\" fromText=\"a & b\"/>\n</TAGS></deIdi2b2>\n",
+    ),
+    (
         "{\"separated\": {\"between\": \"commas\", \"fields\": {\"text\": \"note\", \"answer\": {\"classes\": {\"field\": \"kinds\", \"between\": \";\"}}}}}",
         "some.csv",
         "note,kinds\n\"one, \"\"two\"\"\nthree\",a;b\nfour,\n",
     ),
 ];
 
+/// Files of one name, the text in front, and what may stand in them.
+type Beside = &'static [(&'static str, &'static str)];
+
+const REPORT: &str = "Née has rest .\n Rest for fever\n";
+const CONCEPTS: &str = "c=\"rest\" 2:1 2:1||t=\"treatment\"\nc=\"fever\" 2:3 2:3||t=\"problem\"\nc=\"née\" 1:0 1:0||t=\"test\"\n";
+
+/// A format whose texts are read with other files, and such files.
+const BESIDE: [(&str, Beside); 6] = [
+    (
+        "{\"tagged\": {\"format\": {\"i2b2_concepts\": {\"misfits\": \"refuse\"}}, \"unit\": \"sentence\"}}",
+        &[("some.txt", REPORT), ("some.con", CONCEPTS)],
+    ),
+    (
+        "{\"tagged\": {\"format\": {\"share_clef\": {\"misfits\": \"refuse\"}}, \"unit\": \"document\"}}",
+        &[
+            ("some.txt", "Née: atrium is\ndilated, fever."),
+            (
+                "some.pipe.txt",
+                "some.txt||Disease_Disorder||C0344720||5||11||15||22\nsome.txt||Disease_Disorder||CUI-less||24||29\n",
+            ),
+        ],
+    ),
+    (
+        "{\"tagged\": {\"format\": {\"brat\": {\"concepts\": \"cui\", \"misfits\": \"refuse\"}}, \"unit\": \"sentence\"}}",
+        &[
+            ("some.txt", "Née: fever. Pain.\n"),
+            ("some.ann", "T1\tDISO 5 10\tfever\nT2\tDISO 12 16\tPain\n#1\tAnnotatorNotes T1\tC0015967\n"),
+        ],
+    ),
+    (
+        "{\"i2b2_relations\": {\"arguments\": \"replaced\", \"misfits\": \"refuse\"}}",
+        &[
+            ("some.txt", REPORT),
+            ("some.con", CONCEPTS),
+            ("some.rel", "c=\"rest\" 2:1 2:1||r=\"TrAP\"||c=\"fever\" 2:3 2:3\n"),
+        ],
+    ),
+    (
+        "{\"i2b2_relations\": {\"arguments\": \"marked\", \"misfits\": \"drop\"}}",
+        &[
+            ("some.txt", REPORT),
+            ("some.con", CONCEPTS),
+            (
+                "some.rel",
+                "c=\"rest\" 2:1 2:1||r=\"TrAP\"||c=\"fever\" 2:3 2:3\nc=\"fever\" 2:3 2:3||r=\"TrWP\"||c=\"rest\" 2:1 2:1\n",
+            ),
+        ],
+    ),
+    (
+        "{\"n2c2_relations\": {\"arguments\": \"marked\", \"sentences\": 2, \"misfits\": \"drop\"}}",
+        &[
+            ("some.txt", "Née: aspirin 81 mg. For fever.\nNo rash.\n"),
+            (
+                "some.ann",
+                "T1\tDrug 5 12\taspirin\nT2\tStrength 13 18\t81 mg\nT3\tReason 24 29\tfever\nT4\tADE 31 33;34 38\tNo rash\nR1\tStrength-Drug Arg1:T2 Arg2:T1\nR2\tReason-Drug Arg1:T3 Arg2:T1\n",
+            ),
+        ],
+    ),
+];
+
 /// The items of a file of this content; messages begin with its name.
 fn read(format: &Format, file: &Path, content: &[u8]) -> Result<Vec<Item>, String> {
     fs::write(file, content).unwrap();
+    items(format, file)
+}
+
+/// The items of a file; messages begin with the name of the file that they speak of.
+fn items(format: &Format, file: &Path) -> Result<Vec<Item>, String> {
     let mut items = vec![];
     let steps = format.read(file, &mut |item| items.push(item)).map_err(|error| {
         let folder = format!("{}/", file.parent().unwrap().display());
@@ -82,6 +153,50 @@ fn damaged_files_are_read_whole_or_refused() {
         let format: Format = serde_json::from_str(format).unwrap();
         let file = folder.path().join(name);
         assert_items_or_refuses(content.as_bytes(), |damaged| read(&format, &file, damaged));
+    }
+}
+
+#[test]
+fn damaged_files_beside_each_other_are_read_whole_or_refused() {
+    for (format, files) in BESIDE {
+        let folder = tempfile::tempdir().unwrap();
+        let format: Format = serde_json::from_str(format).unwrap();
+        let [text, ..] = files else { panic!("no text") };
+        for (name, content) in files {
+            files.iter().for_each(|(name, whole)| fs::write(folder.path().join(name), whole).unwrap());
+            assert_items_or_refuses(content.as_bytes(), |damaged| {
+                fs::write(folder.path().join(name), damaged).unwrap();
+                items(&format, &folder.path().join(text.0))
+            });
+        }
+    }
+}
+
+#[test]
+fn damaged_facts_are_read_whole_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [facts, relations] = ["TREx/some.jsonl", "relations.jsonl"].map(|name| folder.path().join(name));
+    fs::create_dir(facts.parent().unwrap()).unwrap();
+    let of_facts = "{\"uuid\": \"1\", \"sub_label\": \"Née\", \"obj_label\": \"Ghent\", \"evidences\": [{\"masked_sentence\": \"In [MASK].\"}]}\n{\"uuid\": \"2\", \"sub_label\": \"B\", \"obj_label\": \"C\"}\n";
+    let of_relations = "{\"relation\": \"other\", \"template\": \"[X] is [Y] .\"}\n{\"relation\": \"some\", \"template\": \"[X] was in [Y] .\"}\n";
+    let config = Config { corpora: vec![Corpus::Trex], wording: Wording::Templates };
+    for (path, whole) in [(&facts, of_facts), (&relations, of_relations)] {
+        fs::write(&facts, of_facts).unwrap();
+        fs::write(&relations, of_relations).unwrap();
+        assert_items_or_refuses(whole.as_bytes(), |damaged| {
+            fs::write(path, damaged).unwrap();
+            let mut items = vec![];
+            let read = lama::read(folder.path(), &config, &mut |fact| {
+                assert!(fact.sentence.contains(MASK));
+                let (group, label) = (fact.relation, Label::Class(fact.object));
+                items.push(Item { id: fact.id, group, text: fact.sentence, pair: None, label });
+            });
+            let folder = format!("{}/", folder.path().display());
+            let said = |error: lama::Error| error.to_string().replace(&folder, "").replace("TREx/", "");
+            let steps = read.map_err(|error| said(error).replace("relations.jsonl: ", "some.relations: "))?;
+            assert!(steps.iter().all(Step::adds_up), "{steps:?}");
+            Ok(items)
+        });
     }
 }
 

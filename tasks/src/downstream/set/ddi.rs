@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
-use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::pair::{Argument, Arguments, NOTHING, shown};
 use super::{Error, Item, Label, Source};
 use crate::corpus::characters::Characters;
 use crate::corpus::xml::{Elements, Names, Step as Met};
@@ -23,32 +23,17 @@ pub struct Config {
     pub arguments: Arguments,
 }
 
-/// How a sentence says which two drugs are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arguments {
-    /// Their kinds stand in their place, as BLUE has it: `@DRUG$`; two that overlap are one, `@DRUG-BRAND$` in the order of the text.
-    Replaced,
-    /// They stay, between marks: `<< warfarin >>` the first in the text, `[[ aspirin ]]` the other; two that overlap are left out.
-    Marked,
-}
-
-/// The class of two drugs that do not interact.
-pub(super) const NOTHING: &str = "false";
-/// The classes of those that do.
+/// The classes of drugs that interact.
 const KINDS: [&str; 4] = ["advise", "effect", "int", "mechanism"];
 const NO_KIND: &str = "an interaction without its kind";
 const OVERLAP: &str = "two drugs that overlap";
 
 const NAMES: Names = Names { roots: &["document"], records: &["sentence"] };
 
-/// A drug: where it stands, in bytes, and its kind.
-type Drug = (Range<usize>, String);
-
 #[derive(Default)]
 struct Sentence {
     text: String,
-    drugs: BTreeMap<String, Drug>,
+    drugs: BTreeMap<String, Argument>,
 }
 
 /// Hands each two drugs of a file to `take`.
@@ -92,7 +77,7 @@ fn required<R: BufRead>(elements: &Elements<'_, R>, name: &str, what: &'static s
 }
 
 /// The drug that the element is, and its id.
-fn drug<R: BufRead>(elements: &Elements<'_, R>, text: &str) -> Result<(String, Drug), Error> {
+fn drug<R: BufRead>(elements: &Elements<'_, R>, text: &str) -> Result<(String, Argument), Error> {
     let id = required(elements, "id", "the attribute `id` of <entity>")?;
     let offset = required(elements, "charOffset", "the attribute `charOffset` of <entity>")?;
     let kind = required(elements, "type", "the attribute `type` of <entity>")?;
@@ -109,7 +94,7 @@ fn drug<R: BufRead>(elements: &Elements<'_, R>, text: &str) -> Result<(String, D
         Some(characters.byte(start)?..characters.byte(last.checked_add(1)?)?)
     });
     match hull.filter(|hull| !hull.is_empty()) {
-        Some(hull) => Ok((id, (hull, kind))),
+        Some(hull) => Ok((id, (hull, kind.to_uppercase()))),
         None => {
             let problem = format!("`charOffset` of {id} is {offset:?}, no piece of the sentence's text");
             Err(elements.broken(&problem).into())
@@ -146,28 +131,6 @@ fn pair<R: BufRead>(
     };
     let shown = shown(&sentence.text, [one, other], config.arguments);
     Ok(shown.map(|text| (id, text, class)).ok_or(OVERLAP))
-}
-
-/// A text that says which two of its drugs are meant.
-fn shown(text: &str, mut drugs: [&Drug; 2], arguments: Arguments) -> Option<String> {
-    drugs.sort_by_key(|(place, _)| (place.start, place.end));
-    let [(first, one), (second, other)] = drugs;
-    let (before, after) = (&text[..first.start], &text[first.end.max(second.end)..]);
-    let overlap = second.start < first.end;
-    let [one, other] = [one, other].map(|kind| kind.to_uppercase());
-    match arguments {
-        Arguments::Replaced if overlap => Some(format!("{before}@{one}-{other}${after}")),
-        Arguments::Replaced => {
-            let between = &text[first.end..second.start];
-            Some(format!("{before}@{one}${between}@{other}${after}"))
-        }
-        Arguments::Marked if overlap => None,
-        Arguments::Marked => {
-            let (between, a, b) =
-                (&text[first.end..second.start], &text[first.clone()], &text[second.clone()]);
-            Some(format!("{before}<< {a} >>{between}[[ {b} ]]{after}"))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Texts with entities, sentence by sentence, as words with tags. Knows no subword.
 //!
 //! Words are the file's own, or else runs of letters, digits and marks, and every other character by itself. Of entities that overlap the
-//! longest stays. Where a sentence is found to end within an entity, it goes on.
+//! longest stays. Sentences are the file's own, or found by rule; where one is found to end within an entity, it goes on.
 
 use std::ops::Range;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub struct Config {
 pub enum Unit {
     /// A document of the file, which is a sentence in some formats.
     Document,
-    /// A sentence of a document, found by rule.
+    /// A sentence of a document: the file's own, or else found by rule.
     Sentence,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn read(file: &Path, config: &Config, take: &mut dyn FnMut(Item)) -> 
         }
         let bounds = match config.unit {
             Unit::Document => vec![0, words.len()],
-            Unit::Sentence => bounds(&document.text, &words, &entities),
+            Unit::Sentence => bounds(document, &words, &entities),
         };
         let id = called(document);
         for (number, ends) in bounds.windows(2).enumerate() {
@@ -135,9 +135,10 @@ fn in_words(
 }
 
 /// The words at which sentences begin, and the number of words.
-fn bounds(text: &str, words: &[Range<usize>], entities: &[InWords]) -> Vec<usize> {
+fn bounds(document: &Document, words: &[Range<usize>], entities: &[InWords]) -> Vec<usize> {
     let within = |at: usize| entities.iter().any(|(first, end, _)| *first < at && at < *end);
-    let starts = sentence::starts(text);
+    let by_rule = || sentence::starts(&document.text);
+    let starts = if document.sentences.is_empty() { by_rule() } else { document.sentences.clone() };
     let at = starts.iter().map(|start| words.partition_point(|word| word.start < *start));
     let mut bounds: Vec<usize> = std::iter::once(0).chain(at.filter(|at| !within(*at))).collect();
     bounds.push(words.len());
@@ -184,6 +185,28 @@ mod tests {
         let (some, steps) = items("dev.tsv", "A\tB-Chemical\nB\tB-Disease\n", &diseases).unwrap();
         assert_eq!((steps[1].kept, steps[1].dropped[OTHER_KIND]), (1, 1));
         assert_eq!(entities(&some[0]), [("B".to_owned(), "Disease")]);
+    }
+
+    #[test]
+    fn sentences_and_words_of_a_file_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, content: &str| {
+            kg::whole::write_whole(&folder.path().join(name), content.as_bytes()).unwrap();
+        };
+        put("13.txt", "\nDr. No gave q.6-8h .\nfever and\n\nrest . Then rest .\n");
+        put(
+            "13.con",
+            "c=\"q.6-8h\" 2:3 2:3||t=\"treatment\"\nc=\"rest\" 5:0 5:0||t=\"treatment\"\nc=\"fever\" 3:0 3:0||t=\"problem\"\n",
+        );
+        let of_file = crate::corpus::i2b2::Config { misfits: Misfits::Refuse };
+        let config = Config { format: Format::I2b2Concepts(of_file), kinds: None, unit: Unit::Sentence };
+        let mut items = vec![];
+        let steps = read(&folder.path().join("13.txt"), &config, &mut |item| items.push(item)).unwrap();
+        assert!(steps.iter().all(Step::adds_up) && steps[1].kept == 3, "{steps:?}");
+        let texts: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+        assert_eq!(texts, ["Dr. No gave q.6-8h .", "fever and", "rest . Then rest ."]);
+        assert!(items.iter().all(|item| item.group == "13") && items[2].id == "13/3");
+        assert_eq!(entities(&items[0]), [("q.6-8h".to_owned(), "treatment")]);
     }
 
     #[test]
