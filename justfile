@@ -68,6 +68,11 @@ bench-model PYTHON="python3":
     cargo build --release --workspace --example train_step
     {{PYTHON}} benches/model.py target/release/examples/train_step
 
+# Eight tasks answered by one encoder in one pass beside eight encoders, end to end, in one run. DATA has a folder `minilm`.
+bench-tasks DATA PYTHON="python3" OUT="out/bench-tasks":
+    cargo build --release
+    {{PYTHON}} benches/tasks.py target/release/engraft {{DATA}} --out {{OUT}}
+
 # Head importance over 1,000 samples beside PyTorch as the released script does it, in one run (PYTHON needs torch).
 bench-importance PYTHON="python3":
     cargo build --release --workspace --example importance

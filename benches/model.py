@@ -35,6 +35,12 @@ CASES = {
     "32 rows of 6 to 64 tokens (the peer pads and masks)": {"lengths": ragged(32, 64), "dropout": 0.0, "frozen": 0},
     "16 rows of 64 tokens, embeddings and 3 layers frozen": {"lengths": [64] * 16, "dropout": 0.0, "frozen": 3},
 }
+# The same rows with every attention: what each costs beside the plain one.
+ATTENTIONS = {
+    f"8 rows of 128 tokens, {name}": {"lengths": [128] * 8, "dropout": 0.1, "frozen": 0, "attention": attention}
+    for name, attention in (("plain attention", "plain"), ("KAM-BERT's, three maps", "kam"), ("four labels'", "labels"))
+}
+CASES |= ATTENTIONS
 
 
 def said(command, of):
@@ -46,7 +52,7 @@ def said(command, of):
 
 def measured(given, case, threads):
     """All steps of both sides, which take turns."""
-    of = {**SHAPE, **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
+    of = {**SHAPE, "attention": "plain", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
     sides = {"engraft": [str(given.example.resolve())], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
     found = {name: [] for name in sides}
     for _ in range(given.rounds):
@@ -61,14 +67,16 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--cases", type=int, default=len(CASES))
+    parser.add_argument("--cases", type=int, default=len(CASES), help="the first so many")
+    parser.add_argument("--attentions", action="store_true", help="only those that compare attentions")
     given = parser.parse_args()
     before, torch = os.getloadavg()[0], ""
     for threads in given.threads:
         print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Ratios: PyTorch over engraft.\n")
         print("| | | " + " | ".join(PARTS) + " | processor | tokens/s | peak MiB | ratio of medians | of the least | of the processor |")
         print("|---|---" + "|--:" * (len(PARTS) + 6) + "|")
-        for case in list(CASES)[: given.cases]:
+        plain = {}
+        for case in ATTENTIONS if given.attentions else list(CASES)[: given.cases]:
             found = measured(given, case, threads)
             every = {name: {part: [ms for run in runs for ms in run[part]] for part in (*PARTS, "processor")} for name, runs in found.items()}
             middle = {name: {part: statistics.median(ms) for part, ms in parts.items()} for name, parts in every.items()}
@@ -81,6 +89,12 @@ def main():
                 for of, part in ((middle, "total"), (least, "total"), (middle, "processor")):
                     cells.append(f"{of['PyTorch'][part] / of[name][part]:.2f}")
                 print(f"| {case if name == 'engraft' else ''} | {name} | " + " | ".join(cells) + " |", flush=True)
+                if case in ATTENTIONS:
+                    plain.setdefault(name, []).append((case, middle[name]["total"], least[name]["total"]))
+        for name, of in plain.items():
+            (_, middle, least), *others = of
+            for case, total, best in others:
+                print(f"\n{name}, {case.split(', ', 1)[1]}: {total / middle:.2f} times the plain step (medians), {best / least:.2f} (the least)")
         print()
     print(f"{os.cpu_count()} cores, {platform.system()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after; {given.rounds} runs of {given.steps} steps each, after "
           f"{WARMUP} unmeasured; PyTorch {torch}, Python {platform.python_version()}.")

@@ -1,9 +1,9 @@
 //! One training step of an encoder, measured, for `just bench-model` and for anyone who wants to see what a shape costs.
 //!
 //! `train_step '{"layers": 6, "hidden": 384, "heads": 12, "feed_forward": 1536, "vocabulary": 30522, "dropout": 0.0, "threads": 2, "lengths": [64, 64],
-//! "warmup": 3, "steps": 10, "frozen": 0}'`, `lengths` being the tokens of each row and `frozen` how many layers, from the embeddings on, are not
+//! "warmup": 3, "steps": 10, "frozen": 0, "attention": "plain"}'`, `lengths` being the tokens of each row and `frozen` how many layers, from the embeddings on, are not
 //! trained (0: the embeddings are trained too). The loss is the cross entropy of a linear layer on the mean of a row's hidden states; then come
-//! the gradients' norm, clipping and AdamW. Prints one JSON object: milliseconds of each step by part, and of the processor.
+//! the gradients' norm, clipping and AdamW. `attention` is `plain`, `labels` (four of them, with their loss), or `kam` (three maps, a convolution). Prints one JSON object: milliseconds of each step by part, and of the processor.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
 #[path = "measure/process.rs"]
@@ -14,6 +14,9 @@ use std::error::Error;
 use std::time::Instant;
 
 use candle_core::{Device, Tensor};
+use model::attention::Attend;
+use model::attention::kam::{Auxiliary, Kam, KamPass, Knowledge, Merge, Settings, Skip};
+use model::attention::label::{Labels, Mode};
 use model::chance::Chance;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
@@ -24,7 +27,7 @@ use model::nn::gradients::gradients;
 use model::nn::linear::Linear;
 use model::optim::adamw::{AdamW, AdamWConfig, Update};
 use model::optim::clip;
-use model::params::{Params, Spec};
+use model::params::{Init, Params, Spec};
 use serde::Deserialize;
 use serde_json::json;
 use tasks::stream::batch::{Batch, Targets};
@@ -51,7 +54,30 @@ struct Measured {
     warmup: usize,
     steps: usize,
     frozen: usize,
+    attention: Kind,
 }
+
+/// How tokens attend.
+#[derive(Clone, Copy, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Plain,
+    Labels,
+    Kam,
+}
+
+/// Labels, and maps of a row.
+const LABELS: usize = 4;
+const MAPS: usize = 3;
+
+/// KAM-BERT's attention as it is published.
+const KAM: Settings = Settings {
+    maps: MAPS,
+    alpha: 0.2,
+    skip: Skip::PostAdd,
+    auxiliary: Auxiliary::ZeroPad,
+    merge: Merge::Convolution,
+};
 
 /// What a step is made with.
 struct Model {
@@ -60,6 +86,8 @@ struct Model {
     encoder: Encoder,
     pool: Pool,
     output: Linear,
+    labels: Option<Labels>,
+    kam: Option<(Kam, Knowledge)>,
     optimiser: AdamW,
     frozen: Vec<String>,
 }
@@ -67,9 +95,10 @@ struct Model {
 fn main() -> Result<(), Box<dyn Error>> {
     let of: Measured = serde_json::from_str(&std::env::args().nth(1).ok_or("expected one JSON object")?)?;
     rayon::ThreadPoolBuilder::new().num_threads(of.threads).build_global()?;
-    let mut model = model(&of)?;
     let batch = batch(&of)?;
-    let classes: Vec<Option<u32>> = (0..of.lengths.len()).map(|row| Some(u32::from(row % 2 == 1))).collect();
+    let mut model = model(&of, &batch)?;
+    let classes = (0..of.lengths.len()).map(|row| u32::try_from(row % LABELS).map(Some));
+    let classes: Vec<Option<u32>> = classes.collect::<Result<_, _>>()?;
     let (mut times, mut losses, mut spent) = ([const { vec![] }; 4], vec![], vec![]);
     for step in 0..of.warmup + of.steps {
         let before = processor()?;
@@ -92,7 +121,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
+fn model(of: &Measured, batch: &Batch) -> Result<Model, Box<dyn Error>> {
     let config = Config {
         vocab_size: of.vocabulary,
         hidden_size: of.hidden,
@@ -108,9 +137,18 @@ fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
         pad_token_id: 0,
     };
     config.check()?;
-    let specs = [Encoder::specs(&config), Spec::linear("output", [2, of.hidden], 0.02).to_vec()].concat();
+    let mut specs =
+        [Encoder::specs(&config), Spec::linear("output", [LABELS, of.hidden], 0.02).to_vec()].concat();
+    match of.attention {
+        Kind::Plain => {}
+        Kind::Labels => specs.push(Spec::new("labels".to_owned(), &[LABELS, of.hidden], Init::Normal(0.02))),
+        Kind::Kam => specs.extend(KAM.specs(&config)),
+    }
     let mut frozen: Vec<String> = (0..of.frozen).map(|layer| format!("encoder.layer.{layer}.")).collect();
     frozen.push("pooler.".to_owned());
+    if of.attention == Kind::Kam {
+        frozen.extend(KAM.unreached(of.layers).into_iter().map(|(name, _)| name));
+    }
     frozen.extend((of.frozen > 0).then(|| "embeddings.".to_owned()));
     let trained = |name: &str| !frozen.iter().any(|prefix| name.starts_with(prefix));
     let params = Params::fresh(&specs, 1, &Device::Cpu)?.freeze(|name| !trained(name));
@@ -120,10 +158,28 @@ fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
         encoder: Encoder::new(&config, &params)?,
         pool: Pool::new(Pooling::Mean, &params, "")?,
         output: Linear::new(&params, "output")?,
+        labels: match of.attention {
+            Kind::Labels => Some(Labels { embeddings_md: params.get("labels")?, mode: Mode::Paper }),
+            Kind::Plain | Kind::Kam => None,
+        },
+        kam: match of.attention {
+            Kind::Kam => Some((Kam::new(&KAM, &config, &params)?, knowledge(of, batch, &config)?)),
+            Kind::Plain | Kind::Labels => None,
+        },
         frozen,
         config,
         params,
     })
+}
+
+/// Maps of the rows, of which each cell in ten has a number.
+fn knowledge(of: &Measured, batch: &Batch, config: &Config) -> Result<Knowledge, Box<dyn Error>> {
+    let cells: usize = of.lengths.iter().map(|length| MAPS * length * length).sum();
+    let chance = Chance::new(2);
+    let maps =
+        (0..cells as u64).map(|cell| if chance.bits(cell).is_multiple_of(10) { 0.5 } else { 0.0 }).collect();
+    let tokens = Tokens::new(&[batch], config, &Device::Cpu)?;
+    Ok(Knowledge::new(maps, MAPS, of.lengths.clone(), (&tokens.spans, &Device::Cpu))?)
 }
 
 /// Rows of the lengths asked for, of random tokens.
@@ -158,11 +214,20 @@ impl Model {
     ) -> Result<(f32, [f64; 4]), Box<dyn Error>> {
         let (start, now) = (Instant::now(), |start: Instant| start.elapsed().as_secs_f64() * 1e3);
         let tokens = Tokens::new(&[batch], &self.config, &Device::Cpu)?;
-        let pass = Pass { dropout: Some(Chance::new(1).branch(step as u64)), ..Pass::PLAIN };
+        let attend = match (&self.labels, &self.kam) {
+            (Some(labels), _) => Attend::Labels(labels),
+            (None, Some((kam, knowledge))) => Attend::Knowledge(KamPass { kam, knowledge }),
+            (None, None) => Attend::Plain,
+        };
+        let pass = Pass { attend, dropout: Some(Chance::new(1).branch(step as u64)), ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let x_nd = hidden.last().ok_or("no hidden states")?;
         let logits_bc = self.output.forward(&self.pool.forward(x_nd, &tokens.spans)?)?;
-        let loss = cross_entropy(&logits_bc, classes)?;
+        let mut loss = cross_entropy(&logits_bc, classes)?;
+        if let Some(Labels { embeddings_md, .. }) = &self.labels {
+            let own: Vec<Option<u32>> = (0..).take(LABELS).map(Some).collect();
+            loss = (loss + cross_entropy(&self.output.forward(embeddings_md)?, &own)?)?;
+        }
         let value = loss.to_scalar()?;
         let forward = now(start);
         let mut store = gradients(&loss)?;

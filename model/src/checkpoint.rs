@@ -179,7 +179,7 @@ pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
 }
 
 /// The file of weights in a folder, and all that is in it.
-fn weights(dir: &Path, device: &Device) -> Result<(PathBuf, BTreeMap<String, Tensor>), Error> {
+pub(crate) fn weights(dir: &Path, device: &Device) -> Result<(PathBuf, BTreeMap<String, Tensor>), Error> {
     let (path, pickle) = (dir.join(WEIGHTS_FILE), dir.join(PICKLE_FILE));
     if path.exists() || !pickle.exists() {
         let found = whole::read_tensors(&path, device)?;

@@ -20,6 +20,7 @@ pub mod checkpoint;
 pub mod device;
 pub mod encoder;
 pub mod eval;
+pub mod fill;
 pub mod head;
 pub mod nn;
 pub mod optim;
@@ -28,5 +29,5 @@ pub mod params;
 pub mod predict;
 pub mod train;
 
-/// Where tensors live.
-pub use candle_core::Device;
+/// Where tensors live, and what they are.
+pub use candle_core::{Device, Tensor};

@@ -53,7 +53,7 @@ pub struct OutputConfig {
 /// Prefix of all parameters of this room, so that they never clash with the encoder's.
 pub(crate) const PREFIX: &str = "outputs.";
 
-fn named(name: &str) -> String {
+pub(crate) fn named(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 

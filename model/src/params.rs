@@ -169,6 +169,17 @@ impl Params {
         }
     }
 
+    /// Gives a parameter other numbers of the same shape.
+    ///
+    /// # Errors
+    /// When no parameter has this name, or its shape is another.
+    pub fn set(&self, name: &str, tensor: &Tensor) -> candle_core::Result<()> {
+        match self.vars.get(name) {
+            Some(var) => var.set(tensor),
+            None => candle_core::bail!("the model has no parameter named {name}"),
+        }
+    }
+
     /// Memory that steps of these parameters hand on.
     pub(crate) fn buffers(&self) -> &Buffers {
         &self.buffers

@@ -86,7 +86,7 @@ impl Predictor {
     ) -> Result<Self, Error> {
         let params = params.clone().freeze(|_| true);
         let encoder = Encoder::new(config, &params)?;
-        let outputs = Outputs::new(outline, &params)?;
+        let outputs = Outputs::new(outline, config, &params)?;
         Ok(Predictor {
             config: config.clone(),
             encoder,
@@ -169,7 +169,11 @@ impl Predictor {
         let tokens = Tokens::of_batches(&[(&names, rows)], &self.config, &self.device)?;
         let x_nd = self.forward(&tokens)?;
         let each = tasks.iter();
-        each.map(|&task| Ok(self.outputs.logits(&x_nd, &tokens.spans, task, None)?.to_vec2()?)).collect()
+        each.map(|&task| {
+            let rows = self.outputs.rows(&tokens, 0, task);
+            Ok(self.outputs.logits(&x_nd, rows, task, None)?.to_vec2()?)
+        })
+        .collect()
     }
 
     /// The last hidden state of each token, row after row.
@@ -197,7 +201,7 @@ impl Predictor {
         }
         let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
         let pool = Pool::new(pooling, &self.params, &pool_name())?;
-        Ok(pool.forward(&self.forward(&tokens)?, &tokens.spans)?.to_vec2()?)
+        Ok(pool.forward(&self.forward(&tokens)?, tokens.own(0))?.to_vec2()?)
     }
 
     /// The last hidden states `x_nd` of tokens.
@@ -209,7 +213,7 @@ impl Predictor {
         let mut hidden = self.encoder.forward(
             &self.config,
             tokens,
-            &Pass { attend: self.outputs.attend(), gates, dropout: None },
+            &Pass { attend: self.outputs.attend(tokens)?, gates, dropout: None },
         )?;
         hidden.pop().ok_or(Error::Layers)
     }
@@ -223,7 +227,8 @@ impl Predictor {
         let x_nd = self.forward(&tokens)?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| {
-            let logits_mc = self.outputs.logits(&x_nd, tokens.samples(i), batch.task, None)?;
+            let rows = self.outputs.rows(&tokens, i, batch.task);
+            let logits_mc = self.outputs.logits(&x_nd, rows, batch.task, None)?;
             Ok(self.outputs.loss(&logits_mc, batch)?)
         })
         .collect()
@@ -237,10 +242,13 @@ impl Predictor {
         tokens(self.outline(), &[batch], (&self.config, &self.device))
     }
 
-    /// What measures heads at the gates of `mask`, whatever gates the model itself has.
-    #[must_use]
-    pub fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
-        Probe { encoder: &self.encoder, config: &self.config, attend: self.outputs.attend(), mask }
+    /// What measures heads on these tokens at the gates of `mask`, whatever gates the model itself has.
+    ///
+    /// # Errors
+    /// When the tokens are not what the model attends by.
+    pub fn probe<'a>(&'a self, mask: &'a Mask, tokens: &'a Tokens) -> candle_core::Result<Probe<'a>> {
+        let attend = self.outputs.attend(tokens)?;
+        Ok(Probe { encoder: &self.encoder, config: &self.config, attend, mask })
     }
 
     /// The sum over a batch's samples (rows, or groups of a ranking) of the loss that each would have alone, given the last hidden states;
@@ -254,7 +262,8 @@ impl Predictor {
         tokens: &Tokens,
         batch: &Batch,
     ) -> candle_core::Result<Tensor> {
-        let logits_mc = self.outputs.logits(x_nd, &tokens.spans, batch.task, None)?;
+        let rows = self.outputs.rows(tokens, 0, batch.task);
+        let logits_mc = self.outputs.logits(x_nd, rows, batch.task, None)?;
         self.outputs.sample_losses(&logits_mc, batch)
     }
 
@@ -274,7 +283,7 @@ impl Predictor {
             }
             _ => Samples::Spans,
         };
-        Ok(into.add_samples(&self.probe(mask), (&tokens, samples), loss)?)
+        Ok(into.add_samples(&self.probe(mask, &tokens)?, (&tokens, samples), loss)?)
     }
 }
 

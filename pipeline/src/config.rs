@@ -48,9 +48,14 @@ pub struct Config {
     pub pretrain: Option<stage::retrain::Config>,
     /// How it is trained on the graph, if it is to be.
     pub retrain: Option<stage::retrain::Config>,
+    /// How masked language models are asked for facts, if they are to be.
+    pub lama: Option<stage::lama::Config>,
     /// What encoders are tried on.
     #[serde(default)]
     pub benchmarks: Vec<stage::benchmark::Config>,
+    /// Other ways in which they attend, each tried on benchmarks one by one.
+    #[serde(default)]
+    pub attentions: Vec<stage::finetune::attention::Config>,
     /// How they are fine-tuned on several of them together.
     #[serde(default)]
     pub recipes: Vec<stage::finetune::together::Config>,

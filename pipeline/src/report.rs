@@ -13,6 +13,7 @@ pub mod matrix;
 pub mod number;
 mod page;
 pub mod paired;
+pub mod pairs;
 pub mod plots;
 pub mod scale;
 pub mod svg;

@@ -18,8 +18,10 @@ pub mod encoder;
 pub mod finetune;
 mod folder;
 pub mod graft;
+pub mod lama;
 pub mod location;
 pub mod maps;
+pub mod matrix;
 pub mod memory;
 mod metrics;
 pub mod pmi;
@@ -115,6 +117,7 @@ fn trained(
     let encoder =
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
     let mut base = encoder::Base::new(encoder, places)?;
+    stages.extend(asking(config, &base, &words, places)?);
     if let Some(fresh) = &encoder.fresh {
         let (vocabulary, case) = words.clone();
         stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
@@ -131,12 +134,6 @@ fn trained(
         base = encoder::Base::Stage(stage.name().to_owned());
         stages.push(Box::new(stage));
     }
-    let benchmarks: Vec<String> = config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
-    let around = |finetuning| {
-        let (words, compute) = (words.clone(), config.compute());
-        let (base, recipes) = (base.clone(), config.recipes.as_slice());
-        graft::Around { benchmarks, finetuning, words, compute, base, recipes, retraining: None }
-    };
     let retraining = match &config.retrain {
         Some(retraining) => Some((retraining, from(base.clone(), "retrain")?)),
         None => None,
@@ -146,7 +143,10 @@ fn trained(
             let finetuning =
                 finetuning.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
             can_be_masked(config, graft)?;
-            stages.extend(graft.stages(&graft::Around { retraining, ..around(finetuning) }, places)?);
+            stages.extend(graft.stages(
+                &graft::Around { retraining, ..around(config, finetuning, (base, words), places)? },
+                places,
+            )?);
         }
         (None, retraining, finetuning) => {
             if let Some((retrain, from)) = retraining {
@@ -154,24 +154,70 @@ fn trained(
                 stages.push(Box::new(stage));
             }
             if let Some(finetuning) = finetuning {
-                stages.extend(around(finetuning).alone()?);
+                stages.extend(around(config, finetuning, (base, words), places)?.alone()?);
             }
         }
     }
     Ok(stages)
 }
 
+/// The stages that ask masked language models for facts.
+fn asking(
+    config: &Config,
+    encoder: &encoder::Base,
+    words: &(vocabulary::Source, Case),
+    places: &location::Places<'_>,
+) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    let Some(lama) = &config.lama else { return Ok(vec![]) };
+    let stage = |there: bool, name: &str| there.then(|| encoder::Base::Stage(name.to_owned()));
+    let bases = |which: lama::Which| match which {
+        lama::Which::Base => matches!(encoder, encoder::Base::Checkpoint(_)).then(|| encoder.clone()),
+        lama::Which::Pretrain => stage(config.pretrain.is_some(), "pretrain"),
+        lama::Which::Retrain => stage(config.retrain.is_some() && config.graft.is_none(), "retrain"),
+    };
+    let stages = lama::Asking::all(lama, &bases, (words, config.compute()), places)?;
+    Ok(stages.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>).collect())
+}
+
+/// What fine-tunings of an encoder are made of.
+fn around<'c>(
+    config: &'c Config,
+    finetuning: &'c finetune::config::Config,
+    (base, words): (encoder::Base, (vocabulary::Source, Case)),
+    places: &location::Places<'_>,
+) -> anyhow::Result<graft::Around<'c>> {
+    let mapping = match &config.corpus {
+        Some(corpus) if !config.attentions.is_empty() => {
+            mapping(config, &corpus::Corpus::new(corpus, places)?, words.clone())?.map(Arc::new)
+        }
+        _ => None,
+    };
+    Ok(graft::Around {
+        benchmarks: config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect(),
+        tables: &config.benchmarks,
+        finetuning,
+        attentions: &config.attentions,
+        mapping,
+        recipes: &config.recipes,
+        retraining: None,
+        base,
+        words,
+        compute: config.compute(),
+    })
+}
+
 /// The first table that begins with an encoder, if there is any.
 fn begins(config: &Config) -> anyhow::Result<Option<&'static str>> {
     anyhow::ensure!(
-        config.recipes.is_empty() || config.finetune.is_some(),
-        "[[recipes]] take seeds and what no recipe chooses from [finetune]: add that table"
+        (config.recipes.is_empty() && config.attentions.is_empty()) || config.finetune.is_some(),
+        "[[recipes]] and [[attentions]] take seeds and what no recipe chooses from [finetune]: add that table"
     );
     let tables = [
         ("pretrain", config.pretrain.is_some()),
         ("retrain", config.retrain.is_some()),
         ("graft", config.graft.is_some()),
         ("finetune", config.finetune.is_some()),
+        ("lama", config.lama.is_some()),
     ];
     Ok(tables.into_iter().find_map(|(table, there)| there.then_some(table)))
 }

@@ -8,7 +8,7 @@
 //! # Files
 //! `umls/META/{MRCONSO,MRREL,MRSTY,MRDEF,MRSAB,MRRANK,MRDOC,MRCUI}.RRF`, `mesh/desc.xml`, `mesh/supp.xml`,
 //! `hsdn/Combined-Input.tsv`, `rotmensch/DerivedKnowledgeGraph_final.csv`, `text/articles-*.txt`, `medquad/<n>_<Folder>_QA/*.xml`,
-//! `mimic/{NOTEEVENTS,ADMISSIONS,DIAGNOSES_ICD,PROCEDURES_ICD,PATIENTS}.csv`.
+//! `mimic/{NOTEEVENTS,ADMISSIONS,DIAGNOSES_ICD,PROCEDURES_ICD,PATIENTS}.csv`, `sets/{entities.tsv,questions.label,entailed.tsv,alike.tsv}`.
 //!
 //! In UMLS the source SNOMEDCT_US has licence level 9 and the translations 3; some names and relations are suppressed; relations
 //! stand in both directions; some of those on where a disease sits name a retired concept: one that is the same as the disease, one
@@ -43,6 +43,7 @@ mod mesh;
 mod mimic;
 mod name;
 mod rotmensch;
+mod sets;
 mod supplement;
 mod text;
 mod umls;
@@ -129,6 +130,7 @@ pub fn write(
     text::write(&world, &mut sink)?;
     medquad::write(&world, &mut sink, config.scale)?;
     mimic::write(&world, &mut sink, config.scale)?;
+    sets::write(&world, &mut sink, config.scale)?;
     let entities =
         PLANS.iter().map(|plan| (plan.label.to_owned(), world.latent.layout.count(plan.kind) as u64));
     Ok(Summary { files: sink.into_counts(), entities: entities.collect(), facts })

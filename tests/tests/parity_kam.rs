@@ -72,7 +72,7 @@ impl Samples {
             let of = stored.get(row)?.narrow(1, 0, *len)?.narrow(2, 0, *len)?;
             numbers.extend(of.flatten_all()?.to_vec1::<f32>()?);
         }
-        let knowledge = Knowledge::new(numbers, maps, real.clone(), &tokens)?;
+        let knowledge = Knowledge::new(numbers, maps, real.clone(), (&tokens.spans, &Device::Cpu))?;
         Ok(Samples { tokens, knowledge, real })
     }
 }
@@ -87,7 +87,7 @@ fn compare(golden: &mut Golden, variant: &str, alpha: f64) -> Result<()> {
     let checkpoint::Checkpoint { config, params, .. } =
         checkpoint::load(&folder().join("model"), &Device::Cpu)?;
     let specs = settings.specs(&config);
-    let stored = |name: &str| name.replace("knowledge.layer.", "kam.").replace("convolution", "conv");
+    let stored = |name: &str| name.replace("outputs.knowledge.layer.", "kam.").replace("convolution", "conv");
     let tensors: BTreeMap<String, Tensor> = specs
         .iter()
         .map(|s| Ok((s.name.clone(), golden.get(&stored(&s.name))?.clone())))

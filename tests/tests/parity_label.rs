@@ -41,7 +41,8 @@ impl Scene {
         let task =
             Task { name: "task".into(), output: Output::OneClass { classes, weights: None }, alpha: 1.0 };
         let labels = Some(LabelAttention { mode, lambda });
-        let outline = Outline { tasks: vec![task], pooling: Pooling::LearnedPooler, dropout: 0.0, labels };
+        let (tasks, pooling) = (vec![task], Pooling::LearnedPooler);
+        let outline = Outline { tasks, pooling, dropout: 0.0, labels, knowledge: None };
         outline.check()?;
         let stored = |name: &str| match name {
             "outputs.label_attention.embeddings" => golden.get(&format!("init.{init}")).cloned(),
@@ -50,7 +51,7 @@ impl Scene {
         let specs = outline.specs(&config);
         let tensors = specs.iter().map(|s| Ok((s.name.clone(), stored(&s.name)?))).collect::<Result<_>>()?;
         let params = params.with(Params::from_tensors(&specs, tensors)?);
-        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&outline, &params)?);
+        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&outline, &config, &params)?);
         Ok(Scene { config, params, encoder, outputs })
     }
 
@@ -63,7 +64,7 @@ impl Scene {
             batch = batch.one_per_row();
         }
         let tokens = Tokens::new(&[&batch], &self.config, &Device::Cpu)?;
-        let pass = Pass { attend: self.outputs.attend(), ..Pass::PLAIN };
+        let pass = Pass { attend: self.outputs.attend(&tokens)?, ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let last_nd = hidden.last().context("an encoder has hidden states")?;
         let real: Vec<u32> = (0..)
@@ -74,7 +75,7 @@ impl Scene {
         let expected = golden.get(&name)?.flatten(0, 1)?;
         golden.compare(&name, last_nd, &expected.index_select(&Tensor::new(real, &Device::Cpu)?, 0)?)?;
         let inputs = &hidden[..self.config.num_hidden_layers];
-        let layers = self.encoder.attention_probabilities(inputs, &tokens, self.outputs.attend())?;
+        let layers = self.encoder.attention_probabilities(inputs, &tokens, self.outputs.attend(&tokens)?)?;
         for (l, probs_bhtt) in layers.iter().enumerate() {
             let name = format!("{run}.cls_attention_row.{l}");
             let golden_bht = golden.get(&name)?.clone();
@@ -92,7 +93,7 @@ impl Scene {
         let own = self.outputs.label_logits()?.context("there are labels")?;
         golden.compare_all(&format!("{run}.label_logits"), &own)?;
         let classes = golden.integers("labels")?;
-        let rows = Rows { ids: vec![], types: vec![], lengths: vec![] };
+        let rows = Rows::default();
         let batch = Batch { task: 0, rows, targets: Targets::Classes(classes) };
         let (of_task, of_labels) = (self.outputs.loss(&logits_mc, &batch)?, self.outputs.label_loss()?);
         let of_labels = of_labels.context("there are labels")?;

@@ -9,12 +9,12 @@ mod convolve;
 mod mix;
 mod semantic;
 
-use candle_core::{Result, Tensor};
+use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::plain::{self, Attention};
 use crate::encoder::config::Config;
-use crate::encoder::tokens::{Span, Tokens};
+use crate::encoder::tokens::Span;
 use crate::nn::buffers::Buffers;
 use crate::nn::fused;
 use crate::params::{Init, Params, Spec};
@@ -68,6 +68,31 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The first setting that is out of its range: its name, its value, and what it must be.
+    #[must_use]
+    pub fn wrong(&self) -> Option<(&'static str, String, &'static str)> {
+        if self.maps == 0 {
+            return Some(("maps", "0".to_owned(), "at least 1"));
+        }
+        let share = (0.0..=1.0).contains(&self.alpha);
+        (!share).then(|| ("alpha", self.alpha.to_string(), "a share from 0 to 1"))
+    }
+
+    /// The parameters of `layers` layers that no loss can reach, with the reason. A convolution's bias shifts a whole row of scores, which the
+    /// softmax does not see; with [`Skip::PreAdd`] the next layer's convolution sees it at its border, where there is a next layer.
+    #[must_use]
+    pub fn unreached(&self, layers: usize) -> Vec<(String, &'static str)> {
+        if self.merge == Merge::Mean {
+            return vec![];
+        }
+        if self.alpha == 0.0 {
+            let all = (0..layers).flat_map(|l| [weight_name(l), bias_name(l)]);
+            return all.map(|name| (name, "alpha is 0: nothing of the merged scores is used")).collect();
+        }
+        let first = if self.skip == Skip::PreAdd { layers.saturating_sub(1) } else { 0 };
+        (first..layers).map(|l| (bias_name(l), "a softmax does not see what its whole row shares")).collect()
+    }
+
     /// The convolutions of an encoder's layers; they begin with random numbers of the encoder's deviation and no bias, which the paper leaves open.
     #[must_use]
     pub fn specs(&self, config: &Config) -> Vec<Spec> {
@@ -86,12 +111,19 @@ impl Settings {
     }
 }
 
-fn weight_name(l: usize) -> String {
-    format!("knowledge.layer.{l}.convolution.weight")
+/// The beginning of the names of what the attention learns: it lies with the outputs, which every training begins anew.
+pub(crate) fn prefix() -> String {
+    crate::output::named("knowledge.")
 }
 
-fn bias_name(l: usize) -> String {
-    format!("knowledge.layer.{l}.convolution.bias")
+/// The name of layer l's weights.
+pub(crate) fn weight_name(l: usize) -> String {
+    format!("{}layer.{l}.convolution.weight", prefix())
+}
+
+/// The name of layer l's biases.
+pub(crate) fn bias_name(l: usize) -> String {
+    format!("{}layer.{l}.convolution.bias", prefix())
 }
 
 /// The attention with its parameters.
@@ -134,30 +166,33 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Knowledge of the samples of `tokens`; `maps` holds for each of them `m` squares, `real` how many of its tokens are its own.
+    /// Knowledge of the samples of `spans`; `maps` holds for each of them `m` squares, `real` how many of its tokens are its own.
     ///
     /// # Errors
     /// When there are not as many numbers as the samples need.
-    pub fn new(maps: Vec<f32>, m: usize, real: Vec<usize>, tokens: &Tokens) -> Result<Self> {
-        let cells: usize = tokens.spans.iter().map(|span| m * span.len * span.len).sum();
+    pub fn new(
+        maps: Vec<f32>,
+        m: usize,
+        real: Vec<usize>,
+        (spans, device): (&[Span], &Device),
+    ) -> Result<Self> {
+        let cells: usize = spans.iter().map(|span| m * span.len * span.len).sum();
         if maps.len() != cells {
             candle_core::bail!("{} numbers of maps, {m} maps of these samples have {cells}", maps.len());
         }
-        if real.len() != tokens.spans.len() {
-            candle_core::bail!("{} numbers of real tokens for {} samples", real.len(), tokens.spans.len());
+        if real.len() != spans.len() {
+            candle_core::bail!("{} numbers of real tokens for {} samples", real.len(), spans.len());
         }
-        if let Some(at) =
-            real.iter().zip(&tokens.spans).position(|(real, span)| *real == 0 || *real > span.len)
-        {
+        if let Some(at) = real.iter().zip(spans).position(|(real, span)| *real == 0 || *real > span.len) {
             candle_core::bail!(
                 "sample {at}: {} real tokens of {}, expected at least 1 and no more than there are",
                 real[at],
-                tokens.spans[at].len
+                spans[at].len
             );
         }
         let count = maps.len();
-        let lengths = tokens.spans.iter().map(|span| span.len).collect();
-        Ok(Knowledge { maps: Tensor::from_vec(maps, count, tokens.ids_n.device())?, m, lengths, real })
+        let lengths = spans.iter().map(|span| span.len).collect();
+        Ok(Knowledge { maps: Tensor::from_vec(maps, count, device)?, m, lengths, real })
     }
 
     /// The samples without their auxiliary tokens: what outputs pool.

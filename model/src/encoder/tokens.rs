@@ -1,10 +1,14 @@
 //! The real tokens of some batches or rows, one sample after the other, without padding. Knows no layer and no target.
 
+mod error;
+
 use candle_core::{Device, Tensor};
-use tasks::downstream::rows::Rows;
+use tasks::downstream::rows::{Known, Rows};
 use tasks::stream::batch::{Batch, Place};
 
 use super::config::Config;
+use crate::attention::kam::Knowledge;
+pub use error::Error;
 
 /// Where one sample of a batch lies among the real tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,88 +31,14 @@ pub struct Tokens {
     pub types_n: Tensor,
     /// The samples of all batches in order.
     pub spans: Vec<Span>,
+    /// What is known of them, if anything is.
+    pub knowledge: Option<Knowledge>,
+    /// The samples without their auxiliary tokens; empty where nothing is known of them.
+    own: Vec<Span>,
     /// For each batch, for each of its `rows * width` cells: the index among the real tokens, `None` for padding.
     cells: Vec<Vec<Option<u32>>>,
     /// For each batch, the index of its first sample in `spans`.
     first_samples: Vec<usize>,
-}
-
-/// A batch that the encoder cannot read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A matrix whose length is not rows * width.
-    #[error(
-        "batch of {task}: {field} has {found} numbers, expected rows * width = {expected}; the batch was put together wrongly"
-    )]
-    Length {
-        /// Task of the batch.
-        task: String,
-        /// The matrix.
-        field: &'static str,
-        /// Numbers found.
-        found: usize,
-        /// Numbers expected.
-        expected: usize,
-    },
-    /// A number outside its range.
-    #[error(
-        "batch of {task}, row {row}, position {position}: {field} is {found}, it must be below {limit}; {remedy}"
-    )]
-    Range {
-        /// Task of the batch.
-        task: String,
-        /// Row in the batch.
-        row: usize,
-        /// Position in the row.
-        position: usize,
-        /// What is out of range.
-        field: &'static str,
-        /// Its value.
-        found: usize,
-        /// The first value that is too large.
-        limit: usize,
-        /// What to do about it.
-        remedy: &'static str,
-    },
-    /// A sample without a token.
-    #[error(
-        "batch of {task}, row {row}: it has no token, every position is padding; a sample needs at least one token"
-    )]
-    Empty {
-        /// Task of the batch.
-        task: String,
-        /// Row in the batch.
-        row: usize,
-    },
-    /// A sample that does not lie in its batch.
-    #[error(
-        "batch of {task}, row {row}: a sample ends beyond the {width} positions of a row, or beyond the last row; the batch was put together wrongly"
-    )]
-    Place {
-        /// Task of the batch.
-        task: String,
-        /// Row of the sample.
-        row: usize,
-        /// Positions in a row.
-        width: usize,
-    },
-    /// Rows whose lengths are not those of their tokens.
-    #[error(
-        "batch of {task}: {ids} token ids, {types} segments and lengths of {lengths} tokens together, expected the same of each; the rows were put together wrongly"
-    )]
-    Rows {
-        /// Task of the batch.
-        task: String,
-        /// Token ids.
-        ids: usize,
-        /// Segments.
-        types: usize,
-        /// Tokens of all rows, as their lengths say.
-        lengths: usize,
-    },
-    /// The tensor library failed.
-    #[error(transparent)]
-    Tensor(#[from] candle_core::Error),
 }
 
 /// The columns of a [`Tokens`] while it is filled.
@@ -157,7 +87,15 @@ impl Tokens {
             first_samples.push(columns.spans.len());
             columns.push_rows(task, rows, config)?;
         }
-        Ok(Tokens { first_samples, ..columns.on(device)? })
+        let tokens = Tokens { first_samples, ..columns.on(device)? };
+        match known(batches)? {
+            Some(Known { maps, real, numbers }) => {
+                let knowledge = Knowledge::new(numbers, maps, real, (&tokens.spans, device))?;
+                let own = knowledge.real(&tokens.spans);
+                Ok(Tokens { own, knowledge: Some(knowledge), ..tokens })
+            }
+            None => Ok(tokens),
+        }
     }
 
     /// How many real tokens there are (n).
@@ -173,6 +111,19 @@ impl Tokens {
         self.first_samples.get(batch).map_or(&[], |&start| &self.spans[start..end])
     }
 
+    /// The samples of one batch without their auxiliary tokens: what is pooled.
+    #[must_use]
+    pub fn own(&self, batch: usize) -> &[Span] {
+        let samples = self.samples(batch);
+        match &self.knowledge {
+            None => samples,
+            Some(_) => {
+                let first = self.first_samples.get(batch).copied().unwrap_or(0);
+                self.own.get(first..first + samples.len()).unwrap_or(&[])
+            }
+        }
+    }
+
     /// For each real token, the sample that it belongs to `[n]`.
     pub(crate) fn sample_of_token(&self) -> candle_core::Result<Tensor> {
         let samples = (0..).zip(&self.spans).flat_map(|(s, span)| std::iter::repeat_n(s, span.len));
@@ -184,6 +135,24 @@ impl Tokens {
     pub fn index(&self, batch: usize, cell: usize) -> Option<u32> {
         self.cells.get(batch)?.get(cell).copied().flatten()
     }
+}
+
+/// What is known of the rows of some batches, one behind the other.
+fn known(batches: &[(&str, &Rows)]) -> Result<Option<Known>, Error> {
+    let of = |rows: &Rows| rows.known.as_ref().map_or(0, |known| known.maps);
+    let expected = batches.first().map_or(0, |(_, rows)| of(rows));
+    if let Some((task, rows)) = batches.iter().find(|(_, rows)| of(rows) != expected) {
+        return Err(Error::Known { task: (*task).to_owned(), found: of(rows), expected });
+    }
+    if expected == 0 {
+        return Ok(None);
+    }
+    let mut all = Known { maps: expected, real: vec![], numbers: vec![] };
+    for known in batches.iter().filter_map(|(_, rows)| rows.known.as_ref()) {
+        all.real.extend_from_slice(&known.real);
+        all.numbers.extend_from_slice(&known.numbers);
+    }
+    Ok(Some(all))
 }
 
 fn check_lengths(batch: &Batch) -> Result<(), Error> {
@@ -288,6 +257,8 @@ impl Columns {
             positions_n: Tensor::from_vec(self.positions, count, device)?,
             types_n: Tensor::from_vec(self.types, count, device)?,
             spans: self.spans,
+            knowledge: None,
+            own: vec![],
             cells: vec![],
             first_samples: vec![],
         })

@@ -12,11 +12,12 @@ use tasks::downstream::rows::Rows;
 use super::named;
 use super::tag::gather;
 use crate::attention::Attend;
+use crate::attention::kam::{self, Kam, KamPass};
 use crate::attention::label::Labels;
 use crate::chance::Chance;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pool, Pooling};
-use crate::encoder::tokens::Span;
+use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec};
@@ -91,6 +92,9 @@ pub struct Outline {
     /// Whether the encoder attends with the labels of the one task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelAttention>,
+    /// Whether it attends by what is known of the rows (KAM-BERT); then something is known of every row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<kam::Settings>,
 }
 
 /// The last layers over their parameters.
@@ -100,10 +104,12 @@ pub struct Outputs {
     pool: Pool,
     linears: Vec<Linear>,
     labels: Option<Labels>,
+    kam: Option<Kam>,
 }
 
-/// A name that no task may have.
+/// Names that no task may have.
 const POOL: &str = "pool_attn";
+const KNOWLEDGE: &str = "knowledge";
 
 /// The parameters of [`Pooling::LearnedAttn`].
 pub(crate) fn pool_name() -> String {
@@ -150,9 +156,10 @@ impl Task {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if self.name.is_empty()
             || !self.name.chars().all(plain)
-            || [POOL, LABELS].contains(&self.name.as_str())
+            || [POOL, LABELS, KNOWLEDGE].contains(&self.name.as_str())
         {
-            let expected = format!("letters, digits, `_` and `-`, and neither {POOL} nor {LABELS}");
+            let expected =
+                format!("letters, digits, `_` and `-`, and none of {POOL}, {LABELS} and {KNOWLEDGE}");
             return wrong("name", format!("`{}`", self.name), &expected);
         }
         if !(self.alpha >= 0.0 && self.alpha.is_finite()) {
@@ -205,7 +212,13 @@ impl Outline {
         if !self.tasks.iter().any(|task| task.alpha > 0.0) {
             return all("alpha", "0".to_owned(), "one task's weight above 0");
         }
+        if let Some((field, found, expected)) = self.knowledge.as_ref().and_then(kam::Settings::wrong) {
+            return all(&format!("knowledge.{field}"), found, expected);
+        }
         let Some(LabelAttention { lambda, .. }) = self.labels else { return Ok(()) };
+        if self.knowledge.is_some() {
+            return all("knowledge", "there beside labels".to_owned(), "one attention: labels or knowledge");
+        }
         if !(lambda >= 0.0 && lambda.is_finite()) {
             return all("labels.lambda", lambda.to_string(), "0 or above");
         }
@@ -234,6 +247,7 @@ impl Outline {
         if let (Some(_), [task, ..]) = (self.labels, self.tasks.as_slice()) {
             specs.push(labels::spec(task.output.width(), encoder));
         }
+        specs.extend(self.knowledge.iter().flat_map(|of| of.specs(encoder)));
         specs
     }
 
@@ -247,11 +261,11 @@ impl Outline {
 }
 
 impl Outputs {
-    /// Outputs over `params`, which they share.
+    /// Outputs of an encoder of these sizes over `params`, which they share.
     ///
     /// # Errors
     /// When a parameter is missing.
-    pub fn new(outline: &Outline, params: &Params) -> TensorResult<Self> {
+    pub fn new(outline: &Outline, encoder: &Config, params: &Params) -> TensorResult<Self> {
         let linears = outline.tasks.iter().map(|task| Linear::new(params, &named(&task.name)));
         let labels = outline.labels.map(|of| {
             params.get(&labels::name()).map(|embeddings_md| Labels { embeddings_md, mode: of.mode })
@@ -261,13 +275,34 @@ impl Outputs {
             pool: Pool::new(outline.pooling, params, &pool_name())?,
             linears: linears.collect::<TensorResult<_>>()?,
             labels: labels.transpose()?,
+            kam: outline.knowledge.as_ref().map(|of| Kam::new(of, encoder, params)).transpose()?,
         })
     }
 
     /// What the encoder's tokens attend by.
+    ///
+    /// # Errors
+    /// When it attends by what is known and nothing is known of them, or the other way round: neither is passed over in silence.
+    pub fn attend<'a>(&'a self, tokens: &'a Tokens) -> TensorResult<Attend<'a>> {
+        match (&self.kam, &tokens.knowledge) {
+            (Some(kam), Some(knowledge)) => Ok(Attend::Knowledge(KamPass { kam, knowledge })),
+            (Some(_), None) => candle_core::bail!(
+                "this model attends by maps of what is known, and these rows have none; make rows with the maps that it was fine-tuned with"
+            ),
+            (None, Some(_)) => candle_core::bail!(
+                "these rows have maps of what is known, and this model does not attend by any; make rows without"
+            ),
+            (None, None) => Ok(self.labels.as_ref().map_or(Attend::Plain, Attend::Labels)),
+        }
+    }
+
+    /// The rows of a batch as a task's logits are of them: whole for tags, without auxiliary tokens where a row is pooled.
     #[must_use]
-    pub fn attend(&self) -> Attend<'_> {
-        self.labels.as_ref().map_or(Attend::Plain, Attend::Labels)
+    pub fn rows<'t>(&self, tokens: &'t Tokens, batch: usize, task: usize) -> &'t [Span] {
+        match self.outline.tasks.get(task) {
+            Some(of) if of.output.is_of_tokens() => tokens.samples(batch),
+            _ => tokens.own(batch),
+        }
     }
 
     /// The labels' own logits `[m, m]` (equation 9): each embedding pooled as a row of one token, through the linear layer, never thinned.

@@ -61,6 +61,12 @@ pub enum Error {
         /// Their names.
         names: Vec<String>,
     },
+    /// Labels that are to begin anew after steps that have trained them.
+    #[error("after {steps} steps the embeddings of labels cannot begin anew; set them before the first step")]
+    Begun {
+        /// Steps made.
+        steps: u64,
+    },
     /// A loss or gradient that is infinite or not a number.
     #[error(
         "step {step}: {what} is {value}; lower the learning rate or clip_norm, or look at this step's samples"

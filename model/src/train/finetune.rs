@@ -21,6 +21,8 @@ use crate::head::importance::Probe;
 use crate::head::mask::Mask;
 use crate::nn::scalars;
 use crate::output::downstream::Outputs;
+use crate::output::downstream::labels;
+pub use crate::output::downstream::labels::ClassMeans;
 pub use crate::output::downstream::{Batch, Group, Outline, Output, RankLoss, Targets, Task};
 use crate::params::Params;
 use crate::predict::{self, Predictor};
@@ -64,7 +66,7 @@ impl Finetuner {
     fn over(setup: Setup, params: Params, device: &Device) -> Result<Self, Error> {
         let core = Core::new(setup.plan(&params)?, params, device)?;
         let outline = setup.outline();
-        let outputs = Outputs::new(&outline, &core.params)?;
+        let outputs = Outputs::new(&outline, &setup.encoder, &core.params)?;
         let predictor = Predictor::over((&setup.encoder, &outline), &core.params, device)?;
         let predictor = match &setup.gates {
             Some(gates) => predictor.with_gates(gates.clone())?,
@@ -85,21 +87,23 @@ impl Finetuner {
         let tokens =
             predict::tokens(self.outputs.outline(), &batches, (&self.setup.encoder, &self.core.device))?;
         let losses = self.losses(&batches, &tokens, dropout)?;
-        let weighed: Vec<Weighed<'_>> = batches
-            .iter()
-            .zip(&losses)
-            .map(|(batch, loss)| {
-                let Task { name, alpha, .. } = &self.setup.tasks[batch.task];
-                Weighed { task: name, alpha: *alpha, loss }
-            })
-            .collect();
+        let of_labels = self.outputs.label_loss()?;
+        let task = |batch: &Batch| &self.setup.tasks[batch.task];
+        let mut weighed: Vec<Weighed<'_>> = vec![];
+        for (batch, loss) in batches.iter().zip(&losses) {
+            let Task { name, alpha, .. } = task(batch);
+            weighed.push(Weighed { task: name, alpha: *alpha, loss });
+            // Labels are those of the one task, whose alpha scales their loss too.
+            weighed.extend(of_labels.iter().map(|loss| Weighed { task: "the labels", alpha: *alpha, loss }));
+        }
         let (total, loss) = self.core.total(step, &weighed)?;
-        let names: Vec<&str> = weighed.iter().map(|of| of.task).collect();
+        let names: Vec<&str> = batches.iter().map(|batch| task(batch).name.as_str()).collect();
         let tasks = records(&names, &batches, &losses)?;
+        let labels = of_labels.map(|loss| scalars::read(&[&loss])).transpose()?.and_then(|mut of| of.pop());
         let made = self.core.update(&total, &names)?;
         let (tokens, rows) = (tokens.count(), tokens.spans.len());
         let (learning_rate, grad_norm) = (made.rate, made.grad_norm);
-        Ok(StepRecord { step, epoch, loss, tasks, learning_rate, grad_norm, tokens, rows })
+        Ok(StepRecord { step, epoch, loss, tasks, labels, learning_rate, grad_norm, tokens, rows })
     }
 
     /// The loss of each batch's task without dropout and without an update, by name.
@@ -130,16 +134,12 @@ impl Finetuner {
     }
 
     fn losses(&self, batches: &[&Batch], tokens: &Tokens, dropout: Chance) -> Result<Vec<Tensor>, Error> {
-        let x_nd = self.core.hidden(tokens, self.outputs.attend(), Some(dropout))?;
+        let x_nd = self.core.hidden(tokens, self.outputs.attend(tokens)?, Some(dropout))?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| {
-            let rows = tokens.samples(i);
+            let rows = self.outputs.rows(tokens, i, batch.task);
             let logits_mc = self.outputs.logits(&x_nd, rows, batch.task, Some(dropout))?;
-            let loss = self.outputs.loss(&logits_mc, batch)?;
-            match self.outputs.label_loss()? {
-                Some(of_labels) => Ok((loss + of_labels)?),
-                None => Ok(loss),
-            }
+            Ok(self.outputs.loss(&logits_mc, batch)?)
         })
         .collect()
     }
@@ -159,9 +159,11 @@ impl Finetuner {
     }
 
     /// What measures heads at the gates of `mask`; see [`Predictor::probe`].
-    #[must_use]
-    pub fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
-        self.predictor.probe(mask)
+    ///
+    /// # Errors
+    /// As [`Predictor::probe`].
+    pub fn probe<'a>(&'a self, mask: &'a Mask, tokens: &'a Tokens) -> candle_core::Result<Probe<'a>> {
+        self.predictor.probe(mask, tokens)
     }
 
     /// See [`Predictor::sample_losses`].
@@ -205,6 +207,18 @@ impl Finetuner {
     #[must_use]
     pub fn best(&self) -> Option<Best> {
         self.watch.best
+    }
+
+    /// Gives the labels that it attends with other embeddings `[m, d]` than those drawn, before the first step; see
+    /// [`crate::output::downstream::labels::of_keywords`] and [`ClassMeans`].
+    ///
+    /// # Errors
+    /// When it attends with no labels or other ones, or has made a step.
+    pub fn begin_labels(&mut self, embeddings_md: &Tensor) -> Result<(), Error> {
+        if self.steps() > 0 {
+            return Err(Error::Begun { steps: self.steps() });
+        }
+        Ok(self.core.params.set(&labels::name(), embeddings_md)?)
     }
 
     /// Steps made so far.

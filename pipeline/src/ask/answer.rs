@@ -43,6 +43,11 @@ impl Answering {
         if let Some(mask) = mask {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
         }
+        anyhow::ensure!(
+            predictor.outline().knowledge.is_none(),
+            "{}: this model attends by maps of what is known, and maps of new texts are made where it was fine-tuned: answers of such models are not to be had here yet; its answers on the benchmark are in test.jsonl beside the folder",
+            folder.display()
+        );
         let vocabulary = vocabulary::of_folder(folder, None)?;
         let ids = predictor.config().vocab_size;
         anyhow::ensure!(

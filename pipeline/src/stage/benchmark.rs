@@ -5,12 +5,14 @@ mod classes;
 mod cop;
 mod set;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasks::downstream::capr::read as candidates;
+use tasks::downstream::example;
 use tasks::downstream::example::read as examples;
 use tasks::downstream::example::schema as example_schema;
 use tasks::downstream::funnel::Step;
@@ -33,6 +35,9 @@ pub const TEST: &str = "test";
 pub struct Config {
     /// What it is called: lower-case letters, digits, `-` and `_`.
     pub name: String,
+    /// Words that tell what classes mean, by class: what labels that are attended with may begin with.
+    #[serde(default, skip_serializing)]
+    pub keywords: BTreeMap<String, Vec<String>>,
     /// Retrieval of the passage that answers a clinical question.
     pub capr: Option<capr::Config>,
     /// An outcome that is predicted from an admission note.
@@ -42,6 +47,13 @@ pub struct Config {
 }
 
 impl Config {
+    /// What is asked of its examples; of a ranking nothing of the kind.
+    #[must_use]
+    pub fn kind(&self) -> Option<example::Kind> {
+        let cop = self.cop.as_ref().map(|of| of.outcome.kind());
+        cop.or_else(|| self.set.as_ref().map(|of| of.format.kind()))
+    }
+
     /// Whether it has a part on which a head mask can be searched.
     #[must_use]
     pub fn has_mask_search(&self) -> bool {

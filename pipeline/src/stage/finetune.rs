@@ -2,9 +2,11 @@
 //! interrupted. Knows no layer.
 
 pub mod answers;
+pub mod attention;
 pub mod benchmark;
 pub mod config;
 mod examples;
+mod known;
 mod measure;
 mod ranking;
 pub mod search;
@@ -32,6 +34,7 @@ use crate::ask::vocabulary as vocabulary_file;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
+use attention::Attending;
 use benchmark::{Benchmark, Score};
 use config::{Fixed, Settings};
 
@@ -83,6 +86,8 @@ pub struct Tried {
     pub case: Case,
     /// What no search chooses.
     pub fixed: Fixed,
+    /// How tokens attend.
+    pub attending: Attending,
     /// What is computed on and in.
     pub compute: Compute,
 }
@@ -97,13 +102,16 @@ impl Tried {
     /// What a stage that reads it declares.
     #[must_use]
     pub fn inputs(&self) -> Vec<Input> {
-        vec![Input::artifact(self.stage()), self.vocabulary.input()]
+        let mut inputs = vec![Input::artifact(self.stage()), self.vocabulary.input()];
+        inputs.extend(self.attending.inputs());
+        inputs
     }
 
     /// Describes how it is read.
     pub fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "finetune.fixed", &self.fixed);
         self.compute.describe(to);
+        self.attending.describe(to);
         describe::config(to, "vocabulary.case", &self.case);
         if let vocabulary::Source::File(place) = &self.vocabulary {
             place.describe(to);
@@ -141,7 +149,14 @@ impl Tried {
                 Box::new(tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?)
             }
             made::Read::Examples(examples) => {
-                Box::new(examples::Labelled::new(examples.examples, &vocabulary, &self.fixed)?)
+                let known = match &self.attending {
+                    Attending::Knowledge(knowledge, mapping) => {
+                        let limits = (self.fixed.max_tokens, knowledge.maps.as_slice());
+                        Some(known::Known::of(&examples.examples, mapping, limits, context)?)
+                    }
+                    Attending::Plain | Attending::Labels(..) => None,
+                };
+                Box::new(examples::Labelled::new(examples.examples, (&vocabulary, &self.fixed), known)?)
             }
         })
     }
@@ -259,7 +274,7 @@ impl Stage for Finetune {
             schedule: Schedule::Merged,
             settings: &settings,
             released: None,
-            fixed: &self.tried.fixed,
+            tried: &self.tried,
             seed: self.seed,
             compute: (&device, self.tried.compute.dtype),
         };

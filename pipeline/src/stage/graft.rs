@@ -11,6 +11,7 @@
 //! | `retrain-ROW` | the encoder, retrained on the graph |
 //! | `results` | the table, the page, TensorBoard's events |
 
+mod alone;
 pub mod best;
 pub mod importance;
 pub mod mask;
@@ -18,20 +19,24 @@ pub mod pruned;
 pub mod results;
 pub mod settings;
 
+use std::sync::Arc;
+
 use model::head::importance::AcrossLayers;
 use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
 use serde::{Deserialize, Serialize};
 use tasks::token::encode::Case;
 
+use super::benchmark as tried;
 use super::compute::Compute;
 use super::encoder::Base;
+use super::finetune::attention::{self, Attending};
 use super::finetune::config::{Config as Finetuning, Source};
 use super::finetune::search::{Rows, Search};
 use super::finetune::{Chosen, Finetune, Looked, Tried, together};
 use super::location::Places;
+use super::maps::Mapping;
 use super::retrain::{self, From, Retrain, Which, heads};
-use super::scores::{self, Compared, Whose};
 use super::vocabulary;
 use crate::engine::stage::Stage;
 use best::Candidates;
@@ -125,6 +130,12 @@ pub struct Around<'a> {
     pub benchmarks: Vec<String>,
     /// The table `[finetune]`.
     pub finetuning: &'a Finetuning,
+    /// The tables `[[benchmarks]]`.
+    pub tables: &'a [tried::Config],
+    /// The tables `[[attentions]]`.
+    pub attentions: &'a [attention::Config],
+    /// How the maps that attentions attend by are made, if the config says so.
+    pub mapping: Option<Arc<Mapping>>,
     /// The tables `[[recipes]]`.
     pub recipes: &'a [together::Config],
     /// The table `[retrain]` and what it is made from, if there is one.
@@ -150,78 +161,21 @@ impl Around<'_> {
             case: self.words.1,
             compute: self.compute,
             fixed: self.finetuning.fixed.clone(),
+            attending: Attending::Plain,
         }
     }
 
-    /// The fine-tunings of the encoder as it is, and a table of their scores.
-    ///
-    /// # Errors
-    /// When there is nothing to be tried on, or a setting cannot be meant.
-    pub fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-        let names: Vec<&str> = self.benchmarks.iter().map(String::as_str).collect();
-        anyhow::ensure!(
-            !names.is_empty(),
-            "[finetune] has nothing to be tried on: add a table [[benchmarks]]"
-        );
-        self.finetuning.check(&names)?;
-        let mut stages = self.finetunings(Row::Base, &self.base);
-        let mut compared: Vec<Compared> = vec![];
-        for benchmark in &self.benchmarks {
-            let (how, whose) = ("alone".to_owned(), Whose::One);
-            let stages = self.candidates(Row::Base, benchmark).stages;
-            compared.push(Compared { how, benchmark: benchmark.clone(), stages, whose });
+    /// Where the settings of a row's fine-tunings on a benchmark come from.
+    fn chosen(&self, row: Row, benchmark: &str) -> Chosen {
+        match self.finetuning.source(benchmark) {
+            Source::Given(settings) => Chosen::Given(settings.clone()),
+            Source::Search(search) => Chosen::Stage(settings::name(row.searched(search), benchmark)),
         }
-        for (place, recipe) in self.recipes.iter().enumerate() {
-            recipe.check(&names)?;
-            let twice = self.recipes[..place].iter().any(|other| other.name == recipe.name);
-            anyhow::ensure!(!twice, "recipes.name = {:?} stands twice: give each its own name", recipe.name);
-            stages.extend(self.recipe(recipe, &mut compared));
-        }
-        compared.sort_by_key(|of| self.benchmarks.iter().position(|name| *name == of.benchmark));
-        stages.push(Box::new(scores::Table { of: compared }));
-        Ok(stages)
     }
 
-    /// The stages of a recipe; what they lead to is added to `compared`.
-    fn recipe(&self, recipe: &together::Config, compared: &mut Vec<Compared>) -> Vec<Box<dyn Stage>> {
-        let mut stages: Vec<Box<dyn Stage>> = vec![];
-        let (name, seeds) = (&recipe.name, &self.finetuning.seeds);
-        let stage_of = |seed: &u64| format!("recipe-{name}-{seed}");
-        for &seed in seeds {
-            stages.push(Box::new(together::Together {
-                name: stage_of(&seed),
-                tried: recipe.tasks.iter().map(|task| self.tried(task)).collect(),
-                base: self.base.clone(),
-                recipe: recipe.clone(),
-                seed,
-            }));
-        }
-        for task in &recipe.tasks {
-            compared.push(Compared {
-                how: name.clone(),
-                benchmark: task.clone(),
-                stages: seeds.iter().map(stage_of).collect(),
-                whose: Whose::Several,
-            });
-            let Some(then) = &recipe.then else { continue };
-            let of_seed = |seed: &u64| Finetune {
-                name: format!("finetune-{name}-{task}-{seed}"),
-                tried: self.tried(task),
-                base: Base::Stage(stage_of(seed)),
-                chosen: Chosen::Given(then.clone()),
-                seed: *seed,
-                looked: Looked::DevAndTest,
-            };
-            let of_task: Vec<Finetune> = seeds.iter().map(of_seed).collect();
-            compared.push(Compared {
-                how: format!("{name}, then alone"),
-                benchmark: task.clone(),
-                stages: of_task.iter().map(|stage| stage.name.clone()).collect(),
-                whose: Whose::One,
-            });
-            stages.extend(of_task.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>));
-        }
-        stages
+    /// Names of the benchmarks that an encoder is fine-tuned on by itself.
+    fn by_itself(&self) -> &[String] {
+        self.finetuning.on.as_deref().unwrap_or(&self.benchmarks)
     }
 
     /// The fine-tunings of a row on a benchmark, one for each seed.
@@ -233,7 +187,7 @@ impl Around<'_> {
     /// The search for a row on every benchmark whose settings one finds for it.
     fn searches(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-        for benchmark in &self.benchmarks {
+        for benchmark in self.by_itself() {
             let Source::Search(search) = self.finetuning.source(benchmark) else { continue };
             if row.searched(search) != row {
                 continue;
@@ -261,14 +215,11 @@ impl Around<'_> {
     fn finetunings(&self, row: Row, base: &Base) -> Vec<Box<dyn Stage>> {
         let mut stages = self.searches(row, base);
         let each = self
-            .benchmarks
+            .by_itself()
             .iter()
             .flat_map(|benchmark| self.finetuning.seeds.iter().map(move |&seed| (benchmark, seed)));
         let stage = |(benchmark, seed): (&String, u64)| {
-            let chosen = match self.finetuning.source(benchmark) {
-                Source::Given(settings) => Chosen::Given(settings.clone()),
-                Source::Search(search) => Chosen::Stage(settings::name(row.searched(search), benchmark)),
-            };
+            let chosen = self.chosen(row, benchmark);
             let (name, tried) = (finetune_name(row, benchmark, seed), self.tried(benchmark));
             Box::new(Finetune { name, tried, base: base.clone(), chosen, seed, looked: Looked::DevAndTest })
                 as Box<dyn Stage>
@@ -349,11 +300,15 @@ impl Config {
 
     fn check(&self, around: &Around<'_>) -> anyhow::Result<()> {
         anyhow::ensure!(
-            around.recipes.is_empty(),
-            "[[recipes]] begin with the encoder of [encoder], [graft] compares grafted ones: take the recipes into a config of their own, whose encoder.checkpoint is a grafted one (out/retrain-ROW/model)"
+            around.recipes.is_empty() && around.attentions.is_empty(),
+            "[[recipes]] and [[attentions]] begin with the encoder of [encoder], [graft] compares grafted ones: take them into a config of their own, whose encoder.checkpoint is a grafted one (out/retrain-ROW/model)"
         );
         let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
         around.finetuning.check(&names)?;
+        anyhow::ensure!(
+            around.finetuning.on.is_none(),
+            "finetune.on names some benchmarks, but [graft] compares rows on all: leave it out"
+        );
         anyhow::ensure!(
             names.contains(&self.mask_benchmark.as_str()),
             "graft.mask_benchmark is {:?}, but [[benchmarks]] has {}",

@@ -200,6 +200,69 @@ impl Mapping {
         self.load(&vocabulary, &|name| Ok(artifact(name)))
     }
 
+    /// Whether maps can be made of any text: a benchmark's texts mark nothing.
+    ///
+    /// # Errors
+    /// Names the setting that takes a file's marks.
+    pub fn of_any_text(&self) -> anyhow::Result<()> {
+        for (field, marked, other) in [
+            ("entities", self.config.entities == Entities::Marked, "dictionary"),
+            ("phrases", self.config.phrases == Phrases::Marked, "neighbours"),
+        ] {
+            anyhow::ensure!(
+                !marked,
+                "maps.{field} = \"marked\" takes what a corpus marks, and the texts of benchmarks mark nothing: set it to {other} or none"
+            );
+        }
+        Ok(())
+    }
+
+    /// How long samples may be.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.config.limits
+    }
+
+    /// Loads what rows of at most so many tokens, besides auxiliary terms, are made with while a stage runs that has declared
+    /// [`Mapping::inputs_of_tools`].
+    ///
+    /// # Errors
+    /// When something is missing or damaged.
+    pub fn tools_for(&self, most: usize, context: &Context) -> anyhow::Result<Tools> {
+        let limits = Limits { tokens: most, ..self.config.limits };
+        limits.check().map_err(|error| anyhow::anyhow!("maps.limits.{error}"))?;
+        let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
+        let vocabulary = self.vocabulary.0.path(context)?;
+        Tools::load(&Config { limits, ..self.config.clone() }, (&vocabulary, self.vocabulary.1), &artifact)
+    }
+
+    /// The stages whose artifacts samples are made with, besides the vocabulary.
+    #[must_use]
+    pub fn inputs_of_tools(&self) -> Vec<Input> {
+        let mut inputs = vec![];
+        if self.config.needs_graph() {
+            inputs.push(Input::artifact("triples"));
+        }
+        if matches!(self.config.phrases, Phrases::Neighbours(_)) {
+            inputs.push(Input::artifact("counts"));
+        }
+        if self.config.terms == Terms::Relevance {
+            inputs.push(Input::artifact("pmi"));
+        }
+        inputs
+    }
+
+    /// Describes how samples are made of words; not how many words they have.
+    pub fn describe_tools(&self, to: &mut dyn Describe) {
+        let Config { limits, entities, phrases, terms, graph, .. } = &self.config;
+        describe::config(to, "maps.limits.terms", &limits.terms);
+        describe::config(to, "maps.limits.auxiliary", &limits.auxiliary);
+        describe::config(to, "maps.entities", entities);
+        describe::config(to, "maps.phrases", phrases);
+        describe::config(to, "maps.terms", terms);
+        describe::config(to, "maps.graph", graph);
+    }
+
     fn load(
         &self,
         vocabulary: &Path,
@@ -230,15 +293,7 @@ impl Stage for Mapping {
     fn inputs(&self) -> Vec<Input> {
         let mut inputs = self.corpus.inputs();
         inputs.push(self.vocabulary.0.input());
-        if self.config.needs_graph() {
-            inputs.push(Input::artifact("triples"));
-        }
-        if matches!(self.config.phrases, Phrases::Neighbours(_)) {
-            inputs.push(Input::artifact("counts"));
-        }
-        if self.config.terms == Terms::Relevance {
-            inputs.push(Input::artifact("pmi"));
-        }
+        inputs.extend(self.inputs_of_tools());
         inputs
     }
 
@@ -291,7 +346,8 @@ impl Stage for Mapping {
     }
 }
 
-fn record(context: &Context, counts: &Counts, tokens: u64) {
+/// Writes into the ledger what became of texts.
+pub(super) fn record(context: &Context, counts: &Counts, tokens: u64) {
     context.record(
         "samples",
         json!({"samples": counts.samples, "cut": counts.cut, "without_words": counts.without_words,

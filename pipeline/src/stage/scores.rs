@@ -18,7 +18,7 @@ pub const SCORES: &str = "scores.json";
 /// The same as a table to be read.
 pub const TABLE: &str = "scores.md";
 /// Share of intervals that hold the mean over all seeds.
-const LEVEL: f64 = 0.95;
+pub const LEVEL: f64 = 0.95;
 
 /// The stage.
 #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! Texts as rows of tokens: one text, or a pair of texts, between BERT's special tokens, cut to what an encoder takes. Knows no answer.
 
 use crate::downstream::rows::Rows;
+use crate::maps::expand::{self, Map};
+use crate::maps::sample::Row;
 use crate::token::encode::{EncodeCounts, EncodedTexts, Error, Special, Vocabulary};
 use crate::unfit::Unfit;
 
@@ -68,7 +70,7 @@ pub struct Cuts {
 }
 
 /// Rows that grow by a text or a pair at a time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Framed {
     frame: Frame,
     /// The rows.
@@ -119,6 +121,16 @@ impl Framed {
         let second = b[..of_b].iter().copied().chain([sep]).map(|id| (id, 1));
         self.rows.push(first.chain(second));
         self.count(a.len() + b.len() - of_a - of_b);
+    }
+
+    /// Adds a row with maps of what is known of its tokens, of which so many were cut before.
+    ///
+    /// # Errors
+    /// When the numbers of the row do not fit each other.
+    pub fn known(&mut self, row: &Row<'_>, maps: &[Map], cut: usize) -> Result<(), expand::Error> {
+        self.rows.push_known(row, maps)?;
+        self.count(cut);
+        Ok(())
     }
 
     fn count(&mut self, cut: usize) {

@@ -1,7 +1,11 @@
 //! Token rows of a batch, one behind the other and without padding: what an encoder without padding reads. Knows no text and no answer.
 
+use crate::maps::expand::{self, Map, expand};
+use crate::maps::sample::Row;
+use crate::stream::batch::Place;
+
 /// Rows of tokens.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
     /// Token ids of all rows, `[n]`.
     pub ids: Vec<u32>,
@@ -9,6 +13,19 @@ pub struct Rows {
     pub types: Vec<u32>,
     /// Tokens of each row, at least 1; together n.
     pub lengths: Vec<usize>,
+    /// What is known of the tokens of every row, if anything is.
+    pub known: Option<Known>,
+}
+
+/// What is known of the tokens of rows (KAM-BERT's maps).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// Maps of a row (m).
+    pub maps: usize,
+    /// Tokens of each row that are its own; the rest of it are auxiliary terms.
+    pub real: Vec<usize>,
+    /// Of each row of t tokens its maps, `[m, t, t]`, one behind the other.
+    pub numbers: Vec<f32>,
 }
 
 impl Rows {
@@ -20,6 +37,24 @@ impl Rows {
             self.types.push(kind);
         }
         self.lengths.push(self.ids.len() - before);
+    }
+
+    /// Adds a row with these maps of what is known of its tokens. All rows have the same maps, or none.
+    ///
+    /// # Errors
+    /// When the numbers of the row do not fit each other.
+    pub fn push_known(&mut self, row: &Row<'_>, maps: &[Map]) -> Result<(), expand::Error> {
+        let tokens = row.tokens();
+        let place = Place { row: 0, start: 0, len: tokens };
+        let numbers = expand(&[(place, *row)], maps, (1, tokens))?;
+        let known = self.known.get_or_insert(Known { maps: maps.len(), real: vec![], numbers: vec![] });
+        known.numbers.extend(numbers);
+        known.real.push(row.real.into());
+        // Unsound rows, such as those of ids below 0, do not come here.
+        let ids = row.input_ids.iter().map(|id| id.cast_unsigned());
+        let types = row.token_types.iter().map(|kind| u32::from(kind.cast_unsigned()));
+        self.push(ids.zip(types));
+        Ok(())
     }
 
     /// How many rows there are.
@@ -38,6 +73,26 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_known_of_rows_stands_square_behind_square() {
+        let sample = crate::maps::sample::tests::example();
+        let (mut rows, tokens) = (Rows::default(), sample.input_ids.len());
+        for _ in 0..2 {
+            rows.push_known(&sample.row(), &[Map::Entity, Map::Term]).unwrap();
+        }
+        assert_eq!((rows.lengths.as_slice(), rows.ids.len()), (&[tokens; 2][..], 2 * tokens));
+        let Known { maps, real, numbers } = rows.known.clone().unwrap();
+        assert_eq!((maps, real, numbers.len()), (2, vec![sample.real.into(); 2], 4 * tokens * tokens));
+        let (one, other) = numbers.split_at(2 * tokens * tokens);
+        assert!(one == other && one.contains(&1.0));
+        let mut unsound = sample;
+        unsound.types.pop();
+        let before = rows.clone();
+        let error = rows.push_known(&unsound.row(), &[Map::Entity, Map::Term]).unwrap_err().to_string();
+        assert!(error.starts_with("sample 0 of the batch"), "{error}");
+        assert!(rows == before, "what is refused leaves nothing behind");
+    }
 
     #[test]
     fn rows_stand_one_behind_the_other() {

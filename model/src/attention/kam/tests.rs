@@ -1,12 +1,13 @@
 //! The operations on slices against the composed attention and against differences.
 
-use candle_core::{DType, Device, Var};
+use candle_core::{DType, Var};
 use tasks::stream::batch::Targets;
 use tasks::task::Task;
 
 use super::*;
 use crate::chance::Chance;
 use crate::encoder::config::tests::tiny;
+use crate::encoder::tokens::Tokens;
 use crate::encoder::tokens::tests::batch;
 use crate::nn::check::{distance, gradients, randn};
 use crate::nn::dropout::Dropout;
@@ -26,7 +27,8 @@ fn tokens() -> Tokens {
 fn knowledge() -> Knowledge {
     let cells: usize = LENGTHS.iter().map(|(len, _)| MAPS * len * len).sum();
     let maps = randn(77, &[cells]).abs().unwrap().to_vec1().unwrap();
-    Knowledge::new(maps, MAPS, LENGTHS.iter().map(|(_, real)| *real).collect(), &tokens()).unwrap()
+    let real = LENGTHS.iter().map(|(_, real)| *real).collect();
+    Knowledge::new(maps, MAPS, real, (&tokens().spans, &Device::Cpu)).unwrap()
 }
 
 fn settings(skip: Skip, auxiliary: Auxiliary, merge: Merge) -> Settings {
@@ -159,7 +161,9 @@ fn an_attention_that_does_not_fit_is_an_error() {
 #[test]
 fn knowledge_that_does_not_fit_is_an_error() {
     let text = |maps: usize, real: &[usize]| {
-        Knowledge::new(vec![0.0; maps], MAPS, real.to_vec(), &tokens()).unwrap_err().to_string()
+        Knowledge::new(vec![0.0; maps], MAPS, real.to_vec(), (&tokens().spans, &Device::Cpu))
+            .unwrap_err()
+            .to_string()
     };
     assert!(text(7, &[3, 1, 4]).contains("7 numbers of maps, 3 maps of these samples have 126"));
     assert!(text(126, &[3, 1]).contains("2 numbers of real tokens for 3 samples"));

@@ -10,6 +10,7 @@ use super::super::core::Plan;
 use super::super::frozen::Frozen;
 use super::super::patience::Patience;
 use super::super::state::Run;
+use crate::attention::kam;
 use crate::checkpoint::Kind;
 use crate::device::Number;
 use crate::encoder::config as encoder;
@@ -66,6 +67,9 @@ pub struct Setup {
     /// Whether the encoder attends with the labels of the one task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelAttention>,
+    /// Whether it attends by what is known of the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<kam::Settings>,
     /// How it is trained.
     pub train: Config,
     /// Factors of the heads' contexts in training and in prediction: the pruned encoder (1 is on, 0 is off). A state keeps their digest.
@@ -97,7 +101,7 @@ impl Setup {
     #[must_use]
     pub fn outline(&self) -> Outline {
         let Setup { pooling, dropout, labels, .. } = *self;
-        Outline { tasks: self.tasks.clone(), pooling, dropout, labels }
+        Outline { tasks: self.tasks.clone(), pooling, dropout, labels, knowledge: self.knowledge.clone() }
     }
 
     /// Every parameter of a model with these settings.
@@ -143,6 +147,10 @@ impl Setup {
         if !pools {
             let pool = pool_name();
             frozen = frozen.those(|name| name.starts_with(&pool), "no task pools with it");
+        }
+        let layers = self.encoder.num_hidden_layers;
+        for (unreached, reason) in self.knowledge.iter().flat_map(|of| of.unreached(layers)) {
+            frozen = frozen.those(|name| name == unreached, reason);
         }
         for task in &self.tasks {
             let prefix = task.prefix();

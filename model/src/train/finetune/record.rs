@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One task in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TaskRecord {
-    /// Its loss, before alpha. In a step with labels to attend with theirs is in it, in a look it is not.
+    /// Its loss, before alpha.
     pub loss: f64,
     /// Samples: rows, or groups of rows.
     pub samples: usize,
@@ -20,10 +20,13 @@ pub struct StepRecord {
     pub step: u64,
     /// Epoch that its batches belong to, as the caller counts.
     pub epoch: u64,
-    /// Sum of the tasks' losses, each times its alpha.
+    /// Sum of the losses of tasks and labels, each times the task's alpha.
     pub loss: f64,
     /// The tasks that took part, by name.
     pub tasks: BTreeMap<String, TaskRecord>,
+    /// The loss of the labels that it attends with, times its weight and before alpha.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<f64>,
     /// Learning rate of this step.
     pub learning_rate: f64,
     /// Norm of all gradients before clipping.

@@ -1,5 +1,6 @@
 //! Tests of fine-tuning on small made-up rows. Knows no benchmark.
 
+mod knowledge;
 mod labels;
 mod refused;
 
@@ -28,6 +29,7 @@ pub(crate) fn setup() -> Setup {
     let task = |(name, output): (&str, Output)| Task { name: name.to_owned(), output, alpha: 1.0 };
     Setup {
         labels: None,
+        knowledge: None,
         encoder,
         tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
         pooling: Pooling::Cls,

@@ -28,7 +28,7 @@ pub fn outputs(
     let (samples, mut outputs) = (benchmark.samples(part), Vec::new());
     let mut rows = benchmark.framed()?;
     for sample in 0..samples {
-        benchmark.push(part, sample, &mut rows);
+        benchmark.push(part, sample, &mut rows)?;
         if rows.rows.ids.len() >= TOKENS || sample + 1 == samples {
             context.check()?;
             outputs.extend(predictor.logits(task, &rows.rows)?);
@@ -78,7 +78,7 @@ pub fn write(path: &Path, benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<
     let (mut json, mut from, output) = (Vec::new(), 0, benchmark.output());
     for sample in 0..benchmark.samples(part) {
         let mut rows = benchmark.framed()?;
-        benchmark.push(part, sample, &mut rows);
+        benchmark.push(part, sample, &mut rows)?;
         let count = output.answers(&rows.rows);
         let of = outputs.get(from..from + count).context("there are not outputs for all rows")?;
         from += count;

@@ -48,7 +48,10 @@ pub trait Benchmark: Send + Sync {
     fn framed(&self) -> anyhow::Result<Framed>;
 
     /// Adds all rows of a sample.
-    fn push(&self, part: Part, sample: usize, rows: &mut Framed);
+    ///
+    /// # Errors
+    /// When one cannot be put together.
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()>;
 
     /// Some samples as they would be trained on: what head importance is measured by.
     ///
@@ -70,7 +73,7 @@ pub trait Benchmark: Send + Sync {
         let mut all = Cuts::default();
         for sample in 0..self.samples(part) {
             let mut rows = self.framed()?;
-            self.push(part, sample, &mut rows);
+            self.push(part, sample, &mut rows)?;
             let Cuts { rows, cut, tokens } = rows.cuts;
             all = Cuts { rows: all.rows + rows, cut: all.cut + cut, tokens: all.tokens + tokens };
         }

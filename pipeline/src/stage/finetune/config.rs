@@ -19,6 +19,9 @@ use super::search::Search;
 pub struct Config {
     /// A fine-tuning for each: seeds of the output's weights, dropout and the order of samples.
     pub seeds: Vec<u64>,
+    /// Names of the benchmarks that an encoder is fine-tuned on by itself, if not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Vec<String>>,
     /// What a search may choose.
     pub settings: Settings,
     /// The same for single benchmarks, by name.
@@ -155,6 +158,12 @@ impl Config {
     /// Names the first.
     pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
         distinct(&self.seeds, "finetune.seeds")?;
+        for (place, name) in self.on.iter().flatten().enumerate() {
+            let (known, all) = (benchmarks.contains(&name.as_str()), benchmarks.join(", "));
+            anyhow::ensure!(known, "finetune.on has {name:?}, but [[benchmarks]] has {all}");
+            let twice = self.on.iter().flatten().take(place).any(|other| other == name);
+            anyhow::ensure!(!twice, "finetune.on has {name:?} twice: leave one out");
+        }
         if let Some(name) = self.settings_of.keys().find(|name| !benchmarks.contains(&name.as_str())) {
             anyhow::bail!(
                 "finetune.settings_of.{name}: there is no such benchmark; [[benchmarks]] has {}",

@@ -15,14 +15,22 @@ use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{ClassWeights, Fixed};
+use super::known::Known;
 use super::measure::{self, class, classes, number};
 use crate::ask::task_file::Asked;
+
+/// What rows are made of, example by example.
+enum Tokens {
+    /// A text, and the second one of a pair.
+    Plain(Texts, Texts),
+    /// Rows that are made already.
+    Known(Known),
+}
 
 /// Examples as tokens.
 pub(super) struct Labelled {
     examples: Examples,
-    texts: Texts,
-    pairs: Texts,
+    tokens: Tokens,
     /// Places of the examples that are trained on, and of those that are looked at.
     of: BTreeMap<Part, Vec<usize>>,
     output: Output,
@@ -34,16 +42,25 @@ impl Labelled {
     ///
     /// # Errors
     /// When a text cannot be encoded, or a class that is to count as much as the others has no example.
-    pub(super) fn new(examples: Examples, vocabulary: &Vocabulary, fixed: &Fixed) -> anyhow::Result<Self> {
-        let texts: Vec<&str> = examples.examples.iter().map(|example| example.text.as_str()).collect();
-        let pairs: Vec<&str> =
-            examples.examples.iter().map(|example| example.pair.as_deref().unwrap_or("")).collect();
-        let texts = Texts::new(vocabulary, &texts, fixed.max_tokens)?;
-        let pairs = Texts::new(vocabulary, &pairs, fixed.max_tokens)?;
+    pub(super) fn new(
+        examples: Examples,
+        (vocabulary, fixed): (&Vocabulary, &Fixed),
+        known: Option<Known>,
+    ) -> anyhow::Result<Self> {
+        let tokens = match known {
+            Some(known) => Tokens::Known(known),
+            None => {
+                let all = examples.examples.iter();
+                let texts: Vec<&str> = all.clone().map(|example| example.text.as_str()).collect();
+                let pairs: Vec<&str> = all.map(|example| example.pair.as_deref().unwrap_or("")).collect();
+                let of = |texts: &[&str]| Texts::new(vocabulary, texts, fixed.max_tokens);
+                Tokens::Plain(of(&texts)?, of(&pairs)?)
+            }
+        };
         let of = looked_at(&examples, fixed);
         let trained = of.get(&Part::Train).map_or(&[][..], Vec::as_slice);
         let output = output(&examples, trained, fixed.class_weights)?;
-        Ok(Self { examples, texts, pairs, of, output, frame: fixed.frame(vocabulary) })
+        Ok(Self { examples, tokens, of, output, frame: fixed.frame(vocabulary) })
     }
 
     fn places(&self, part: Part) -> &[usize] {
@@ -51,16 +68,18 @@ impl Labelled {
     }
 
     /// Adds the row of the example at `place`.
-    fn row(&self, place: usize, rows: &mut Framed) {
-        match &self.examples.examples[place].pair {
-            None => rows.single(self.texts.get(place)),
-            Some(_) => rows.pair(self.texts.get(place), self.pairs.get(place)),
+    fn row(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
+        match (&self.tokens, &self.examples.examples[place].pair) {
+            (Tokens::Known(known), _) => known.push(place, rows)?,
+            (Tokens::Plain(texts, _), None) => rows.single(texts.get(place)),
+            (Tokens::Plain(texts, pairs), Some(_)) => rows.pair(texts.get(place), pairs.get(place)),
         }
+        Ok(())
     }
 
     fn batched(&self, places: &[usize]) -> anyhow::Result<Batch> {
         let mut rows = Framed::new(self.frame)?;
-        places.iter().for_each(|&place| self.row(place, &mut rows));
+        places.iter().try_for_each(|&place| self.row(place, &mut rows))?;
         let answers = places.iter().map(|&place| &self.examples.examples[place].answer);
         let targets = match self.examples.kind {
             Kind::OneClass => Targets::Classes(answers.map(class).collect()),
@@ -157,8 +176,8 @@ impl Benchmark for Labelled {
         Ok(Framed::new(self.frame)?)
     }
 
-    fn push(&self, part: Part, sample: usize, rows: &mut Framed) {
-        self.row(self.places(part)[sample], rows);
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
+        self.row(self.places(part)[sample], rows)
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {

@@ -167,11 +167,12 @@ impl Benchmark for Ranking {
         Ok(Framed::new(self.frame)?)
     }
 
-    fn push(&self, part: Part, sample: usize, rows: &mut Framed) {
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
         let (texts, query) = (self.texts(part), self.looked(part)[sample]);
         for &passage in &texts.folder.lists[query.0 as usize].passages {
             texts.row(query, passage, rows);
         }
+        Ok(())
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {

@@ -17,9 +17,11 @@ use tasks::downstream::example::Part;
 use tasks::downstream::turns::{Mixed, Shown};
 use tasks::seed::Seed;
 use tasks::stream::schedule::Schedule as TaskOrder;
+use tasks::token::encode::Vocabulary;
 
+use super::Tried;
 use super::benchmark::Benchmark;
-use super::config::{Fixed, Settings};
+use super::config::Settings;
 use crate::engine::context::Context;
 use crate::stage::encoder::MODEL;
 use crate::stage::metrics::Lines;
@@ -69,7 +71,8 @@ pub(super) struct Run<'a> {
     pub(super) settings: &'a Settings,
     /// An optimiser in place of AdamW.
     pub(super) released: Option<&'a AsReleased>,
-    pub(super) fixed: &'a Fixed,
+    /// How all of them are read, and what no recipe chooses.
+    pub(super) tried: &'a Tried,
     pub(super) seed: u64,
     /// The device, and the numbers of training.
     pub(super) compute: (&'a Device, Number),
@@ -125,7 +128,7 @@ impl Run<'_> {
                     break;
                 }
             }
-            if tuner.steps().is_multiple_of(self.fixed.checkpoint_every) {
+            if tuner.steps().is_multiple_of(self.tried.fixed.checkpoint_every) {
                 metrics.sync()?;
                 looks.sync()?;
                 tuner.save_state(&state, &Value::Null)?;
@@ -174,11 +177,13 @@ impl Run<'_> {
         let loaded = model::checkpoint::load(base, &Device::Cpu)?;
         self.context.record("drawn_anew", loaded.fresh);
         let encoder = loaded.config;
-        let (fixed, settings) = (self.fixed, self.settings);
+        let (fixed, settings) = (&self.tried.fixed, self.settings);
+        let auxiliary = self.tried.attending.auxiliary();
         anyhow::ensure!(
-            encoder.max_position_embeddings >= fixed.max_tokens,
-            "finetune.fixed.max_tokens is {}, but the encoder has {} positions: lower it",
+            encoder.max_position_embeddings >= fixed.max_tokens + auxiliary,
+            "finetune.fixed.max_tokens is {}, with auxiliary terms {}, but the encoder has {} positions: lower it",
             fixed.max_tokens,
+            fixed.max_tokens + auxiliary,
             encoder.max_position_embeddings
         );
         let tasks = self.tasks.iter().map(|task| finetune::Task {
@@ -195,7 +200,8 @@ impl Run<'_> {
         )]
         let warmup_steps = (settings.warmup * planned as f64).floor() as u64;
         Ok(Setup {
-            labels: None,
+            labels: self.tried.attending.labels(),
+            knowledge: self.tried.attending.knowledge(),
             encoder,
             tasks: tasks.collect(),
             pooling: fixed.pooling,
@@ -231,7 +237,12 @@ impl Run<'_> {
             return Ok(Finetuner::resume(setup, state, self.compute.0)?.0);
         }
         std::fs::create_dir_all(state)?;
-        Ok(Finetuner::from_checkpoint(setup, base, self.compute.0)?)
+        let mut tuner = Finetuner::from_checkpoint(setup, base, self.compute.0)?;
+        if let [Task { benchmark, .. }] = self.tasks {
+            let vocabulary = Vocabulary::load(&self.tried.vocabulary.path(self.context)?, self.tried.case)?;
+            self.tried.attending.begin(&mut tuner, *benchmark, (base, &vocabulary))?;
+        }
+        Ok(tuner)
     }
 
     /// The score on the part `dev`, of several tasks the mean of theirs, and that of each.

@@ -124,8 +124,9 @@ impl Benchmark for Sentences {
         Ok(Framed::new(self.frame)?)
     }
 
-    fn push(&self, part: Part, sample: usize, rows: &mut Framed) {
+    fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
         self.rows(self.places(part)[sample], rows);
+        Ok(())
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {

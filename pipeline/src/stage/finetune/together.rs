@@ -29,9 +29,15 @@ pub struct Config {
     pub tasks: Vec<String>,
     /// How they take turns.
     pub schedule: Schedule,
+    /// Whether they are trained on two by two, each pair by itself, and not all together: what comes of it is a matrix of which helps which.
+    #[serde(default)]
+    pub pairwise: bool,
     /// Weights of their losses; 1 without.
     #[serde(default)]
     pub weights: BTreeMap<String, f64>,
+    /// The name of a table of `[[attentions]]` by which all tasks attend; plainly without it.
+    #[serde(default)]
+    pub attention: Option<String>,
     /// How they are trained; an epoch is the schedule's.
     pub settings: Settings,
     /// The optimiser of a released code in place of AdamW.
@@ -48,12 +54,7 @@ impl Config {
     /// # Errors
     /// Names the first setting that cannot.
     pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
-        let (name, key) = (&self.name, format!("recipes.{}", self.name));
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        anyhow::ensure!(
-            !name.is_empty() && !["alone", "base"].contains(&name.as_str()) && name.chars().all(fits),
-            "recipes.name = {name:?}: expected lower-case letters, digits, - and _, and neither `alone` nor `base`, for the stage is called recipe-NAME-SEED"
-        );
+        let key = format!("recipes.{}", self.name);
         anyhow::ensure!(
             self.tasks.len() > 1,
             "{key}.tasks names {} benchmarks, expected at least 2: [finetune] alone is for one",
@@ -90,6 +91,10 @@ impl Config {
         if let Some((field, found, expected)) = self.released.as_ref().and_then(AsReleased::wrong) {
             anyhow::bail!("{key}.{field} is {found}, expected {expected}");
         }
+        anyhow::ensure!(
+            !self.pairwise || self.then.is_none(),
+            "{key}.then goes on from one encoder of all tasks, and {key}.pairwise makes one of each pair: leave one of them out"
+        );
         self.settings.check(&format!("{key}.settings"))?;
         self.then.as_ref().map_or(Ok(()), |then| then.check(&format!("{key}.then")))
     }
@@ -137,6 +142,7 @@ impl Stage for Together {
     fn inputs(&self) -> Vec<Input> {
         let mut inputs: Vec<Input> = self.tried.iter().map(|tried| Input::artifact(tried.stage())).collect();
         inputs.extend(self.tried.first().map(|tried| tried.vocabulary.input()));
+        inputs.extend(self.tried.first().into_iter().flat_map(|tried| tried.attending.inputs()));
         inputs.push(self.base.input());
         inputs
     }
@@ -165,7 +171,7 @@ impl Stage for Together {
             schedule: self.recipe.schedule,
             settings: &self.recipe.settings,
             released: self.recipe.released.as_ref(),
-            fixed: &one.fixed,
+            tried: one,
             seed: self.seed,
             compute: (&device, one.compute.dtype),
         };
@@ -233,10 +239,11 @@ mod tests {
         assert!(wrong("a = 0.5", "a = 0.0").contains("recipes.mt.weights.a is 0, expected above 0"));
         assert!(wrong("\"merged\"", "\"kimera\"").contains("schedule is kimera, expected merged"));
         assert!(wrong("\"merged\"", "{ temperature = -1.0 }").contains("schedule is temperature -1"));
-        assert!(wrong("\"mt\"", "\"base\"").contains("neither `alone` nor `base`"));
         let released = "released = { optimiser = { kind = \"bert_adam\", beta1 = 1.0, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0.01 }, pace = \"linear061\" }\nweights";
         let text = wrong("weights", released);
         assert!(text.contains("recipes.mt.released.optimiser.beta1 is 1, expected at least 0"), "{text}");
+        let pairs = "pairwise = true\nthen = { learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }\nweights";
+        assert!(wrong("weights", pairs).contains("leave one of them out"));
         assert!(wrong("epochs = 2", "epochs = 0").contains("recipes.mt.settings.epochs is 0"));
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use kg::table::row::TermKind;
 use kg::table::{EntityId, Graph, read};
+use rayon::iter::ParallelIterator;
+use rayon::slice::ParallelSlice;
 use tasks::corpus::count::Read;
 use tasks::corpus::phrase;
 use tasks::corpus::pmi::{MATRIX, Matrix};
@@ -23,6 +25,9 @@ use tasks::token::encode::{Case, Vocabulary};
 
 use super::judge::Judge;
 use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
+
+/// Texts that one thread makes rows of at a time.
+const TEXTS: usize = 64;
 
 /// The table of triples, whose digest stands for the graph.
 const TRIPLES: &str = "triples.parquet";
@@ -157,13 +162,11 @@ impl Tools {
     /// # Errors
     /// As [`Tools::samples`].
     pub fn sample(&self, text: &str) -> Result<(Sample, Vec<String>), Error> {
-        let document = Document { text: text.to_owned(), ..Document::default() };
         let mut reader = Reader::new(self);
-        reader.read(&self.piece(&document), 0..text.len())?;
+        reader.read_unmarked(text)?;
         let spell = |word: &str| self.vocabulary.encode(word);
         let mut generator = Generator::new(self.from(&spell))?;
-        let text = Text { spelt: &reader.spelt, mentions: &reader.mentions, phrases: &reader.phrases };
-        let sample = generator.build(text, None)?;
+        let sample = generator.build(reader.text(), None)?;
         let row = sample.row();
         let of_text = row.words[..usize::from(row.real)].iter().filter(|word| **word != NO_WORD).max();
         let of_text = of_text.map_or(0, |last| usize::from(*last) + 1);
@@ -177,6 +180,39 @@ impl Tools {
             }
         }
         Ok((sample, words))
+    }
+
+    /// The sample of each text or pair, whole, with the tokens that are cut of it; and what became of them all. Threads change nothing.
+    ///
+    /// # Errors
+    /// As [`Tools::samples`].
+    pub fn rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<(Sample, usize)>, Counts), Error> {
+        let chunks: Vec<_> = texts.par_chunks(TEXTS).map(|texts| self.some_rows(texts)).collect();
+        let (mut all, mut counts) = (Vec::with_capacity(texts.len()), Counts::default());
+        for chunk in chunks {
+            let (rows, of_chunk) = chunk?;
+            all.extend(rows);
+            counts.add(&of_chunk);
+        }
+        Ok((all, counts))
+    }
+
+    fn some_rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<(Sample, usize)>, Counts), Error> {
+        let spell = |word: &str| self.vocabulary.encode(word);
+        let (mut generator, mut rows) = (Generator::new(self.from(&spell))?, vec![]);
+        let (mut first, mut second) = (Reader::new(self), Reader::new(self));
+        for (text, pair) in texts {
+            first.read_unmarked(text)?;
+            if let Some(pair) = pair {
+                second.read_unmarked(pair)?;
+            }
+            let before = generator.counts.subwords.cut;
+            let sample = generator.build(first.text(), pair.map(|_| second.text()))?;
+            // A row's tokens, which are no more than memory holds.
+            let cut = usize::try_from(generator.counts.subwords.cut - before).unwrap_or(usize::MAX);
+            rows.push((sample, cut));
+        }
+        Ok((rows, generator.counts))
     }
 
     fn from<'t>(&'t self, spell: Spell<'t>) -> From<'t> {
@@ -206,9 +242,7 @@ impl Tools {
                 if reader.spelt.is_empty() {
                     continue;
                 }
-                let text =
-                    Text { spelt: &reader.spelt, mentions: &reader.mentions, phrases: &reader.phrases };
-                made.push(Sample { document, chunk, ..generator.build(text, None)? });
+                made.push(Sample { document, chunk, ..generator.build(reader.text(), None)? });
                 chunk += 1;
             }
         }
@@ -250,6 +284,17 @@ impl<'t> Reader<'t> {
             phrases: Vec::new(),
             crossing: 0,
         }
+    }
+
+    /// What was read.
+    fn text(&self) -> Text<'_> {
+        Text { spelt: &self.spelt, mentions: &self.mentions, phrases: &self.phrases }
+    }
+
+    /// Reads a text in which nothing is marked.
+    fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
+        let piece = Piece { text: text.to_owned(), entities: Vec::new(), phrases: Vec::new() };
+        self.read(&piece, 0..text.len())
     }
 
     /// Reads a part of a document.

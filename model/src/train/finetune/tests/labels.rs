@@ -47,9 +47,12 @@ fn labels_are_learned_and_what_is_loaded_attends_with_them() {
         finetuner.save_checkpoint(dir.path()).unwrap();
         let loaded = Predictor::load(dir.path(), &Device::Cpu).unwrap();
         assert_eq!(loaded.logits(0, &rows(3)).unwrap(), finetuner.predict(0, &rows(3)).unwrap());
-        // A look's loss is the task's alone, without that of the labels.
+        // The labels' loss is a term of its own.
         let look = finetuner.loss(&batches(0)[..1]).unwrap()["one"].loss;
-        assert!(look < step(&mut finetuner, 0).loss, "{mode:?}");
+        let record = step(&mut finetuner, 0);
+        let labels = record.labels.unwrap();
+        assert!(labels > 0.0 && (record.loss - record.tasks["one"].loss - labels).abs() < 1e-5, "{mode:?}");
+        assert!((look - record.tasks["one"].loss).abs() < 1e-5, "{mode:?}: {record:?}");
     }
 }
 
@@ -71,7 +74,7 @@ fn training_and_answers_attend_with_the_labels() {
         logits.to_vec2::<f32>().unwrap()
     };
     let answers = finetuner.predict(0, &rows(3)).unwrap();
-    assert_eq!(answers, said(finetuner.outputs.attend()));
+    assert_eq!(answers, said(finetuner.outputs.attend(&tokens).unwrap()));
     assert_ne!(answers, said(Attend::Plain));
 }
 
@@ -90,6 +93,24 @@ fn killed_and_resumed_gives_the_same_bits() {
 }
 
 #[test]
+fn labels_begin_as_they_are_told_and_only_before_the_first_step() {
+    let mut finetuner = Finetuner::new(labelled(Mode::Paper), &Device::Cpu).unwrap();
+    let drawn = embeddings(&finetuner);
+    let d = finetuner.setup.encoder.hidden_size;
+    let mut means = ClassMeans::new(3, d);
+    (0..3).for_each(|class| means.add(class, &vec![f32::from(u8::try_from(class).unwrap()); d]).unwrap());
+    let told = means.embeddings(&Device::Cpu).unwrap();
+    finetuner.begin_labels(&told).unwrap();
+    assert!(embeddings(&finetuner) == told.to_vec2::<f32>().unwrap() && drawn != embeddings(&finetuner));
+    assert!(finetuner.begin_labels(&told.narrow(0, 0, 2).unwrap()).is_err());
+    step(&mut finetuner, 1);
+    let text = finetuner.begin_labels(&told).unwrap_err().to_string();
+    assert!(text.contains("after 1 steps"), "{text}");
+    let mut plain = Finetuner::new(setup(), &Device::Cpu).unwrap();
+    assert!(plain.begin_labels(&told).unwrap_err().to_string().contains("no parameter named"));
+}
+
+#[test]
 fn labels_that_no_task_can_have_are_errors() {
     let text = |change: fn(&mut Setup)| {
         let mut setup = labelled(Mode::Paper);
@@ -103,5 +124,5 @@ fn labels_that_no_task_can_have_are_errors() {
     let found = text(|of| of.labels = Some(LabelAttention { mode: Mode::Paper, lambda: -1.0 }));
     assert!(found.contains("labels.lambda is -1, expected 0 or above"), "{found}");
     let found = text(|of| of.tasks[0].name = "label_attention".to_owned());
-    assert!(found.contains("neither pool_attn nor label_attention"), "{found}");
+    assert!(found.contains("none of pool_attn, label_attention and knowledge"), "{found}");
 }

@@ -1,0 +1,197 @@
+//! What a masked language model says in the place of a blank: an encoder with the output for masked words, which only answers. Knows no text.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use candle_core::{Device, Tensor};
+use tasks::downstream::rows::Rows;
+
+use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE, whole};
+use crate::encoder::config::Config;
+use crate::encoder::tokens::{self, Tokens};
+use crate::encoder::{Encoder, Pass};
+use crate::output::masked_lm::MaskedLm;
+use crate::output::tag::gather;
+use crate::params::{self, Params};
+
+/// Where the output stands among the parameters.
+const NAME: &str = "masked_lm";
+
+/// Its parameters here, and as `transformers` calls them, old endings behind new ones.
+const PUBLISHED: [(&str, &[&str]); 5] = [
+    ("masked_lm.dense.weight", &["cls.predictions.transform.dense.weight"]),
+    ("masked_lm.dense.bias", &["cls.predictions.transform.dense.bias"]),
+    (
+        "masked_lm.LayerNorm.weight",
+        &["cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.gamma"],
+    ),
+    (
+        "masked_lm.LayerNorm.bias",
+        &["cls.predictions.transform.LayerNorm.bias", "cls.predictions.transform.LayerNorm.beta"],
+    ),
+    ("masked_lm.decoder.bias", &["cls.predictions.bias", "cls.predictions.decoder.bias"]),
+];
+
+/// An encoder with its output for masked words.
+#[derive(Debug, Clone)]
+pub struct Filler {
+    config: Config,
+    encoder: Encoder,
+    output: MaskedLm,
+    device: Device,
+}
+
+/// Why nothing can be filled in.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the checkpoint that cannot be read.
+    #[error(transparent)]
+    Checkpoint(#[from] checkpoint::Error),
+    /// A checkpoint without the output.
+    #[error(
+        "{path}: it has no output for masked words ({name} is missing); give the checkpoint of a masked language model, or pretrain this encoder on texts first"
+    )]
+    NoOutput {
+        /// The folder.
+        path: PathBuf,
+        /// The first parameter that is missing.
+        name: &'static str,
+    },
+    /// Parameters of another shape.
+    #[error(transparent)]
+    Params(#[from] params::Error),
+    /// Rows that the encoder cannot read.
+    #[error(transparent)]
+    Tokens(#[from] tokens::Error),
+    /// Another number of blanks than of rows, or one that lies outside of its row.
+    #[error("row {row}: the blank at token {blank} lies outside of its {tokens} tokens, or has no row")]
+    Blank {
+        /// The row.
+        row: usize,
+        /// The blank.
+        blank: usize,
+        /// Tokens of the row.
+        tokens: usize,
+    },
+    /// The tensor library failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}
+
+impl Filler {
+    /// The masked language model in a folder: engraft's own (stage `pretrain` or `retrain` with an output for masked words), or as `transformers` saves
+    /// `BertForMaskedLM`. Its decoder is the table of token embeddings.
+    ///
+    /// # Errors
+    /// Names the file that is missing or damaged, or the parameter that the checkpoint lacks.
+    pub fn load(dir: &Path, device: &Device) -> Result<Self, Error> {
+        let checkpoint::Checkpoint { config, params, .. } = checkpoint::load(dir, device)?;
+        let own = dir.join(OUTPUTS_WEIGHTS_FILE);
+        let mut stored = if own.exists() {
+            whole::read_tensors(&own, device).map_err(Error::Checkpoint)?
+        } else {
+            checkpoint::weights(dir, device)?.1
+        };
+        let mut tensors = BTreeMap::new();
+        for (name, published) in PUBLISHED {
+            let found = std::iter::once(&name).chain(published.iter()).find_map(|name| stored.remove(*name));
+            let found = found.ok_or_else(|| Error::NoOutput { path: dir.to_owned(), name })?;
+            tensors.insert(name.to_owned(), found);
+        }
+        let params =
+            params.with(Params::from_tensors(&MaskedLm::specs(NAME, &config), tensors)?).freeze(|_| true);
+        let (encoder, output) = (Encoder::new(&config, &params)?, MaskedLm::new(&params, NAME, &config)?);
+        Ok(Filler { config, encoder, output, device: device.clone() })
+    }
+
+    /// Sizes of the encoder.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The logits `[vocabulary]` of the blank of each row, `blanks` being its place among the row's tokens.
+    ///
+    /// # Errors
+    /// When a row does not fit the encoder, or a blank its row.
+    pub fn logits(&self, rows: &Rows, blanks: &[usize]) -> Result<Vec<Vec<f32>>, Error> {
+        if rows.is_empty() && blanks.is_empty() {
+            return Ok(vec![]);
+        }
+        let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
+        let mut places = vec![];
+        for row in 0..rows.len().max(blanks.len()) {
+            let (len, blank) = (rows.lengths.get(row).copied().unwrap_or(0), blanks.get(row).copied());
+            let Some(blank) = blank.filter(|blank| *blank < len) else {
+                return Err(Error::Blank { row, blank: blank.unwrap_or(0), tokens: len });
+            };
+            places.push(u32::try_from(tokens.spans[row].start + blank).map_err(candle_core::Error::wrap)?);
+        }
+        let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
+        let Some(x_nd) = hidden.last() else { return Ok(vec![]) };
+        let x_md: Tensor = gather(x_nd, &places)?;
+        Ok(self.output.forward(&x_md)?.to_vec2()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::config::tests::tiny;
+    use crate::params::Spec;
+
+    /// A checkpoint with the output under published names.
+    fn saved(dir: &Path, rename: impl Fn(&str) -> Option<String>) -> Params {
+        let config = tiny();
+        let specs: Vec<Spec> = [Encoder::specs(&config), MaskedLm::specs(NAME, &config)].concat();
+        let params = Params::fresh(&specs, 5, &Device::Cpu).unwrap();
+        let named = params.iter().filter_map(|(name, tensor)| Some((rename(name)?, tensor.clone())));
+        let named: Vec<(String, Tensor)> = named.collect();
+        checkpoint::save(dir, &config, named.iter().map(|(name, tensor)| (name.as_str(), tensor))).unwrap();
+        params
+    }
+
+    fn rows() -> Rows {
+        let mut rows = Rows::default();
+        rows.push([2, 7, 4, 3].map(|id| (id, 0)));
+        rows.push([2, 4, 9, 9, 3].map(|id| (id, 0)));
+        rows
+    }
+
+    #[test]
+    fn a_published_model_fills_its_blanks_as_its_parts_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let published = |name: &str| {
+            let of = PUBLISHED.iter().find(|(own, _)| *own == name).map(|(_, names)| names[names.len() - 1]);
+            Some(of.unwrap_or(name).to_owned())
+        };
+        let params = saved(dir.path(), published);
+        let filler = Filler::load(dir.path(), &Device::Cpu).unwrap();
+        let found = filler.logits(&rows(), &[2, 1]).unwrap();
+        assert_eq!((found.len(), found[0].len()), (2, tiny().vocab_size));
+        // The second row alone, computed by hand.
+        let encoder = Encoder::new(&tiny(), &params).unwrap();
+        let output = MaskedLm::new(&params, NAME, &tiny()).unwrap();
+        let tokens = Tokens::of_rows(&rows(), &tiny(), &Device::Cpu).unwrap();
+        let last = encoder.forward(&tiny(), &tokens, &Pass::PLAIN).unwrap().pop().unwrap();
+        let expected = output.forward(&last.narrow(0, 4 + 1, 1).unwrap()).unwrap().to_vec2::<f32>().unwrap();
+        assert_eq!(found[1], expected[0]);
+        assert!(filler.logits(&rows(), &[2]).unwrap_err().to_string().contains("row 1"));
+        assert!(
+            filler
+                .logits(&rows(), &[4, 1])
+                .unwrap_err()
+                .to_string()
+                .contains("token 4 lies outside of its 4")
+        );
+        assert!(filler.logits(&Rows::default(), &[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_encoder_without_the_output_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        saved(dir.path(), |name| (!name.starts_with(NAME)).then(|| name.to_owned()));
+        let text = Filler::load(dir.path(), &Device::Cpu).unwrap_err().to_string();
+        assert!(text.contains("masked_lm.dense.weight is missing"), "{text}");
+    }
+}

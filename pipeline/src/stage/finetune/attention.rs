@@ -1,0 +1,399 @@
+//! Other ways to attend in fine-tuning: the tables `[[attentions]]`. Knows no layer and no step.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use model::attention::kam::{Auxiliary, Merge, Settings as Kam, Skip};
+use model::attention::label::Mode;
+use model::encoder::tokens::Tokens;
+use model::encoder::{Encoder, Pass};
+use model::output::downstream::{LabelAttention, labels};
+use model::train::finetune::{ClassMeans, Finetuner, Targets};
+use model::{Device, Tensor, checkpoint};
+use serde::{Deserialize, Serialize};
+use tasks::downstream::encode::Cut;
+use tasks::downstream::example::Kind;
+use tasks::maps::expand::Map;
+use tasks::token::encode::Vocabulary;
+
+use super::benchmark::Benchmark;
+use super::config::Fixed;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::Input;
+use crate::stage::benchmark as tried;
+use crate::stage::maps::Mapping;
+
+/// A table of `[[attentions]]`: exactly one of the tables that say how tokens attend.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What it is called: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// Names of the benchmarks that it is tried on; all that it can be tried on without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Vec<String>>,
+    /// The first token looks with the eyes of labels (Xiong et al. 2021).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
+    /// Tokens look at each other by maps of what is known of them (KAM-BERT).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<Knowledge>,
+}
+
+/// Attention by labels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Labels {
+    /// Where the paper and its released code differ.
+    pub mode: Mode,
+    /// What the labels' own loss weighs (published: 3).
+    pub lambda: f64,
+    /// What their embeddings begin with.
+    pub begin: Begin,
+}
+
+/// What labels' embeddings begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begin {
+    /// Random numbers of the encoder's deviation.
+    Random,
+    /// The mean of the embeddings of the words in the benchmark's `keywords`.
+    Keywords,
+    /// The mean of what the encoder, as fine-tuning finds it, makes of the first token of each class's examples.
+    ClassMeans,
+}
+
+/// Attention by what is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knowledge {
+    /// The maps, made as `[maps]` says.
+    pub maps: Vec<Map>,
+    /// Share of the merged scores in those that attention uses (published: 0.2).
+    pub alpha: f64,
+    /// What of a layer's map goes into the next layer's scores.
+    pub skip: Skip,
+    /// What auxiliary tokens score by.
+    pub auxiliary: Auxiliary,
+    /// How scores and maps become one.
+    pub merge: Merge,
+}
+
+/// The way to attend of one fine-tuning.
+#[derive(Debug, Clone)]
+pub enum Attending {
+    /// Tokens look at each other.
+    Plain,
+    /// By labels, which have these keywords by class, if they begin with them.
+    Labels(Labels, BTreeMap<String, Vec<String>>),
+    /// By what is known, as this stage makes it of texts.
+    Knowledge(Knowledge, Arc<Mapping>),
+}
+
+impl Config {
+    /// The benchmarks that it is tried on.
+    ///
+    /// # Errors
+    /// When the table cannot be meant, or cannot be tried on one of them: with the reason.
+    pub fn benchmarks<'b>(&self, all: &'b [tried::Config], fixed: &Fixed) -> anyhow::Result<Vec<&'b str>> {
+        let key = format!("attentions.{}", self.name);
+        let one = usize::from(self.labels.is_some()) + usize::from(self.knowledge.is_some());
+        anyhow::ensure!(one == 1, "{key}: expected exactly one of the tables `labels` and `knowledge`");
+        if let Some(Labels { lambda, .. }) = self.labels {
+            let fits = lambda >= 0.0 && lambda.is_finite();
+            anyhow::ensure!(fits, "{key}.labels.lambda is {lambda}, expected 0 or above");
+        }
+        if let Some(knowledge) = &self.knowledge {
+            knowledge.check(&format!("{key}.knowledge"), fixed)?;
+        }
+        let Some(on) = &self.on else {
+            let fit: Vec<&str> =
+                all.iter().filter(|of| self.misfit(of).is_none()).map(|of| of.name.as_str()).collect();
+            let first = all.first().map_or_else(String::new, |of| self.misfit(of).unwrap_or_default());
+            anyhow::ensure!(!fit.is_empty(), "{key} can be tried on no benchmark: {first}");
+            return Ok(fit);
+        };
+        let find = |(place, name): (usize, &String)| {
+            let found = all.iter().find(|of| of.name == *name);
+            let names = || all.iter().map(|of| of.name.as_str()).collect::<Vec<_>>().join(", ");
+            let found = found
+                .with_context(|| format!("{key}.on has {name:?}, but [[benchmarks]] has {}", names()))?;
+            anyhow::ensure!(!on[..place].contains(name), "{key}.on has {name:?} twice: leave one out");
+            match self.misfit(found) {
+                None => Ok(found.name.as_str()),
+                Some(reason) => anyhow::bail!("{key}.on has {name:?}: {reason}; leave it out"),
+            }
+        };
+        anyhow::ensure!(!on.is_empty(), "{key}.on is empty: name a benchmark, or leave `on` out for all");
+        on.iter().enumerate().map(find).collect()
+    }
+
+    /// Why it cannot be tried on a benchmark.
+    fn misfit(&self, of: &tried::Config) -> Option<String> {
+        let kind = of.kind();
+        let what = match kind {
+            None => "a ranking",
+            Some(Kind::OneClass) => "one class",
+            Some(Kind::AnyClasses) => "any classes",
+            Some(Kind::Score) => "a number",
+            Some(Kind::Tags) => "tags of words",
+        };
+        if let Some(Labels { begin, .. }) = self.labels {
+            if kind != Some(Kind::OneClass) {
+                return Some(format!("labels attend for one class of several, {} asks for {what}", of.name));
+            }
+            let without = begin == Begin::Keywords && of.keywords.is_empty();
+            return without.then(|| {
+                format!(
+                    "labels begin with keywords, and the benchmark {} has none: give it a table `keywords`",
+                    of.name
+                )
+            });
+        }
+        match kind {
+            None => Some(format!(
+                "the pairs of a ranking are put together anew in every epoch, and maps are made before it ({})",
+                of.name
+            )),
+            Some(Kind::Tags) => Some(format!(
+                "a sentence of tags is cut into rows by its own words, and maps by the tokenizer's ({})",
+                of.name
+            )),
+            Some(_) => None,
+        }
+    }
+
+    /// The way to attend on a benchmark; `mapping` makes maps.
+    ///
+    /// # Errors
+    /// When there is none and it takes one.
+    pub fn attending(&self, on: &tried::Config, mapping: Option<&Arc<Mapping>>) -> anyhow::Result<Attending> {
+        if let Some(labels) = self.labels {
+            return Ok(Attending::Labels(labels, on.keywords.clone()));
+        }
+        let Some(knowledge) = &self.knowledge else { return Ok(Attending::Plain) };
+        let mapping = mapping.with_context(|| {
+            format!("attentions.{} attends by maps, and nothing says how they are made: add the table [maps] and those that it needs", self.name)
+        })?;
+        mapping.of_any_text().with_context(|| format!("attentions.{}", self.name))?;
+        Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping)))
+    }
+}
+
+impl Knowledge {
+    fn check(&self, key: &str, fixed: &Fixed) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.maps.is_empty(), "{key}.maps is empty: name entity, phrase, term or graph");
+        for (place, map) in self.maps.iter().enumerate() {
+            let twice = self.maps[..place].contains(map);
+            anyhow::ensure!(!twice, "{key}.maps has {:?} twice: leave one out", map.name());
+        }
+        if let Some((field, found, expected)) = self.settings().wrong() {
+            anyhow::bail!("{key}.{field} is {found}, expected {expected}");
+        }
+        anyhow::ensure!(
+            fixed.cut == Cut::Longest,
+            "{key}: maps cut the longer text of a pair, by whole words: set finetune.fixed.cut = \"longest\""
+        );
+        Ok(())
+    }
+
+    /// The same without the maps' names.
+    #[must_use]
+    pub fn settings(&self) -> Kam {
+        let Knowledge { maps, alpha, skip, auxiliary, merge } = self;
+        Kam { maps: maps.len(), alpha: *alpha, skip: *skip, auxiliary: *auxiliary, merge: *merge }
+    }
+}
+
+impl Attending {
+    /// Describes it; plain attention is described by nothing.
+    pub fn describe(&self, to: &mut dyn Describe) {
+        match self {
+            Attending::Plain => {}
+            Attending::Labels(labels, keywords) => {
+                describe::config(to, "attention.labels", labels);
+                if labels.begin == Begin::Keywords {
+                    describe::config(to, "attention.keywords", keywords);
+                }
+            }
+            Attending::Knowledge(knowledge, mapping) => {
+                describe::config(to, "attention.knowledge", knowledge);
+                mapping.describe_tools(to);
+            }
+        }
+    }
+
+    /// What its stages read besides the benchmark and the encoder.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<Input> {
+        match self {
+            Attending::Plain | Attending::Labels(..) => vec![],
+            Attending::Knowledge(_, mapping) => mapping.inputs_of_tools(),
+        }
+    }
+
+    /// The labels that a model attends with.
+    #[must_use]
+    pub(super) fn labels(&self) -> Option<LabelAttention> {
+        match self {
+            Attending::Labels(Labels { mode, lambda, .. }, _) => {
+                Some(LabelAttention { mode: *mode, lambda: *lambda })
+            }
+            Attending::Plain | Attending::Knowledge(..) => None,
+        }
+    }
+
+    /// The maps that it attends by.
+    #[must_use]
+    pub(super) fn knowledge(&self) -> Option<Kam> {
+        match self {
+            Attending::Knowledge(knowledge, _) => Some(knowledge.settings()),
+            Attending::Plain | Attending::Labels(..) => None,
+        }
+    }
+
+    /// Tokens of auxiliary terms that a row may have behind its own.
+    #[must_use]
+    pub(super) fn auxiliary(&self) -> usize {
+        match self {
+            Attending::Knowledge(_, mapping) => mapping.limits().auxiliary,
+            Attending::Plain | Attending::Labels(..) => 0,
+        }
+    }
+
+    /// Gives a model's labels what they begin with; `base` is what it is fine-tuned from.
+    ///
+    /// # Errors
+    /// When a class has no keyword or no example.
+    pub(super) fn begin(
+        &self,
+        tuner: &mut Finetuner,
+        benchmark: &dyn Benchmark,
+        (base, vocabulary): (&Path, &Vocabulary),
+    ) -> anyhow::Result<()> {
+        let Attending::Labels(Labels { begin, .. }, keywords) = self else { return Ok(()) };
+        let embeddings_md = match begin {
+            Begin::Random => return Ok(()),
+            Begin::Keywords => {
+                let tokens = of_words(keywords, benchmark.classes(), vocabulary)?;
+                labels::of_keywords(&tuner.params().get("embeddings.word_embeddings.weight")?, &tokens)?
+            }
+            Begin::ClassMeans => class_means(base, benchmark)?,
+        };
+        Ok(tuner.begin_labels(&embeddings_md)?)
+    }
+}
+
+/// The tokens of each class's keywords.
+fn of_words(
+    keywords: &BTreeMap<String, Vec<String>>,
+    classes: &[String],
+    vocabulary: &Vocabulary,
+) -> anyhow::Result<Vec<Vec<u32>>> {
+    if let Some(unknown) = keywords.keys().find(|class| !classes.contains(class)) {
+        anyhow::bail!("keywords.{unknown}: there is no such class, only {}", classes.join(", "));
+    }
+    let of = |class: &String| {
+        let words = keywords.get(class).with_context(|| format!("keywords: none of class {class}"))?;
+        let tokens = words.iter().map(|word| Ok(vocabulary.encode(word)?));
+        let tokens = tokens.collect::<anyhow::Result<Vec<_>>>()?.concat();
+        anyhow::ensure!(!tokens.is_empty(), "keywords.{class} has no word that makes a token: give it one");
+        Ok(tokens)
+    };
+    classes.iter().map(of).collect()
+}
+
+/// Examples that pass through the encoder together.
+const EXAMPLES: usize = 32;
+
+/// Means of the first tokens' last hidden states, class by class, of everything that is trained on.
+fn class_means(base: &Path, benchmark: &dyn Benchmark) -> anyhow::Result<Tensor> {
+    let loaded = checkpoint::load(base, &Device::Cpu)?;
+    let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
+    let encoder = Encoder::new(&config, &params)?;
+    let mut means = ClassMeans::new(benchmark.classes().len(), config.hidden_size);
+    let items: Vec<usize> = (0..benchmark.items()).collect();
+    for items in items.chunks(EXAMPLES) {
+        let batch = benchmark.batch(0, items)?;
+        let Targets::Classes(classes) = &batch.targets else { anyhow::bail!("labels of no classes") };
+        let tokens = Tokens::of_rows(&batch.rows, &config, &Device::Cpu)?;
+        let hidden = encoder.forward(&config, &tokens, &Pass::PLAIN)?;
+        let last_nd = hidden.last().context("an encoder has layers")?;
+        for (span, class) in tokens.spans.iter().zip(classes) {
+            means.add(*class, &last_nd.get(span.start)?.to_vec1::<f32>()?)?;
+        }
+    }
+    Ok(means.embeddings(&Device::Cpu)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ATTENTION: &str = "name = \"kam\"\nknowledge = { maps = [\"entity\", \"term\"], alpha = 0.2, skip = \"post_add\", auxiliary = \"zero_pad\", merge = \"convolution\" }\n";
+    const LABELS: &str = "name = \"le\"\nlabels = { mode = \"paper\", lambda = 3.0, begin = \"keywords\" }\n";
+
+    fn benchmark(name: &str, format: &str, keywords: &str) -> tried::Config {
+        let set = format!(
+            "name = \"{name}\"\nkeywords = {{ {keywords} }}\n[set]\nformat = {format}\ntrain = [\"x\"]\ndrawn = {{ seed = 1, dev = 0.1, mask_search = 0.0, test = 0.1 }}\nlicence = \"free\"\n"
+        );
+        toml::from_str(&set).unwrap()
+    }
+
+    fn fixed(cut: &str) -> Fixed {
+        let text = crate::config::DEFAULT;
+        assert!(!text.contains("[finetune]"), "the default config fine-tunes nothing");
+        let graft = include_str!("../../../../configs/graft.toml");
+        let whole: crate::config::Config =
+            toml::from_str(&graft.replace("cut = \"second\"", &format!("cut = \"{cut}\""))).unwrap();
+        whole.finetune.unwrap().fixed
+    }
+
+    fn told(attention: &str, cut: &str) -> Result<Vec<String>, String> {
+        let all = [
+            benchmark("cola", "\"cola\"", ""),
+            benchmark("sts", "\"sts_b\"", ""),
+            benchmark("rte", "\"glue_pairs\"", "entailment = [\"so\"]"),
+            benchmark(
+                "tags",
+                "{ tagged = { format = { conll = { scheme = \"bio\", separator = \"tab\" } }, unit = \"document\" } }",
+                "",
+            ),
+        ];
+        let config: Config = toml::from_str(attention).unwrap();
+        let found = config.benchmarks(&all, &fixed(cut)).map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn an_attention_is_tried_on_what_it_can_be_tried_on() {
+        assert_eq!(told(ATTENTION, "longest").unwrap(), ["cola", "sts", "rte"]);
+        assert_eq!(told(LABELS, "longest").unwrap(), ["rte"]);
+        let random = LABELS.replace("keywords", "random");
+        assert_eq!(told(&random, "second").unwrap(), ["cola", "rte"]);
+        let on = |of: &str, names: &str| told(&format!("{of}on = [{names}]\n"), "longest").unwrap_err();
+        assert!(on(ATTENTION, "\"tags\"").contains("attentions.kam.on has \"tags\": a sentence of tags"));
+        assert!(
+            on(LABELS, "\"sts\"").contains("labels attend for one class of several, sts asks for a number")
+        );
+        assert!(on(LABELS, "\"cola\"").contains("the benchmark cola has none: give it a table `keywords`"));
+        assert!(on(LABELS, "\"x\"").contains("[[benchmarks]] has cola, sts, rte, tags"));
+        assert!(on(LABELS, "\"rte\", \"rte\"").contains("twice"));
+        assert!(on(LABELS, "").contains("attentions.le.on is empty"));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        let wrong = |from: &str, to: &str| told(&ATTENTION.replace(from, to), "longest").unwrap_err();
+        assert!(wrong("0.2", "1.2").contains("attentions.kam.knowledge.alpha is 1.2, expected a share"));
+        assert!(wrong("\"term\"", "\"entity\"").contains("maps has \"entity\" twice"));
+        assert!(wrong("\"entity\", \"term\"", "").contains("maps is empty"));
+        assert!(told(ATTENTION, "second").unwrap_err().contains("set finetune.fixed.cut"));
+        assert!(told(&LABELS.replace("3.0", "-3.0"), "second").unwrap_err().contains("lambda is -3"));
+        let both = format!("{ATTENTION}{}", LABELS.split_once('\n').unwrap().1);
+        assert!(told(&both, "longest").unwrap_err().contains("exactly one of the tables"));
+    }
+}

@@ -1,0 +1,212 @@
+//! What an encoder comes to without grafting: fine-tuned as it is, with other attentions, on several benchmarks together; and one table of it all.
+//! Knows no tensor.
+
+use anyhow::Context as _;
+
+use super::{Around, Finetune, Row, Tried};
+use crate::engine::stage::Stage;
+use crate::stage::benchmark as tried;
+use crate::stage::encoder::Base;
+use crate::stage::finetune::attention;
+use crate::stage::finetune::{Chosen, Looked, together};
+use crate::stage::matrix::Matrix;
+use crate::stage::scores::{self, Compared, Whose};
+
+/// Names of rows that are no attention's and no recipe's.
+const TAKEN: [&str; 2] = ["alone", "base"];
+
+impl Around<'_> {
+    /// The fine-tunings of the encoder as it is, and a table of their scores.
+    ///
+    /// # Errors
+    /// When there is nothing to be tried on, or a setting cannot be meant.
+    pub fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let names: Vec<&str> = self.benchmarks.iter().map(String::as_str).collect();
+        anyhow::ensure!(
+            !names.is_empty(),
+            "[finetune] has nothing to be tried on: add a table [[benchmarks]]"
+        );
+        self.finetuning.check(&names)?;
+        let mut stages = self.finetunings(Row::Base, &self.base);
+        let mut compared: Vec<Compared> = vec![];
+        for benchmark in self.by_itself() {
+            let (how, whose) = ("alone".to_owned(), Whose::One);
+            let stages = self.candidates(Row::Base, benchmark).stages;
+            compared.push(Compared { how, benchmark: benchmark.clone(), stages, whose });
+        }
+        self.check_names()?;
+        for attention in self.attentions {
+            stages.extend(self.attention(attention, &mut compared)?);
+        }
+        for recipe in self.recipes {
+            recipe.check(&names)?;
+            stages.extend(match recipe.pairwise {
+                true => self.pairs(recipe)?,
+                false => self.recipe(recipe, &mut compared)?,
+            });
+        }
+        compared.sort_by_key(|of| self.benchmarks.iter().position(|name| *name == of.benchmark));
+        stages.push(Box::new(scores::Table { of: compared }));
+        Ok(stages)
+    }
+
+    /// Refuses names of attentions and recipes that would give two stages, or two rows of the table, one name.
+    fn check_names(&self) -> anyhow::Result<()> {
+        let attentions = self.attentions.iter().map(|of| ("attentions", &of.name));
+        let names: Vec<_> = attentions.chain(self.recipes.iter().map(|of| ("recipes", &of.name))).collect();
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        for (place, (table, name)) in names.iter().enumerate() {
+            anyhow::ensure!(
+                !name.is_empty() && !TAKEN.contains(&name.as_str()) && name.chars().all(fits),
+                "{table}.name = {name:?}: expected lower-case letters, digits, - and _, and neither `alone` nor `base`, for stages are called by it"
+            );
+            let twice = names[..place].iter().any(|(_, other)| other == name);
+            anyhow::ensure!(
+                !twice,
+                "{table}.name = {name:?} stands twice among attentions and recipes: give each its own name"
+            );
+        }
+        Ok(())
+    }
+
+    /// The table of a benchmark.
+    fn table(&self, name: &str) -> anyhow::Result<&tried::Config> {
+        let found = self.tables.iter().find(|of| of.name == name);
+        found.with_context(|| format!("there is no benchmark {name}"))
+    }
+
+    /// The fine-tunings with another attention; what they lead to is added to `compared`.
+    fn attention(
+        &self,
+        attention: &attention::Config,
+        compared: &mut Vec<Compared>,
+    ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let mut stages: Vec<Box<dyn Stage>> = vec![];
+        for benchmark in attention.benchmarks(self.tables, &self.finetuning.fixed)? {
+            let attending = attention.attending(self.table(benchmark)?, self.mapping.as_ref())?;
+            let of_seed = |seed: &u64| Finetune {
+                name: format!("finetune-{}-{benchmark}-{seed}", attention.name),
+                tried: Tried { attending: attending.clone(), ..self.tried(benchmark) },
+                base: self.base.clone(),
+                chosen: self.chosen(Row::Base, benchmark),
+                seed: *seed,
+                looked: Looked::DevAndTest,
+            };
+            let of: Vec<Finetune> = self.finetuning.seeds.iter().map(of_seed).collect();
+            compared.push(Compared {
+                how: attention.name.clone(),
+                benchmark: benchmark.to_owned(),
+                stages: of.iter().map(|stage| stage.name.clone()).collect(),
+                whose: Whose::One,
+            });
+            stages.extend(of.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>));
+        }
+        Ok(stages)
+    }
+
+    /// How the tasks of a recipe attend, in their order.
+    fn attending(&self, recipe: &together::Config) -> anyhow::Result<Vec<Tried>> {
+        let Some(name) = &recipe.attention else {
+            return Ok(recipe.tasks.iter().map(|task| self.tried(task)).collect());
+        };
+        let key = format!("recipes.{}", recipe.name);
+        let found = self.attentions.iter().find(|of| of.name == *name);
+        let attention = found.with_context(|| {
+            format!("{key}.attention is {name:?}, and no table of [[attentions]] is called so")
+        })?;
+        anyhow::ensure!(
+            attention.labels.is_none(),
+            "{key}.attention is {name:?}, whose labels are the classes of one task, and a recipe has several: take one with `knowledge`"
+        );
+        let on = attention::Config { on: Some(recipe.tasks.clone()), ..attention.clone() };
+        on.benchmarks(self.tables, &self.finetuning.fixed).with_context(|| format!("{key}.attention"))?;
+        let each = recipe.tasks.iter().map(|task| {
+            let attending = attention.attending(self.table(task)?, self.mapping.as_ref())?;
+            Ok(Tried { attending, ..self.tried(task) })
+        });
+        each.collect()
+    }
+
+    /// The stages of a recipe of pairs, and the matrix of which helps which.
+    fn pairs(&self, recipe: &together::Config) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let (name, seeds, tasks) = (&recipe.name, &self.finetuning.seeds, &recipe.tasks);
+        if let Some(task) = tasks.iter().find(|task| !self.by_itself().contains(task)) {
+            anyhow::bail!(
+                "recipes.{name}.tasks has {task:?}, which finetune.on leaves out: pairs are compared with what it comes to alone"
+            );
+        }
+        let tried = self.attending(recipe)?;
+        let (mut stages, mut pairs): (Vec<Box<dyn Stage>>, _) = (vec![], vec![]);
+        for one in 0..tasks.len() {
+            for other in one + 1..tasks.len() {
+                let stage_of = |seed: &u64| format!("recipe-{name}-{}-{}-{seed}", tasks[one], tasks[other]);
+                for &seed in seeds {
+                    let of = [&tasks[one], &tasks[other]].map(String::clone);
+                    let weights = recipe.weights.iter().filter(|(task, _)| of.contains(task));
+                    stages.push(Box::new(together::Together {
+                        name: stage_of(&seed),
+                        tried: vec![tried[one].clone(), tried[other].clone()],
+                        base: self.base.clone(),
+                        recipe: together::Config {
+                            weights: weights.map(|(task, weight)| (task.clone(), *weight)).collect(),
+                            tasks: of.to_vec(),
+                            ..recipe.clone()
+                        },
+                        seed,
+                    }));
+                }
+                pairs.push(((one, other), seeds.iter().map(stage_of).collect()));
+            }
+        }
+        let alone = tasks.iter().map(|task| self.candidates(Row::Base, task).stages).collect();
+        stages.push(Box::new(Matrix { name: format!("matrix-{name}"), tasks: tasks.clone(), alone, pairs }));
+        Ok(stages)
+    }
+
+    /// The stages of a recipe; what they lead to is added to `compared`.
+    fn recipe(
+        &self,
+        recipe: &together::Config,
+        compared: &mut Vec<Compared>,
+    ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+        let mut stages: Vec<Box<dyn Stage>> = vec![];
+        let (name, seeds) = (&recipe.name, &self.finetuning.seeds);
+        let stage_of = |seed: &u64| format!("recipe-{name}-{seed}");
+        let tried = self.attending(recipe)?;
+        for &seed in seeds {
+            stages.push(Box::new(together::Together {
+                name: stage_of(&seed),
+                tried: tried.clone(),
+                base: self.base.clone(),
+                recipe: recipe.clone(),
+                seed,
+            }));
+        }
+        for (task, tried) in recipe.tasks.iter().zip(&tried) {
+            compared.push(Compared {
+                how: name.clone(),
+                benchmark: task.clone(),
+                stages: seeds.iter().map(stage_of).collect(),
+                whose: Whose::Several,
+            });
+            let Some(then) = &recipe.then else { continue };
+            let of_seed = |seed: &u64| Finetune {
+                name: format!("finetune-{name}-{task}-{seed}"),
+                tried: tried.clone(),
+                base: Base::Stage(stage_of(seed)),
+                chosen: Chosen::Given(then.clone()),
+                seed: *seed,
+                looked: Looked::DevAndTest,
+            };
+            let of_task: Vec<Finetune> = seeds.iter().map(of_seed).collect();
+            compared.push(Compared {
+                how: format!("{name}, then alone"),
+                benchmark: task.clone(),
+                stages: of_task.iter().map(|stage| stage.name.clone()).collect(),
+                whose: Whose::One,
+            });
+            stages.extend(of_task.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>));
+        }
+        Ok(stages)
+    }
+}

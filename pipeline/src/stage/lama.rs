@@ -1,0 +1,368 @@
+//! Stages `lama-MODEL`: how many facts a masked language model fills in (LAMA, Petroni et al. 2019). Knows no layer.
+
+mod told;
+
+use std::collections::HashSet;
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use model::fill::Filler;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tasks::downstream::funnel::Step;
+use tasks::downstream::lama::{self, Corpus, Fact, MASK, Wording};
+use tasks::downstream::rows::Rows;
+use tasks::token::encode::{Case, Vocabulary};
+
+use super::compute::Compute;
+use super::encoder::Base;
+use super::location::{Location, Place, Places};
+use super::vocabulary;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+use told::{ByRelation, told};
+
+/// All measures, within the artifact. Written last.
+const SCORES: &str = "lama.json";
+/// The same as a table to be read.
+const TABLE: &str = "lama.md";
+/// What was said of each fact.
+const ANSWERS: &str = "answers.jsonl";
+
+/// The table `[lama]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// LAMA's folder `data`.
+    #[serde(skip_serializing)]
+    pub data: Location,
+    /// The corpora.
+    pub corpora: Vec<Corpus>,
+    /// How facts are worded.
+    pub wording: Wording,
+    /// The models that are asked.
+    #[serde(skip_serializing)]
+    pub of: Vec<Which>,
+    /// A file of words, one a line: what may be answered, and asked for (LAMA's common vocabulary). Every entry of the vocabulary without it.
+    #[serde(default, skip_serializing)]
+    pub words: Option<Location>,
+    /// Most tokens of a sentence; longer ones are left out, and counted.
+    pub max_tokens: usize,
+}
+
+/// A model that can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// The encoder of `[encoder]`, a published masked language model.
+    Base,
+    /// What stage `pretrain` makes of it.
+    Pretrain,
+    /// What stage `retrain` makes of it.
+    Retrain,
+}
+
+impl Which {
+    /// The name in configs and stages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Which::Base => "base",
+            Which::Pretrain => "pretrain",
+            Which::Retrain => "retrain",
+        }
+    }
+}
+
+/// The stage.
+#[derive(Debug)]
+pub struct Asking {
+    name: String,
+    config: Config,
+    data: Place,
+    words: Option<Place>,
+    base: Base,
+    vocabulary: (vocabulary::Source, Case),
+    compute: Compute,
+}
+
+impl Asking {
+    /// The stages of a table, one for each model; `bases` says where each lies, if the config makes it.
+    ///
+    /// # Errors
+    /// When a setting or place cannot be meant, or a model is not there.
+    pub fn all(
+        config: &Config,
+        bases: &dyn Fn(Which) -> Option<Base>,
+        (vocabulary, compute): (&(vocabulary::Source, Case), Compute),
+        places: &Places<'_>,
+    ) -> anyhow::Result<Vec<Self>> {
+        anyhow::ensure!(!config.of.is_empty(), "lama.of is empty: name base, pretrain or retrain");
+        anyhow::ensure!(!config.corpora.is_empty(), "lama.corpora is empty: name trex, google_re or squad");
+        anyhow::ensure!(
+            config.max_tokens >= 8,
+            "lama.max_tokens is {}, expected at least 8",
+            config.max_tokens
+        );
+        let data = config.data.place("lama.data", places)?;
+        let words = config.words.as_ref().map(|of| of.place("lama.words", places)).transpose()?;
+        let stage = |which: &Which| {
+            let name = which.name();
+            let base = bases(*which).with_context(|| {
+                format!("lama.of has {name}, which the config does not make: base is a checkpoint of [encoder], the others need the table [{name}]")
+            })?;
+            Ok(Self {
+                name: format!("lama-{name}"),
+                config: config.clone(),
+                data: data.clone(),
+                words: words.clone(),
+                base,
+                vocabulary: vocabulary.clone(),
+                compute,
+            })
+        };
+        config.of.iter().map(stage).collect()
+    }
+}
+
+/// A fact that can be asked of a vocabulary.
+struct Asked {
+    fact: Fact,
+    ids: Vec<u32>,
+    blank: usize,
+    object: u32,
+}
+
+/// The tokens of a sentence with blanks, and the place of the first of them.
+fn tokens(sentence: &str, vocabulary: &Vocabulary) -> anyhow::Result<(Vec<u32>, Option<usize>)> {
+    let special = vocabulary.special();
+    let (mut ids, mut first) = (vec![special.cls], None);
+    for (place, piece) in sentence.split(MASK).enumerate() {
+        if place > 0 {
+            first.get_or_insert(ids.len());
+            ids.push(special.blank);
+        }
+        ids.extend(vocabulary.encode(piece)?);
+    }
+    ids.push(special.sep);
+    Ok((ids, first))
+}
+
+/// Facts that a vocabulary can be asked for, and why the others are left out.
+fn askable(
+    facts: Vec<Fact>,
+    vocabulary: &Vocabulary,
+    (allowed, most): (Option<&HashSet<u32>>, usize),
+) -> anyhow::Result<(Vec<Asked>, Step)> {
+    let (mut asked, mut step) = (vec![], Step::new("facts asked"));
+    for fact in facts {
+        let object = vocabulary.encode(&fact.object)?;
+        let [object] = object[..] else {
+            step.drop("an object of several tokens", 1);
+            continue;
+        };
+        if object == vocabulary.special().unknown || allowed.is_some_and(|allowed| !allowed.contains(&object))
+        {
+            step.drop("an object that is none of the words", 1);
+            continue;
+        }
+        let (ids, blank) = tokens(&fact.sentence, vocabulary)?;
+        match blank.filter(|blank| *blank < most) {
+            Some(blank) if ids.len() <= most => {
+                step.keep(1);
+                asked.push(Asked { fact, ids, blank, object });
+            }
+            Some(_) | None => step.drop("a sentence that is too long", 1),
+        }
+    }
+    Ok((asked, step))
+}
+
+/// The place of `object` among the logits of the words that may be answered, from 1, and the best of these. Of equal ones the object comes last: no luck.
+fn place(logits: &[f32], object: u32, allowed: Option<&HashSet<u32>>) -> (u64, u32) {
+    let own = logits.get(object as usize).copied().unwrap_or(f32::NEG_INFINITY);
+    let (mut place, mut best) = (1, (f32::NEG_INFINITY, object));
+    for (id, &logit) in (0_u32..).zip(logits) {
+        if allowed.is_some_and(|allowed| !allowed.contains(&id)) {
+            continue;
+        }
+        place += u64::from(id != object && logit >= own);
+        if logit > best.0 {
+            best = (logit, id);
+        }
+    }
+    (place, best.1)
+}
+
+/// Tokens that pass through the encoder together, and rows: each has the logits of a whole vocabulary.
+const TOKENS: usize = 4096;
+const ROWS: usize = 64;
+
+/// What is handed a fact with the place of its object and the best word.
+type Said<'s> = &'s mut dyn FnMut(&Asked, u64, u32) -> anyhow::Result<()>;
+
+/// Asks for all facts.
+fn ask(
+    filler: &Filler,
+    asked: &[Asked],
+    allowed: Option<&HashSet<u32>>,
+    (context, said): (&Context, Said<'_>),
+) -> anyhow::Result<()> {
+    let mut from = 0;
+    while from < asked.len() {
+        context.check()?;
+        let (mut rows, mut blanks) = (Rows::default(), vec![]);
+        while let Some(one) = asked.get(from + blanks.len()) {
+            if !blanks.is_empty() && (rows.ids.len() + one.ids.len() > TOKENS || blanks.len() == ROWS) {
+                break;
+            }
+            rows.push(one.ids.iter().map(|id| (*id, 0)));
+            blanks.push(one.blank);
+        }
+        for (one, logits) in asked[from..].iter().zip(filler.logits(&rows, &blanks)?) {
+            let (place, best) = place(&logits, one.object, allowed);
+            said(one, place, best)?;
+        }
+        from += blanks.len();
+    }
+    Ok(())
+}
+
+impl Stage for Asking {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "lama", &self.config);
+        self.data.describe(to);
+        if let Some(words) = &self.words {
+            words.describe(to);
+        }
+        self.base.describe(to);
+        self.compute.describe(to);
+        describe::config(to, "vocabulary.case", &self.vocabulary.1);
+        if let vocabulary::Source::File(place) = &self.vocabulary.0 {
+            place.describe(to);
+        }
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let mut inputs = vec![self.data.input(), self.base.input(), self.vocabulary.0.input()];
+        inputs.extend(self.words.iter().map(Place::input));
+        inputs
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let vocabulary = Vocabulary::load(&self.vocabulary.0.path(context)?, self.vocabulary.1)?;
+        let allowed =
+            self.words.as_ref().map(|words| allowed(&words.path(context)?, &vocabulary)).transpose()?;
+        let mut facts = vec![];
+        let of = lama::Config { corpora: self.config.corpora.clone(), wording: self.config.wording };
+        let mut funnel = lama::read(&self.data.path(context)?, &of, &mut |fact| facts.push(fact))?;
+        let (asked, step) = askable(facts, &vocabulary, (allowed.as_ref(), self.config.max_tokens))?;
+        funnel.push(step);
+        context.record("funnel", serde_json::to_value(&funnel)?);
+        let filler = Filler::load(&self.base.folder(context)?, &self.compute.device(context)?)?;
+        anyhow::ensure!(
+            vocabulary.size() == filler.config().vocab_size,
+            "the vocabulary has {} entries and the encoder {} token ids: name the encoder's own vocabulary (vocabulary.file)",
+            vocabulary.size(),
+            filler.config().vocab_size
+        );
+        let positions = filler.config().max_position_embeddings;
+        anyhow::ensure!(
+            self.config.max_tokens <= positions,
+            "lama.max_tokens is {}, but the encoder has {positions} positions: lower it",
+            self.config.max_tokens
+        );
+        let (mut places, mut lines) = (ByRelation::new(), vec![]);
+        let mut said = |one: &Asked, place: u64, best: u32| {
+            let Fact { corpus, relation, id, object, .. } = &one.fact;
+            places.entry(*corpus).or_default().entry(relation.clone()).or_default().push(place);
+            let best = vocabulary.token(best).unwrap_or_default();
+            let line = json!({"corpus": corpus, "relation": relation, "id": id, "object": object, "place": place, "said": best});
+            serde_json::to_writer(&mut lines, &line)?;
+            lines.push(b'\n');
+            Ok(())
+        };
+        ask(&filler, &asked, allowed.as_ref(), (&*context, &mut said))?;
+        anyhow::ensure!(
+            !asked.is_empty(),
+            "no fact can be asked of this vocabulary: every object has several tokens or is none of lama.words; see the funnel of `engraft inspect {}`",
+            self.name
+        );
+        let (scores, table) = told(&places);
+        write_whole(&context.out().join(ANSWERS), &lines)?;
+        write_whole(&context.out().join(TABLE), table.as_bytes())?;
+        write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&scores)?)?;
+        context.record("scores", scores);
+        Ok(())
+    }
+}
+
+/// The words of a file as token ids; those that the vocabulary has not as one token cannot be answered.
+fn allowed(file: &std::path::Path, vocabulary: &Vocabulary) -> anyhow::Result<HashSet<u32>> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("{}: cannot read it; expected a word a line", file.display()))?;
+    let mut words = HashSet::new();
+    for word in text.lines().map(str::trim).filter(|word| !word.is_empty()) {
+        if let [id] = vocabulary.encode(word)?[..] {
+            words.insert(id);
+        }
+    }
+    words.remove(&vocabulary.special().unknown);
+    anyhow::ensure!(!words.is_empty(), "{}: none of its lines is a word of the vocabulary", file.display());
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_object_is_among_what_may_be_said() {
+        let logits = [0.5, 3.0, 2.0, 3.0];
+        assert_eq!(place(&logits, 2, None), (3, 1));
+        // Of equal ones the object comes last.
+        assert_eq!(place(&logits, 1, None), (2, 1));
+        let allowed: HashSet<u32> = [0, 2].into();
+        assert_eq!(place(&logits, 2, Some(&allowed)), (1, 2));
+        assert_eq!(place(&[1.0; 5], 0, None).0, 5, "a model that says nothing is not right");
+    }
+
+    #[test]
+    fn the_first_blank_is_asked_and_objects_are_one_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vocab.txt");
+        write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nborn\nin\nrome\n##s\n.\n").unwrap();
+        let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
+        let (ids, blank) = tokens("Born in [MASK] . In [MASK] .", &vocabulary).unwrap();
+        assert_eq!((ids.as_slice(), blank), (&[2, 5, 6, 4, 9, 6, 4, 9, 3][..], Some(3)));
+        let fact = |object: &str, sentence: &str| Fact {
+            corpus: Corpus::Squad,
+            relation: "test".to_owned(),
+            id: "x".to_owned(),
+            sentence: sentence.to_owned(),
+            object: object.to_owned(),
+        };
+        let long = "born ".repeat(30) + MASK;
+        let facts = vec![
+            fact("Rome", "in [MASK]"),
+            fact("Romes", "in [MASK]"),
+            fact("Paris", "in [MASK]"),
+            fact("rome", &long),
+        ];
+        let (asked, step) = askable(facts, &vocabulary, (None, 16)).unwrap();
+        assert!(step.adds_up() && asked.len() == 1 && asked[0].object == 7);
+        assert_eq!(step.dropped.values().sum::<u64>(), 3);
+        write_whole(&folder.path().join("words.txt"), b"born\nParis\n").unwrap();
+        let words = allowed(&folder.path().join("words.txt"), &vocabulary).unwrap();
+        assert_eq!(words, HashSet::from([5]));
+    }
+}

@@ -1,0 +1,194 @@
+//! Stages `matrix-NAME`: which benchmark, trained on together with another, helps it (MT-BERT's pairwise tables). Knows no model.
+
+use anyhow::Context as _;
+use kg::whole::write_whole;
+use model::eval::interval::across_seeds;
+use serde::Serialize;
+
+use super::finetune::{scores, together};
+use super::scores::LEVEL;
+use crate::engine::context::Context;
+use crate::engine::describe::Describe;
+use crate::engine::stage::{Input, Stage};
+use crate::report::pairs::{self, Arrow};
+
+/// All differences, within the artifact.
+pub const MATRIX: &str = "matrix.json";
+/// The same as a table to be read.
+pub const TABLE: &str = "matrix.md";
+/// And as a picture.
+pub const PICTURE: &str = "matrix.svg";
+
+/// The stage.
+#[derive(Debug)]
+pub struct Matrix {
+    /// `matrix-NAME`.
+    pub name: String,
+    /// The benchmarks, in order.
+    pub tasks: Vec<String>,
+    /// Of each benchmark the stages that are fine-tuned on it alone, one for each seed.
+    pub alone: Vec<Vec<String>>,
+    /// Two benchmarks by their places, and the stages of both together, one for each seed in the same order.
+    pub pairs: Vec<((usize, usize), Vec<String>)>,
+}
+
+/// What a benchmark gains from another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Gain {
+    /// The benchmark that is measured.
+    task: String,
+    /// That which is trained on together with it.
+    with: String,
+    /// What is measured.
+    metric: String,
+    /// The mean over seeds of the score together less the score alone.
+    mean: f64,
+    /// Where the mean over all seeds lies; none of one seed.
+    interval: Option<[f64; 2]>,
+    /// The differences, seed by seed.
+    seeds: Vec<f64>,
+}
+
+impl Gain {
+    fn new(
+        (task, with): (&str, &str),
+        metric: String,
+        [alone, together]: [&[f64]; 2],
+    ) -> anyhow::Result<Self> {
+        let seeds: Vec<f64> = together.iter().zip(alone).map(|(with, alone)| with - alone).collect();
+        let mean = seeds.iter().sum::<f64>() / seeds.len().max(1) as f64;
+        let interval = match seeds.len() {
+            0 | 1 => None,
+            _ => across_seeds(&seeds, LEVEL).map(|over| Some([over.low, over.high]))?,
+        };
+        Ok(Self { task: task.to_owned(), with: with.to_owned(), metric, mean, interval, seeds })
+    }
+
+    /// Whether its interval leaves out 0.
+    fn is_sure(&self) -> bool {
+        self.interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0)
+    }
+
+    /// In hundredths, with the interval.
+    fn told(&self) -> String {
+        let percent = |value: f64| format!("{:+.1}", 100.0 * value);
+        let interval = self
+            .interval
+            .map_or_else(String::new, |[low, high]| format!(" [{}, {}]", percent(low), percent(high)));
+        let mark = if self.is_sure() { "**" } else { "" };
+        format!("{mark}{}{mark}{interval}", percent(self.mean))
+    }
+}
+
+/// Gains as a table in Markdown: a row for each benchmark, a column for each that it is trained on together with.
+fn table(tasks: &[String], gains: &[Gain]) -> String {
+    let mut text =
+        format!("| measured on | {} |\n|---{}|\n", tasks.join(" | with "), "|--:".repeat(tasks.len()));
+    text = text.replacen("| measured on | ", "| measured on | with ", 1);
+    for task in tasks {
+        let cells = tasks.iter().map(|with| {
+            let gain = gains.iter().find(|gain| gain.task == *task && gain.with == *with);
+            gain.map_or_else(String::new, Gain::told)
+        });
+        text.push_str(&format!("| {task} | {} |\n", cells.collect::<Vec<_>>().join(" | ")));
+    }
+    text
+}
+
+fn arrows(tasks: &[String], gains: &[Gain]) -> Vec<Arrow> {
+    let place = |name: &String| tasks.iter().position(|task| task == name);
+    let arrow = |gain: &Gain| {
+        Some(Arrow {
+            ends: (place(&gain.with)?, place(&gain.task)?),
+            helps: gain.mean >= 0.0,
+            sure: gain.is_sure(),
+            told: format!(
+                "{} with {}: {} of {}",
+                gain.task,
+                gain.with,
+                gain.told().replace('*', ""),
+                gain.metric
+            ),
+        })
+    };
+    gains.iter().filter_map(arrow).collect()
+}
+
+impl Stage for Matrix {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        to.field("matrix.tasks", self.tasks.join(", ").into());
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let pairs = self.pairs.iter().flat_map(|(_, stages)| stages);
+        self.alone.iter().flatten().chain(pairs).map(Input::artifact).collect()
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let test =
+            |of: super::finetune::Scores| of.test.context("a fine-tuning without scores of the part `test`");
+        let mut alone: Vec<(String, Vec<f64>)> = vec![];
+        for stages in &self.alone {
+            let read = |stage: &String| test(scores(context.artifact(stage)?)?);
+            let of = stages.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+            let metric = of.first().map(|score| score.metric.clone()).unwrap_or_default();
+            alone.push((metric, of.into_iter().map(|score| score.value).collect()));
+        }
+        let mut gains = vec![];
+        for ((one, other), stages) in &self.pairs {
+            for (task, with) in [(*one, *other), (*other, *one)] {
+                let read = |stage: &String| {
+                    Ok(test(together::scores(context.artifact(stage)?, &self.tasks[task])?)?.value)
+                };
+                let found = stages.iter().map(read).collect::<anyhow::Result<Vec<f64>>>()?;
+                let (metric, of_task) = &alone[task];
+                let names = (self.tasks[task].as_str(), self.tasks[with].as_str());
+                gains.push(Gain::new(names, metric.clone(), [of_task, &found])?);
+            }
+        }
+        let title = (
+            "Which task helps which",
+            "An arrow leads from a task to one that it was trained on together with: green where that one's score is higher than alone, orange where it is lower; dashed where the interval over seeds holds 0.",
+        );
+        let plot = pairs::draw(&self.name, title, &self.tasks, &arrows(&self.tasks, &gains));
+        write_whole(&context.out().join(PICTURE), plot.file().as_bytes())?;
+        write_whole(&context.out().join(TABLE), table(&self.tasks, &gains).as_bytes())?;
+        write_whole(&context.out().join(MATRIX), &serde_json::to_vec_pretty(&gains)?)?;
+        context.record("gains", serde_json::to_value(&gains)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_are_differences_seed_by_seed() {
+        let gain = |with: &[f64]| Gain::new(("a", "b"), "f1".to_owned(), [&[0.5, 0.6, 0.7], with]).unwrap();
+        let better = gain(&[0.6, 0.71, 0.79]);
+        assert!((better.mean - 0.1).abs() < 1e-9 && better.is_sure(), "{better:?}");
+        assert!(better.told().starts_with("**+10.0** [+"), "{}", better.told());
+        let unsure = gain(&[0.9, 0.5, 0.6]);
+        assert!(!unsure.is_sure() && unsure.told().starts_with("+6.7 [-"), "{}", unsure.told());
+        let one = Gain::new(("a", "b"), "f1".to_owned(), [&[0.5], &[0.4]]).unwrap();
+        assert_eq!((one.interval, one.told().as_str()), (None, "-10.0"));
+        let tasks = ["a", "b"].map(str::to_owned);
+        let text = table(&tasks, std::slice::from_ref(&better));
+        assert!(
+            text.starts_with("| measured on | with a | with b |\n|---|--:|--:|\n| a |  | **+10.0**"),
+            "{text}"
+        );
+        let drawn = arrows(&tasks, &[better, Gain { task: "b".into(), with: "a".into(), ..unsure }]);
+        assert_eq!((drawn[0].ends, drawn[0].helps, drawn[0].sure), ((1, 0), true, true));
+        assert_eq!((drawn[1].ends, drawn[1].sure), ((0, 1), false));
+    }
+}

@@ -1,0 +1,139 @@
+//! The four other systems on the embedded world, small, through the binary and the configs that are shipped: what is compared with what, what is
+//! frozen and why, what is refused.
+#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
+
+use std::path::{Path, PathBuf};
+
+use engraft_tests::{Engraft, json};
+use serde_json::Value;
+
+/// A shipped config, made small: little world, little training, two seeds.
+fn small(verb: &[&str], config: &str, out: &Path) -> Engraft {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(config);
+    let sets = [
+        "world.scale=0.15",
+        "pretrain.epochs=1",
+        "finetune.settings.epochs=2",
+        "finetune.seeds=[1, 2]",
+        "encoder.fresh.num_hidden_layers=2",
+        "encoder.fresh.hidden_size=64",
+        "encoder.fresh.intermediate_size=64",
+        "finetune.fixed.max_tokens=64",
+    ];
+    sets.iter().fold(Engraft::plain(verb, out).arg("--config").arg(file), |engraft, set| {
+        engraft.arg("--set").arg(set)
+    })
+}
+
+fn lines(path: PathBuf) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What was compared on a benchmark, in the order of the table.
+fn compared(out: &Path, benchmark: &str) -> Vec<String> {
+    let scores = json(out.join("scores/scores.json"));
+    let of = scores.as_array().unwrap().iter().filter(|line| line["benchmark"] == benchmark);
+    of.map(|line| line["how"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn labels_begin_in_three_ways_and_their_loss_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    small(&["run", "scores"], "world-label-embedding.toml", out).ok();
+    let all = ["alone", "paper-random", "paper-keywords", "paper-class-means", "repo-random"];
+    assert_eq!(compared(out, "questions"), all);
+    assert_eq!(compared(out, "mortality"), ["alone", "labels"]);
+    let mut first = vec![];
+    for how in &all[1..] {
+        let metrics = lines(out.join(format!("finetune-{how}-questions-1/metrics.jsonl")));
+        assert!(metrics.iter().all(|step| step["labels"].as_f64().unwrap() > 0.0), "{how}");
+        let step = &metrics[0];
+        let parts = step["labels"].as_f64().unwrap() + step["tasks"]["questions"]["loss"].as_f64().unwrap();
+        assert!((step["loss"].as_f64().unwrap() - parts).abs() < 1e-4, "{how}: {step}");
+        first.push(step["labels"].as_f64().unwrap());
+        let outputs = json(out.join(format!("finetune-{how}-questions-1/model/outputs.json")));
+        assert_eq!(outputs["outputs"]["labels"]["mode"], how.split('-').next().unwrap());
+    }
+    // Another beginning, another first loss.
+    assert!(first[0] != first[1] && first[0] != first[2] && first[1] != first[2], "{first:?}");
+    let model = out.join("finetune-paper-keywords-questions-1/model");
+    let asked = folder.path().join("asked.txt");
+    kg::whole::write_whole(&asked, b"What causes it ?\n").unwrap();
+    let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
+    let said: Value = serde_json::from_str(&Engraft::plain(&verb, out).ok()).unwrap();
+    assert!(said["class"].is_string(), "{said}");
+
+    let refused = small(&["plan"], "world-label-embedding.toml", out)
+        .arg("--set")
+        .arg("attentions=[{ name = \"x\", on = [\"entailed\"], labels = { mode = \"paper\", lambda = 3.0, begin = \"keywords\" } }]")
+        .output();
+    let told = refused.text();
+    assert!(refused.code() != Some(0) && told.contains("the benchmark entailed has none"), "{told}");
+}
+
+#[test]
+fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    let attentions = "attentions=[{ name = \"kam\", knowledge = { maps = [\"entity\", \"phrase\", \"term\", \"graph\"], alpha = 0.2, skip = \"post_add\", auxiliary = \"qk\", merge = \"convolution\" } }, \
+        { name = \"mean\", knowledge = { maps = [\"term\"], alpha = 0.2, skip = \"none\", auxiliary = \"zero_pad\", merge = \"mean\" } }]";
+    let recipe = "recipes=[{ name = \"both\", attention = \"kam\", tasks = [\"questions\", \"alike\"], schedule = \"merged\", \
+        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }]";
+    small(&["run", "scores"], "world-kam-bert.toml", out)
+        .arg("--set")
+        .arg(attentions)
+        .arg("--set")
+        .arg(recipe)
+        .ok();
+    assert_eq!(compared(out, "questions"), ["alone", "kam", "mean", "both"]);
+    assert_eq!(compared(out, "entailed"), ["alone", "kam", "mean"]);
+    let frozen = json(out.join("finetune-kam-alike-2/frozen.json"));
+    let reason = &frozen["outputs.knowledge.layer.1.convolution.bias"];
+    assert!(reason.as_str().unwrap().contains("a softmax does not see"), "{frozen}");
+    assert!(frozen.get("outputs.knowledge.layer.1.convolution.weight").is_none());
+    let ledger = std::fs::read_to_string(out.join("ledger.jsonl")).unwrap();
+    assert!(ledger.contains("with_relevance") && ledger.contains("auxiliary_terms"));
+    let knowledge = &json(out.join("recipe-both-1/model/outputs.json"))["outputs"]["knowledge"];
+    assert_eq!((&knowledge["maps"], &knowledge["auxiliary"]), (&Value::from(4), &Value::from("qk")));
+    let model = out.join("finetune-kam-alike-1/model");
+    let refused = Engraft::plain(&["predict", model.to_str().unwrap()], out).output();
+    let told = refused.text();
+    assert!(refused.code() != Some(0) && told.contains("attends by maps of what is known"), "{told}");
+    let planned = |set: &str| small(&["plan"], "world-kam-bert.toml", out).arg("--set").arg(set).output();
+    let cut = planned("finetune.fixed.cut=\"second\"");
+    assert!(cut.text().contains("set finetune.fixed.cut = \"longest\""), "{}", cut.text());
+    let none = planned("maps.entities=\"none\"");
+    assert_eq!(none.code(), Some(0), "maps without entities can be attended by: {}", none.text());
+}
+
+#[test]
+fn tasks_take_turns_and_pairs_tell_which_helps_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    let few = "recipes=[{ name = \"turns\", tasks = [\"diseases\", \"questions\", \"alike\", \"diagnoses\"], schedule = { round_robin = \"paper\" }, \
+        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }, \
+        { name = \"pairs\", pairwise = true, tasks = [\"diseases\", \"drugs\", \"questions\"], schedule = \"merged\", \
+        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }]";
+    small(&["run", "scores", "matrix-pairs"], "world-mt-bert.toml", out).arg("--set").arg(few).ok();
+    assert_eq!(compared(out, "alike"), ["alone", "turns"]);
+    let matrix = json(out.join("matrix-pairs/matrix.json"));
+    let gains = matrix.as_array().unwrap();
+    assert_eq!(gains.len(), 6, "each of three with each other");
+    let score = |stage: &str| json(out.join(stage).join("scores.json"));
+    for gain in gains {
+        let (task, with) = (gain["task"].as_str().unwrap(), gain["with"].as_str().unwrap());
+        let mut pair = [task, with];
+        pair.sort_unstable();
+        let together =
+            score(&format!("recipe-pairs-{}-{}-1", pair[0], pair[1]))[task]["test"]["value"].as_f64();
+        let alone = score(&format!("finetune-base-{task}-1"))["test"]["value"].as_f64();
+        let found = gain["seeds"][0].as_f64().unwrap();
+        assert!((found - (together.unwrap() - alone.unwrap())).abs() < 1e-9, "{gain}");
+    }
+    let picture = std::fs::read_to_string(out.join("matrix-pairs/matrix.svg")).unwrap();
+    assert!(picture.contains("diseases") && picture.matches("<circle").count() == 3);
+    let table = std::fs::read_to_string(out.join("matrix-pairs/matrix.md")).unwrap();
+    assert_eq!(table.lines().count(), 5);
+}
