@@ -7,6 +7,8 @@ settings and engraft's own scores, so that both sides have the same seeds, rate,
 scripts do: AdamW, linear warm-up and decay, rows padded to the longest of their batch, a look at `dev` after every epoch, an end
 after --patience looks without a better one, the best model's scores on `test`, by the benchmark's own measure.
 
+Where engraft was told to train on or look at no more than some examples (finetune.fixed.most), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
+
 Where it differs: a sentence with tags that is longer than a row is cut here (its other words are O) and has several rows in engraft.
 """
 
@@ -164,10 +166,21 @@ def answers(model, tokenizer, index, rows, most):
     return measured(index, rows, said)
 
 
-def run(folder, args, seed, settings):
+def parts(rows, ours, out):
+    """As many examples of each part as engraft had; of `test` those whose answers lie in `out`."""
+    tested = {json.loads(line)["id"] for line in (out / "test.jsonl").read_text().split("\n") if line}
+    of = {part: [row for row in rows if row["part"] == part] for part in ("train", "dev")}
+    for part, most in (("train", ours["train"]), ("dev", ours["dev"]["samples"])):
+        if len(of[part]) > most:
+            of[part] = random.Random(part).sample(of[part], most)
+    return of | {"test": [row for row in rows if row["part"] == "test" and row["id"] in tested]}
+
+
+def run(folder, args, ours, out):
+    seed, settings = ours["seed"], ours["settings"]
     index = json.loads((folder / "index.json").read_text())
     rows = [json.loads(line) for line in (folder / "examples.jsonl").read_text().split("\n") if line]
-    of = {part: [row for row in rows if row["part"] == part] for part in ("train", "dev", "test")}
+    of = parts(rows, ours, out)
     torch.manual_seed(seed)
     chance = random.Random(seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
@@ -201,6 +214,16 @@ def run(folder, args, seed, settings):
     return answers(model, tokenizer, index, of["test"], args.tokens), time.perf_counter() - began
 
 
+def interval(scores):
+    """The mean, and where the mean over all seeds lies (95 %, Student's t)."""
+    mean, count = sum(scores) / len(scores), len(scores)
+    if count < 2:
+        return f"{mean:.1f}"
+    t = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}[count]
+    half = t * math.sqrt(sum((score - mean) ** 2 for score in scores) / (count - 1) / count)
+    return f"{mean:.1f} [{mean - half:.1f}, {mean + half:.1f}]"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
@@ -214,12 +237,13 @@ def main():
     names = args.benchmarks or sorted(path.name[len("benchmark-") :] for path in args.out.glob("benchmark-*") if (path / "index.json").exists())
     print("| benchmark | engraft | seeds | PyTorch | seeds | seconds a seed |\n|---|--:|---|--:|---|--:|")
     for name in names:
-        ours = [json.loads(path.read_text()) for path in sorted(args.out.glob(f"finetune-base-{name}-*/scores.json"))]
+        places = sorted(args.out.glob(f"finetune-base-{name}-[0-9]*/scores.json"))
+        ours = [json.loads(path.read_text()) for path in places]
         assert ours, f"{args.out}: no finetune-base-{name}-SEED; run `engraft run scores` first"
-        found = [run(args.out / f"benchmark-{name}", args, of["seed"], of["settings"]) for of in ours]
+        found = [run(args.out / f"benchmark-{name}", args, of, path.parent) for of, path in zip(ours, places)]
         columns = []
         for scores in ([100 * of["test"]["value"] for of in ours], [100 * score for score, _ in found]):
-            columns += [f"{sum(scores) / len(scores):.1f}", ", ".join(f"{score:.1f}" for score in scores)]
+            columns += [interval(scores), ", ".join(f"{score:.1f}" for score in scores)]
         seconds = sum(of for _, of in found) / len(found)
         print(f"| {name} | {' | '.join(columns)} | {seconds:.0f} |", flush=True)
 

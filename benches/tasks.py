@@ -40,6 +40,8 @@ def main():
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
     text = "\n".join(path.read_text() for path in sorted((args.out / "world" / "text").glob("*.txt")))
     sentences = [sentence.strip() + "." for line in text.splitlines() for sentence in line.split(".") if len(sentence) > 20]
+    if len(sentences) < args.lines:
+        sys.exit(f"the world has {len(sentences)} sentences: ask for no more with --lines")
     lines = args.out / "lines.jsonl"
     lines.write_text("".join(json.dumps({"text": sentence}) + "\n" for sentence in sentences[: args.lines]))
     together = args.out / "recipe-eight-1" / "model"

@@ -87,7 +87,7 @@ struct Model {
     pool: Pool,
     output: Linear,
     labels: Option<Labels>,
-    kam: Option<(Kam, Knowledge)>,
+    kam: Option<(Kam, Vec<f32>)>,
     optimiser: AdamW,
     frozen: Vec<String>,
 }
@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let of: Measured = serde_json::from_str(&std::env::args().nth(1).ok_or("expected one JSON object")?)?;
     rayon::ThreadPoolBuilder::new().num_threads(of.threads).build_global()?;
     let batch = batch(&of)?;
-    let mut model = model(&of, &batch)?;
+    let mut model = model(&of)?;
     let classes = (0..of.lengths.len()).map(|row| u32::try_from(row % LABELS).map(Some));
     let classes: Vec<Option<u32>> = classes.collect::<Result<_, _>>()?;
     let (mut times, mut losses, mut spent) = ([const { vec![] }; 4], vec![], vec![]);
@@ -121,7 +121,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn model(of: &Measured, batch: &Batch) -> Result<Model, Box<dyn Error>> {
+fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
     let config = Config {
         vocab_size: of.vocabulary,
         hidden_size: of.hidden,
@@ -163,7 +163,7 @@ fn model(of: &Measured, batch: &Batch) -> Result<Model, Box<dyn Error>> {
             Kind::Plain | Kind::Kam => None,
         },
         kam: match of.attention {
-            Kind::Kam => Some((Kam::new(&KAM, &config, &params)?, knowledge(of, batch, &config)?)),
+            Kind::Kam => Some((Kam::new(&KAM, &config, &params)?, maps(of))),
             Kind::Plain | Kind::Labels => None,
         },
         frozen,
@@ -173,13 +173,10 @@ fn model(of: &Measured, batch: &Batch) -> Result<Model, Box<dyn Error>> {
 }
 
 /// Maps of the rows, of which each cell in ten has a number.
-fn knowledge(of: &Measured, batch: &Batch, config: &Config) -> Result<Knowledge, Box<dyn Error>> {
+fn maps(of: &Measured) -> Vec<f32> {
     let cells: usize = of.lengths.iter().map(|length| MAPS * length * length).sum();
     let chance = Chance::new(2);
-    let maps =
-        (0..cells as u64).map(|cell| if chance.bits(cell).is_multiple_of(10) { 0.5 } else { 0.0 }).collect();
-    let tokens = Tokens::new(&[batch], config, &Device::Cpu)?;
-    Ok(Knowledge::new(maps, MAPS, of.lengths.clone(), (&tokens.spans, &Device::Cpu))?)
+    (0..cells as u64).map(|cell| if chance.bits(cell).is_multiple_of(10) { 0.5 } else { 0.0 }).collect()
 }
 
 /// Rows of the lengths asked for, of random tokens.
@@ -214,9 +211,16 @@ impl Model {
     ) -> Result<(f32, [f64; 4]), Box<dyn Error>> {
         let (start, now) = (Instant::now(), |start: Instant| start.elapsed().as_secs_f64() * 1e3);
         let tokens = Tokens::new(&[batch], &self.config, &Device::Cpu)?;
-        let attend = match (&self.labels, &self.kam) {
+        // Every batch has maps of its own, which are copied into it.
+        let lengths = || tokens.spans.iter().map(|span| span.len).collect();
+        let knowledge = self
+            .kam
+            .as_ref()
+            .map(|(_, maps)| Knowledge::new(maps.clone(), MAPS, lengths(), (&tokens.spans, &Device::Cpu)));
+        let knowledge = knowledge.transpose()?;
+        let attend = match (&self.labels, self.kam.as_ref().zip(knowledge.as_ref())) {
             (Some(labels), _) => Attend::Labels(labels),
-            (None, Some((kam, knowledge))) => Attend::Knowledge(KamPass { kam, knowledge }),
+            (None, Some(((kam, _), knowledge))) => Attend::Knowledge(KamPass { kam, knowledge }),
             (None, None) => Attend::Plain,
         };
         let pass = Pass { attend, dropout: Some(Chance::new(1).branch(step as u64)), ..Pass::PLAIN };

@@ -10,6 +10,7 @@ pub mod vocabulary;
 use tasks::downstream::encode::Framed;
 use tasks::token::encode::Vocabulary;
 
+use crate::stage::finetune::config::PairOrder;
 use lines::Input;
 
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.
@@ -19,11 +20,15 @@ const TOKENS: usize = 4096;
 const LINES: usize = 64;
 
 /// Adds the row of an input.
-fn push(vocabulary: &Vocabulary, line: &Input, rows: &mut Framed) -> anyhow::Result<()> {
+fn push(vocabulary: &Vocabulary, line: &Input, order: PairOrder, rows: &mut Framed) -> anyhow::Result<()> {
     let text = vocabulary.encode(&line.text)?;
     match &line.pair {
         None => rows.single(&text),
-        Some(pair) => rows.pair(&text, &vocabulary.encode(pair)?),
+        Some(pair) => {
+            let pair = vocabulary.encode(pair)?;
+            let (first, second) = order.of((&text, &pair));
+            rows.pair(first, second);
+        }
     }
     Ok(())
 }

@@ -68,6 +68,49 @@ fn engraft(verb: &[&str], folder: &Path, out: &str) -> Engraft {
 }
 
 #[test]
+fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    // A sentence that is for training, of more words than a row has room for.
+    let tags = folder.join("tags.tsv");
+    let long = std::fs::read_to_string(&tags).unwrap().replacen(
+        "pain\tO\n\n",
+        &format!("pain\tO\n{}\n", "today\tO\n".repeat(9)),
+        1,
+    );
+    kg::whole::write_whole(&tags, long.as_bytes()).unwrap();
+    let prepared = "finetune.fixed.prepared={ pairs = \"second_first\", train = \"train_and_dev\", long_sentences = \"drop\", behind_outside = 2 }";
+    let sets = [prepared, "finetune.fixed.max_tokens=8", "finetune.settings.epochs=2", "recipes=[]"];
+    let run =
+        sets.iter().fold(engraft(&["run", "scores"], folder, "out"), |run, set| run.arg("--set").arg(set));
+    run.ok();
+    let train = |benchmark: &str| {
+        let scores = json(folder.join(format!("out/finetune-base-{benchmark}-1/scores.json")));
+        scores["train"].as_u64().unwrap()
+    };
+    // 36 for training and 12 for development.
+    assert_eq!((train("kinds"), train("alike")), (48, 48));
+    let ledger = std::fs::read_to_string(folder.join("out/ledger.jsonl")).unwrap();
+    assert!(train("tags") == 47 && ledger.contains("\"too_long_to_train_on\":1"), "{}", train("tags"));
+    let model = folder.join("out/finetune-base-alike-1/model");
+    assert_eq!(json(model.join("task.json"))["pairs"], "second_first");
+    // What is asked is turned round as what was trained on: `test.jsonl` has the model's own answers.
+    let line = std::fs::read_to_string(folder.join("out/finetune-base-alike-1/test.jsonl")).unwrap();
+    let said: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    let examples = std::fs::read_to_string(folder.join("out/benchmark-alike/examples.jsonl")).unwrap();
+    let find = |line: &str| serde_json::from_str::<Value>(line).ok().filter(|of| of["id"] == said["id"]);
+    let example = examples.lines().find_map(find).unwrap();
+    let asked = folder.join("asked.jsonl");
+    let object = serde_json::json!({"text": example["text"], "pair": example["pair"]}).to_string();
+    kg::whole::write_whole(&asked, object.as_bytes()).unwrap();
+    let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
+    let answer: Value = serde_json::from_str(&Engraft::plain(&verb, folder).ok()).unwrap();
+    let (found, expected) = (answer["score"].as_f64().unwrap(), said["outputs"][0][0].as_f64().unwrap());
+    assert!((found - expected).abs() < 1e-4, "{answer} {said}");
+}
+
+#[test]
 fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

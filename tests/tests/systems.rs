@@ -94,7 +94,19 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     assert!(reason.as_str().unwrap().contains("a softmax does not see"), "{frozen}");
     assert!(frozen.get("outputs.knowledge.layer.1.convolution.weight").is_none());
     let ledger = std::fs::read_to_string(out.join("ledger.jsonl")).unwrap();
-    assert!(ledger.contains("with_relevance") && ledger.contains("auxiliary_terms"));
+    let known = ledger.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let found: Vec<Value> = known
+        .filter(|line| line["stage"] == "recipe-both-1")
+        .flat_map(|line| {
+            ["questions", "alike"].map(|of| line["facts"][format!("known.{of}")]["found"].clone())
+        })
+        .filter(Value::is_object)
+        .collect();
+    assert_eq!(found.len(), 2, "{ledger}");
+    for of in &found {
+        let count = |key: &str| of[key].as_u64().unwrap();
+        assert!(count("mentions") > 0 && count("term_pairs") > 0 && count("auxiliary_terms") > 0, "{of}");
+    }
     let knowledge = &json(out.join("recipe-both-1/model/outputs.json"))["outputs"]["knowledge"];
     assert_eq!((&knowledge["maps"], &knowledge["auxiliary"]), (&Value::from(4), &Value::from("qk")));
     let model = out.join("finetune-kam-alike-1/model");
@@ -104,8 +116,46 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     let planned = |set: &str| small(&["plan"], "world-kam-bert.toml", out).arg("--set").arg(set).output();
     let cut = planned("finetune.fixed.cut=\"second\"");
     assert!(cut.text().contains("set finetune.fixed.cut = \"longest\""), "{}", cut.text());
-    let none = planned("maps.entities=\"none\"");
-    assert_eq!(none.code(), Some(0), "maps without entities can be attended by: {}", none.text());
+    let none = planned("maps.terms=\"none\"");
+    assert!(none.text().contains("has \"term\", but [maps] leaves it empty"), "{}", none.text());
+    let vectors = Engraft::plain(&["encode", model.to_str().unwrap()], out).output();
+    assert!(vectors.text().contains("fine-tuned with attention by knowledge"), "{}", vectors.text());
+}
+
+#[test]
+fn facts_are_asked_of_a_model_that_has_read_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, data) = (folder.path().join("out"), folder.path().join("lama/Squad"));
+    let fact = |id: &str, sentence: &str, object: &str| {
+        format!(
+            "{{\"masked_sentences\": [\"{sentence}\"], \"obj_label\": \"{object}\", \"id\": \"{id}\", \"sub_label\": \"Squad\"}}\n"
+        )
+    };
+    std::fs::create_dir_all(&data).unwrap();
+    let facts = [
+        fact("known", "More [MASK] is under way.", "research"),
+        fact("also", "Little was known about [MASK] twenty years ago.", "it"),
+        fact("several", "More [MASK] is under way.", "research research"),
+        fact("long", &format!("{}[MASK].", "more ".repeat(70)), "research"),
+    ];
+    kg::whole::write_whole(&data.join("test.jsonl"), facts.concat().as_bytes()).unwrap();
+    let lama = format!(
+        "lama={{ data = {:?}, corpora = [\"squad\"], wording = \"templates\", of = [\"pretrain\"], max_tokens = 64 }}",
+        folder.path().join("lama")
+    );
+    small(&["run", "lama-pretrain"], "world-kam-bert.toml", &out).arg("--set").arg(&lama).ok();
+    let scores = json(out.join("lama-pretrain/lama.json"));
+    assert_eq!(scores["Squad"]["all_facts"]["facts"], 2);
+    let answers = lines(out.join("lama-pretrain/answers.jsonl"));
+    assert_eq!((answers[0]["id"].as_str(), answers[1]["object"].as_str()), (Some("known"), Some("it")));
+    assert!(answers.iter().all(|of| of["place"].as_u64().unwrap() >= 1 && of["said"].is_string()));
+    let ledger = std::fs::read_to_string(out.join("ledger.jsonl")).unwrap();
+    assert!(ledger.contains("an object of several tokens") && ledger.contains("a sentence that is too long"));
+    let refused = small(&["plan"], "world-kam-bert.toml", &out)
+        .arg("--set")
+        .arg(lama.replace("pretrain", "base"))
+        .output();
+    assert!(refused.text().contains("base is a checkpoint of [encoder]"), "{}", refused.text());
 }
 
 #[test]
@@ -115,7 +165,7 @@ fn tasks_take_turns_and_pairs_tell_which_helps_which() {
     let few = "recipes=[{ name = \"turns\", tasks = [\"diseases\", \"questions\", \"alike\", \"diagnoses\"], schedule = { round_robin = \"paper\" }, \
         settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }, \
         { name = \"pairs\", pairwise = true, tasks = [\"diseases\", \"drugs\", \"questions\"], schedule = \"merged\", \
-        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }]";
+        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 2, batch = 16, dropout = 0.1 } }]";
     small(&["run", "scores", "matrix-pairs"], "world-mt-bert.toml", out).arg("--set").arg(few).ok();
     assert_eq!(compared(out, "alike"), ["alone", "turns"]);
     let matrix = json(out.join("matrix-pairs/matrix.json"));

@@ -15,8 +15,9 @@ use crate::params::Params;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AsReleased {
-    /// Which one, with its constants.
-    pub optimiser: bert::Config,
+    /// Which one, with its constants; AdamW, with its own constants, without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimiser: Option<bert::Config>,
     /// How its rate changes; the highest rate, the warm-up and the steps are the schedule's.
     pub pace: Released,
 }
@@ -25,7 +26,7 @@ impl AsReleased {
     /// The first setting that cannot be meant: its name, what it is, and what it must be.
     #[must_use]
     pub fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
-        let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = self.optimiser;
+        let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = *self.optimiser.as_ref()?;
         let share = |value: f64| (0.0..1.0).contains(&value);
         [
             ("released.optimiser.beta1", beta1, share(beta1), "at least 0 and below 1"),
@@ -53,13 +54,15 @@ impl AsReleased {
 #[derive(Debug, Clone)]
 pub(crate) struct Optimiser {
     rule: Rule,
+    /// How the rate changes, if not as the schedule says.
+    pace: Option<Released>,
     updates: u64,
 }
 
 #[derive(Debug, Clone)]
 enum Rule {
     AdamW(AdamW),
-    Released(BertOptimiser, Released),
+    Released(BertOptimiser),
 }
 
 impl Optimiser {
@@ -74,13 +77,11 @@ impl Optimiser {
         params: &Params,
         trained: impl Fn(&str) -> bool,
     ) -> Result<Self> {
-        let rule = match released {
+        let rule = match released.and_then(|of| of.optimiser.as_ref()) {
             None => Rule::AdamW(AdamW::new(adamw.clone(), params, trained)?.with_missing(missing)),
-            Some(AsReleased { optimiser, pace }) => {
-                Rule::Released(BertOptimiser::new(optimiser.clone(), params, trained)?, *pace)
-            }
+            Some(optimiser) => Rule::Released(BertOptimiser::new(optimiser.clone(), params, trained)?),
         };
-        Ok(Self { rule, updates: 0 })
+        Ok(Self { rule, pace: released.map(|of| of.pace), updates: 0 })
     }
 
     /// Updates made so far.
@@ -90,9 +91,9 @@ impl Optimiser {
 
     /// The rate of an update by its number, from 1.
     pub(crate) fn rate(&self, schedule: &Schedule, update: u64) -> f64 {
-        match &self.rule {
-            Rule::AdamW(_) => schedule.rate(update),
-            Rule::Released(_, pace) => {
+        match self.pace {
+            None => schedule.rate(update),
+            Some(pace) => {
                 let Schedule { peak, warmup_steps, total_steps } = *schedule;
                 let total = total_steps.max(1) as f64;
                 // The released codes count from 0: their first update has the rate 0 where there is a warm-up.
@@ -111,7 +112,7 @@ impl Optimiser {
         self.updates += 1;
         match &mut self.rule {
             Rule::AdamW(adamw) => adamw.step(params, grads, update),
-            Rule::Released(bert, _) => bert.step(params, grads, update),
+            Rule::Released(bert) => bert.step(params, grads, update),
         }
     }
 
@@ -119,7 +120,7 @@ impl Optimiser {
     pub(crate) fn moments(&self) -> &BTreeMap<String, Moments> {
         match &self.rule {
             Rule::AdamW(adamw) => &adamw.moments,
-            Rule::Released(bert, _) => &bert.moments,
+            Rule::Released(bert) => &bert.moments,
         }
     }
 
@@ -127,7 +128,7 @@ impl Optimiser {
     pub(crate) fn restore(&mut self) -> (&mut BTreeMap<String, Moments>, &mut u64) {
         let moments = match &mut self.rule {
             Rule::AdamW(adamw) => &mut adamw.moments,
-            Rule::Released(bert, _) => &mut bert.moments,
+            Rule::Released(bert) => &mut bert.moments,
         };
         (moments, &mut self.updates)
     }
@@ -146,7 +147,7 @@ mod tests {
         let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
         let optimiser =
             bert::Config { kind: Kind::BertAdam, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
-        AsReleased { optimiser, pace }
+        AsReleased { optimiser: Some(optimiser), pace }
     }
 
     #[test]
@@ -162,6 +163,7 @@ mod tests {
             assert!(found.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {exact:?}");
         };
         close(of(Some(&released(Released::Constant))), [2.0; 4]);
+        close(of(Some(&AsReleased { optimiser: None, pace: Released::Constant })), [2.0; 4]);
         // From the end of the warm-up at once to 1 - x.
         close(of(Some(&released(Released::Linear061))), [0.0, 1.0, 1.6, 0.2]);
         close(of(Some(&released(Released::Linear062))), [0.0, 1.0, 2.0, 0.25]);
@@ -171,9 +173,11 @@ mod tests {
     fn constants_out_of_range_are_named() {
         let mut config = released(Released::Constant);
         assert_eq!(config.wrong(), None);
-        config.optimiser.clip_norm = Some(0.0);
+        config.optimiser.as_mut().unwrap().clip_norm = Some(0.0);
         assert_eq!(config.wrong(), Some(("released.optimiser.clip_norm", 0.0, "above 0")));
-        config.optimiser.beta2 = 1.0;
+        config.optimiser.as_mut().unwrap().beta2 = 1.0;
         assert_eq!(config.wrong().unwrap().0, "released.optimiser.beta2");
+        config.optimiser = None;
+        assert_eq!(config.wrong(), None);
     }
 }

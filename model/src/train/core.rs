@@ -106,6 +106,12 @@ impl Core {
         Ok(Core { plan, params, encoder, optimiser, gates_lh, seal, coverage, device: device.clone() })
     }
 
+    /// Takes what is frozen, as it is now, for what training begins with.
+    pub(super) fn seal_again(&mut self) -> candle_core::Result<()> {
+        self.seal = Seal::of(&self.params, &self.plan.frozen, &self.plan.heads)?;
+        Ok(())
+    }
+
     /// Steps made so far.
     pub(super) fn steps(&self) -> u64 {
         self.optimiser.updates()

@@ -218,7 +218,10 @@ impl Finetuner {
         if self.steps() > 0 {
             return Err(Error::Begun { steps: self.steps() });
         }
-        Ok(self.core.params.set(&labels::name(), embeddings_md)?)
+        let embeddings_md = embeddings_md.to_device(&self.core.device)?;
+        self.core.params.set(&labels::name(), &embeddings_md)?;
+        // Where labels are frozen, this is what they are frozen as.
+        Ok(self.core.seal_again()?)
     }
 
     /// Steps made so far.

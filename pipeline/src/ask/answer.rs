@@ -147,14 +147,14 @@ impl Answering {
             waiting.words =
                 Some((from.1, Heard::push(&self.vocabulary, &input.text, self.file.subwords, rows)?));
             let mut alone = self.framed()?;
-            push(&self.vocabulary, input, &mut alone)?;
+            push(&self.vocabulary, input, self.file.pairs, &mut alone)?;
             if rows.rows.ids[from.1..] == alone.rows.ids[..] {
                 waiting.whole = Some(from.0);
             }
         }
         if whole && waiting.whole.is_none() {
             waiting.whole = Some(rows.rows.len());
-            push(&self.vocabulary, input, rows)?;
+            push(&self.vocabulary, input, self.file.pairs, rows)?;
         }
         Ok(waiting)
     }

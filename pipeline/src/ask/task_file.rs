@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::tagging::Subwords;
 
+use crate::stage::finetune::config::PairOrder;
+
 /// Its name.
 pub const FILE: &str = "task.json";
 /// What it calls itself.
@@ -68,6 +70,9 @@ pub struct TaskFile {
     pub cut: Cut,
     /// Which subword is heard for a word's tag.
     pub subwords: Subwords,
+    /// Which text of a pair comes first.
+    #[serde(default, skip_serializing_if = "PairOrder::is_as_given")]
+    pub pairs: PairOrder,
 }
 
 impl TaskFile {

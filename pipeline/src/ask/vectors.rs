@@ -3,6 +3,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
+use anyhow::Context as _;
 use model::Device;
 use model::checkpoint;
 use model::encoder::config::Config;
@@ -15,6 +16,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::lines::Inputs;
 use super::{LINES, TOKENS, push, vocabulary};
+use crate::stage::finetune::config::PairOrder;
 
 /// An encoder with all that it takes to ask it.
 #[derive(Debug)]
@@ -37,6 +39,21 @@ pub struct How<'a> {
     pub most: Option<usize>,
 }
 
+/// Refuses a fine-tuned model whose encoder attends otherwise than this one would.
+fn plain(folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join(checkpoint::OUTPUTS_FILE);
+    let Ok(bytes) = std::fs::read(&path) else { return Ok(()) };
+    let index: Value = serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+    for of in ["knowledge", "labels"] {
+        anyhow::ensure!(
+            index["outputs"].get(of).is_none_or(Value::is_null),
+            "{}: this encoder was fine-tuned with attention by {of}, and its vectors without it would be those of another model: encode with the checkpoint that it was fine-tuned from",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
 impl Encoding {
     /// The encoder in `folder`: `config.json`, `model.safetensors` and a vocabulary.
     ///
@@ -53,6 +70,7 @@ impl Encoding {
             "{}: the checkpoint has no pooler: use cls, mean or max",
             folder.display()
         );
+        plain(folder)?;
         let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
         let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
         anyhow::ensure!(
@@ -89,7 +107,7 @@ impl Encoding {
             }
             let (mut rows, mut ids) = (self.framed()?, Vec::new());
             for input in asked {
-                push(&self.vocabulary, &input, &mut rows)?;
+                push(&self.vocabulary, &input, PairOrder::AsGiven, &mut rows)?;
                 ids.push(input.id);
                 if rows.rows.ids.len() >= TOKENS {
                     let full = std::mem::replace(&mut rows, self.framed()?);

@@ -151,7 +151,7 @@ impl Tried {
             made::Read::Examples(examples) => {
                 let known = match &self.attending {
                     Attending::Knowledge(knowledge, mapping) => {
-                        let limits = (self.fixed.max_tokens, knowledge.maps.as_slice());
+                        let limits = (&self.fixed, knowledge.maps.as_slice());
                         Some(known::Known::of(&examples.examples, mapping, limits, context)?)
                     }
                     Attending::Plain | Attending::Labels(..) => None,
@@ -218,6 +218,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         max_tokens: tried.fixed.max_tokens,
         cut: tried.fixed.cut,
         subwords: tried.fixed.subwords,
+        pairs: tried.fixed.prepared.pairs,
     };
     file.write(&folder)
 }

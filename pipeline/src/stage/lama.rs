@@ -221,6 +221,11 @@ fn ask(
             blanks.push(one.blank);
         }
         for (one, logits) in asked[from..].iter().zip(filler.logits(&rows, &blanks)?) {
+            anyhow::ensure!(
+                logits.iter().all(|logit| logit.is_finite()),
+                "fact {}: the model says numbers that are none; look at how it was trained",
+                one.fact.id
+            );
             let (place, best) = place(&logits, one.object, allowed);
             said(one, place, best)?;
         }

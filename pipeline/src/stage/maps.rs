@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::corpus::file::Format;
 use tasks::corpus::phrase;
+use tasks::maps::expand::Map;
 use tasks::maps::generators::{Counts, Limits};
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
@@ -119,6 +120,9 @@ pub struct Around<'a> {
     pub pmi: Option<&'a tasks::corpus::pmi::Config>,
 }
 
+/// The version of how samples are made of words; it rises when the same texts give others.
+const VERSION: u32 = 2;
+
 /// The stage.
 #[derive(Debug)]
 pub struct Mapping {
@@ -200,11 +204,23 @@ impl Mapping {
         self.load(&vocabulary, &|name| Ok(artifact(name)))
     }
 
-    /// Whether maps can be made of any text: a benchmark's texts mark nothing.
+    /// Whether these maps can be made of any text: a benchmark's texts mark nothing, and a map that nothing is known for is no map.
     ///
     /// # Errors
-    /// Names the setting that takes a file's marks.
-    pub fn of_any_text(&self) -> anyhow::Result<()> {
+    /// Names the setting that takes a file's marks, or that leaves a map empty.
+    pub fn can_make(&self, maps: &[Map]) -> anyhow::Result<()> {
+        for (map, field, none) in [
+            (Map::Entity, "entities", self.config.entities == Entities::None),
+            (Map::Phrase, "phrases", self.config.phrases == Phrases::None),
+            (Map::Term, "terms", self.config.terms == Terms::None),
+            (Map::Graph, "graph", self.config.graph == Graph::None || self.config.entities == Entities::None),
+        ] {
+            anyhow::ensure!(
+                !none || !maps.contains(&map),
+                "knowledge.maps has {:?}, but [maps] leaves it empty (maps.{field} is none): say there how it is made, or leave it out",
+                map.name()
+            );
+        }
         for (field, marked, other) in [
             ("entities", self.config.entities == Entities::Marked, "dictionary"),
             ("phrases", self.config.phrases == Phrases::Marked, "neighbours"),
@@ -228,12 +244,20 @@ impl Mapping {
     ///
     /// # Errors
     /// When something is missing or damaged.
-    pub fn tools_for(&self, most: usize, context: &Context) -> anyhow::Result<Tools> {
+    pub fn tools_for(&self, most: usize, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
         let limits = Limits { tokens: most, ..self.config.limits };
-        limits.check().map_err(|error| anyhow::anyhow!("maps.limits.{error}"))?;
+        limits
+            .check()
+            .map_err(|error| anyhow::anyhow!("finetune.fixed.max_tokens with maps.limits: {error}"))?;
         let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
         let vocabulary = self.vocabulary.0.path(context)?;
-        Tools::load(&Config { limits, ..self.config.clone() }, (&vocabulary, self.vocabulary.1), &artifact)
+        // Auxiliary terms are what the map of terms brings along: without it they would have no score of their own.
+        let terms = if maps.contains(&Map::Term) { self.config.terms } else { Terms::None };
+        Tools::load(
+            &Config { limits, terms, ..self.config.clone() },
+            (&vocabulary, self.vocabulary.1),
+            &artifact,
+        )
     }
 
     /// The stages whose artifacts samples are made with, besides the vocabulary.
@@ -255,6 +279,7 @@ impl Mapping {
     /// Describes how samples are made of words; not how many words they have.
     pub fn describe_tools(&self, to: &mut dyn Describe) {
         let Config { limits, entities, phrases, terms, graph, .. } = &self.config;
+        describe::config(to, "maps.version", &VERSION);
         describe::config(to, "maps.limits.terms", &limits.terms);
         describe::config(to, "maps.limits.auxiliary", &limits.auxiliary);
         describe::config(to, "maps.entities", entities);
@@ -278,7 +303,7 @@ impl Stage for Mapping {
     }
 
     fn version(&self) -> u32 {
-        2
+        VERSION
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -346,19 +371,21 @@ impl Stage for Mapping {
     }
 }
 
-/// Writes into the ledger what became of texts.
-pub(super) fn record(context: &Context, counts: &Counts, tokens: u64) {
-    context.record(
-        "samples",
+fn record(context: &Context, counts: &Counts, tokens: u64) {
+    let [samples, found] = told(counts, tokens);
+    context.record("samples", samples);
+    context.record("found", found);
+}
+
+/// What became of texts, and what was found in them.
+pub(super) fn told(counts: &Counts, tokens: u64) -> [serde_json::Value; 2] {
+    [
         json!({"samples": counts.samples, "cut": counts.cut, "without_words": counts.without_words,
                "words": counts.words.kept, "words_cut": counts.words.cut, "tokens": tokens}),
-    );
-    context.record(
-        "found",
         json!({"mentions": counts.mentions.kept, "mentions_cut": counts.mentions.cut,
                "overlapping": counts.overlapping, "different_words": counts.different,
                "with_relevance": counts.known, "term_pairs": counts.term_pairs,
                "auxiliary_terms": counts.auxiliary.kept, "without_room": counts.auxiliary.cut,
                "graph_pairs": counts.graph_pairs}),
-    );
+    ]
 }

@@ -156,7 +156,7 @@ impl Stage for Matrix {
         }
         let title = (
             "Which task helps which",
-            "An arrow leads from a task to one that it was trained on together with: green where that one's score is higher than alone, orange where it is lower; dashed where the interval over seeds holds 0.",
+            "An arrow leads from a task to one that it was trained on together with: green where that one's score is higher than alone, orange where it is lower; dashed where the interval over seeds holds 0, or where one seed has none.",
         );
         let plot = pairs::draw(&self.name, title, &self.tasks, &arrows(&self.tasks, &gains));
         write_whole(&context.out().join(PICTURE), plot.file().as_bytes())?;

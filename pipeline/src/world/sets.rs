@@ -11,8 +11,8 @@ use super::kind::{Kind, Node, scaled};
 /// Items at scale 1: sentences with entities, questions, pairs of questions, pairs of findings.
 const ENTITIES: usize = 500;
 const QUESTIONS: usize = 360;
-const ENTAILED: usize = 400;
-const ALIKE: usize = 300;
+const ENTAILED: usize = 1000;
+const ALIKE: usize = 800;
 
 /// Kinds of questions: the coarse and the fine class, and how they are asked of `{s}`.
 const ASKED: [(&str, &[&str]); 6] = [
@@ -91,12 +91,17 @@ fn form<'a>(world: &'a World, node: Node, draw: &mut Draw) -> &'a str {
 
 /// Whether a fact joins two entities.
 fn joined(world: &World, one: Node, other: Node) -> bool {
-    let says = |subject, object| facts(world, subject).iter().any(|(_, of)| *of == object);
+    // Symptoms that are too rare for UMLS stand in other sources.
+    let shows = |subject, object| {
+        world.disease(subject).is_some_and(|of| of.symptoms.iter().any(|(symptom, _)| *symptom == object))
+    };
+    let says =
+        |subject, object| facts(world, subject).iter().any(|(_, of)| *of == object) || shows(subject, object);
     one == other || says(one, other) || says(other, one)
 }
 
-/// A sentence with the tags of its words, a word a line and a blank line behind: IOB.
-fn sentence(world: &World, draw: &mut Draw, out: &mut Vec<u8>) {
+/// Two entities of the kinds that are asked for, which no fact joins.
+fn apart(world: &World, draw: &mut Draw) -> [(Node, &'static str); 2] {
     const KINDS: [(Kind, &str); 3] =
         [(Kind::Disease, "Disease"), (Kind::Symptom, "Symptom"), (Kind::Drug, "Drug")];
     let entity = |draw: &mut Draw| {
@@ -107,6 +112,12 @@ fn sentence(world: &World, draw: &mut Draw, out: &mut Vec<u8>) {
     while joined(world, first.0, second.0) {
         second = entity(draw);
     }
+    [first, second]
+}
+
+/// A sentence with the tags of its words, a word a line and a blank line behind: IOB.
+fn sentence(world: &World, draw: &mut Draw, out: &mut Vec<u8>) {
+    let [first, second] = apart(world, draw);
     for word in draw.pick(&ABOUT).split(' ') {
         let of = match word {
             "{a}" => first,
@@ -199,6 +210,21 @@ mod tests {
     #[test]
     fn sentences_name_no_fact_and_tag_every_word() {
         let world = World::new(3, 0.3);
+        let (mut pairs, mut drawn) = (std::collections::BTreeSet::new(), 0);
+        for node in world.nodes() {
+            let symptoms = world.disease(node).map_or(&[][..], |of| of.symptoms.as_slice());
+            let facts = facts(&world, node).into_iter().map(|(_, object)| object);
+            pairs.extend(facts.chain(symptoms.iter().map(|of| of.0)).map(|object| (node, object)));
+        }
+        for item in 0..3000 {
+            let [one, other] =
+                apart(&world, &mut world.latent.chance("set of entities").at(item)).map(|of| of.0);
+            assert!(!pairs.contains(&(one, other)) && !pairs.contains(&(other, one)), "{one:?} {other:?}");
+            let mut chance = world.latent.chance("chance").at(item);
+            let any = (any(&world, Kind::Disease, &mut chance), any(&world, Kind::Symptom, &mut chance));
+            drawn += usize::from(pairs.contains(&any));
+        }
+        assert!(drawn > 50, "by chance there would be facts among them: {drawn}");
         let (mut named, mut out) = (0, vec![]);
         for item in 0..100 {
             sentence(&world, &mut world.latent.chance("set of entities").at(item), &mut out);

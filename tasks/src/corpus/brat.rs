@@ -122,6 +122,7 @@ const LONGEST: usize = 16 << 20;
 const OTHER: &str = "annotation of another kind";
 const BLANK: &str = "blank line";
 const MALFORMED: &str = "malformed concepts";
+const LINE_END: &str = "a mention in pieces only because a line ends in it";
 const ENTITY: &str = "an entity: T and its number, kind and places (DISO 15 36, or DISO 15 20;30 36), its words, with tabs between";
 const RELATION: &str =
     "a relation: R and its number, kind and two arguments (Reason-Drug Arg1:T1 Arg2:T2), with a tab between";
@@ -241,6 +242,21 @@ fn text(file: &Path) -> Result<String, Error> {
     })
 }
 
+/// Pieces between which there is nothing but the end of a line, as one: brat writes a mention that goes on in the next line like that.
+fn joined(text: &str, pieces: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    let mut all: Vec<Range<usize>> = vec![];
+    for piece in pieces {
+        let gap = all.last().map(|before| &text[before.end..piece.start]);
+        match all.last_mut() {
+            Some(before) if gap.is_some_and(|gap| gap.contains('\n') && gap.trim().is_empty()) => {
+                before.end = piece.end;
+            }
+            _ => all.push(piece),
+        }
+    }
+    all
+}
+
 /// Fills `document` with a text and the entities that `ann` says are in it, and names their labels; `file` names `ann` in messages,
 /// and its stem is the document's id. Annotations of other kinds, and notes of other things, are left out and counted.
 ///
@@ -298,6 +314,11 @@ fn annotations<R: BufRead>(
                 mention::admit(text, printed, (config.misfits, &mut counts.spans), || line.place(None))?;
             let number = admitted.is_some().then_some(document.entities.len());
             if let Some(pieces) = admitted {
+                let all = pieces.len();
+                let pieces = joined(&document.text, pieces);
+                if pieces.len() < all {
+                    *counts.documents.mended.entry(LINE_END).or_insert(0) += 1;
+                }
                 let label = labels.intern(kind).ok_or_else(|| shape(line, row, ENTITY))?;
                 document.entities.push(Entity { pieces, label, concepts: Vec::new() });
             }
@@ -439,6 +460,13 @@ mod tests {
         let (document, _, _) = get(ANN.as_bytes(), Config { concepts: Concepts::None, ..STRICT }).unwrap();
         assert!(document.entities.iter().all(|entity| entity.concepts.is_empty()));
         assert_eq!(get(b"", STRICT).unwrap().0.entities, []);
+        // In two pieces only because a line ends in it.
+        let (document, labels, counts) =
+            get(ANN.replacen("5 26", "5 15;16 26", 1).as_bytes(), STRICT).unwrap();
+        assert_eq!(
+            (said(&document, &labels), counts.documents.mended[LINE_END]),
+            (expected.map(str::to_owned).into(), 1)
+        );
     }
 
     #[test]

@@ -162,10 +162,21 @@ fn entity<R: BufRead>(
         *counts.documents.mended.entry(BARE).or_insert(0) += 1;
         elements.written("text")?
     };
-    let place = start..end;
+    let place = trimmed(text.text, start..end);
     let printed = Printed { pieces: std::slice::from_ref(&place), words: words.as_deref() };
     let admitted = mention::admit(text, printed, (config.misfits, &mut counts.spans), || elements.place())?;
     Ok(admitted.map(|pieces| (pieces, kind)))
+}
+
+/// A place in characters without the blanks at its ends: attributes come without them, and a mention may have some.
+fn trimmed(text: &str, place: Range<usize>) -> Range<usize> {
+    let words = text.chars().skip(place.start).take(place.len());
+    let before = words.clone().take_while(|c| c.is_whitespace()).count();
+    let last = words.enumerate().filter(|(_, c)| !c.is_whitespace()).map(|(at, _)| at).last();
+    match last {
+        Some(last) if place.start <= place.end => place.start + before..place.start + last + 1,
+        _ => place,
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +217,9 @@ mod tests {
             (counts.spans.kept, counts.documents.dropped[OTHER], counts.documents.mended[BARE]),
             (4, 2, 1)
         );
+        // A blank behind it that the file prints.
+        let wide = FILE.replace("end=\"32\" text=\"Ann Lee\"", "end=\"33\" text=\"Ann Lee \"");
+        assert_eq!(get(wide.as_bytes(), STRICT).unwrap().1, said);
         let (_, said, _) = get(FILE.as_bytes(), Config { kinds_by: Kinds::Type, ..STRICT }).unwrap();
         assert_eq!(said, ["Née:PATIENT", "2067-05-03:DATE", "Ann Lee:DOCTOR", "& Co:OTHER"]);
     }

@@ -208,8 +208,11 @@ fn text<R: BufRead>(reader: R, file: &Path) -> Result<String, Error> {
 /// Whether a file holds the disorders of another one.
 fn is_of_disorders(file: &Path, config: &Config) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let folder = config.pipes.as_deref().and_then(|pipes| Path::new(pipes).file_name());
-    let inside = folder.is_some_and(|folder| file.parent().and_then(Path::file_name) == Some(folder));
+    // From the folder of disorders, the way that leads there from the reports leads to itself.
+    let place = |folder: &Path| folder.canonicalize().ok();
+    let inside = config.pipes.as_deref().zip(file.parent()).is_some_and(|(pipes, parent)| {
+        place(&parent.join(pipes)).is_some_and(|to| Some(to) == place(parent))
+    });
     inside || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
@@ -321,6 +324,12 @@ mod tests {
         assert_eq!(open("all/some.txt", Some("../gold")).unwrap().0, 2);
         let (entities, counts) = open("gold/some.txt", Some("../gold")).unwrap();
         assert_eq!((entities, counts.documents.kept, counts.documents.dropped[NO_REPORT]), (0, 0, 1));
+        // Folders of one name beside each other's parents.
+        put("reports/train/some.txt", TEXT);
+        put("annotations/train/some.txt", ROWS);
+        let way = Some("../../annotations/train");
+        assert_eq!(open("reports/train/some.txt", way).unwrap().0, 2);
+        assert_eq!(open("annotations/train/some.txt", way).unwrap().1.documents.dropped[NO_REPORT], 1);
         put("all/some.pipe", "");
         assert_eq!(open("all/some.txt", None).unwrap().0, 0);
         put("all/some.pipe.txt", ROWS);

@@ -74,10 +74,19 @@ impl WordTexts {
     /// When there is no such sentence.
     #[must_use]
     pub fn rows(&self, sentence: usize, most: usize) -> Vec<Range<usize>> {
+        self.rows_of((sentence, 0..self.sentence(sentence).len()), most)
+    }
+
+    /// As [`WordTexts::rows`], of some words of a sentence.
+    ///
+    /// # Panics
+    /// When there is no such sentence or word.
+    #[must_use]
+    pub fn rows_of(&self, (sentence, of): (usize, Range<usize>), most: usize) -> Vec<Range<usize>> {
         let room = most - 2;
-        let (mut rows, mut from, mut filled) = (vec![], 0, 0);
+        let (mut rows, mut from, mut filled) = (vec![], of.start, 0);
         let words = self.sentence(sentence);
-        for (at, &word) in words.iter().enumerate() {
+        for (at, &word) in words.iter().enumerate().take(of.end).skip(of.start) {
             let length = self.texts.get(word).len().min(room);
             if filled + length > room {
                 rows.push(from..at);
@@ -85,7 +94,7 @@ impl WordTexts {
             }
             filled += length;
         }
-        rows.push(from..words.len());
+        rows.push(from..of.end);
         rows
     }
 

@@ -160,7 +160,7 @@ fn killed_at_any_step_and_resumed_gives_the_same_bits() {
 fn as_released(kind: Kind) -> AsReleased {
     let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
     let optimiser = bert::Config { kind, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
-    AsReleased { optimiser, pace: Released::Linear061 }
+    AsReleased { optimiser: Some(optimiser), pace: Released::Linear061 }
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_released_optimiser_learns_and_its_constants_are_checked() {
     assert!(records[0].learning_rate == 0.0 && records[1].learning_rate > 0.0, "as released");
     assert!(records[199].loss < records[0].loss * 0.6, "{:?} {:?}", records[0], records[199]);
     let mut wrong = as_released(Kind::Adamax);
-    wrong.optimiser.epsilon = 0.0;
+    wrong.optimiser.as_mut().unwrap().epsilon = 0.0;
     setup.train.released = Some(wrong);
     let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("released.optimiser.epsilon is 0, expected above 0"), "{text}");

@@ -20,6 +20,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::benchmark::Benchmark;
 use super::config::Fixed;
+use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
 use crate::stage::benchmark as tried;
@@ -94,11 +95,16 @@ pub enum Attending {
 }
 
 impl Config {
-    /// The benchmarks that it is tried on.
+    /// The benchmarks that it is tried on, of those that plain attention is tried on too, `by_itself`.
     ///
     /// # Errors
     /// When the table cannot be meant, or cannot be tried on one of them: with the reason.
-    pub fn benchmarks<'b>(&self, all: &'b [tried::Config], fixed: &Fixed) -> anyhow::Result<Vec<&'b str>> {
+    pub fn benchmarks<'b>(
+        &self,
+        all: &'b [tried::Config],
+        by_itself: &[String],
+        fixed: &Fixed,
+    ) -> anyhow::Result<Vec<&'b str>> {
         let key = format!("attentions.{}", self.name);
         let one = usize::from(self.labels.is_some()) + usize::from(self.knowledge.is_some());
         anyhow::ensure!(one == 1, "{key}: expected exactly one of the tables `labels` and `knowledge`");
@@ -109,10 +115,11 @@ impl Config {
         if let Some(knowledge) = &self.knowledge {
             knowledge.check(&format!("{key}.knowledge"), fixed)?;
         }
+        let compared = || all.iter().filter(|of| by_itself.contains(&of.name));
         let Some(on) = &self.on else {
             let fit: Vec<&str> =
-                all.iter().filter(|of| self.misfit(of).is_none()).map(|of| of.name.as_str()).collect();
-            let first = all.first().map_or_else(String::new, |of| self.misfit(of).unwrap_or_default());
+                compared().filter(|of| self.misfit(of).is_none()).map(|of| of.name.as_str()).collect();
+            let first = compared().next().map_or_else(String::new, |of| self.misfit(of).unwrap_or_default());
             anyhow::ensure!(!fit.is_empty(), "{key} can be tried on no benchmark: {first}");
             return Ok(fit);
         };
@@ -122,6 +129,10 @@ impl Config {
             let found = found
                 .with_context(|| format!("{key}.on has {name:?}, but [[benchmarks]] has {}", names()))?;
             anyhow::ensure!(!on[..place].contains(name), "{key}.on has {name:?} twice: leave one out");
+            anyhow::ensure!(
+                by_itself.contains(name),
+                "{key}.on has {name:?}, which finetune.on leaves out: an attention is tried beside plain attention"
+            );
             match self.misfit(found) {
                 None => Ok(found.name.as_str()),
                 Some(reason) => anyhow::bail!("{key}.on has {name:?}: {reason}; leave it out"),
@@ -178,7 +189,7 @@ impl Config {
         let mapping = mapping.with_context(|| {
             format!("attentions.{} attends by maps, and nothing says how they are made: add the table [maps] and those that it needs", self.name)
         })?;
-        mapping.of_any_text().with_context(|| format!("attentions.{}", self.name))?;
+        mapping.can_make(&knowledge.maps).with_context(|| format!("attentions.{}", self.name))?;
         Ok(Attending::Knowledge(knowledge.clone(), Arc::clone(mapping)))
     }
 }
@@ -273,6 +284,7 @@ impl Attending {
         tuner: &mut Finetuner,
         benchmark: &dyn Benchmark,
         (base, vocabulary): (&Path, &Vocabulary),
+        (context, device): (&Context, &Device),
     ) -> anyhow::Result<()> {
         let Attending::Labels(Labels { begin, .. }, keywords) = self else { return Ok(()) };
         let embeddings_md = match begin {
@@ -281,7 +293,7 @@ impl Attending {
                 let tokens = of_words(keywords, benchmark.classes(), vocabulary)?;
                 labels::of_keywords(&tuner.params().get("embeddings.word_embeddings.weight")?, &tokens)?
             }
-            Begin::ClassMeans => class_means(base, benchmark)?,
+            Begin::ClassMeans => class_means(base, benchmark, (context, device))?,
         };
         Ok(tuner.begin_labels(&embeddings_md)?)
     }
@@ -310,23 +322,28 @@ fn of_words(
 const EXAMPLES: usize = 32;
 
 /// Means of the first tokens' last hidden states, class by class, of everything that is trained on.
-fn class_means(base: &Path, benchmark: &dyn Benchmark) -> anyhow::Result<Tensor> {
-    let loaded = checkpoint::load(base, &Device::Cpu)?;
+fn class_means(
+    base: &Path,
+    benchmark: &dyn Benchmark,
+    (context, device): (&Context, &Device),
+) -> anyhow::Result<Tensor> {
+    let loaded = checkpoint::load(base, device)?;
     let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
     let encoder = Encoder::new(&config, &params)?;
     let mut means = ClassMeans::new(benchmark.classes().len(), config.hidden_size);
     let items: Vec<usize> = (0..benchmark.items()).collect();
     for items in items.chunks(EXAMPLES) {
+        context.check()?;
         let batch = benchmark.batch(0, items)?;
         let Targets::Classes(classes) = &batch.targets else { anyhow::bail!("labels of no classes") };
-        let tokens = Tokens::of_rows(&batch.rows, &config, &Device::Cpu)?;
+        let tokens = Tokens::of_rows(&batch.rows, &config, device)?;
         let hidden = encoder.forward(&config, &tokens, &Pass::PLAIN)?;
         let last_nd = hidden.last().context("an encoder has layers")?;
         for (span, class) in tokens.spans.iter().zip(classes) {
             means.add(*class, &last_nd.get(span.start)?.to_vec1::<f32>()?)?;
         }
     }
-    Ok(means.embeddings(&Device::Cpu)?)
+    Ok(means.embeddings(device)?)
 }
 
 #[cfg(test)]
@@ -356,6 +373,7 @@ mod tests {
         let all = [
             benchmark("cola", "\"cola\"", ""),
             benchmark("sts", "\"sts_b\"", ""),
+            benchmark("out", "\"cola\"", ""),
             benchmark("rte", "\"glue_pairs\"", "entailment = [\"so\"]"),
             benchmark(
                 "tags",
@@ -364,7 +382,8 @@ mod tests {
             ),
         ];
         let config: Config = toml::from_str(attention).unwrap();
-        let found = config.benchmarks(&all, &fixed(cut)).map_err(|error| error.to_string())?;
+        let names: Vec<String> = all.iter().map(|of| of.name.clone()).filter(|name| name != "out").collect();
+        let found = config.benchmarks(&all, &names, &fixed(cut)).map_err(|error| error.to_string())?;
         Ok(found.into_iter().map(str::to_owned).collect())
     }
 
@@ -380,8 +399,9 @@ mod tests {
             on(LABELS, "\"sts\"").contains("labels attend for one class of several, sts asks for a number")
         );
         assert!(on(LABELS, "\"cola\"").contains("the benchmark cola has none: give it a table `keywords`"));
-        assert!(on(LABELS, "\"x\"").contains("[[benchmarks]] has cola, sts, rte, tags"));
+        assert!(on(LABELS, "\"x\"").contains("[[benchmarks]] has cola, sts, out, rte, tags"));
         assert!(on(LABELS, "\"rte\", \"rte\"").contains("twice"));
+        assert!(on(LABELS, "\"out\"").contains("which finetune.on leaves out"));
         assert!(on(LABELS, "").contains("attentions.le.on is empty"));
     }
 

@@ -14,7 +14,7 @@ use tasks::downstream::example::{Answer, Examples, Kind, Part};
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
-use super::config::{ClassWeights, Fixed};
+use super::config::{ClassWeights, Fixed, PairOrder, TrainOn};
 use super::known::Known;
 use super::measure::{self, class, classes, number};
 use crate::ask::task_file::Asked;
@@ -35,6 +35,7 @@ pub(super) struct Labelled {
     of: BTreeMap<Part, Vec<usize>>,
     output: Output,
     frame: Frame,
+    order: PairOrder,
 }
 
 impl Labelled {
@@ -60,7 +61,8 @@ impl Labelled {
         let of = looked_at(&examples, fixed);
         let trained = of.get(&Part::Train).map_or(&[][..], Vec::as_slice);
         let output = output(&examples, trained, fixed.class_weights)?;
-        Ok(Self { examples, tokens, of, output, frame: fixed.frame(vocabulary) })
+        let (frame, order) = (fixed.frame(vocabulary), fixed.prepared.pairs);
+        Ok(Self { examples, tokens, of, output, frame, order })
     }
 
     fn places(&self, part: Part) -> &[usize] {
@@ -72,7 +74,10 @@ impl Labelled {
         match (&self.tokens, &self.examples.examples[place].pair) {
             (Tokens::Known(known), _) => known.push(place, rows)?,
             (Tokens::Plain(texts, _), None) => rows.single(texts.get(place)),
-            (Tokens::Plain(texts, pairs), Some(_)) => rows.pair(texts.get(place), pairs.get(place)),
+            (Tokens::Plain(texts, pairs), Some(_)) => {
+                let (first, second) = self.order.of((texts.get(place), pairs.get(place)));
+                rows.pair(first, second);
+            }
         }
         Ok(())
     }
@@ -99,8 +104,11 @@ pub(super) fn looked_at(examples: &Examples, fixed: &Fixed) -> BTreeMap<Part, Ve
         (Part::MaskSearch, fixed.most.mask_search),
         (Part::Test, fixed.most.test),
     ];
-    most.map(|(part, most)| (part, drawn(examples.of(part), most, (examples.name.as_str(), part.name()))))
-        .into()
+    let places = |part: Part| match (part, fixed.prepared.train) {
+        (Part::Train, TrainOn::TrainAndDev) => [examples.of(part), examples.of(Part::Dev)].concat(),
+        _ => examples.of(part),
+    };
+    most.map(|(part, most)| (part, drawn(places(part), most, (examples.name.as_str(), part.name())))).into()
 }
 
 /// What an encoder gets for these examples.

@@ -1,10 +1,12 @@
 //! What is known of the words of examples: their rows with auxiliary terms and maps. Knows no encoder and no answer.
 
+use serde_json::json;
 use tasks::downstream::encode::Framed;
-use tasks::downstream::example::Examples;
+use tasks::downstream::example::{Example, Examples};
 use tasks::maps::expand::Map;
 use tasks::maps::sample::Sample;
 
+use super::config::{Fixed, PairOrder};
 use crate::engine::context::Context;
 use crate::stage::maps::Mapping;
 
@@ -14,6 +16,17 @@ pub(super) struct Known {
     maps: Vec<Map>,
 }
 
+/// The text of an example, or its two in order.
+fn in_order(of: &Example, order: PairOrder) -> (&str, Option<&str>) {
+    match of.pair.as_deref() {
+        None => (of.text.as_str(), None),
+        Some(pair) => {
+            let (first, second) = order.of((of.text.as_str(), pair));
+            (first, Some(second))
+        }
+    }
+}
+
 /// An example's row, and the tokens that were cut of it.
 struct Row {
     sample: Sample,
@@ -21,30 +34,32 @@ struct Row {
 }
 
 impl Known {
-    /// Makes the rows of examples, of at most so many tokens besides auxiliary terms; the ledger counts what is known of how many.
+    /// Makes the rows of examples, of at most `max_tokens` tokens besides auxiliary terms; the ledger counts what is known of how many.
     ///
     /// # Errors
     /// When what maps are made with is missing or damaged, or a text cannot be encoded.
     pub(super) fn of(
         examples: &Examples,
         mapping: &Mapping,
-        (most, maps): (usize, &[Map]),
+        (fixed, maps): (&Fixed, &[Map]),
         context: &Context,
     ) -> anyhow::Result<Self> {
-        let tools = mapping.tools_for(most, context)?;
+        let tools = mapping.tools_for(fixed.max_tokens, maps, context)?;
         let texts: Vec<(&str, Option<&str>)> =
-            examples.examples.iter().map(|of| (of.text.as_str(), of.pair.as_deref())).collect();
-        let (made, counts) = tools.rows(&texts)?;
+            examples.examples.iter().map(|of| in_order(of, fixed.prepared.pairs)).collect();
+        let (made, counts) = tools.rows(&texts).map_err(|(text, error)| {
+            let id = examples.examples.get(text).map_or("?", |of| of.id.as_str());
+            anyhow::Error::new(error).context(format!("{}, example {id}", examples.name))
+        })?;
         let mut rows = Vec::with_capacity(made.len());
         for (sample, cut) in made {
             sample.row().check()?;
             rows.push(Row { sample, cut });
         }
-        crate::stage::maps::record(
-            context,
-            &counts,
-            rows.iter().map(|row| row.sample.input_ids.len() as u64).sum(),
-        );
+        let tokens = rows.iter().map(|row| row.sample.input_ids.len() as u64).sum();
+        let [samples, found] = crate::stage::maps::told(&counts, tokens);
+        // Of a recipe each benchmark has its own.
+        context.record(&format!("known.{}", examples.name), json!({"samples": samples, "found": found}));
         Ok(Self { rows, maps: maps.to_vec() })
     }
 

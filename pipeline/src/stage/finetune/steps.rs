@@ -20,6 +20,7 @@ use tasks::stream::schedule::Schedule as TaskOrder;
 use tasks::token::encode::Vocabulary;
 
 use super::Tried;
+use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Settings;
 use crate::engine::context::Context;
@@ -238,9 +239,10 @@ impl Run<'_> {
         }
         std::fs::create_dir_all(state)?;
         let mut tuner = Finetuner::from_checkpoint(setup, base, self.compute.0)?;
-        if let [Task { benchmark, .. }] = self.tasks {
+        if let ([Task { benchmark, .. }], Attending::Labels(..)) = (self.tasks, &self.tried.attending) {
             let vocabulary = Vocabulary::load(&self.tried.vocabulary.path(self.context)?, self.tried.case)?;
-            self.tried.attending.begin(&mut tuner, *benchmark, (base, &vocabulary))?;
+            let on = (self.context, self.compute.0);
+            self.tried.attending.begin(&mut tuner, *benchmark, (base, &vocabulary), on)?;
         }
         Ok(tuner)
     }

@@ -10,10 +10,11 @@ use serde_json::json;
 use tasks::downstream::encode::{Frame, Framed};
 use tasks::downstream::example::{Answer, Examples, Part};
 use tasks::downstream::tagging::{Places, Subwords, WordTexts};
+use tasks::downstream::words::behind_outside;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, only};
-use super::config::Fixed;
+use super::config::{Fixed, LongSentences};
 use super::examples::looked_at;
 use super::measure;
 use crate::ask::task_file::Asked;
@@ -27,7 +28,14 @@ pub(super) struct Sentences {
     output: Output,
     frame: Frame,
     subwords: Subwords,
+    /// Words behind which sentences are cut where their tags allow it.
+    behind_outside: Option<usize>,
+    /// Sentences to train on that were left out because they are too long.
+    dropped: usize,
 }
+
+/// The tag of words in no entity.
+const OUTSIDE: &str = "O";
 
 impl Sentences {
     /// Encodes sentences.
@@ -40,16 +48,46 @@ impl Sentences {
         let texts = WordTexts::new(vocabulary, &words, usize::MAX)?;
         let (of, classes) = (looked_at(&examples, fixed), examples.classes.len());
         let (frame, subwords) = (fixed.frame(vocabulary), fixed.subwords);
-        Ok(Self { examples, texts, of, output: Output::Tag { classes }, frame, subwords })
+        let (output, behind_outside) = (Output::Tag { classes }, fixed.prepared.behind_outside);
+        let mut all = Self { examples, texts, of, output, frame, subwords, behind_outside, dropped: 0 };
+        if fixed.prepared.long_sentences == LongSentences::Drop {
+            let train = all.places(Part::Train).to_vec();
+            let kept: Vec<usize> = train
+                .iter()
+                .copied()
+                .filter(|place| all.texts.rows(*place, all.frame.most).len() == 1)
+                .collect();
+            all.dropped = train.len() - kept.len();
+            all.of.insert(Part::Train, kept);
+        }
+        Ok(all)
     }
 
     fn places(&self, part: Part) -> &[usize] {
         self.of.get(&part).map_or(&[], Vec::as_slice)
     }
 
+    /// The words of each row of the example at `place`.
+    fn pieces(&self, place: usize) -> Vec<Range<usize>> {
+        let most = self.frame.most;
+        let Some(words_of_piece) = self.behind_outside else { return self.texts.rows(place, most) };
+        let tags = words(&self.examples.examples[place].answer).tags;
+        let outside: Vec<bool> = tags.iter().map(|tag| self.is_outside(*tag)).collect();
+        let (mut pieces, mut from) = (vec![], 0);
+        for count in behind_outside(&outside, words_of_piece) {
+            pieces.extend(self.texts.rows_of((place, from..from + count), most));
+            from += count;
+        }
+        pieces
+    }
+
+    fn is_outside(&self, tag: u32) -> bool {
+        self.examples.classes.get(tag as usize).is_some_and(|class| class == OUTSIDE)
+    }
+
     /// Adds the rows of the example at `place`: what each asks of which of its words.
     fn rows(&self, place: usize, rows: &mut Framed) -> Vec<(Range<usize>, Places)> {
-        let of_words = self.texts.rows(place, self.frame.most).into_iter();
+        let of_words = self.pieces(place).into_iter();
         of_words
             .map(|words| {
                 let places = self.texts.push((place, &words), self.subwords, rows);
@@ -152,6 +190,11 @@ impl Benchmark for Sentences {
     }
 
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {
-        Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into()
+        let mut facts: BTreeMap<_, _> =
+            Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into();
+        if self.dropped > 0 {
+            facts.insert("too_long_to_train_on".to_owned(), json!(self.dropped));
+        }
+        facts
     }
 }

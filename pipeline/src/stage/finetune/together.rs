@@ -95,6 +95,10 @@ impl Config {
             !self.pairwise || self.then.is_none(),
             "{key}.then goes on from one encoder of all tasks, and {key}.pairwise makes one of each pair: leave one of them out"
         );
+        anyhow::ensure!(
+            !self.pairwise || (self.attention.is_none() && self.released.is_none()),
+            "{key}.pairwise compares each pair with what its tasks come to alone, with plain attention and AdamW: leave {key}.attention and {key}.released out"
+        );
         self.settings.check(&format!("{key}.settings"))?;
         self.then.as_ref().map_or(Ok(()), |then| then.check(&format!("{key}.then")))
     }
@@ -244,6 +248,8 @@ mod tests {
         assert!(text.contains("recipes.mt.released.optimiser.beta1 is 1, expected at least 0"), "{text}");
         let pairs = "pairwise = true\nthen = { learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }\nweights";
         assert!(wrong("weights", pairs).contains("leave one of them out"));
+        let by_maps = "pairwise = true\nattention = \"kam\"\nweights";
+        assert!(wrong("weights", by_maps).contains("with plain attention and AdamW"));
         assert!(wrong("epochs = 2", "epochs = 0").contains("recipes.mt.settings.epochs is 0"));
     }
 }

@@ -8,6 +8,7 @@ use crate::engine::stage::Stage;
 use crate::stage::benchmark as tried;
 use crate::stage::encoder::Base;
 use crate::stage::finetune::attention;
+use crate::stage::finetune::config::Source;
 use crate::stage::finetune::{Chosen, Looked, together};
 use crate::stage::matrix::Matrix;
 use crate::stage::scores::{self, Compared, Whose};
@@ -27,6 +28,13 @@ impl Around<'_> {
             "[finetune] has nothing to be tried on: add a table [[benchmarks]]"
         );
         self.finetuning.check(&names)?;
+        let turned = !self.finetuning.fixed.prepared.pairs.is_as_given();
+        if let Some(ranking) = self.tables.iter().find(|of| turned && of.kind().is_none()) {
+            anyhow::bail!(
+                "finetune.fixed.prepared.pairs turns the pairs of sets round, and in the ranking {} the query comes first: take one of them into a config of its own",
+                ranking.name
+            );
+        }
         let mut stages = self.finetunings(Row::Base, &self.base);
         let mut compared: Vec<Compared> = vec![];
         for benchmark in self.by_itself() {
@@ -82,7 +90,7 @@ impl Around<'_> {
         compared: &mut Vec<Compared>,
     ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let mut stages: Vec<Box<dyn Stage>> = vec![];
-        for benchmark in attention.benchmarks(self.tables, &self.finetuning.fixed)? {
+        for benchmark in attention.benchmarks(self.tables, self.by_itself(), &self.finetuning.fixed)? {
             let attending = attention.attending(self.table(benchmark)?, self.mapping.as_ref())?;
             let of_seed = |seed: &u64| Finetune {
                 name: format!("finetune-{}-{benchmark}-{seed}", attention.name),
@@ -119,7 +127,8 @@ impl Around<'_> {
             "{key}.attention is {name:?}, whose labels are the classes of one task, and a recipe has several: take one with `knowledge`"
         );
         let on = attention::Config { on: Some(recipe.tasks.clone()), ..attention.clone() };
-        on.benchmarks(self.tables, &self.finetuning.fixed).with_context(|| format!("{key}.attention"))?;
+        on.benchmarks(self.tables, &self.benchmarks, &self.finetuning.fixed)
+            .with_context(|| format!("{key}.attention"))?;
         let each = recipe.tasks.iter().map(|task| {
             let attending = attention.attending(self.table(task)?, self.mapping.as_ref())?;
             Ok(Tried { attending, ..self.tried(task) })
@@ -133,6 +142,12 @@ impl Around<'_> {
         if let Some(task) = tasks.iter().find(|task| !self.by_itself().contains(task)) {
             anyhow::bail!(
                 "recipes.{name}.tasks has {task:?}, which finetune.on leaves out: pairs are compared with what it comes to alone"
+            );
+        }
+        let other = |task: &&String| self.finetuning.source(task) != Source::Given(&recipe.settings);
+        if let Some(task) = tasks.iter().find(other) {
+            anyhow::bail!(
+                "recipes.{name}.settings are others than those of {task} alone, and a pair would differ from it by more than the other task: give them the settings of [finetune], and {task} none of its own"
             );
         }
         let tried = self.attending(recipe)?;

@@ -47,6 +47,9 @@ pub struct Tools {
     digests: (Option<String>, Option<String>),
 }
 
+/// A sample, and how many tokens were cut of it.
+pub type Made = (Sample, usize);
+
 /// What a document has for samples.
 #[derive(Debug)]
 pub struct Piece {
@@ -185,29 +188,30 @@ impl Tools {
     /// The sample of each text or pair, whole, with the tokens that are cut of it; and what became of them all. Threads change nothing.
     ///
     /// # Errors
-    /// As [`Tools::samples`].
-    pub fn rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<(Sample, usize)>, Counts), Error> {
+    /// As [`Tools::samples`], with the number of the text.
+    pub fn rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<Made>, Counts), (usize, Error)> {
         let chunks: Vec<_> = texts.par_chunks(TEXTS).map(|texts| self.some_rows(texts)).collect();
         let (mut all, mut counts) = (Vec::with_capacity(texts.len()), Counts::default());
-        for chunk in chunks {
-            let (rows, of_chunk) = chunk?;
+        for (number, chunk) in chunks.into_iter().enumerate() {
+            let (rows, of_chunk) = chunk.map_err(|(text, error)| (number * TEXTS + text, error))?;
             all.extend(rows);
             counts.add(&of_chunk);
         }
         Ok((all, counts))
     }
 
-    fn some_rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<(Sample, usize)>, Counts), Error> {
+    fn some_rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<Made>, Counts), (usize, Error)> {
         let spell = |word: &str| self.vocabulary.encode(word);
-        let (mut generator, mut rows) = (Generator::new(self.from(&spell))?, vec![]);
+        let mut generator = Generator::new(self.from(&spell)).map_err(|error| (0, error.into()))?;
+        let mut rows = vec![];
         let (mut first, mut second) = (Reader::new(self), Reader::new(self));
-        for (text, pair) in texts {
-            first.read_unmarked(text)?;
-            if let Some(pair) = pair {
-                second.read_unmarked(pair)?;
-            }
+        for (number, (text, pair)) in texts.iter().enumerate() {
+            let read = first.read_unmarked(text);
+            let read = read.and_then(|()| pair.map_or(Ok(()), |pair| second.read_unmarked(pair)));
+            read.map_err(|error| (number, error))?;
             let before = generator.counts.subwords.cut;
-            let sample = generator.build(first.text(), pair.map(|_| second.text()))?;
+            let sample = generator.build(first.text(), pair.map(|_| second.text()));
+            let sample = sample.map_err(|error| (number, error.into()))?;
             // A row's tokens, which are no more than memory holds.
             let cut = usize::try_from(generator.counts.subwords.cut - before).unwrap_or(usize::MAX);
             rows.push((sample, cut));
@@ -380,4 +384,66 @@ fn dictionary(graph: &Graph, triples: &Path, filters: &Filters) -> anyhow::Resul
         Entry { text, entity: *entity, types }
     });
     Ok(Dictionary::build(entries, filters)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use tasks::maps::generators::Limits;
+    use tasks::shard::file::Size;
+
+    use super::*;
+
+    fn tools(most: usize) -> Tools {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vocab.txt");
+        kg::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\npain\nfever\n##s\nof\n,\n")
+            .unwrap();
+        let config = Config {
+            unit: Unit::Sentence,
+            limits: Limits { tokens: most, terms: 0, auxiliary: 0 },
+            entities: Entities::None,
+            phrases: Phrases::None,
+            terms: Terms::None,
+            graph: GraphMap::None,
+            size: Size::Rows(10),
+            items_per_group: 10,
+        };
+        let none = |name: &str| anyhow::bail!("there is no artifact {name}");
+        Tools::load(&config, (&path, Case::Uncased), &none).unwrap()
+    }
+
+    /// Texts of up to six words, some empty.
+    fn text(number: usize) -> String {
+        let words = ["pains", "fever,", "of"].into_iter().cycle().skip(number % 3).take(number % 7);
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn rows_are_those_of_each_text_alone_whatever_the_threads() {
+        let tools = tools(9);
+        // More than one thread takes at a time; every fourth is a pair.
+        let texts: Vec<String> = (0..150).map(text).collect();
+        let pair = |number: usize| number.is_multiple_of(4).then(|| texts[(number + 1) % 150].as_str());
+        let asked: Vec<(&str, Option<&str>)> =
+            texts.iter().enumerate().map(|(number, text)| (text.as_str(), pair(number))).collect();
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| tools.rows(&asked)).unwrap()
+        };
+        let ((rows, counts), (others, of_others)) = (with(1), with(3));
+        assert!(rows == others && counts == of_others && counts.samples == 150);
+        for ((sample, cut), (text, pair)) in rows.iter().zip(&asked) {
+            sample.row().check().unwrap();
+            if pair.is_none() {
+                assert_eq!(sample, &tools.sample(text).unwrap().0, "{text}");
+                let whole = tools.vocabulary().encode(text).unwrap().len();
+                assert_eq!(usize::from(sample.real) - 2 + cut, whole, "{text}");
+            } else {
+                let seps = sample.input_ids.iter().filter(|id| **id == 3).count();
+                assert!(seps == 2 && sample.token_types.contains(&1), "{text}: {pair:?}");
+            }
+        }
+        let cut: u64 = rows.iter().map(|(_, cut)| *cut as u64).sum();
+        assert!(cut == counts.subwords.cut && cut > 0);
+    }
 }

@@ -106,7 +106,15 @@ fn labels_begin_as_they_are_told_and_only_before_the_first_step() {
     step(&mut finetuner, 1);
     let text = finetuner.begin_labels(&told).unwrap_err().to_string();
     assert!(text.contains("after 1 steps"), "{text}");
-    let mut plain = Finetuner::new(setup(), &Device::Cpu).unwrap();
+    // Labels that stay as they are told.
+    let mut setup = labelled(Mode::Paper);
+    setup.train.frozen = vec!["outputs.label_attention".to_owned()];
+    let mut frozen = Finetuner::new(setup, &Device::Cpu).unwrap();
+    frozen.begin_labels(&told).unwrap();
+    step(&mut frozen, 1);
+    frozen.save_checkpoint(tempfile::tempdir().unwrap().path()).unwrap();
+    assert!(embeddings(&frozen) == told.to_vec2::<f32>().unwrap());
+    let mut plain = Finetuner::new(super::setup(), &Device::Cpu).unwrap();
     assert!(plain.begin_labels(&told).unwrap_err().to_string().contains("no parameter named"));
 }
 
