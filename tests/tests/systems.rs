@@ -11,7 +11,7 @@ use serde_json::Value;
 fn small(verb: &[&str], config: &str, out: &Path) -> Engraft {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(config);
     let sets = [
-        "world.scale=0.15",
+        "world.scale=0.6",
         "pretrain.epochs=1",
         "finetune.settings.epochs=2",
         "finetune.seeds=[1, 2]",

@@ -242,21 +242,6 @@ fn text(file: &Path) -> Result<String, Error> {
     })
 }
 
-/// Pieces between which there is nothing but the end of a line, as one: brat writes a mention that goes on in the next line like that.
-fn joined(text: &str, pieces: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    let mut all: Vec<Range<usize>> = vec![];
-    for piece in pieces {
-        let gap = all.last().map(|before| &text[before.end..piece.start]);
-        match all.last_mut() {
-            Some(before) if gap.is_some_and(|gap| gap.contains('\n') && gap.trim().is_empty()) => {
-                before.end = piece.end;
-            }
-            _ => all.push(piece),
-        }
-    }
-    all
-}
-
 /// Fills `document` with a text and the entities that `ann` says are in it, and names their labels; `file` names `ann` in messages,
 /// and its stem is the document's id. Annotations of other kinds, and notes of other things, are left out and counted.
 ///
@@ -315,7 +300,7 @@ fn annotations<R: BufRead>(
             let number = admitted.is_some().then_some(document.entities.len());
             if let Some(pieces) = admitted {
                 let all = pieces.len();
-                let pieces = joined(&document.text, pieces);
+                let pieces = mention::joined(&document.text, pieces);
                 if pieces.len() < all {
                     *counts.documents.mended.entry(LINE_END).or_insert(0) += 1;
                 }

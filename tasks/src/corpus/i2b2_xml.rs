@@ -171,11 +171,15 @@ fn entity<R: BufRead>(
 /// A place in characters without the blanks at its ends: attributes come without them, and a mention may have some.
 fn trimmed(text: &str, place: Range<usize>) -> Range<usize> {
     let words = text.chars().skip(place.start).take(place.len());
+    if words.clone().count() < place.len() {
+        // Beyond the text, which is told of the place as it is.
+        return place;
+    }
     let before = words.clone().take_while(|c| c.is_whitespace()).count();
     let last = words.enumerate().filter(|(_, c)| !c.is_whitespace()).map(|(at, _)| at).last();
     match last {
-        Some(last) if place.start <= place.end => place.start + before..place.start + last + 1,
-        _ => place,
+        Some(last) => place.start + before..place.start + last + 1,
+        None => place,
     }
 }
 

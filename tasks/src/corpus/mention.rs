@@ -169,6 +169,21 @@ fn fit(text: Text<'_>, printed: Printed<'_>) -> Result<Vec<Range<usize>>, Misfit
     Err(Misfit::Text { found: found.join(" "), printed: words.to_owned() })
 }
 
+/// Pieces between which there is nothing but the end of a line, as one; brat writes a mention that goes on in the next line like that.
+pub(super) fn joined(text: &str, pieces: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    let mut all: Vec<Range<usize>> = vec![];
+    for piece in pieces {
+        let gap = all.last().map(|before| &text[before.end..piece.start]);
+        match all.last_mut() {
+            Some(before) if gap.is_some_and(|gap| gap.contains('\n') && gap.trim().is_empty()) => {
+                before.end = piece.end;
+            }
+            _ => all.push(piece),
+        }
+    }
+    all
+}
+
 /// Whether `words` stand at `pieces`. A file may print any white space as any other; between pieces it may print some or none.
 fn says(text: &str, pieces: &[Range<usize>], words: &str) -> bool {
     let blank = |c: &char| c.is_whitespace();
