@@ -149,12 +149,20 @@ pub enum Error {
 /// # Errors
 /// Names the file and what is wrong; missing and unexpected parameters are all listed.
 pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
+    load_with_outputs(dir, device).map(|(checkpoint, _)| checkpoint)
+}
+
+/// As [`load`], with the tensors of outputs that [`Checkpoint::left_out`] names.
+pub(crate) fn load_with_outputs(
+    dir: &Path,
+    device: &Device,
+) -> Result<(Checkpoint, BTreeMap<String, Tensor>), Error> {
     let config = config_file::read(&dir.join(CONFIG_FILE))?;
     let (path, found) = weights(dir, device)?;
-    let (mut tensors, mut origins, mut left_out) = (BTreeMap::new(), BTreeMap::new(), vec![]);
+    let (mut tensors, mut origins, mut outputs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for (name, tensor) in found {
         let Some(known) = names::encoder_name(&name) else {
-            left_out.push(name);
+            outputs.insert(name, tensor);
             continue;
         };
         if let Some(first) = origins.insert(known.clone(), name.clone()) {
@@ -173,13 +181,16 @@ pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
         }
     }
     match Params::from_tensors(&Encoder::specs(&config), tensors) {
-        Ok(params) => Ok(Checkpoint { config, params, left_out, fresh }),
+        Ok(params) => {
+            let left_out = outputs.keys().cloned().collect();
+            Ok((Checkpoint { config, params, left_out, fresh }, outputs))
+        }
         Err(source) => Err(Error::Params { path, source }),
     }
 }
 
 /// The file of weights in a folder, and all that is in it.
-pub(crate) fn weights(dir: &Path, device: &Device) -> Result<(PathBuf, BTreeMap<String, Tensor>), Error> {
+fn weights(dir: &Path, device: &Device) -> Result<(PathBuf, BTreeMap<String, Tensor>), Error> {
     let (path, pickle) = (dir.join(WEIGHTS_FILE), dir.join(PICKLE_FILE));
     if path.exists() || !pickle.exists() {
         let found = whole::read_tensors(&path, device)?;

@@ -85,13 +85,10 @@ impl Filler {
     /// # Errors
     /// Names the file that is missing or damaged, or the parameter that the checkpoint lacks.
     pub fn load(dir: &Path, device: &Device) -> Result<Self, Error> {
-        let checkpoint::Checkpoint { config, params, .. } = checkpoint::load(dir, device)?;
+        let (checkpoint::Checkpoint { config, params, .. }, published) =
+            checkpoint::load_with_outputs(dir, device)?;
         let own = dir.join(OUTPUTS_WEIGHTS_FILE);
-        let mut stored = if own.exists() {
-            whole::read_tensors(&own, device).map_err(Error::Checkpoint)?
-        } else {
-            checkpoint::weights(dir, device)?.1
-        };
+        let mut stored = if own.exists() { whole::read_tensors(&own, device)? } else { published };
         let mut tensors = BTreeMap::new();
         for (name, published) in PUBLISHED {
             let found = std::iter::once(&name).chain(published.iter()).find_map(|name| stored.remove(*name));

@@ -39,6 +39,7 @@ pub mod word;
 pub mod xml;
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 use std::ops::Range;
 
 use kg::source::funnel::Tally;
@@ -187,6 +188,31 @@ fn paragraph(text: &mut String, next: &str) {
         text.push_str("\n\n");
     }
     text.push_str(next);
+}
+
+/// Why a file is no text that can be read at once.
+#[derive(Debug)]
+enum NoText {
+    /// It cannot be read.
+    Read(io::Error),
+    /// It has more bytes than it may.
+    Long,
+    /// A byte, from 1, on a line, from 1, is not valid UTF-8.
+    Utf8 { line: u64, byte: usize },
+}
+
+/// All of a text of at most so many bytes.
+fn whole_text(reader: impl Read, most: usize) -> Result<String, NoText> {
+    let mut bytes = Vec::new();
+    reader.take(most as u64 + 1).read_to_end(&mut bytes).map_err(NoText::Read)?;
+    if bytes.len() > most {
+        return Err(NoText::Long);
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = memchr::memchr_iter(b'\n', &error.as_bytes()[..valid]).count() as u64 + 1;
+        NoText::Utf8 { line, byte: valid + 1 }
+    })
 }
 
 /// A line without the mark that some programs put in front of a file of UTF-8.

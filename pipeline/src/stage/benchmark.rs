@@ -89,6 +89,12 @@ enum Source {
     Set(set::Source),
 }
 
+/// Whether stages can be called by a name of a config.
+pub(super) fn can_name_a_stage(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    !name.is_empty() && name.chars().all(fits)
+}
+
 impl Benchmark {
     /// The stage for `config`, its files below `places`.
     ///
@@ -96,9 +102,8 @@ impl Benchmark {
     /// When the name is none, the config says several things or nothing of what the benchmark is, or a setting or place cannot be meant.
     pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let (name, key) = (&config.name, format!("benchmarks.{}", config.name));
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         anyhow::ensure!(
-            !name.is_empty() && name.chars().all(fits),
+            can_name_a_stage(name),
             "benchmarks.name = {name:?}: expected lower-case letters, digits, - and _, for the stage is called benchmark-NAME"
         );
         let source = match (&config.capr, &config.cop, &config.set) {

@@ -62,6 +62,20 @@ pub enum Base {
     Stage(String),
 }
 
+/// Refuses an encoder that was made for another vocabulary: its ids would be other words, and nothing would tell.
+///
+/// # Errors
+/// When their sizes differ.
+pub fn fits(vocabulary: &Vocabulary, encoder: &sizes::Config) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        vocabulary.size() == encoder.vocab_size,
+        "the vocabulary has {} entries and the encoder {} token ids: name the encoder's own vocabulary (vocabulary.file)",
+        vocabulary.size(),
+        encoder.vocab_size
+    );
+    Ok(())
+}
+
 impl Base {
     /// What `config` names.
     ///
@@ -148,9 +162,7 @@ impl Stage for Drawing {
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "encoder.fresh", &self.fresh);
         describe::config(to, "vocabulary.case", &self.case);
-        if let vocabulary::Source::File(place) = &self.vocabulary {
-            place.describe(to);
-        }
+        self.vocabulary.describe(to);
     }
 
     fn inputs(&self) -> Vec<Input> {

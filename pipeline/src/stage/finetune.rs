@@ -27,7 +27,7 @@ use tasks::token::encode::{Case, Vocabulary};
 
 use super::benchmark as made;
 use super::compute::Compute;
-use super::encoder::{Base, MODEL};
+use super::encoder::{self, Base, MODEL};
 use super::vocabulary;
 use crate::ask::task_file::{self, TaskFile};
 use crate::ask::vocabulary as vocabulary_file;
@@ -102,9 +102,12 @@ impl Tried {
     /// What a stage that reads it declares.
     #[must_use]
     pub fn inputs(&self) -> Vec<Input> {
-        let mut inputs = vec![Input::artifact(self.stage()), self.vocabulary.input()];
-        inputs.extend(self.attending.inputs());
-        inputs
+        std::iter::once(Input::artifact(self.stage())).chain(self.tools()).collect()
+    }
+
+    /// What it is read with, which several benchmarks of a stage have in common.
+    fn tools(&self) -> Vec<Input> {
+        std::iter::once(self.vocabulary.input()).chain(self.attending.inputs()).collect()
     }
 
     /// Describes how it is read.
@@ -113,25 +116,16 @@ impl Tried {
         self.compute.describe(to);
         self.attending.describe(to);
         describe::config(to, "vocabulary.case", &self.case);
-        if let vocabulary::Source::File(place) = &self.vocabulary {
-            place.describe(to);
-        }
+        self.vocabulary.describe(to);
     }
 
-    /// Refuses an encoder that was made for another vocabulary: its ids would be other words, and nothing would tell.
+    /// As [`encoder::fits`], of an encoder's folder.
     ///
     /// # Errors
     /// When the sizes differ, or one cannot be read.
     pub fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
         let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
-        let sizes = model::checkpoint::sizes(encoder)?;
-        anyhow::ensure!(
-            vocabulary.size() == sizes.vocab_size,
-            "the vocabulary has {} entries and the encoder {} token ids: name the encoder's own vocabulary (vocabulary.file)",
-            vocabulary.size(),
-            sizes.vocab_size
-        );
-        Ok(())
+        encoder::fits(&vocabulary, &model::checkpoint::sizes(encoder)?)
     }
 
     /// Reads it, to be fine-tuned on with `seed`.

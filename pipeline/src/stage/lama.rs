@@ -15,7 +15,7 @@ use tasks::downstream::rows::Rows;
 use tasks::token::encode::{Case, Vocabulary};
 
 use super::compute::Compute;
-use super::encoder::Base;
+use super::encoder::{self, Base};
 use super::location::{Location, Place, Places};
 use super::vocabulary;
 use crate::engine::context::Context;
@@ -252,9 +252,7 @@ impl Stage for Asking {
         self.base.describe(to);
         self.compute.describe(to);
         describe::config(to, "vocabulary.case", &self.vocabulary.1);
-        if let vocabulary::Source::File(place) = &self.vocabulary.0 {
-            place.describe(to);
-        }
+        self.vocabulary.0.describe(to);
     }
 
     fn inputs(&self) -> Vec<Input> {
@@ -274,12 +272,7 @@ impl Stage for Asking {
         funnel.push(step);
         context.record("funnel", serde_json::to_value(&funnel)?);
         let filler = Filler::load(&self.base.folder(context)?, &self.compute.device(context)?)?;
-        anyhow::ensure!(
-            vocabulary.size() == filler.config().vocab_size,
-            "the vocabulary has {} entries and the encoder {} token ids: name the encoder's own vocabulary (vocabulary.file)",
-            vocabulary.size(),
-            filler.config().vocab_size
-        );
+        encoder::fits(&vocabulary, filler.config())?;
         let positions = filler.config().max_position_embeddings;
         anyhow::ensure!(
             self.config.max_tokens <= positions,

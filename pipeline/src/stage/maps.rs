@@ -309,9 +309,7 @@ impl Stage for Mapping {
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "maps", &self.config);
         describe::config(to, "vocabulary.case", &self.vocabulary.1);
-        if let Source::File(place) = &self.vocabulary.0 {
-            place.describe(to);
-        }
+        self.vocabulary.0.describe(to);
         self.corpus.describe(to);
     }
 

@@ -75,9 +75,7 @@ impl Stage for Shards {
         describe::config(to, "vocabulary.case", &self.case);
         texts::describe(&self.masked_lm, to);
         texts::describe(&self.tagging, to);
-        if let vocabulary::Source::File(place) = &self.vocabulary {
-            place.describe(to);
-        }
+        self.vocabulary.describe(to);
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -83,9 +83,7 @@ impl Stage for Summarising {
         describe::config(to, "summary", &self.config);
         describe::config(to, "vocabulary.case", &self.case);
         describe::config(to, "shards.limits", &self.limits);
-        if let Source::File(place) = &self.vocabulary {
-            place.describe(to);
-        }
+        self.vocabulary.describe(to);
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -66,6 +66,13 @@ impl Source {
         }
     }
 
+    /// Describes which it is, as far as its contents do not say it.
+    pub fn describe(&self, to: &mut dyn Describe) {
+        if let Source::File(place) = self {
+            place.describe(to);
+        }
+    }
+
     /// Where the file lies while a later stage runs.
     ///
     /// # Errors

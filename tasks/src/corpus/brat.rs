@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
-use super::{Counts, Document, Entity, Labels, drop_for, keep, unmarked};
+use super::{Counts, Document, Entity, Labels, NoText, drop_for, keep, unmarked, whole_text};
 
 /// What notes may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,16 +229,13 @@ fn opened(file: &Path) -> Result<BufReader<File>, Error> {
 
 /// The whole text of a file.
 fn text(file: &Path) -> Result<String, Error> {
-    let mut bytes = Vec::new();
-    let wrong = |source| Error::Read { file: file.to_owned(), source };
-    opened(file)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
-    if bytes.len() > LONGEST {
-        return Err(Error::Long { file: file.to_owned() });
-    }
-    String::from_utf8(bytes).map_err(|e| {
-        let valid = e.utf8_error().valid_up_to();
-        let line = memchr::memchr_iter(b'\n', &e.as_bytes()[..valid]).count() as u64 + 1;
-        Error::Utf8 { place: Place { file: file.to_owned(), line, column: None }, byte: valid + 1 }
+    let path = || file.to_owned();
+    whole_text(opened(file)?, LONGEST).map_err(|problem| match problem {
+        NoText::Read(source) => Error::Read { file: path(), source },
+        NoText::Long => Error::Long { file: path() },
+        NoText::Utf8 { line, byte } => {
+            Error::Utf8 { place: Place { file: path(), line, column: None }, byte }
+        }
     })
 }
 

@@ -4,7 +4,7 @@
 //! piece, its first character and the one behind its last. The words themselves are not printed.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
-use super::{Counts, Document, Entity, Labels, drop_for, keep, unmarked};
+use super::{Counts, Document, Entity, Labels, NoText, drop_for, keep, unmarked, whole_text};
 
 /// How a folder is to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,15 +193,10 @@ fn at(file: &Path, line: u64) -> Place {
 
 /// The whole text of a file.
 fn text<R: BufRead>(reader: R, file: &Path) -> Result<String, Error> {
-    let mut bytes = vec![];
-    let unread = |source| Error::Read { place: at(file, 1), source };
-    reader.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
-    if bytes.len() > LONGEST {
-        return Err(Error::Long { file: file.to_owned() });
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        Error::Utf8 { place: at(file, memchr::memchr_iter(b'\n', before).count() as u64 + 1) }
+    whole_text(reader, LONGEST).map_err(|problem| match problem {
+        NoText::Read(source) => Error::Read { place: at(file, 1), source },
+        NoText::Long => Error::Long { file: file.to_owned() },
+        NoText::Utf8 { line, .. } => Error::Utf8 { place: at(file, line) },
     })
 }
 

@@ -145,8 +145,7 @@ impl Stage for Together {
 
     fn inputs(&self) -> Vec<Input> {
         let mut inputs: Vec<Input> = self.tried.iter().map(|tried| Input::artifact(tried.stage())).collect();
-        inputs.extend(self.tried.first().map(|tried| tried.vocabulary.input()));
-        inputs.extend(self.tried.first().into_iter().flat_map(|tried| tried.attending.inputs()));
+        inputs.extend(self.tried.first().into_iter().flat_map(Tried::tools));
         inputs.push(self.base.input());
         inputs
     }

@@ -62,10 +62,9 @@ impl Around<'_> {
     fn check_names(&self) -> anyhow::Result<()> {
         let attentions = self.attentions.iter().map(|of| ("attentions", &of.name));
         let names: Vec<_> = attentions.chain(self.recipes.iter().map(|of| ("recipes", &of.name))).collect();
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         for (place, (table, name)) in names.iter().enumerate() {
             anyhow::ensure!(
-                !name.is_empty() && !TAKEN.contains(&name.as_str()) && name.chars().all(fits),
+                tried::can_name_a_stage(name) && !TAKEN.contains(&name.as_str()),
                 "{table}.name = {name:?}: expected lower-case letters, digits, - and _, and neither `alone` nor `base`, for stages are called by it"
             );
             let twice = names[..place].iter().any(|(_, other)| other == name);
@@ -92,24 +91,41 @@ impl Around<'_> {
         let mut stages: Vec<Box<dyn Stage>> = vec![];
         for benchmark in attention.benchmarks(self.tables, self.by_itself(), &self.finetuning.fixed)? {
             let attending = attention.attending(self.table(benchmark)?, self.mapping.as_ref())?;
-            let of_seed = |seed: &u64| Finetune {
-                name: format!("finetune-{}-{benchmark}-{seed}", attention.name),
-                tried: Tried { attending: attending.clone(), ..self.tried(benchmark) },
-                base: self.base.clone(),
-                chosen: self.chosen(Row::Base, benchmark),
-                seed: *seed,
-                looked: Looked::DevAndTest,
-            };
-            let of: Vec<Finetune> = self.finetuning.seeds.iter().map(of_seed).collect();
-            compared.push(Compared {
-                how: attention.name.clone(),
-                benchmark: benchmark.to_owned(),
-                stages: of.iter().map(|stage| stage.name.clone()).collect(),
-                whose: Whose::One,
-            });
-            stages.extend(of.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>));
+            let tried = Tried { attending, ..self.tried(benchmark) };
+            let (how, chosen) = (attention.name.clone(), self.chosen(Row::Base, benchmark));
+            stages.extend(self.by_seed(
+                how,
+                (&attention.name, &tried, &chosen),
+                |_| self.base.clone(),
+                compared,
+            ));
         }
         Ok(stages)
+    }
+
+    /// A row of the table, `how`: the fine-tunings that are called by `name`, one for each seed, and what each begins with.
+    fn by_seed(
+        &self,
+        how: String,
+        (name, tried, chosen): (&str, &Tried, &Chosen),
+        base: impl Fn(&u64) -> Base,
+        compared: &mut Vec<Compared>,
+    ) -> Vec<Box<dyn Stage>> {
+        let stage_of = |seed: &u64| format!("finetune-{name}-{}-{seed}", tried.name);
+        let seeds = &self.finetuning.seeds;
+        let (benchmark, stages) = (tried.name.clone(), seeds.iter().map(stage_of).collect());
+        compared.push(Compared { how, benchmark, stages, whose: Whose::One });
+        let stage = |seed: &u64| {
+            Box::new(Finetune {
+                name: stage_of(seed),
+                tried: tried.clone(),
+                base: base(seed),
+                chosen: chosen.clone(),
+                seed: *seed,
+                looked: Looked::DevAndTest,
+            }) as Box<dyn Stage>
+        };
+        seeds.iter().map(stage).collect()
     }
 
     /// How the tasks of a recipe attend, in their order.
@@ -205,22 +221,9 @@ impl Around<'_> {
                 whose: Whose::Several,
             });
             let Some(then) = &recipe.then else { continue };
-            let of_seed = |seed: &u64| Finetune {
-                name: format!("finetune-{name}-{task}-{seed}"),
-                tried: tried.clone(),
-                base: Base::Stage(stage_of(seed)),
-                chosen: Chosen::Given(then.clone()),
-                seed: *seed,
-                looked: Looked::DevAndTest,
-            };
-            let of_task: Vec<Finetune> = seeds.iter().map(of_seed).collect();
-            compared.push(Compared {
-                how: format!("{name}, then alone"),
-                benchmark: task.clone(),
-                stages: of_task.iter().map(|stage| stage.name.clone()).collect(),
-                whose: Whose::One,
-            });
-            stages.extend(of_task.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>));
+            let (how, chosen) = (format!("{name}, then alone"), Chosen::Given(then.clone()));
+            let base = |seed: &u64| Base::Stage(stage_of(seed));
+            stages.extend(self.by_seed(how, (name, tried, &chosen), base, compared));
         }
         Ok(stages)
     }
