@@ -8,6 +8,7 @@ pub mod plain;
 use candle_core::{Result, Tensor};
 
 use crate::encoder::tokens::Span;
+use crate::nn::buffers::Buffer;
 
 /// Which of them the layers of a pass use.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,22 @@ pub(crate) enum LayerAttend<'a> {
     Plain,
     Labels(&'a label::Labels),
     Knowledge(kam::OfLayer<'a>),
+}
+
+/// An attention on f32 numbers on the CPU, for a layer that is one operation.
+pub(crate) trait OnNumbers: Send + Sync {
+    /// The contexts `[n, d]` of queries, keys and values side by side, `[n, 3 d]`.
+    fn context(&self, qkv: &[f32]) -> Result<Buffer>;
+
+    /// Given the gradient of the contexts, that of `qkv`, and of each tensor that is read besides.
+    fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Result<(Buffer, Vec<Tensor>)>;
+}
+
+/// What a layer that is one operation attends with.
+pub(crate) struct Numeric {
+    pub(crate) attention: Box<dyn OnNumbers>,
+    /// The tensors that it reads besides queries, keys and values.
+    pub(crate) reads: Vec<Tensor>,
 }
 
 /// The attention of a pass on its way through the layers.

@@ -5,14 +5,15 @@
 
 mod rows;
 
-use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
+use candle_core::{D, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::plain::rows::Rows;
 use super::plain::{self, Attention};
+use super::{Numeric, OnNumbers};
 use crate::encoder::tokens::Span;
-use crate::nn::buffers::Buffers;
-use crate::nn::{Host, at_least_single, fused, read};
+use crate::nn::buffers::{Buffer, Buffers};
+use crate::nn::{Host, at_least_single};
 use rows::LabelRows;
 
 /// Where the paper and its released code differ.
@@ -53,29 +54,47 @@ pub(crate) fn forward(
     (how, mode): (&Attention, Mode),
     [qkv_n3d, queries_md]: [&Tensor; 2],
     spans: &[Span],
-    buffers: &Buffers,
 ) -> Result<Tensor> {
-    let d = check(how.heads, [qkv_n3d, queries_md], spans)?;
-    if fused(qkv_n3d) && fused(queries_md) {
-        let (how, spans, buffers) = (how.clone(), spans.to_vec(), buffers.clone());
-        let op = Fused { how, mode, spans, d, buffers };
-        return qkv_n3d.contiguous()?.apply_op2(&queries_md.contiguous()?, op);
-    }
+    check(how.heads, [qkv_n3d, queries_md], spans)?;
     let parts = plain::Padded::new(qkv_n3d, spans, how.heads)?;
     let scores_bhtt = amended(&parts, queries_md, mode)?;
     parts.context(&scores_bhtt, how)
 }
 
-/// Whether labels, tokens and rows fit each other; gives the width (d).
-fn check(heads: usize, [qkv_n3d, queries_md]: [&Tensor; 2], spans: &[Span]) -> Result<usize> {
+/// The same within a layer that is one operation.
+///
+/// # Errors
+/// When shapes do not fit.
+pub(crate) fn on_numbers(
+    (how, mode): (Attention, Mode),
+    queries_md: &Tensor,
+    spans: &[Span],
+    buffers: &Buffers,
+) -> Result<Numeric> {
+    let (m, d) = queries_md.dims2()?;
+    check_labels(how.heads, (m, d))?;
+    let (spans, buffers) = (spans.to_vec(), buffers.clone());
+    let queries = queries_md.detach().contiguous()?;
+    let attention = Fused { how, mode, queries, spans, d, buffers };
+    Ok(Numeric { attention: Box::new(attention), reads: vec![queries_md.clone()] })
+}
+
+/// Whether labels, tokens and rows fit each other.
+fn check(heads: usize, [qkv_n3d, queries_md]: [&Tensor; 2], spans: &[Span]) -> Result<()> {
     let ((n, width), (m, d)) = (qkv_n3d.dims2()?, queries_md.dims2()?);
-    if width != 3 * d || !d.is_multiple_of(heads) || m == 0 {
-        candle_core::bail!(
-            "{m} labels of {d} numbers, and {width} columns of queries, keys and values of {heads} heads"
-        );
+    if width != 3 * d {
+        candle_core::bail!("{m} labels of {d} numbers, and {width} columns of queries, keys and values");
     }
-    plain::check_spans(spans, n)?;
-    Ok(d)
+    check_labels(heads, (m, d))?;
+    plain::check_spans(spans, n)
+}
+
+/// Whether there are labels, as wide as some heads are.
+fn check_labels(heads: usize, (m, d): (usize, usize)) -> Result<()> {
+    if !d.is_multiple_of(heads) || m == 0 {
+        candle_core::bail!("{m} labels of {d} numbers for {heads} heads");
+    }
+    Ok(())
 }
 
 /// The scores `[b, h, t, t]` of padded rows, those of each first token raised to the labels'. What a token asks of itself stays.
@@ -112,10 +131,12 @@ pub(crate) fn probabilities(
     parts.probabilities(&amended(&parts, queries_md, mode)?)
 }
 
-/// The operation on f32 slices.
+/// The attention on f32 slices.
 struct Fused {
     how: Attention,
     mode: Mode,
+    /// `[m, d]`.
+    queries: Tensor,
     spans: Vec<Span>,
     d: usize,
     buffers: Buffers,
@@ -128,36 +149,14 @@ impl Fused {
     }
 }
 
-impl CustomOp2 for Fused {
-    fn name(&self) -> &'static str {
-        "label-attention"
+impl OnNumbers for Fused {
+    fn context(&self, qkv: &[f32]) -> Result<Buffer> {
+        Ok(self.rows(Host::of(&self.queries)?.get()?).context(qkv))
     }
 
-    fn cpu_fwd(
-        &self,
-        qkv: &CpuStorage,
-        layout: &Layout,
-        queries: &CpuStorage,
-        layout_of_queries: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let context = self.rows(read(queries, layout_of_queries)?).context(read(qkv, layout)?);
-        let shape = Shape::from((context.len() / self.d, self.d));
-        Ok((CpuStorage::F32(context.to_vec()), shape))
-    }
-
-    fn bwd(
-        &self,
-        qkv_n3d: &Tensor,
-        queries_md: &Tensor,
-        _: &Tensor,
-        grad_nd: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let grad_nd = grad_nd.contiguous()?;
-        let hosts = [Host::of(qkv_n3d)?, Host::of(queries_md)?, Host::of(&grad_nd)?];
-        let (d_qkv, d_queries) = self.rows(hosts[1].get()?).gradient(hosts[0].get()?, hosts[2].get()?);
-        let d_queries = Tensor::from_vec(d_queries, queries_md.shape(), queries_md.device())?;
-        let d_qkv = Tensor::from_vec(d_qkv.to_vec(), qkv_n3d.shape(), qkv_n3d.device())?;
-        Ok((Some(d_qkv), Some(d_queries)))
+    fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Result<(Buffer, Vec<Tensor>)> {
+        let (d_qkv, d_queries) = self.rows(Host::of(&self.queries)?.get()?).gradient(qkv, d_context);
+        Ok((d_qkv, vec![Tensor::from_vec(d_queries, self.queries.shape(), self.queries.device())?]))
     }
 }
 
@@ -174,7 +173,7 @@ mod tests {
         [Span { start: 0, len: 3 }, Span { start: 3, len: 1 }, Span { start: 4, len: 6 }];
 
     fn attend(how: &Attention, mode: Mode, a: &[Tensor]) -> Result<Tensor> {
-        forward((how, mode), [&a[0], &a[1]], &SPANS, &Buffers::new())
+        forward((how, mode), [&a[0], &a[1]], &SPANS)
     }
 
     #[test]
@@ -194,23 +193,31 @@ mod tests {
             for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
                 let how = Attention { heads: 2, dropout };
                 // Two labels are alike: the gradient of what they ask goes to the first.
-                let labels = randn(2, &[3, 6]);
+                let (qkv, labels) = (randn(1, &[10, 18]), randn(2, &[3, 6]));
                 let labels = Tensor::cat(&[&labels, &labels.narrow(0, 0, 1).unwrap()], 0).unwrap();
+                let slice = |t: &Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+                let Numeric { attention, .. } =
+                    on_numbers((how.clone(), mode), &labels, &SPANS, &Buffers::new()).unwrap();
+                let y = Tensor::new(&*attention.context(&slice(&qkv)).unwrap(), qkv.device()).unwrap();
+                let y = y.reshape((10, 6)).unwrap();
+                let (d_qkv, others) = attention.gradient(&slice(&qkv), &slice(&y.cos().unwrap())).unwrap();
+                let d_qkv = Tensor::new(&*d_qkv, qkv.device()).unwrap().reshape((10, 18)).unwrap();
                 let run = |dtype| {
                     let var = |t: &Tensor| Var::from_tensor(&t.to_dtype(dtype).unwrap()).unwrap();
-                    let vars = [var(&randn(1, &[10, 18])), var(&labels)];
+                    let vars = [var(&qkv), var(&labels)];
                     let y = attend(&how, mode, &vars.each_ref().map(|v| v.as_tensor().clone())).unwrap();
                     let grads = y.sin().unwrap().sum_all().unwrap().backward().unwrap();
                     (y, vars.map(|var| grads.get(&var).unwrap().clone()))
                 };
-                let (a, [ga, qa]) = run(DType::F32);
-                let (b, [gb, qb]) = run(DType::F64);
-                for (a, b) in [(&a, &b), (&ga, &gb), (&qa, &qb)] {
-                    assert!(distance(a, b) < 1e-5, "{mode:?} {dropout:?}: {}", distance(a, b));
+                for dtype in [DType::F32, DType::F64] {
+                    let (exact, [of_qkv, of_labels]) = run(dtype);
+                    for (a, b) in [(&y, &exact), (&d_qkv, &of_qkv), (&others[0], &of_labels)] {
+                        assert!(distance(a, b) < 1e-5, "{mode:?} {dropout:?}: {}", distance(a, b));
+                    }
                 }
                 // In bf16 another label may win where two are close: values are near all the same.
                 let (c, _) = run(DType::BF16);
-                assert!(c.dtype() == DType::BF16 && distance(&a, &c) < 0.15, "{}", distance(&a, &c));
+                assert!(c.dtype() == DType::BF16 && distance(&y, &c) < 0.15, "{}", distance(&y, &c));
             }
         }
     }
@@ -235,6 +242,8 @@ mod tests {
         let how = Attention { heads: 2, dropout: None };
         let text = attend(&how, Mode::Paper, &[randn(1, &[10, 18]), randn(2, &[3, 5])]).unwrap_err();
         assert!(text.to_string().contains("3 labels of 5 numbers, and 18 columns"), "{text}");
+        let text = on_numbers((how.clone(), Mode::Paper), &randn(2, &[3, 5]), &SPANS, &Buffers::new()).err();
+        assert!(text.is_some_and(|text| text.to_string().contains("3 labels of 5 numbers for 2 heads")));
         let text = attend(&how, Mode::Paper, &[randn(1, &[9, 18]), randn(2, &[3, 6])]).unwrap_err();
         assert!(text.to_string().contains("do not cover the 9 tokens"), "{text}");
     }

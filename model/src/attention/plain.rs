@@ -7,8 +7,9 @@ pub(crate) mod rows;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
+use super::{Numeric, OnNumbers};
 use crate::encoder::tokens::{Grid, Span};
-use crate::nn::buffers::Buffers;
+use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
 use crate::nn::softmax::softmax;
 use crate::nn::{Host, at_least_single, fused, read};
@@ -56,6 +57,12 @@ pub(crate) fn check_spans(spans: &[Span], n: usize) -> Result<()> {
     } else {
         candle_core::bail!("spans do not cover the {n} tokens one after the other")
     }
+}
+
+/// This attention within a layer that is one operation, whose rows are `d` numbers wide and lie as the spans say.
+pub(crate) fn on_numbers(how: Attention, (d, spans): (usize, &[Span]), buffers: &Buffers) -> Numeric {
+    let attention = Fused { how, spans: spans.to_vec(), d, buffers: buffers.clone() };
+    Numeric { attention: Box::new(attention), reads: vec![] }
 }
 
 /// The attention probabilities `[b, h, t, t]`, rows padded to the longest.
@@ -130,6 +137,16 @@ struct Fused {
 impl Fused {
     fn rows(&self) -> Rows<'_> {
         Rows { how: &self.how, spans: &self.spans, d: self.d, buffers: &self.buffers }
+    }
+}
+
+impl OnNumbers for Fused {
+    fn context(&self, qkv: &[f32]) -> Result<Buffer> {
+        Ok(self.rows().context(qkv))
+    }
+
+    fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Result<(Buffer, Vec<Tensor>)> {
+        Ok((self.rows().gradient(qkv, d_context), vec![]))
     }
 }
 

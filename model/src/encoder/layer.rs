@@ -68,28 +68,37 @@ impl Layer {
         })
     }
 
-    /// The layer's output; with plain attention as one operation where there is one for it.
+    /// The layer's output; as one operation, or as one of what follows attention, where there is one.
     pub(crate) fn forward(
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
         attend: LayerAttend<'_>,
-        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
+        of: (Option<&LayerGates>, &LayerDropout),
     ) -> Result<Tensor> {
         match attend {
-            LayerAttend::Plain if nn::fused(x_nd) => fused::forward(self, x_nd, tokens, (gates, dropout)),
-            LayerAttend::Plain => self.composed(x_nd, tokens, (gates, dropout)),
-            LayerAttend::Knowledge(mut of) => {
-                let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(dropout));
-                let context_nd = of.context(&how, &qkv_n3d, &tokens.spans, &self.buffers)?;
-                self.after(&context_nd, x_nd, tokens, (gates, dropout))
+            LayerAttend::Knowledge(mut knowledge) => {
+                let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(of.1));
+                let context_nd = knowledge.context(&how, &qkv_n3d, &tokens.spans, &self.buffers)?;
+                self.after(&context_nd, x_nd, tokens, of)
+            }
+            LayerAttend::Labels(labels) if nn::fused(x_nd) => {
+                let (how, queries_md) = ((self.attention(of.1), labels.mode), self.queries(labels, x_nd)?);
+                let attention = label::on_numbers(how, &queries_md, &tokens.spans, &self.buffers)?;
+                fused::forward(self, attention, (x_nd, tokens), of)
             }
             LayerAttend::Labels(labels) => {
                 let (qkv_n3d, queries_md) = (self.projections(x_nd)?, self.queries(labels, x_nd)?);
-                let how = (&self.attention(dropout), labels.mode);
-                let context_nd = label::forward(how, [&qkv_n3d, &queries_md], &tokens.spans, &self.buffers)?;
-                self.after(&context_nd, x_nd, tokens, (gates, dropout))
+                let how = (&self.attention(of.1), labels.mode);
+                let context_nd = label::forward(how, [&qkv_n3d, &queries_md], &tokens.spans)?;
+                self.composed_after([&context_nd, x_nd], tokens, of)
             }
+            LayerAttend::Plain if nn::fused(x_nd) => {
+                let rows = (x_nd.dim(1)?, &tokens.spans[..]);
+                let attention = plain::on_numbers(self.attention(of.1), rows, &self.buffers);
+                fused::forward(self, attention, (x_nd, tokens), of)
+            }
+            LayerAttend::Plain => self.composed(x_nd, tokens, of),
         }
     }
 

@@ -16,9 +16,8 @@ use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
 use super::Layer;
 use super::gates::LayerGates;
-use crate::attention::plain::rows::Rows;
-use crate::attention::plain::{self, Attention};
-use crate::encoder::tokens::{Span, Tokens};
+use crate::attention::{Numeric, OnNumbers, plain};
+use crate::encoder::tokens::Tokens;
 use crate::encoder::{LayerDropout, Place};
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
@@ -51,8 +50,9 @@ struct Held {
 /// The operation.
 struct Fused {
     held: Held,
-    attention: Attention,
-    spans: Vec<Span>,
+    attention: Box<dyn OnNumbers>,
+    /// Where the gradients of what attention reads go, as far as they are wanted.
+    slots_of_attention: Vec<Option<Slot>>,
     /// What the forward pass leaves for the backward pass, if there can be one.
     saved: Mutex<Option<Arc<Saved>>>,
     tracked: bool,
@@ -75,26 +75,22 @@ struct Numbers<'a> {
     buffers: &'a Buffers,
 }
 
-/// The layer's output, as [`Layer::composed`] gives it.
+/// The layer's output, as [`Layer::composed`] gives it with plain attention.
 ///
 /// # Errors
 /// When the shapes do not fit.
 pub(super) fn forward(
     layer: &Layer,
-    x_nd: &Tensor,
-    tokens: &Tokens,
-    (gates, dropout): (Option<&LayerGates>, &LayerDropout),
+    Numeric { attention, reads }: Numeric,
+    (x_nd, tokens): (&Tensor, &Tokens),
+    of: (Option<&LayerGates>, &LayerDropout),
 ) -> Result<Tensor> {
     plain::check_spans(&tokens.spans, x_nd.dim(0)?)?;
     let parameters: Vec<Tensor> = layer.parameters().into_iter().cloned().collect();
-    let (held, argument_p) = Held::new(layer, &parameters, (x_nd, tokens), (gates, dropout))?;
-    let op = Fused {
-        tracked: x_nd.track_op() || argument_p.track_op(),
-        attention: Attention { heads: layer.heads, dropout: dropout.at(Place::Attention) },
-        spans: tokens.spans.clone(),
-        saved: Mutex::new(None),
-        held,
-    };
+    let held = Held::new(layer, (&parameters, &reads), (x_nd, tokens), of)?;
+    let (held, slots_of_attention, argument_p) = held;
+    let tracked = x_nd.track_op() || argument_p.track_op();
+    let op = Fused { held, attention, slots_of_attention, saved: Mutex::new(None), tracked };
     x_nd.contiguous()?.apply_op2(&argument_p, op)
 }
 
@@ -114,18 +110,20 @@ fn check_shapes(parameters: &[Tensor], d: usize, heads: usize) -> Result<()> {
 }
 
 impl Held {
-    /// What an operation on these parameters of `layer` holds, and the argument that stands for them.
+    /// What an operation on these parameters of `layer` holds, where the gradients of what it `reads` besides go, and the argument that stands
+    /// for all of them.
     fn new(
         layer: &Layer,
-        parameters: &[Tensor],
+        (parameters, reads): (&[Tensor], &[Tensor]),
         (x_nd, tokens): (&Tensor, &Tokens),
         (gates, dropout): (Option<&LayerGates>, &LayerDropout),
-    ) -> Result<(Self, Tensor)> {
+    ) -> Result<(Self, Vec<Option<Slot>>, Tensor)> {
         let (n, d) = x_nd.dims2()?;
         check_shapes(parameters, d, layer.heads)?;
-        let all: Vec<&Tensor> = parameters.iter().chain(gates.map(|gates| &gates.gates_rh)).collect();
-        let Tickets { argument_p, mut slots } = Tickets::new(&all)?;
-        let slot_of_gates = slots.drain(parameters.len()..).next().flatten();
+        let all = parameters.iter().chain(reads).chain(gates.map(|gates| &gates.gates_rh));
+        let Tickets { argument_p, mut slots } = Tickets::new(&all.collect::<Vec<_>>())?;
+        let slot_of_gates = slots.drain(parameters.len() + reads.len()..).next().flatten();
+        let slots_of_reads = slots.split_off(parameters.len());
         let held = Held {
             parameters: parameters.iter().map(Tensor::detach).collect(),
             slots,
@@ -136,7 +134,7 @@ impl Held {
             epsilon: layer.attention_norm.epsilon(),
             buffers: layer.buffers.clone(),
         };
-        Ok((held, argument_p))
+        Ok((held, slots_of_reads, argument_p))
     }
 
     /// Which parameters need a gradient.
@@ -177,12 +175,6 @@ impl Held {
     }
 }
 
-impl Fused {
-    fn rows(&self, d: usize) -> Rows<'_> {
-        Rows { how: &self.attention, spans: &self.spans, d, buffers: &self.held.buffers }
-    }
-}
-
 impl CustomOp2 for Fused {
     fn name(&self) -> &'static str {
         "encoder-layer"
@@ -197,7 +189,7 @@ impl CustomOp2 for Fused {
     ) -> Result<(CpuStorage, Shape)> {
         let x = read(x, layout)?;
         let (y, saved) =
-            self.held.with_numbers(|numbers| forward::forward(numbers, &self.rows(numbers.d), x))?;
+            self.held.with_numbers(|numbers| forward::forward(numbers, &*self.attention, x))??;
         if self.tracked {
             *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
         }
@@ -226,9 +218,15 @@ impl CustomOp2 for Fused {
                 wanted: &wanted,
                 gates: self.held.slot_of_gates.is_some(),
             };
-            let rows = self.rows(numbers.d);
-            Pass { rows, saved: &saved, tail, input: x.track_op() }.backward(x_numbers, g)
-        })?;
+            let reads = self.slots_of_attention.iter().any(Option::is_some);
+            let attention = &*self.attention;
+            Pass { attention, reads, saved: &saved, tail, input: x.track_op() }.backward(x_numbers, g)
+        })??;
+        for (slot, gradient) in self.slots_of_attention.iter().zip(found.reads) {
+            if let Some(slot) = slot {
+                slot.put(gradient);
+            }
+        }
         self.held.put(found.parameters, found.gates)?;
         let dx = found.input.map(|dx| Tensor::from_vec(dx.to_vec(), x.shape(), x.device())).transpose()?;
         Ok((dx, tickets.track_op().then(|| tickets.zeros_like()).transpose()?))

@@ -39,7 +39,7 @@ pub(in super::super) fn after(
     let all = layer.parameters().into_iter().enumerate();
     let parameters: Vec<Tensor> =
         all.map(|(which, of)| if behind(which) { of.clone() } else { of.detach() }).collect();
-    let (held, argument_p) = Held::new(layer, &parameters, (x_nd, tokens), (gates, dropout))?;
+    let (held, _, argument_p) = Held::new(layer, (&parameters, &[]), (x_nd, tokens), (gates, dropout))?;
     let tracked = context_nd.track_op() || x_nd.track_op() || argument_p.track_op();
     let op = After { held, saved: Mutex::new(None), tracked };
     context_nd.contiguous()?.apply_op3(&x_nd.contiguous()?, &argument_p, op)

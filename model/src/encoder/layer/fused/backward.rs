@@ -1,10 +1,11 @@
 //! The backward pass of a layer on f32 numbers. Knows no graph.
 
+use candle_core::{Result, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
 
 use super::forward::{Block, Saved, Tail};
 use super::{LINEARS, NORMS, Numbers};
-use crate::attention::plain::rows::Rows;
+use crate::attention::OnNumbers;
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
 use crate::nn::layer_norm::normalised_gradient;
@@ -13,7 +14,9 @@ use crate::nn::{sum_rows, wide};
 
 /// One backward pass.
 pub(super) struct Pass<'a> {
-    pub(super) rows: Rows<'a>,
+    pub(super) attention: &'a dyn OnNumbers,
+    /// Whether anything that attention reads besides queries, keys and values needs a gradient.
+    pub(super) reads: bool,
     pub(super) saved: &'a Saved,
     pub(super) tail: TailPass<'a>,
     /// Whether the layer's input needs a gradient.
@@ -32,10 +35,12 @@ pub(super) struct TailPass<'a> {
     pub(super) gates: bool,
 }
 
-/// Gradients of all parameters that were wanted, of the gates `[r, h]` and of the input.
+/// Gradients of all parameters that were wanted, of the gates `[r, h]`, of what attention reads and of the input.
 pub(super) struct Gradients {
     pub(super) parameters: Vec<Option<Buffer>>,
     pub(super) gates: Option<Vec<f32>>,
+    /// None if nothing before attention's output needs one.
+    pub(super) reads: Vec<Tensor>,
     pub(super) input: Option<Buffer>,
 }
 
@@ -84,18 +89,19 @@ struct Part<'a> {
 
 impl Pass<'_> {
     /// All gradients, given that of the output.
-    pub(super) fn backward(&self, x: &[f32], g: &[f32]) -> Gradients {
+    pub(super) fn backward(&self, x: &[f32], g: &[f32]) -> Result<Gradients> {
         let mut found = self.tail.backward(g);
         let wanted = self.tail.wanted;
-        let attention = self.input || (0..3).any(|which| wanted[which] || wanted[LINEARS + which]);
-        let mut input = None;
-        if attention {
+        let projections = (0..3).any(|which| wanted[which] || wanted[LINEARS + which]);
+        let (mut input, mut reads) = (None, vec![]);
+        if self.input || self.reads || projections {
             let d_context = self.tail.of_contexts(found.gated);
-            let d_qkv = self.rows.gradient(&self.saved.qkv, &d_context);
+            let d_qkv;
+            (d_qkv, reads) = self.attention.gradient(&self.saved.qkv, &d_context)?;
             self.projections(&d_qkv, x, &mut found.parameters);
             input = self.input.then(|| self.of_input(&d_qkv, found.residual));
         }
-        Gradients { parameters: found.parameters, gates: found.gates, input }
+        Ok(Gradients { parameters: found.parameters, gates: found.gates, reads, input })
     }
 
     /// Gradients of the weights and biases of queries, keys and values.

@@ -1,9 +1,10 @@
 //! The forward pass of a layer on f32 numbers. Knows no graph and no gradient, but keeps what one needs.
 
+use candle_core::Result;
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
 
 use super::Numbers;
-use crate::attention::plain::rows::Rows;
+use crate::attention::OnNumbers;
 use crate::nn::buffers::Buffer;
 use crate::nn::dropout::Dropout;
 use crate::nn::gelu;
@@ -53,11 +54,15 @@ struct Factors {
 }
 
 /// The output `[n, d]` for the input `x` of the same shape.
-pub(super) fn forward(numbers: &Numbers<'_>, rows: &Rows<'_>, x: &[f32]) -> (Vec<f32>, Saved) {
+pub(super) fn forward(
+    numbers: &Numbers<'_>,
+    attention: &dyn OnNumbers,
+    x: &[f32],
+) -> Result<(Vec<f32>, Saved)> {
     let qkv = numbers.projections(x);
-    let context = rows.context(&qkv);
+    let context = attention.context(&qkv)?;
     let (y, tail) = numbers.tail([&context, x]);
-    (y, Saved { qkv, context, tail })
+    Ok((y, Saved { qkv, context, tail }))
 }
 
 impl Numbers<'_> {

@@ -59,6 +59,17 @@ fn dropout(rate: f64) -> LayerDropout {
     LayerDropout::new(&Pass { dropout: Some(Chance::new(5)), ..Pass::PLAIN }, &config, 0)
 }
 
+/// The one operation with plain attention.
+fn forward(
+    layer: &Layer,
+    x: &Tensor,
+    tokens: &Tokens,
+    of: (Option<&LayerGates>, &LayerDropout),
+) -> Result<Tensor> {
+    let attention = plain::on_numbers(layer.attention(of.1), (x.dim(1)?, &tokens.spans), &layer.buffers);
+    super::forward(layer, attention, (x, tokens), of)
+}
+
 /// The output, and the gradients of its sine's sum by the input and all parameters.
 fn outcome(params: &Params, x: &Var, y: &Tensor) -> (Tensor, BTreeMap<String, Tensor>) {
     let grads = gradients(&y.sin().unwrap().sum_all().unwrap()).unwrap();

@@ -2,10 +2,9 @@
 
 use candle_core::{DType, Device, Tensor, Var};
 
-use super::{LENGTHS, Params, config, dropout, layer, numbers, randn, tokens, values};
+use super::{LENGTHS, Params, config, dropout, forward, layer, numbers, randn, tokens, values};
 use crate::attention::LayerAttend;
 use crate::encoder::layer::Layer;
-use crate::encoder::layer::fused::forward;
 use crate::encoder::layer::gates::{LayerGates, Row};
 use crate::encoder::tokens::Tokens;
 use crate::nn::check::distance;
