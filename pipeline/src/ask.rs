@@ -10,7 +10,7 @@ pub mod vocabulary;
 use tasks::downstream::encode::Framed;
 use tasks::token::encode::Vocabulary;
 
-use crate::stage::finetune::config::PairOrder;
+use crate::stage::finetune::prepared::PairOrder;
 use lines::Input;
 
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.

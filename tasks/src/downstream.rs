@@ -11,5 +11,6 @@ pub mod lines;
 pub mod rows;
 pub mod set;
 pub mod tagging;
+pub mod token_classes;
 pub mod turns;
 pub mod words;

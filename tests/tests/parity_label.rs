@@ -13,7 +13,7 @@ use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::nn::gradients::gradients;
 use model::output::downstream::labels::{ClassMeans, LabelAttention, of_keywords};
-use model::output::downstream::{Batch, Outline, Output, Outputs, Targets, Task};
+use model::output::downstream::{Batch, Outline, Output, Outputs, Targets, Task, Thinned};
 use model::params::Params;
 use tasks::downstream::rows::Rows;
 use tasks::task::Task as Graph;
@@ -42,7 +42,8 @@ impl Scene {
             Task { name: "task".into(), output: Output::OneClass { classes, weights: None }, alpha: 1.0 };
         let labels = Some(LabelAttention { mode, lambda });
         let (tasks, pooling) = (vec![task], Pooling::LearnedPooler);
-        let outline = Outline { tasks, pooling, dropout: 0.0, labels, knowledge: None };
+        let outline =
+            Outline { tasks, pooling, dropout: 0.0, thinned: Thinned::Numbers, labels, knowledge: None };
         outline.check()?;
         let stored = |name: &str| match name {
             "outputs.label_attention.embeddings" => golden.get(&format!("init.{init}")).cloned(),

@@ -108,6 +108,64 @@ fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
     assert!((found - expected).abs() < 1e-4, "{answer} {said}");
 }
 
+/// A fine-tuning on the tags alone with these settings; gives the output folder.
+fn tagged_with(folder: &Path, out: &str, sets: &[&str]) -> PathBuf {
+    let all = [&["recipes=[]", "finetune.on=[\"tags\"]", "finetune.seeds=[1]"][..], sets].concat();
+    let run = engraft(&["run", "scores"], folder, out);
+    all.iter().fold(run, |run, set| run.arg("--set").arg(set)).ok();
+    folder.join(out)
+}
+
+#[test]
+fn classes_of_the_released_codes_are_learned_scored_and_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    // Entities of several words, one of which has several subwords.
+    let tags = folder.join("tags.tsv");
+    let longer = std::fs::read_to_string(&tags)
+        .unwrap()
+        .replace("warfarin\tB-Drug\n", "warfarin\tB-Drug\nwarfarins\tI-Drug\n");
+    kg::whole::write_whole(&tags, longer.as_bytes()).unwrap();
+    let vocabulary = folder.join("vocab.txt");
+    let more = std::fs::read_to_string(&vocabulary).unwrap() + "##s\n";
+    kg::whole::write_whole(&vocabulary, more.as_bytes()).unwrap();
+    let peng = "finetune.fixed.prepared={ tags = { others = \"later_and_special\" }, thinned = \"rows\", order = \"fixed_batches\" }";
+    let mulyar = "finetune.fixed.prepared={ tags = { scheme = \"bilou\", others = \"special\" }, filled = true, full_behind = 3, \
+                  order = \"as_given\", chosen_on = \"test\" }";
+    let dropout = "finetune.settings.dropout=0.1";
+    let all = "finetune.fixed.subwords=\"all\"";
+    let asked = folder.join("asked.txt");
+    kg::whole::write_whole(&asked, b"often warfarin warfarins fever\n").unwrap();
+    for (out, sets, classes) in [("peng", [peng, dropout], 6), ("mulyar", [mulyar, all], 6)] {
+        let out = tagged_with(folder, out, &sets);
+        let scores = json(out.join("finetune-base-tags-1/scores.json"));
+        assert!(scores["test"]["value"].as_f64().unwrap() > 0.95, "{scores}");
+        assert_eq!(
+            scores.get("chosen_on"),
+            (classes == 6 && sets[0] == mulyar).then(|| Value::from("test")).as_ref()
+        );
+        let line = std::fs::read_to_string(out.join("finetune-base-tags-1/test.jsonl")).unwrap();
+        let said: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+        let outputs = said["outputs"].as_array().unwrap();
+        assert_eq!(outputs[0].as_array().unwrap().len(), classes, "O, B, I and three; B, I, L, O, U and one");
+        if sets[0] == mulyar {
+            assert_eq!(outputs.len() % 16, 0, "rows are as long as they may be: {}", outputs.len());
+        }
+        let table = std::fs::read_to_string(out.join("scores/scores.md")).unwrap();
+        assert_eq!(table.contains("best of the looks at test"), sets[0] == mulyar, "{table}");
+        let model = out.join("finetune-base-tags-1/model").display().to_string();
+        let verb = ["predict", &model, asked.to_str().unwrap()];
+        let answer: Value = serde_json::from_str(&Engraft::plain(&verb, folder).ok()).unwrap();
+        let found: Vec<&str> =
+            answer["entities"].as_array().unwrap().iter().map(|of| of["text"].as_str().unwrap()).collect();
+        assert_eq!(found, ["warfarin warfarins"], "{answer}");
+    }
+    let refused = engraft(&["run", "scores"], folder, "no").set(peng).set(all).output();
+    assert!(refused.text().contains("set finetune.fixed.subwords = \"first\""), "{}", refused.text());
+    assert_ne!(refused.code(), Some(0));
+}
+
 #[test]
 fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     let folder = tempfile::tempdir().unwrap();

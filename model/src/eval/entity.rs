@@ -23,6 +23,8 @@ enum Tag {
     Outside,
     Begin(usize),
     Inside(usize),
+    /// No word's tag.
+    Foreign,
 }
 
 /// The classes of a tagger.
@@ -48,6 +50,8 @@ pub struct Entity {
 pub struct Scores {
     /// Counts by type, in the order of [`Tags::types`]. Their sum has the micro averages, the score that is reported.
     pub types: Vec<Counts>,
+    /// Spans of no type that were said: see [`Tags::with_foreign`].
+    pub foreign: u64,
 }
 
 /// What came of all words by themselves.
@@ -60,10 +64,12 @@ pub struct WordScores {
 }
 
 impl Scores {
-    /// All types together.
+    /// All types together, and what is of none.
     #[must_use]
     pub fn micro(&self) -> Counts {
-        self.types.iter().sum()
+        let mut all: Counts = self.types.iter().sum();
+        all.invented += self.foreign;
+        all
     }
 }
 
@@ -93,6 +99,14 @@ impl Tags {
         Ok(Self { tags, types })
     }
 
+    /// With one class more, behind the others, that no word has but that may be said: of subwords and special tokens (MT-BERT's `X`, `CLS`, `SEP`).
+    /// To conlleval it is a tag of no type: as good as `O`, but where it follows a span's word it counts as a span that was said, of no type.
+    #[must_use]
+    pub fn with_foreign(mut self) -> Self {
+        self.tags.push(Tag::Foreign);
+        self
+    }
+
     /// The types of spans, in the order in which the classes name them.
     #[must_use]
     pub fn types(&self) -> &[String] {
@@ -115,7 +129,7 @@ impl Tags {
             open = match (self.tags[class], rules) {
                 (Tag::Begin(kind), _) | (Tag::Inside(kind), Rules::Conlleval) => Some(kind),
                 (Tag::Inside(_), Rules::StrictIob2) => open.filter(|_| goes_on),
-                (Tag::Outside, _) => None,
+                (Tag::Outside | Tag::Foreign, _) => None,
             };
             match (open, found.last_mut()) {
                 (Some(_), Some(last)) if goes_on => last.end = word + 1,
@@ -132,8 +146,11 @@ impl Tags {
     /// When there is no sentence, lengths differ, or a word's class is none of these.
     pub fn evaluate(&self, truth: &[Vec<usize>], said: &[Vec<usize>], rules: Rules) -> Result<Scores, Error> {
         check(truth, said)?;
-        let mut types = vec![Counts::default(); self.types.len()];
+        let (mut types, mut foreign) = (vec![Counts::default(); self.types.len()], 0);
         for (truth, said) in truth.iter().zip(said) {
+            if rules == Rules::Conlleval {
+                foreign += said.windows(2).filter(|pair| self.begins_foreign(pair)).count() as u64;
+            }
             let (truth, said) = (self.entities(truth, rules)?, self.entities(said, rules)?);
             for entity in &said {
                 match truth.binary_search(entity) {
@@ -144,7 +161,13 @@ impl Tags {
             let missed = truth.iter().filter(|entity| said.binary_search(entity).is_err());
             missed.for_each(|entity| types[entity.kind].missed += 1);
         }
-        Ok(Scores { types })
+        Ok(Scores { types, foreign })
+    }
+
+    /// Whether a class that no word has follows one of a span.
+    fn begins_foreign(&self, pair: &[usize]) -> bool {
+        let tag = |at: usize| pair.get(at).and_then(|class| self.tags.get(*class));
+        matches!((tag(0), tag(1)), (Some(Tag::Begin(_) | Tag::Inside(_)), Some(Tag::Foreign)))
     }
 
     /// Compares word by word.
@@ -159,7 +182,7 @@ impl Tags {
         classes_below("predicted", &said, self.tags.len())?;
         let kind = |class: usize| match self.tags[class] {
             Tag::Begin(kind) | Tag::Inside(kind) => Some(kind),
-            Tag::Outside => None,
+            Tag::Outside | Tag::Foreign => None,
         };
         let (mut types, mut right) = (vec![Counts::default(); self.types.len()], 0_u32);
         for (&truth, &said) in truth.iter().zip(&said) {
@@ -211,6 +234,21 @@ mod tests {
         for rules in [Rules::Conlleval, Rules::StrictIob2] {
             assert_eq!(found(&classes, rules), [(0, 2, 0), (2, 3, 0), (4, 6, 1)]);
         }
+    }
+
+    #[test]
+    fn what_no_word_is_counts_as_a_span_where_one_ends() {
+        const X: usize = 5;
+        let tags = tags().with_foreign();
+        let truth = vec![vec![B_X, O, O, B_Y, I_Y, O]];
+        // Behind a span, alone, and twice in a row: one span of no type in the first place, none in the second, one in the third.
+        let said = vec![vec![B_X, X, X, X, B_Y, X]];
+        let found = tags.evaluate(&truth, &said, Rules::Conlleval).unwrap();
+        let micro = found.micro();
+        assert_eq!((found.foreign, micro.hits, micro.invented, micro.missed), (2, 1, 3, 1));
+        assert_eq!(tags.evaluate(&truth, &said, Rules::StrictIob2).unwrap().foreign, 0);
+        assert_eq!(tags.evaluate_words(&truth, &said).unwrap().types.iter().sum::<Counts>().hits, 2);
+        assert!(Tags::new(&["O"]).unwrap().entities(&[1], Rules::Conlleval).is_err());
     }
 
     #[test]

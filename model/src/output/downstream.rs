@@ -3,6 +3,7 @@
 pub mod labels;
 mod loss;
 pub mod targets;
+mod thinned;
 
 use candle_core::{Error as TensorError, Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ use crate::params::{Params, Spec};
 use labels::LABELS;
 pub use labels::LabelAttention;
 pub use targets::{Batch, Error, Group, Targets};
+pub use thinned::Thinned;
 
 /// How rows of a group are told from the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +91,9 @@ pub struct Outline {
     pub pooling: Pooling,
     /// Dropout rate of what enters an output.
     pub dropout: f64,
+    /// What of it goes together in the tokens of a row.
+    #[serde(default, skip_serializing_if = "Thinned::is_numbers")]
+    pub thinned: Thinned,
     /// Whether the encoder attends with the labels of the one task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelAttention>,
@@ -344,8 +349,13 @@ impl Outputs {
         };
         let pooled_md =
             if of.output.is_of_tokens() { of_rows(x_nd, rows)? } else { self.pool.forward(x_nd, rows)? };
-        let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
-        linear.forward(&drop.map_or(Ok(pooled_md.clone()), |drop| drop.apply(&pooled_md))?)
+        let Some(key) = dropout else { return linear.forward(&pooled_md) };
+        let drop = Dropout::new(key.named(&of.name), self.outline.dropout);
+        let thinned_md = match self.outline.thinned {
+            Thinned::Rows if of.output.is_of_tokens() => thinned::by_rows(drop, &pooled_md, rows)?,
+            Thinned::Rows | Thinned::Numbers => drop.apply(&pooled_md)?,
+        };
+        linear.forward(&thinned_md)
     }
 
     /// The loss of a batch from its logits, no axes: a mean over samples, rows or numbers as the output has it. The targets have been

@@ -9,6 +9,7 @@ use model::head::mask::Mask;
 use model::predict::Predictor;
 use serde_json::{Map, Value, json};
 use tasks::downstream::encode::{Frame, Framed};
+use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 
 use super::lines::{Input, Inputs};
@@ -22,10 +23,20 @@ pub struct Answering {
     predictor: Predictor,
     vocabulary: Vocabulary,
     file: TaskFile,
-    /// The tasks that are asked, with the numbers of their outputs.
-    asked: Vec<(usize, Task)>,
+    /// The tasks that are asked.
+    asked: Vec<Asking>,
     /// Classes that are shown, the best ones.
     top: usize,
+}
+
+/// A task that is asked.
+#[derive(Debug)]
+struct Asking {
+    /// The number of its output.
+    output: usize,
+    task: Task,
+    /// What the output tells apart, if it is of tags.
+    classes: TokenClasses,
 }
 
 impl Answering {
@@ -61,14 +72,15 @@ impl Answering {
             let place = || folder.join(super::task_file::FILE).display().to_string();
             let output = predictor.task(&of.name).with_context(place)?;
             let width = predictor.outline().tasks[output].output.width();
+            let classes = TokenClasses::new(of.tags, &of.classes).with_context(place)?;
+            let named = classes.names().len();
             anyhow::ensure!(
-                of.classes.is_empty() || of.classes.len() == width,
-                "{}: {} names {} classes, but the output has {width}: the folder's files are not of one model",
+                of.classes.is_empty() || named == width,
+                "{}: {} names {named} classes, but the output has {width}: the folder's files are not of one model",
                 folder.display(),
                 super::task_file::FILE,
-                of.classes.len()
             );
-            asked.push((output, of.clone()));
+            asked.push(Asking { output, task: of.clone(), classes });
         }
         if let (true, Some(task)) = (asked.is_empty(), task) {
             let names: Vec<&str> = file.tasks.iter().map(|of| of.name.as_str()).collect();
@@ -106,7 +118,8 @@ impl Answering {
 
     fn framed(&self) -> anyhow::Result<Framed> {
         let special = self.vocabulary.special();
-        Ok(Framed::new(Frame { special, most: self.file.max_tokens, cut: self.file.cut })?)
+        let TaskFile { max_tokens: most, cut, filled, .. } = self.file;
+        Ok(Framed::new(Frame { special, most, cut, filled })?)
     }
 
     /// Whether a task says anything of an input. A model of one task is asked whatever the user asks, if it can answer at all.
@@ -124,7 +137,7 @@ impl Answering {
     /// Adds the rows of an input: one for tasks of whole texts, and those of its words where they are tagged. Often that is one and the same.
     fn push(&self, input: &Input, rows: &mut Framed) -> anyhow::Result<Waiting> {
         let any = |tags: bool| {
-            let mut fitting = self.asked.iter().map(|(_, task)| task).filter(|task| self.fits(task, input));
+            let mut fitting = self.asked.iter().map(|of| &of.task).filter(|task| self.fits(task, input));
             fitting.any(|task| (task.asked == Asked::Tags) == tags)
         };
         let (tagged, whole) = (any(true), any(false));
@@ -165,7 +178,7 @@ impl Answering {
         waiting: Vec<(Input, Waiting)>,
         each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let outputs: Vec<usize> = self.asked.iter().map(|(output, _)| *output).collect();
+        let outputs: Vec<usize> = self.asked.iter().map(|of| of.output).collect();
         let logits = self.predictor.logits_of(&outputs, &rows.rows)?;
         for (line, Waiting { whole, words }) in waiting {
             let mut said = Map::new();
@@ -173,7 +186,7 @@ impl Answering {
                 said.insert("id".to_owned(), id.clone());
             }
             let mut of_tasks = Map::new();
-            for ((_, task), logits) in self.asked.iter().zip(&logits) {
+            for (Asking { task, classes, .. }, logits) in self.asked.iter().zip(&logits) {
                 // Tasks of two texts say nothing of one, and those of one nothing of two.
                 if !self.fits(task, &line) {
                     continue;
@@ -182,7 +195,7 @@ impl Answering {
                 match (task.asked, &words, whole) {
                     (Asked::Tags, Some((from, words)), _) => {
                         let of_line = &logits[*from..from + words.tokens];
-                        let found = words.entities(&line.text, &task.classes, of_line)?;
+                        let found = words.entities(&line.text, classes, of_line)?;
                         answer.insert("entities".to_owned(), Value::Array(found));
                     }
                     (_, _, Some(row)) => self.said(task, &mut answer, &logits[row]),

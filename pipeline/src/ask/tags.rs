@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tasks::corpus::characters::Characters;
 use tasks::downstream::encode::Framed;
 use tasks::downstream::tagging::{Places, Subwords, WordTexts, split};
+use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 
 use super::answer::shares;
@@ -35,7 +36,7 @@ impl Heard {
         let texts = WordTexts::new(vocabulary, &[&written], usize::MAX)?;
         let (mut heard, mut tokens) = (Vec::with_capacity(words.len()), 0);
         for of_row in texts.rows(0, rows.most()) {
-            let Places { asked, heard: of_words } = texts.push((0, &of_row), subwords, rows);
+            let Places { asked, heard: of_words, .. } = texts.push((0, &of_row), subwords, rows);
             heard.extend(of_words.into_iter().map(|token| tokens + token));
             tokens += asked.len();
         }
@@ -47,10 +48,10 @@ impl Heard {
     pub(super) fn entities(
         &self,
         text: &str,
-        names: &[String],
+        of: &TokenClasses,
         logits: &[Vec<f32>],
     ) -> anyhow::Result<Vec<Value>> {
-        let (tags, characters) = (Tags::new(names)?, Characters::new(text));
+        let (tags, characters) = (Tags::new(of.given())?.with_foreign(), Characters::new(text));
         let (mut classes, mut of_words) = (vec![], vec![]);
         for &token in &self.heard {
             let shares = shares(&logits[token]);
@@ -60,6 +61,8 @@ impl Heard {
             of_words.push(share);
         }
         let mut found = vec![];
+        let foreign = of.given().len();
+        let classes: Vec<usize> = of.tags(&classes).into_iter().map(|tag| tag.unwrap_or(foreign)).collect();
         for entity in tags.entities(&classes, Rules::Conlleval)? {
             let bytes = self.words[entity.start].start..self.words[entity.end - 1].end;
             let Some(place) = characters.range(&bytes) else { continue };
@@ -80,6 +83,7 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use tasks::downstream::encode::{Cut, Frame};
+    use tasks::downstream::token_classes::Classing;
     use tasks::token::encode::Case;
 
     use super::*;
@@ -91,18 +95,19 @@ mod tests {
         kg::whole::write_whole(&path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nβ\n-\nblocker\n##s\n".as_bytes())
             .unwrap();
         let vocabulary = Vocabulary::load(&path, Case::Cased).unwrap();
-        let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second };
+        let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second, filled: false };
         let mut rows = Framed::new(frame).unwrap();
         let text = "β - blockers: no  β";
         let heard = Heard::push(&vocabulary, text, Subwords::First, &mut rows).unwrap();
         assert_eq!((heard.words.len(), heard.tokens), (6, rows.rows.ids.len()));
         assert_eq!(rows.rows.lengths, [6, 5]);
         let names = ["O", "B-x", "I-x"].map(str::to_owned);
+        let classes = TokenClasses::new(Classing::default(), &names).unwrap();
         let mut logits = vec![vec![9.0, 0.0, 0.0]; heard.tokens];
         for (word, class) in [(0, 1), (1, 2), (2, 2), (5, 2)] {
             logits[heard.heard[word]] = (0..3).map(|at| if at == class { 50.0 } else { 0.0 }).collect();
         }
-        let found = heard.entities(text, &names, &logits).unwrap();
+        let found = heard.entities(text, &classes, &logits).unwrap();
         let x = |start: usize, end: usize, text: &str| json!({"kind": "x", "start": start, "end": end, "text": text, "share": 1.0});
         assert_eq!(found, [x(0, 12, "β - blockers"), x(18, 19, "β")]);
     }

@@ -7,8 +7,9 @@ use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::tagging::Subwords;
+use tasks::downstream::token_classes::{Classing, is_default};
 
-use crate::stage::finetune::config::PairOrder;
+use crate::stage::finetune::prepared::PairOrder;
 
 /// Its name.
 pub const FILE: &str = "task.json";
@@ -43,8 +44,11 @@ pub struct Task {
     pub asked: Asked,
     /// Whether it is asked of two texts.
     pub pairs: bool,
-    /// Names of the classes by number.
+    /// Names of the classes by number; of tags those of the set.
     pub classes: Vec<String>,
+    /// How the tags of the set became classes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tags: Classing,
 }
 
 /// What a file of any version says first.
@@ -73,6 +77,9 @@ pub struct TaskFile {
     /// Which text of a pair comes first.
     #[serde(default, skip_serializing_if = "PairOrder::is_as_given")]
     pub pairs: PairOrder,
+    /// Whether rows are filled up with padding that tokens attend to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub filled: bool,
 }
 
 impl TaskFile {

@@ -16,7 +16,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::lines::Inputs;
 use super::{LINES, TOKENS, push, vocabulary};
-use crate::stage::finetune::config::PairOrder;
+use crate::stage::finetune::prepared::PairOrder;
 
 /// An encoder with all that it takes to ask it.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl Encoding {
 
     fn framed(&self) -> anyhow::Result<Framed> {
         let special = self.vocabulary.special();
-        Ok(Framed::new(Frame { special, most: self.most, cut: Cut::Longest })?)
+        Ok(Framed::new(Frame { special, most: self.most, cut: Cut::Longest, filled: false })?)
     }
 
     fn flush(

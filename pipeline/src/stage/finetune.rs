@@ -8,6 +8,7 @@ pub mod config;
 mod examples;
 mod known;
 mod measure;
+pub mod prepared;
 mod ranking;
 pub mod search;
 mod steps;
@@ -22,6 +23,7 @@ use kg::whole::write_whole;
 use model::predict::Predictor;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::example::{Kind, Part};
+use tasks::downstream::token_classes::{Classing, is_default};
 use tasks::stream::schedule::Schedule;
 use tasks::token::encode::{Case, Vocabulary};
 
@@ -37,6 +39,7 @@ use crate::engine::stage::{Input, Resume, Stage};
 use attention::Attending;
 use benchmark::{Benchmark, Score};
 use config::{Fixed, Settings};
+use prepared::ChosenOn;
 
 /// The scores within the artifact. Written once everything else is there.
 pub const SCORES: &str = "scores.json";
@@ -59,7 +62,10 @@ pub struct Scores {
     pub steps: u64,
     /// The step of the model that is kept.
     pub best_step: u64,
-    /// On the part that settings and the stop were chosen by.
+    /// The part by whose scores the model was chosen, where that is not `dev`: then those on it are the best of several looks.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub chosen_on: ChosenOn,
+    /// On the part that settings and the stop are chosen by.
     pub dev: Score,
     /// On the part that is reported; a trial of a search does not look at it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -204,6 +210,10 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         asked: of.benchmark.asked(),
         pairs: of.benchmark.pairs(),
         classes: of.benchmark.classes().to_vec(),
+        tags: match of.benchmark.asked() {
+            task_file::Asked::Tags => tried.fixed.prepared.tags,
+            _ => Classing::default(),
+        },
     };
     let file = TaskFile {
         format: task_file::FORMAT.to_owned(),
@@ -213,6 +223,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         cut: tried.fixed.cut,
         subwords: tried.fixed.subwords,
         pairs: tried.fixed.prepared.pairs,
+        filled: tried.fixed.prepared.filled,
     };
     file.write(&folder)
 }
@@ -292,6 +303,7 @@ impl Stage for Finetune {
             train: benchmark.items(),
             steps: ended.steps,
             best_step: ended.best_step,
+            chosen_on: self.tried.fixed.prepared.chosen_on,
             dev,
             test,
         };

@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use kg::whole::write_whole;
 use model::eval::interval::across_seeds;
 use serde::Serialize;
+use tasks::downstream::token_classes::is_default;
 
+use super::finetune::prepared::ChosenOn;
 use super::finetune::{Scores, scores, together};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
@@ -62,6 +64,9 @@ struct Line {
     mean: f64,
     /// Where the mean over all seeds lies; none of one seed.
     interval: Option<[f64; 2]>,
+    /// Whether models were chosen by their scores on the part `test` itself.
+    #[serde(skip_serializing_if = "is_default")]
+    chosen_on: ChosenOn,
     /// The seeds' scores.
     seeds: Vec<f64>,
     /// Means of the other metrics.
@@ -95,6 +100,7 @@ impl Line {
             train: one.train,
             test: first.samples,
             mean: mean(&seeds),
+            chosen_on: one.chosen_on,
             interval,
             others: others.collect(),
             seeds,
@@ -107,6 +113,7 @@ fn table(lines: &[Line]) -> String {
     let mut text = "| benchmark | fine-tuned | train | test | metric | mean [95 % over seeds] | seeds | others |\n|---|---|--:|--:|---|--:|---|---|\n".to_owned();
     for line in lines {
         let Line { benchmark, how, metric, train, test, mean, .. } = line;
+        let best = if line.chosen_on == ChosenOn::Test { ", best of the looks at test" } else { "" };
         let percent = |value: &f64| format!("{:.1}", 100.0 * value);
         let interval = line
             .interval
@@ -117,7 +124,7 @@ fn table(lines: &[Line]) -> String {
         // Writing into a text cannot fail.
         _ = writeln!(
             text,
-            "| {benchmark} | {how} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} |",
+            "| {benchmark} | {how}{best} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} |",
             percent(mean)
         );
     }
@@ -175,7 +182,9 @@ mod tests {
         let others = [("recall".to_owned(), 2.0 * value)].into();
         let score = Score { samples: 7, metric: "entity_f1".to_owned(), value, others };
         let settings = Settings { learning_rate: 1e-5, warmup: 0.1, epochs: 1, batch: 8, dropout: 0.1 };
-        Scores { seed, settings, train: 9, steps: 3, best_step: 2, dev: score.clone(), test: Some(score) }
+        let chosen_on = ChosenOn::Dev;
+        let dev = score.clone();
+        Scores { seed, settings, train: 9, steps: 3, best_step: 2, chosen_on, dev, test: Some(score) }
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Frame {
     pub most: usize,
     /// What is cut of a pair.
     pub cut: Cut,
+    /// Whether rows are filled up with `[PAD]` to `most`, tokens like others that all attend to (MT-Clinical BERT as released).
+    pub filled: bool,
 }
 
 /// What was cut.
@@ -102,7 +104,7 @@ impl Framed {
         let Special { cls, sep, .. } = self.frame.special;
         let kept = a.len().min(self.frame.most - 2);
         let tokens = std::iter::once(cls).chain(a[..kept].iter().copied()).chain([sep]);
-        self.rows.push(tokens.map(|id| (id, 0)));
+        self.rows.push(tokens.map(|id| (id, 0)).chain(self.filling(kept + 2)));
         self.count(a.len() - kept);
     }
 
@@ -119,7 +121,7 @@ impl Framed {
         let (of_a, of_b) = room(self.frame.most - 3, (a.len(), b.len()), self.frame.cut);
         let first = std::iter::once(cls).chain(a[..of_a].iter().copied()).chain([sep]).map(|id| (id, 0));
         let second = b[..of_b].iter().copied().chain([sep]).map(|id| (id, 1));
-        self.rows.push(first.chain(second));
+        self.rows.push(first.chain(second).chain(self.filling(of_a + of_b + 3)));
         self.count(a.len() + b.len() - of_a - of_b);
     }
 
@@ -131,6 +133,13 @@ impl Framed {
         self.rows.push_known(row, maps)?;
         self.count(cut);
         Ok(())
+    }
+
+    /// What fills a row of so many tokens up.
+    fn filling(&self, tokens: usize) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let Frame { special, most, filled, .. } = self.frame;
+        let missing = if filled { most - tokens } else { 0 };
+        std::iter::repeat_n((special.padding, 0), missing)
     }
 
     fn count(&mut self, cut: usize) {
@@ -164,7 +173,7 @@ mod tests {
     const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
 
     fn framed(most: usize, cut: Cut) -> Framed {
-        Framed::new(Frame { special: SPECIAL, most, cut }).unwrap()
+        Framed::new(Frame { special: SPECIAL, most, cut, filled: false }).unwrap()
     }
 
     #[test]
@@ -176,6 +185,17 @@ mod tests {
         assert_eq!(framed.rows.types, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
         assert_eq!(framed.rows.lengths, [4, 6]);
         assert_eq!(framed.cuts, Cuts { rows: 2, cut: 0, tokens: 0 });
+    }
+
+    #[test]
+    fn rows_are_filled_up_where_it_is_asked_for() {
+        let mut framed =
+            Framed::new(Frame { special: SPECIAL, most: 6, cut: Cut::Second, filled: true }).unwrap();
+        framed.single(&[7]);
+        framed.pair(&[7], &[8, 9]);
+        framed.single(&[7, 8, 9, 10]);
+        assert_eq!(framed.rows.ids, [2, 7, 3, 0, 0, 0, 2, 7, 3, 8, 9, 3, 2, 7, 8, 9, 10, 3]);
+        assert_eq!((framed.rows.lengths, framed.rows.types[3]), (vec![6; 3], 0));
     }
 
     #[test]
@@ -226,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_row_without_room_is_refused() {
-        let frame = Frame { special: SPECIAL, most: 4, cut: Cut::Longest };
+        let frame = Frame { special: SPECIAL, most: 4, cut: Cut::Longest, filled: false };
         assert!(Framed::new(frame).unwrap_err().to_string().contains("at least 5 tokens a row"));
     }
 }

@@ -39,6 +39,8 @@ pub struct Places {
     pub asked: Vec<Option<usize>>,
     /// The token of the row that is heard for each of its words.
     pub heard: Vec<usize>,
+    /// The token `[SEP]`; what follows fills the row up.
+    pub last: usize,
 }
 
 impl WordTexts {
@@ -74,15 +76,21 @@ impl WordTexts {
     /// When there is no such sentence.
     #[must_use]
     pub fn rows(&self, sentence: usize, most: usize) -> Vec<Range<usize>> {
-        self.rows_of((sentence, 0..self.sentence(sentence).len()), most)
+        self.rows_of((sentence, 0..self.sentence(sentence).len()), most, |_, _| false)
     }
 
-    /// As [`WordTexts::rows`], of some words of a sentence.
+    /// As [`WordTexts::rows`], of some words of a sentence, and with rows that end before they are full where `ends` says so of a word, by its number
+    /// in the sentence, and the subwords up to its end.
     ///
     /// # Panics
     /// When there is no such sentence or word.
     #[must_use]
-    pub fn rows_of(&self, (sentence, of): (usize, Range<usize>), most: usize) -> Vec<Range<usize>> {
+    pub fn rows_of(
+        &self,
+        (sentence, of): (usize, Range<usize>),
+        most: usize,
+        ends: impl Fn(usize, usize) -> bool,
+    ) -> Vec<Range<usize>> {
         let room = most - 2;
         let (mut rows, mut from, mut filled) = (vec![], of.start, 0);
         let words = self.sentence(sentence);
@@ -93,6 +101,10 @@ impl WordTexts {
                 (from, filled) = (at, 0);
             }
             filled += length;
+            if at + 1 < of.end && ends(at, filled) {
+                rows.push(from..at + 1);
+                (from, filled) = (at + 1, 0);
+            }
         }
         rows.push(from..of.end);
         rows
@@ -109,7 +121,7 @@ impl WordTexts {
         framed: &mut Framed,
     ) -> Places {
         let room = framed.most() - 2;
-        let mut places = Places { asked: vec![None], heard: vec![] };
+        let mut places = Places { asked: vec![None], heard: vec![], last: 0 };
         let (mut ids, mut cut) = (vec![], 0);
         for (word, &number) in self.sentence(sentence)[words.clone()].iter().enumerate() {
             let of_word = self.texts.get(number);
@@ -129,6 +141,9 @@ impl WordTexts {
         }
         places.asked.push(None);
         framed.single_without(&ids, cut);
+        places.last = places.asked.len() - 1;
+        // What fills the row up asks for nothing.
+        places.asked.resize(framed.rows.lengths.last().copied().unwrap_or(places.asked.len()), None);
         places
     }
 }
@@ -168,7 +183,7 @@ mod tests {
     }
 
     fn framed(vocabulary: &Vocabulary, most: usize) -> Framed {
-        Framed::new(Frame { special: vocabulary.special(), most, cut: Cut::Second }).unwrap()
+        Framed::new(Frame { special: vocabulary.special(), most, cut: Cut::Second, filled: false }).unwrap()
     }
 
     fn words(text: &str) -> Vec<String> {
@@ -229,6 +244,20 @@ mod tests {
             }
             assert_eq!(at, sentence.len());
         }
+        // Rows that end early: behind a word of one subword, once there are more than 3.
+        let early = texts.rows_of((0, 0..9), 9, |at, filled| sentence[at] == "of" && filled > 3);
+        assert_eq!(early, [0..3, 3..6, 6..9]);
+    }
+
+    #[test]
+    fn what_fills_a_row_up_asks_for_nothing() {
+        let vocabulary = vocabulary();
+        let texts = WordTexts::new(&vocabulary, &[&words("of back")], 9).unwrap();
+        let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second, filled: true };
+        let mut framed = Framed::new(frame).unwrap();
+        let places = texts.push((0, &(0..2)), Subwords::First, &mut framed);
+        assert_eq!(places.asked, [None, Some(0), Some(1), None, None, None]);
+        assert_eq!((places.last, framed.rows.ids.as_slice()), (3, &[2, 8, 5, 3, 0, 0][..]));
     }
 
     #[test]

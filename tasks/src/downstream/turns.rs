@@ -1,33 +1,49 @@
 //! In which order a fine-tuner sees its items, epoch after epoch. Knows no item.
 //!
-//! An epoch is a permutation of all items, cut into batches; the last batch of an epoch may be smaller, none is left out. Order is a function
+//! An epoch is a permutation of all items, cut into batches; one batch of an epoch may be smaller, none is left out. Order is a function
 //! of seed and epoch, so the number of steps that were made is all that says where a training stands.
+
+use serde::{Deserialize, Serialize};
 
 use crate::seed::Seed;
 use crate::stream::schedule::{self, Schedule};
 use crate::unfit::Unfit;
+
+/// What changes from epoch to epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// All items are shuffled anew.
+    #[default]
+    Anew,
+    /// Items are shuffled once and put into batches; only the order of these changes (MT-BERT as released).
+    FixedBatches,
+    /// Nothing: items come as they are given (MT-Clinical BERT as released).
+    AsGiven,
+}
 
 /// Batches of items by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turns {
     items: usize,
     batch: usize,
+    order: Order,
     seed: Seed,
 }
 
 impl Turns {
-    /// Turns of `items` items, `batch` of them a step.
+    /// Turns of `items` items, `batch` of them a step, in this order.
     ///
     /// # Errors
     /// When there is no item, or a batch has none.
-    pub fn new(items: usize, batch: usize, seed: Seed) -> Result<Self, Unfit> {
+    pub fn new(items: usize, batch: usize, order: Order, seed: Seed) -> Result<Self, Unfit> {
         if items == 0 {
             return Err(Unfit::new("items", items, "at least 1: there is nothing to learn from"));
         }
         if batch == 0 {
             return Err(Unfit::new("batch", batch, "at least 1"));
         }
-        Ok(Self { items, batch, seed: seed.named("turns") })
+        Ok(Self { items, batch, order, seed: seed.named("turns") })
     }
 
     /// Steps that show every item once.
@@ -36,12 +52,20 @@ impl Turns {
         self.items.div_ceil(self.batch) as u64
     }
 
-    /// The items of an epoch, from 0, in order.
+    /// The batches of an epoch, from 0, in order.
     #[must_use]
-    pub fn epoch(&self, epoch: u64) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.items).collect();
-        self.seed.at(epoch).shuffle(&mut order);
-        order
+    pub fn epoch(&self, epoch: u64) -> Vec<Vec<usize>> {
+        let mut items: Vec<usize> = (0..self.items).collect();
+        match self.order {
+            Order::Anew => self.seed.at(epoch).shuffle(&mut items),
+            Order::FixedBatches => self.seed.named("items").shuffle(&mut items),
+            Order::AsGiven => {}
+        }
+        let mut batches: Vec<Vec<usize>> = items.chunks(self.batch).map(<[usize]>::to_vec).collect();
+        if self.order == Order::FixedBatches {
+            self.seed.at(epoch).shuffle(&mut batches);
+        }
+        batches
     }
 
     /// The epoch of step `step` (both from 0) and the items of its batch.
@@ -49,10 +73,8 @@ impl Turns {
     pub fn step(&self, step: u64) -> (u64, Vec<usize>) {
         let (epoch, within) = (step / self.steps_per_epoch(), step % self.steps_per_epoch());
         // Below the number of batches, which is a usize.
-        let first = usize::try_from(within).unwrap_or(usize::MAX).saturating_mul(self.batch);
-        let mut order = self.epoch(epoch);
-        order.truncate(first.saturating_add(self.batch));
-        (epoch, order.split_off(first.min(order.len())))
+        let within = usize::try_from(within).unwrap_or(usize::MAX);
+        (epoch, self.epoch(epoch).into_iter().nth(within).unwrap_or_default())
     }
 }
 
@@ -80,11 +102,16 @@ pub struct Shown {
 }
 
 impl Mixed {
-    /// Turns of tasks with so many items each, `batch` of them a step. With one task they are those of [`Turns`].
+    /// Turns of tasks with so many items each, `batch` of them a step, each task's in this order. With one task they are those of [`Turns`].
     ///
     /// # Errors
     /// When a task has no item, a batch has none, or the schedule shows several tasks in one step.
-    pub fn new(items: &[usize], batch: usize, schedule: Schedule, seed: Seed) -> Result<Self, Unfit> {
+    pub fn new(
+        items: &[usize],
+        (batch, order): (usize, Order),
+        schedule: Schedule,
+        seed: Seed,
+    ) -> Result<Self, Unfit> {
         if schedule == Schedule::Kimera {
             let expected =
                 "merged, round_robin, proportional or temperature: samples of one triple are no others'";
@@ -92,7 +119,7 @@ impl Mixed {
         }
         // Sets of one size would show the same numbers together.
         let own = |place: u64| if items.len() == 1 { seed } else { seed.at(place) };
-        let each = (0..).zip(items).map(|(place, &items)| Turns::new(items, batch, own(place)));
+        let each = (0..).zip(items).map(|(place, &items)| Turns::new(items, batch, order, own(place)));
         let each = each.collect::<Result<Vec<_>, _>>()?;
         let batches = each.iter().map(Turns::steps_per_epoch).collect();
         let schedule = schedule::Turns::new(schedule, batches, seed.named("tasks"));
@@ -141,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_epoch_has_every_item_once_in_another_order() {
-        let turns = Turns::new(10, 4, Seed::new(1)).unwrap();
+        let turns = Turns::new(10, 4, Order::Anew, Seed::new(1)).unwrap();
         assert_eq!(turns.steps_per_epoch(), 3);
         let mut orders = Vec::new();
         for epoch in 0..5 {
@@ -150,7 +177,7 @@ mod tests {
             let sizes: Vec<_> = batches.iter().map(|(_, batch)| batch.len()).collect();
             assert_eq!(sizes, [4, 4, 2]);
             let order: Vec<usize> = batches.into_iter().flat_map(|(_, batch)| batch).collect();
-            assert_eq!(order, turns.epoch(epoch));
+            assert_eq!(order, turns.epoch(epoch).concat());
             let mut sorted = order.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, (0..10).collect::<Vec<_>>());
@@ -161,25 +188,44 @@ mod tests {
     }
 
     #[test]
+    fn batches_that_stay_change_places_and_what_is_given_stays() {
+        let turns = Turns::new(10, 4, Order::FixedBatches, Seed::new(1)).unwrap();
+        let sorted = |epoch| {
+            let mut batches = turns.epoch(epoch);
+            batches.sort();
+            batches
+        };
+        assert!((1..8).all(|epoch| sorted(epoch) == sorted(0)));
+        assert!((1..8).any(|epoch| turns.epoch(epoch) != turns.epoch(0)));
+        assert_ne!(sorted(0).concat(), (0..10).collect::<Vec<_>>());
+        let mut all = turns.epoch(0).concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+        let given = Turns::new(5, 2, Order::AsGiven, Seed::new(1)).unwrap();
+        assert_eq!([given.epoch(0), given.epoch(7)], [0, 7].map(|_| vec![vec![0, 1], vec![2, 3], vec![4]]));
+    }
+
+    #[test]
     fn a_step_follows_from_its_number_and_the_seed_alone() {
-        let turns = |seed| Turns::new(100, 7, Seed::new(seed)).unwrap();
+        let turns = |seed| Turns::new(100, 7, Order::Anew, Seed::new(seed)).unwrap();
         assert_eq!(turns(1).step(40), turns(1).step(40));
         assert_ne!(turns(1).step(40), turns(2).step(40));
-        let whole = Turns::new(3, 8, Seed::new(1)).unwrap();
+        let whole = Turns::new(3, 8, Order::Anew, Seed::new(1)).unwrap();
         assert_eq!((whole.steps_per_epoch(), whole.step(7).0, whole.step(7).1.len()), (1, 7, 3));
     }
 
     #[test]
     fn nothing_to_show_is_refused() {
-        let refused = |items, batch| Turns::new(items, batch, Seed::new(1)).unwrap_err().to_string();
+        let refused =
+            |items, batch| Turns::new(items, batch, Order::Anew, Seed::new(1)).unwrap_err().to_string();
         assert!(refused(0, 4).starts_with("items is 0, expected at least 1"));
         assert!(refused(4, 0).starts_with("batch is 0, expected at least 1"));
     }
 
     #[test]
     fn one_task_alone_has_its_own_turns() {
-        let turns = Turns::new(10, 3, Seed::new(4)).unwrap();
-        let mut mixed = Mixed::new(&[10], 3, Schedule::Merged, Seed::new(4)).unwrap();
+        let turns = Turns::new(10, 3, Order::Anew, Seed::new(4)).unwrap();
+        let mut mixed = Mixed::new(&[10], (3, Order::Anew), Schedule::Merged, Seed::new(4)).unwrap();
         assert_eq!(mixed.steps_per_epoch(), 4);
         for step in 0..9 {
             let Shown { task, epoch, items } = mixed.advance().unwrap();
@@ -189,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_epoch_of_merged_tasks_shows_every_item_of_all() {
-        let mut mixed = Mixed::new(&[10, 4], 3, Schedule::Merged, Seed::new(4)).unwrap();
+        let mut mixed = Mixed::new(&[10, 4], (3, Order::Anew), Schedule::Merged, Seed::new(4)).unwrap();
         let mut orders = vec![];
         for epoch in 0..2 {
             let mut seen = [vec![], vec![]];
@@ -205,7 +251,7 @@ mod tests {
             orders.push(order);
         }
         assert_eq!(orders[0].len(), 6);
-        let mut resumed = Mixed::new(&[10, 4], 3, Schedule::Merged, Seed::new(4)).unwrap();
+        let mut resumed = Mixed::new(&[10, 4], (3, Order::Anew), Schedule::Merged, Seed::new(4)).unwrap();
         resumed.pass_over(12);
         assert_eq!(resumed.advance(), mixed.advance());
     }
@@ -213,14 +259,16 @@ mod tests {
     #[test]
     fn small_tasks_go_round_again_and_all_begin_anew_together() {
         let rule = schedule::round_robin::Rule::Paper;
-        let mut alike = Mixed::new(&[20, 20], 20, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+        let mut alike =
+            Mixed::new(&[20, 20], (20, Order::Anew), Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
         assert_ne!(alike.advance().unwrap().items, alike.advance().unwrap().items, "each has its own order");
-        let mut mixed = Mixed::new(&[6, 2], 2, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+        let mut mixed =
+            Mixed::new(&[6, 2], (2, Order::Anew), Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
         assert_eq!(mixed.steps_per_epoch(), 6);
         let shown: Vec<(usize, u64)> =
             (0..8).map(|_| mixed.advance().unwrap()).map(|of| (of.task, of.epoch)).collect();
         assert_eq!(shown, [(0, 0), (1, 0), (0, 0), (1, 1), (0, 0), (1, 2), (0, 1), (1, 3)]);
-        assert!(Mixed::new(&[6], 2, Schedule::Kimera, Seed::new(1)).is_err());
-        assert!(Mixed::new(&[6, 0], 2, Schedule::Merged, Seed::new(1)).is_err());
+        assert!(Mixed::new(&[6], (2, Order::Anew), Schedule::Kimera, Seed::new(1)).is_err());
+        assert!(Mixed::new(&[6, 0], (2, Order::Anew), Schedule::Merged, Seed::new(1)).is_err());
     }
 }

@@ -22,7 +22,7 @@ use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::chosen::AsReleased;
 use crate::optim::head_mask::{HeadMask, SoftOn};
 use crate::optim::schedule::Schedule;
-use crate::output::downstream::{LabelAttention, Outline, Output, RankLoss, Task, pool_name};
+use crate::output::downstream::{LabelAttention, Outline, Output, RankLoss, Task, Thinned, pool_name};
 use crate::params::{Params, Spec};
 
 /// How weights are trained.
@@ -64,6 +64,9 @@ pub struct Setup {
     pub pooling: Pooling,
     /// Dropout rate of what enters an output.
     pub dropout: f64,
+    /// What of it goes together in the tokens of a row.
+    #[serde(default, skip_serializing_if = "Thinned::is_numbers")]
+    pub thinned: Thinned,
     /// Whether the encoder attends with the labels of the one task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelAttention>,
@@ -100,8 +103,9 @@ impl Setup {
     /// What the outputs are.
     #[must_use]
     pub fn outline(&self) -> Outline {
-        let Setup { pooling, dropout, labels, .. } = *self;
-        Outline { tasks: self.tasks.clone(), pooling, dropout, labels, knowledge: self.knowledge.clone() }
+        let Setup { pooling, dropout, thinned, labels, .. } = *self;
+        let (tasks, knowledge) = (self.tasks.clone(), self.knowledge.clone());
+        Outline { tasks, pooling, dropout, thinned, labels, knowledge }
     }
 
     /// Every parameter of a model with these settings.

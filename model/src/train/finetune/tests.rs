@@ -34,6 +34,7 @@ pub(crate) fn setup() -> Setup {
         tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
         pooling: Pooling::Cls,
         dropout: 0.1,
+        thinned: crate::output::downstream::Thinned::Numbers,
         train: Config {
             seed: 1,
             schedule: Schedule { peak: 3e-3, warmup_steps: 3, total_steps: 300 },

@@ -11,6 +11,7 @@ use tasks::downstream::encode::{Cut, Frame};
 use tasks::downstream::tagging::Subwords;
 use tasks::token::encode::Vocabulary;
 
+use super::prepared::{ChosenOn, Prepared};
 use super::search::Search;
 
 /// How encoders are fine-tuned on every benchmark.
@@ -68,7 +69,7 @@ pub struct Fixed {
     pub cut: Cut,
     /// What of a row enters the output.
     pub pooling: Pooling,
-    /// How data are prepared where a released code does other than its paper says.
+    /// What is done where a released code does other than its paper says.
     #[serde(default, skip_serializing_if = "Prepared::is_as_written")]
     pub prepared: Prepared,
     /// Which subwords are asked for a word's tag, and which is heard.
@@ -90,76 +91,6 @@ pub struct Fixed {
     pub checkpoint_every: u64,
     /// Most examples or queries that are looked at, drawn by the benchmark's name; the others of a part are not.
     pub most: Most,
-}
-
-/// How data are prepared where a released code does other than its paper says; the papers' way without a key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Prepared {
-    /// Which text of a pair of a published set comes first.
-    pub pairs: PairOrder,
-    /// What is trained on.
-    pub train: TrainOn,
-    /// What becomes of sentences to train on that have more tokens than a row.
-    pub long_sentences: LongSentences,
-    /// Sentences of more words are cut behind the last word outside all entities among so many: by the right tags, also where they are to be found.
-    pub behind_outside: Option<usize>,
-}
-
-/// Which text of a pair comes first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PairOrder {
-    /// The first.
-    #[default]
-    AsGiven,
-    /// The second, as in the code of MT-BERT.
-    SecondFirst,
-}
-
-impl PairOrder {
-    /// Whether it is as in the papers.
-    #[must_use]
-    pub fn is_as_given(&self) -> bool {
-        *self == PairOrder::AsGiven
-    }
-
-    /// Two texts in this order.
-    #[must_use]
-    pub fn of<T>(self, (a, b): (T, T)) -> (T, T) {
-        match self {
-            PairOrder::AsGiven => (a, b),
-            PairOrder::SecondFirst => (b, a),
-        }
-    }
-}
-
-/// What is trained on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrainOn {
-    /// The part `train`.
-    #[default]
-    Train,
-    /// The part `dev` as well, as in the code of MT-BERT: then scores on it say nothing, and what is kept is chosen by them all the same.
-    TrainAndDev,
-}
-
-/// What becomes of sentences to train on that have more tokens than a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LongSentences {
-    /// They have several rows.
-    #[default]
-    Rows,
-    /// They are left out, as in the code of MT-BERT.
-    Drop,
-}
-
-impl Prepared {
-    fn is_as_written(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 fn first_subword() -> Subwords {
@@ -249,6 +180,10 @@ impl Config {
         }
         if let Some(search) = &self.search {
             search.check()?;
+            anyhow::ensure!(
+                self.fixed.prepared.chosen_on == ChosenOn::Dev,
+                "finetune.search chooses settings by the part `dev`, finetune.fixed.prepared.chosen_on the model by `test`: leave one of them out"
+            );
         }
         self.fixed.check()
     }
@@ -286,7 +221,8 @@ impl Settings {
 impl Fixed {
     /// How rows are laid out.
     pub(super) fn frame(&self, vocabulary: &Vocabulary) -> Frame {
-        Frame { special: vocabulary.special(), most: self.max_tokens, cut: self.cut }
+        let (special, filled) = (vocabulary.special(), self.prepared.filled);
+        Frame { special, most: self.max_tokens, cut: self.cut, filled }
     }
 
     fn check(&self) -> anyhow::Result<()> {
@@ -295,10 +231,7 @@ impl Fixed {
             "finetune.fixed.clip_norm is {}, expected above 0",
             self.clip_norm
         );
-        anyhow::ensure!(
-            self.prepared.behind_outside != Some(0),
-            "finetune.fixed.prepared.behind_outside is 0, expected at least 1 (released: 30)"
-        );
+        self.prepared.check(self.subwords)?;
         let most = self.max_tokens;
         anyhow::ensure!(most >= 8, "finetune.fixed.max_tokens is {most}, expected at least 8");
         let numbers = [

@@ -14,9 +14,10 @@ use tasks::downstream::example::{Answer, Examples, Kind, Part};
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
-use super::config::{ClassWeights, Fixed, PairOrder, TrainOn};
+use super::config::{ClassWeights, Fixed};
 use super::known::Known;
 use super::measure::{self, class, classes, number};
+use super::prepared::{PairOrder, TrainOn};
 use crate::ask::task_file::Asked;
 
 /// What rows are made of, example by example.

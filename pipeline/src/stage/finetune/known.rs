@@ -6,7 +6,8 @@ use tasks::downstream::example::{Example, Examples};
 use tasks::maps::expand::Map;
 use tasks::maps::sample::Sample;
 
-use super::config::{Fixed, PairOrder};
+use super::config::Fixed;
+use super::prepared::PairOrder;
 use crate::engine::context::Context;
 use crate::stage::maps::Mapping;
 

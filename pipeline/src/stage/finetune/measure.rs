@@ -176,12 +176,13 @@ fn scores(measure: Measure, answers: &[&Answer], outputs: &[Vec<f32>]) -> anyhow
     Ok((name, value, others))
 }
 
-/// The score of tags, a list for each sentence: entities by the rules of conlleval, strict ones and single words beside them.
+/// The score of tags, a list for each sentence: entities by the rules of conlleval, strict ones and single words beside them. A word may be
+/// said to be of the class behind those that have names, which no word is.
 ///
 /// # Errors
 /// When there is no sentence.
 pub(super) fn tags(names: &[String], truth: &[Vec<usize>], said: &[Vec<usize>]) -> anyhow::Result<Score> {
-    let tags = Tags::new(names)?;
+    let tags = Tags::new(names)?.with_foreign();
     let found = tags.evaluate(truth, said, Rules::Conlleval)?;
     let strict = tags.evaluate(truth, said, Rules::StrictIob2)?.micro().f1();
     let words = tags.evaluate_words(truth, said)?;

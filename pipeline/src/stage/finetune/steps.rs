@@ -13,7 +13,6 @@ use model::train::finetune::{self, Batch, Finetuner, Setup};
 use model::train::patience::{Patience, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tasks::downstream::example::Part;
 use tasks::downstream::turns::{Mixed, Shown};
 use tasks::seed::Seed;
 use tasks::stream::schedule::Schedule as TaskOrder;
@@ -29,7 +28,7 @@ use crate::stage::metrics::Lines;
 
 /// The file with one line per step within the artifact.
 pub(super) const METRICS: &str = "metrics.jsonl";
-/// The file with one line per look at the part `dev` within the artifact.
+/// The file with one line per look at the part `dev`, or whichever models are chosen by, within the artifact.
 pub(super) const LOOKS: &str = "dev.jsonl";
 /// The parameters that were not trained, with the reason, within the artifact.
 const FROZEN: &str = "frozen.json";
@@ -157,7 +156,7 @@ impl Run<'_> {
             );
         }
         let seed = Seed::new(self.seed).named("finetune");
-        Ok(Mixed::new(&items, self.settings.batch, self.schedule, seed)?)
+        Ok(Mixed::new(&items, (self.settings.batch, self.tried.fixed.prepared.order), self.schedule, seed)?)
     }
 
     /// Refuses a schedule that leaves a task out, which would only show at the end.
@@ -207,6 +206,7 @@ impl Run<'_> {
             tasks: tasks.collect(),
             pooling: fixed.pooling,
             dropout: settings.dropout,
+            thinned: fixed.prepared.thinned,
             gates: None,
             train: finetune::Config {
                 seed: self.seed,
@@ -247,12 +247,13 @@ impl Run<'_> {
         Ok(tuner)
     }
 
-    /// The score on the part `dev`, of several tasks the mean of theirs, and that of each.
+    /// The score on the part that models are chosen by, of several tasks the mean of theirs, and that of each.
     fn look(&self, tuner: &Finetuner) -> anyhow::Result<(f64, Value)> {
         let (mut sum, mut each) = (0.0, serde_json::Map::new());
         for (number, Task { name, benchmark, .. }) in self.tasks.iter().enumerate() {
             let asked = (number, *benchmark);
-            let score = super::answers::score(tuner.predictor(), asked, Part::Dev, self.context)?;
+            let part = self.tried.fixed.prepared.chosen_on.part();
+            let score = super::answers::score(tuner.predictor(), asked, part, self.context)?;
             sum += score.value;
             each.insert((*name).to_owned(), json!(score.value));
         }

@@ -10,13 +10,15 @@ use serde_json::json;
 use tasks::downstream::encode::{Frame, Framed};
 use tasks::downstream::example::{Answer, Examples, Part};
 use tasks::downstream::tagging::{Places, Subwords, WordTexts};
+use tasks::downstream::token_classes::{Other, TokenClasses};
 use tasks::downstream::words::behind_outside;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, only};
-use super::config::{Fixed, LongSentences};
+use super::config::Fixed;
 use super::examples::looked_at;
 use super::measure;
+use super::prepared::{LongSentences, Prepared};
 use crate::ask::task_file::Asked;
 
 /// Sentences as tokens.
@@ -28,8 +30,10 @@ pub(super) struct Sentences {
     output: Output,
     frame: Frame,
     subwords: Subwords,
-    /// Words behind which sentences are cut where their tags allow it.
-    behind_outside: Option<usize>,
+    /// What the output tells apart.
+    classes: TokenClasses,
+    /// What is done as a released code does it.
+    prepared: Prepared,
     /// Sentences to train on that were left out because they are too long.
     dropped: usize,
 }
@@ -41,16 +45,18 @@ impl Sentences {
     /// Encodes sentences.
     ///
     /// # Errors
-    /// When a word cannot be encoded.
+    /// When a word cannot be encoded, or tags cannot be written as they are to be.
     pub(super) fn new(examples: Examples, vocabulary: &Vocabulary, fixed: &Fixed) -> anyhow::Result<Self> {
         let words: Vec<&[String]> =
             examples.examples.iter().map(|example| words(&example.answer).words).collect();
         let texts = WordTexts::new(vocabulary, &words, usize::MAX)?;
-        let (of, classes) = (looked_at(&examples, fixed), examples.classes.len());
+        let (of, prepared) = (looked_at(&examples, fixed), fixed.prepared);
+        let classes = TokenClasses::new(prepared.tags, &examples.classes)
+            .with_context(|| format!("{}: finetune.fixed.prepared.tags", examples.name))?;
         let (frame, subwords) = (fixed.frame(vocabulary), fixed.subwords);
-        let (output, behind_outside) = (Output::Tag { classes }, fixed.prepared.behind_outside);
-        let mut all = Self { examples, texts, of, output, frame, subwords, behind_outside, dropped: 0 };
-        if fixed.prepared.long_sentences == LongSentences::Drop {
+        let output = Output::Tag { classes: classes.names().len() };
+        let mut all = Self { examples, texts, of, output, frame, subwords, classes, prepared, dropped: 0 };
+        if prepared.long_sentences == LongSentences::Drop {
             let train = all.places(Part::Train).to_vec();
             let kept: Vec<usize> = train
                 .iter()
@@ -70,12 +76,18 @@ impl Sentences {
     /// The words of each row of the example at `place`.
     fn pieces(&self, place: usize) -> Vec<Range<usize>> {
         let most = self.frame.most;
-        let Some(words_of_piece) = self.behind_outside else { return self.texts.rows(place, most) };
         let tags = words(&self.examples.examples[place].answer).tags;
         let outside: Vec<bool> = tags.iter().map(|tag| self.is_outside(*tag)).collect();
+        let ends = |word: usize, subwords: usize| {
+            outside[word] && self.prepared.full_behind.is_some_and(|full| subwords > full)
+        };
+        let counts = match self.prepared.behind_outside {
+            Some(most) => behind_outside(&outside, most),
+            None => vec![outside.len()],
+        };
         let (mut pieces, mut from) = (vec![], 0);
-        for count in behind_outside(&outside, words_of_piece) {
-            pieces.extend(self.texts.rows_of((place, from..from + count), most));
+        for count in counts {
+            pieces.extend(self.texts.rows_of((place, from..from + count), most, ends));
             from += count;
         }
         pieces
@@ -100,10 +112,20 @@ impl Sentences {
         let mut rows = Framed::new(self.frame)?;
         let mut targets = vec![];
         for &place in places {
-            let tags = words(&self.examples.examples[place].answer).tags;
-            for (words, Places { asked, .. }) in self.rows(place, &mut rows) {
-                let tags = &tags[words];
-                targets.push(asked.into_iter().map(|word| word.map(|word| tags[word])).collect());
+            let of_words = self.classes.of_words(words(&self.examples.examples[place].answer).tags);
+            for (words, Places { asked, last, .. }) in self.rows(place, &mut rows) {
+                let of_row = &of_words[words];
+                let other = |token: usize| match token {
+                    0 => Other::First,
+                    _ if token < last => Other::Subword,
+                    _ if token == last => Other::Last,
+                    _ => Other::Padding,
+                };
+                let class = |(token, word): (usize, Option<usize>)| match word {
+                    Some(word) => Some(of_row[word]),
+                    None => self.classes.of_other(other(token)),
+                };
+                targets.push(asked.into_iter().enumerate().map(class).collect());
             }
         }
         Ok(only(rows.rows, Targets::Tags(targets)))
@@ -177,14 +199,16 @@ impl Benchmark for Sentences {
             let tags = words(&self.examples.examples[place].answer).tags;
             truth.push(tags.iter().map(|&tag| tag as usize).collect());
             let mut of_sentence = Vec::with_capacity(tags.len());
-            for (_, Places { asked, heard }) in self.rows(place, &mut self.framed()?) {
+            for (_, Places { asked, heard, .. }) in self.rows(place, &mut self.framed()?) {
                 for token in heard {
                     let logits = outputs.get(from + token).context("there are not outputs for all tokens")?;
                     of_sentence.push(measure::best(logits));
                 }
                 from += asked.len();
             }
-            said.push(of_sentence);
+            // Where a word is said to be what no word is, that is the class behind all others.
+            let tags = self.classes.tags(&of_sentence).into_iter();
+            said.push(tags.map(|tag| tag.unwrap_or(self.examples.classes.len())).collect());
         }
         measure::tags(&self.examples.classes, &truth, &said)
     }

@@ -192,6 +192,7 @@ impl Stage for Together {
                 train: task.benchmark.items(),
                 steps: ended.steps,
                 best_step: ended.best_step,
+                chosen_on: one.fixed.prepared.chosen_on,
                 dev: score(Part::Dev)?,
                 test: Some(score(Part::Test)?),
             };

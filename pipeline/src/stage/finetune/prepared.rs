@@ -1,0 +1,188 @@
+//! How a fine-tuning does what a released code does where that is other than its paper says. Knows no benchmark.
+
+use model::output::downstream::Thinned;
+use serde::{Deserialize, Serialize};
+use tasks::downstream::example::Part;
+use tasks::downstream::tagging::Subwords;
+use tasks::downstream::token_classes::{Classing, Others, is_default};
+use tasks::downstream::turns::Order;
+
+/// What a released code does otherwise; the papers' way without a key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prepared {
+    /// Which text of a pair of a published set comes first.
+    pub pairs: PairOrder,
+    /// What is trained on.
+    pub train: TrainOn,
+    /// What becomes of sentences to train on that have more tokens than a row.
+    pub long_sentences: LongSentences,
+    /// Sentences of more words are cut behind the last word outside all entities among so many: by the right tags, also where they are to be found.
+    pub behind_outside: Option<usize>,
+    /// Rows of a sentence end behind a word outside all entities once they have more subwords than so many: by the right tags as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_behind: Option<usize>,
+    /// The classes that tags and other tokens become.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tags: Classing,
+    /// Whether rows are filled up with padding that tokens attend to, to `max_tokens`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub filled: bool,
+    /// What changes in the order of examples from epoch to epoch.
+    #[serde(skip_serializing_if = "is_default")]
+    pub order: Order,
+    /// What dropout thins together before an output of tags.
+    #[serde(skip_serializing_if = "is_default")]
+    pub thinned: Thinned,
+    /// The part by whose scores the model that is kept is chosen, and the stop.
+    #[serde(skip_serializing_if = "is_default")]
+    pub chosen_on: ChosenOn,
+}
+
+/// Which text of a pair comes first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairOrder {
+    /// The first.
+    #[default]
+    AsGiven,
+    /// The second, as in the code of MT-BERT.
+    SecondFirst,
+}
+
+impl PairOrder {
+    /// Whether it is as in the papers.
+    #[must_use]
+    pub fn is_as_given(&self) -> bool {
+        *self == PairOrder::AsGiven
+    }
+
+    /// Two texts in this order.
+    #[must_use]
+    pub fn of<T>(self, (a, b): (T, T)) -> (T, T) {
+        match self {
+            PairOrder::AsGiven => (a, b),
+            PairOrder::SecondFirst => (b, a),
+        }
+    }
+}
+
+/// What is trained on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrainOn {
+    /// The part `train`.
+    #[default]
+    Train,
+    /// The part `dev` as well, as in the code of MT-BERT: then scores on it say nothing, and what is kept is chosen by them all the same.
+    TrainAndDev,
+}
+
+/// What becomes of sentences to train on that have more tokens than a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LongSentences {
+    /// They have several rows.
+    #[default]
+    Rows,
+    /// They are left out, as in the code of MT-BERT.
+    Drop,
+}
+
+/// The part by whose scores a model is chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChosenOn {
+    /// The part `dev`.
+    #[default]
+    Dev,
+    /// The part `test`, as in the codes of MT-BERT and MT-Clinical BERT: what is reported is then the best of several looks at it, and no
+    /// measure of what a model does on texts that it has not seen.
+    Test,
+}
+
+impl ChosenOn {
+    /// The part.
+    #[must_use]
+    pub fn part(self) -> Part {
+        match self {
+            ChosenOn::Dev => Part::Dev,
+            ChosenOn::Test => Part::Test,
+        }
+    }
+}
+
+impl Prepared {
+    /// Whether all is as in the papers.
+    #[must_use]
+    pub fn is_as_written(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses what does not go together.
+    ///
+    /// # Errors
+    /// Names the key, and how to mend it.
+    pub(super) fn check(&self, subwords: Subwords) -> anyhow::Result<()> {
+        const KEY: &str = "finetune.fixed.prepared";
+        for (key, number, released) in
+            [("behind_outside", self.behind_outside, 30), ("full_behind", self.full_behind, 500)]
+        {
+            anyhow::ensure!(
+                number != Some(0),
+                "{KEY}.{key} is 0, expected at least 1 (released: {released})"
+            );
+        }
+        anyhow::ensure!(
+            self.tags.others != Others::LaterAndSpecial || subwords == Subwords::First,
+            "{KEY}.tags.others is later_and_special, whose later subwords are of a class of their own: set finetune.fixed.subwords = \"first\""
+        );
+        Ok(())
+    }
+
+    /// Refuses maps of what is known with rows that those are not made for.
+    ///
+    /// # Errors
+    /// Names the key, and how to mend it.
+    pub(super) fn check_known(&self, attention: &str) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !self.filled,
+            "{attention}: maps are of the tokens of texts, and finetune.fixed.prepared.filled adds others: leave one of them out"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_as_written_and_takes_no_room() {
+        let prepared: Prepared = toml::from_str("pairs = \"second_first\"").unwrap();
+        assert!(!prepared.is_as_written());
+        let json = serde_json::to_string(&prepared).unwrap();
+        let before =
+            r#"{"pairs":"second_first","train":"train","long_sentences":"rows","behind_outside":null}"#;
+        assert_eq!(json, before, "fingerprints of configs without the other keys must stay");
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let told = |text: &str, subwords| {
+            let prepared: Prepared = toml::from_str(text).unwrap();
+            prepared.check(subwords).map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            told("tags = { scheme = \"bilou\", others = \"special\" }\nfilled = true", Subwords::All),
+            Ok(())
+        );
+        assert!(
+            told("full_behind = 0", Subwords::All)
+                .unwrap_err()
+                .contains("full_behind is 0, expected at least 1 (released: 500)")
+        );
+        let text = told("tags = { others = \"later_and_special\" }", Subwords::All).unwrap_err();
+        assert!(text.contains("set finetune.fixed.subwords = \"first\""), "{text}");
+    }
+}
