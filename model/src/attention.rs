@@ -34,14 +34,14 @@ pub(crate) trait OnNumbers: Send + Sync {
     /// The contexts `[n, d]` of queries, keys and values side by side, `[n, 3 d]`.
     fn context(&self, qkv: &[f32]) -> Result<Buffer>;
 
-    /// Given the gradient of the contexts, that of `qkv`, and of each tensor that is read besides.
+    /// Given the gradient of the contexts, that of `qkv`, and of each tensor of [`Numeric::reads`].
     fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Result<(Buffer, Vec<Tensor>)>;
 }
 
 /// What a layer that is one operation attends with.
 pub(crate) struct Numeric {
     pub(crate) attention: Box<dyn OnNumbers>,
-    /// The tensors that it reads besides queries, keys and values.
+    /// The tensors that it reads besides queries, keys and values, and gives gradients of.
     pub(crate) reads: Vec<Tensor>,
 }
 

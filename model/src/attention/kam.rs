@@ -2,22 +2,28 @@
 //! are, with the map of the layer before added. Knows no projection and no source of maps.
 //!
 //! Rows stand without padding, `[real | auxiliary]`; auxiliary tokens are terms that the maps bring along. Maps of a batch are squares one behind the
-//! other, so a longer row costs the others nothing. In f32 on the CPU a sample's heads are computed at once; elsewhere rows are padded.
+//! other, so a longer row costs the others nothing. In f32 on the CPU the attention is part of the layer's one operation, and a sample's heads are
+//! computed at once; elsewhere rows are padded.
 
 mod composed;
 mod convolve;
-mod mix;
+mod link;
+mod numbers;
+mod rows;
 mod semantic;
+
+use std::sync::Arc;
 
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::Numeric;
 use super::plain::{self, Attention};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Span;
 use crate::nn::buffers::Buffers;
-use crate::nn::fused;
 use crate::params::{Init, Params, Spec};
+use link::Link;
 
 /// What of a layer's map goes into the next layer's scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,14 +224,39 @@ pub(crate) struct OfLayer<'a> {
     pub(crate) knowledge: &'a Knowledge,
     convolution: Option<&'a [Tensor; 2]>,
     /// The map of the layer before; then of this one.
-    carried: &'a mut Option<Tensor>,
+    carried: &'a mut Option<Before>,
+}
+
+/// The map of a layer as the next one takes it up.
+#[derive(Debug)]
+enum Before {
+    /// `[b, h, t, t]`, rows padded to the longest: where layers are composed.
+    Padded(Tensor),
+    /// Numbers: where each layer is one operation.
+    Linked(Arc<Link>),
+}
+
+impl Before {
+    fn padded(&self) -> Result<&Tensor> {
+        match self {
+            Before::Padded(map_bhtt) => Ok(map_bhtt),
+            Before::Linked(_) => candle_core::bail!("a composed layer behind one that is one operation"),
+        }
+    }
+
+    fn linked(&self) -> Result<Arc<Link>> {
+        match self {
+            Before::Padded(_) => candle_core::bail!("a layer that is one operation behind a composed one"),
+            Before::Linked(link) => Ok(Arc::clone(link)),
+        }
+    }
 }
 
 /// What a pass carries from layer to layer.
 #[derive(Debug)]
 pub(crate) struct Carried<'a> {
     pass: KamPass<'a>,
-    map: Option<Tensor>,
+    map: Option<Before>,
     /// The input of the first layer, which auxiliary tokens have before every layer.
     first_nd: Tensor,
     /// For each token its place in a layer's output, or behind all of these its place in `first_nd`; `None` when there is no auxiliary token.
@@ -281,52 +312,50 @@ impl<'a> Carried<'a> {
 }
 
 impl OfLayer<'_> {
-    /// The contexts `[n, d]`; the layer's map is carried on.
+    /// The contexts `[n, d]`, of differentiable operations; the layer's map is carried on.
     ///
     /// # Errors
     /// When shapes do not fit.
-    pub(crate) fn context(
-        &mut self,
-        how: &Attention,
-        qkv_n3d: &Tensor,
-        spans: &[Span],
-        buffers: &Buffers,
-    ) -> Result<Tensor> {
-        self.check(how, qkv_n3d, spans)?;
-        if !fused(qkv_n3d) {
-            let composed::Found { context_nd, carried, .. } = composed::attend(self, how, qkv_n3d, spans)?;
-            *self.carried = carried;
-            return Ok(context_nd);
-        }
-        let map = semantic::map(self, how, (qkv_n3d, spans), buffers)?;
-        let (probs, carried) = match self.settings.skip {
-            Skip::None => (map, None),
-            Skip::PostAdd => (map.clone(), Some(map)),
-            Skip::PreAdd => (semantic::softmax(&map, (how.heads, spans))?, Some(map)),
-        };
-        *self.carried = carried;
-        mix::mix([&probs, qkv_n3d], how, spans, buffers)
+    pub(crate) fn context(&mut self, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<Tensor> {
+        Ok(self.composed(how, qkv_n3d, spans)?.context_nd)
     }
 
-    /// Whether the layer fits its input.
-    fn check(&self, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<()> {
+    /// The same within a layer that is one operation, whose rows are `d` numbers wide and lie as the spans say.
+    ///
+    /// # Errors
+    /// When shapes do not fit.
+    pub(crate) fn on_numbers(
+        &mut self,
+        how: Attention,
+        (d, spans): (usize, &[Span]),
+        buffers: &Buffers,
+    ) -> Result<Numeric> {
+        self.check(how.heads, 3 * d)?;
+        numbers::numeric(self, how, (d, spans), buffers)
+    }
+
+    fn composed(&mut self, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<composed::Found> {
         let (n, width) = qkv_n3d.dims2()?;
         plain::check_spans(spans, n)?;
-        if !width.is_multiple_of(3 * how.heads) {
-            candle_core::bail!("{width} columns do not hold queries, keys and values of {} heads", how.heads);
+        self.check(how.heads, width)?;
+        let mut found = composed::attend(self, how, qkv_n3d, spans)?;
+        *self.carried = found.carried.take().map(Before::Padded);
+        Ok(found)
+    }
+
+    /// Whether the layer fits heads and rows of queries, keys and values, `width` numbers each.
+    fn check(&self, h: usize, width: usize) -> Result<()> {
+        if !width.is_multiple_of(3 * h) {
+            candle_core::bail!("{width} columns do not hold queries, keys and values of {h} heads");
         }
         if self.convolution.is_none() && self.settings.merge == Merge::Convolution {
             candle_core::bail!("a layer without a convolution: the attention was made for fewer layers");
         }
-        if let Some([weight, bias]) = self.convolution {
-            let h = how.heads;
-            if weight.dims() != [h, h + self.settings.maps, 3, 3] || bias.dims() != [h] {
-                candle_core::bail!(
-                    "a convolution of shape {:?} for {h} heads and {} maps",
-                    weight.dims(),
-                    self.settings.maps
-                );
-            }
+        if let Some([weight, bias]) = self.convolution
+            && (weight.dims() != [h, h + self.settings.maps, 3, 3] || bias.dims() != [h])
+        {
+            let (found, maps) = (weight.dims(), self.settings.maps);
+            candle_core::bail!("a convolution of shape {found:?} for {h} heads and {maps} maps");
         }
         Ok(())
     }
@@ -342,11 +371,8 @@ impl OfLayer<'_> {
         qkv_n3d: &Tensor,
         spans: &[Span],
     ) -> Result<[Tensor; 2]> {
-        self.check(how, qkv_n3d, spans)?;
-        let composed::Found { attention_bhtt, semantic_bhtt, carried, .. } =
-            composed::attend(self, how, qkv_n3d, spans)?;
-        *self.carried = carried;
-        Ok([attention_bhtt, semantic_bhtt])
+        let found = self.composed(how, qkv_n3d, spans)?;
+        Ok([found.attention_bhtt, found.semantic_bhtt])
     }
 }
 

@@ -68,7 +68,7 @@ impl Layer {
         })
     }
 
-    /// The layer's output; as one operation, or as one of what follows attention, where there is one.
+    /// The layer's output; as one operation where there is one.
     pub(crate) fn forward(
         &self,
         x_nd: &Tensor,
@@ -77,10 +77,15 @@ impl Layer {
         of: (Option<&LayerGates>, &LayerDropout),
     ) -> Result<Tensor> {
         match attend {
+            LayerAttend::Knowledge(mut knowledge) if nn::fused(x_nd) => {
+                let rows = (x_nd.dim(1)?, &tokens.spans[..]);
+                let attention = knowledge.on_numbers(self.attention(of.1), rows, &self.buffers)?;
+                fused::forward(self, attention, (x_nd, tokens), of)
+            }
             LayerAttend::Knowledge(mut knowledge) => {
                 let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(of.1));
-                let context_nd = knowledge.context(&how, &qkv_n3d, &tokens.spans, &self.buffers)?;
-                self.after(&context_nd, x_nd, tokens, of)
+                let context_nd = knowledge.context(&how, &qkv_n3d, &tokens.spans)?;
+                self.composed_after([&context_nd, x_nd], tokens, of)
             }
             LayerAttend::Labels(labels) if nn::fused(x_nd) => {
                 let (how, queries_md) = ((self.attention(of.1), labels.mode), self.queries(labels, x_nd)?);
@@ -123,21 +128,7 @@ impl Layer {
         self.composed_after([&context_nd, x_nd], tokens, (gates, dropout))
     }
 
-    /// The layer's output given the heads' contexts and its input; as one operation where there is one for it.
-    fn after(
-        &self,
-        context_nd: &Tensor,
-        x_nd: &Tensor,
-        tokens: &Tokens,
-        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
-    ) -> Result<Tensor> {
-        if nn::fused(x_nd) {
-            fused::after(self, [context_nd, x_nd], tokens, (gates, dropout))
-        } else {
-            self.composed_after([context_nd, x_nd], tokens, (gates, dropout))
-        }
-    }
-
+    /// The layer's output given the heads' contexts and its input.
     fn composed_after(
         &self,
         [context_nd, x_nd]: [&Tensor; 2],

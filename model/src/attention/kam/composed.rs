@@ -1,4 +1,4 @@
-//! KAM-BERT's attention of differentiable operations over padded rows: for other devices and number types, and as what the operations on slices are
+//! KAM-BERT's attention of differentiable operations over padded rows: for other devices and number types, and as what the attention on slices is
 //! tested against. Knows no layer.
 
 use candle_core::{DType, Result, Tensor};
@@ -30,8 +30,8 @@ pub(super) fn attend(of: &OfLayer<'_>, how: &Attention, qkv_n3d: &Tensor, spans:
         Auxiliary::Qk => valid_b1tt.clone(),
     };
     let mut scores_bhtt = like.broadcast_mul(&scored_b1tt)?;
-    if let Some(carried) = &*of.carried {
-        scores_bhtt = (scores_bhtt + carried)?;
+    if let Some(before) = &*of.carried {
+        scores_bhtt = (scores_bhtt + before.padded()?)?;
     }
     let maps_bmtt = squares(&of.knowledge.maps, &lengths, (of.settings.maps, t))?.to_dtype(like.dtype())?;
     let semantic_bhtt = match of.convolution {

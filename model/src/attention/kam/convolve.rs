@@ -5,6 +5,8 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::nn::buffers::{Buffer, Buffers};
+
 /// Taps of a channel: 3 x 3.
 pub(super) const TAPS: usize = 9;
 /// Output channels, or rows of a weight's gradient, of one tile.
@@ -15,19 +17,27 @@ const VECTORS: usize = 2;
 const SLACK: usize = 34;
 
 /// Square maps `[c, t, t]` within frames of zeros.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Framed {
-    numbers: Vec<f32>,
+    numbers: Buffer,
     channels: usize,
     t: usize,
 }
 
 impl Framed {
-    /// Memory for `channels` maps of `t` rows, all 0.
-    pub(super) fn resize(&mut self, channels: usize, t: usize) {
-        (self.channels, self.t) = (channels, t);
-        self.numbers.clear();
-        self.numbers.resize(channels * self.map(), 0.0);
+    /// Frames for `channels` maps of `t` rows, whose cells are whatever the memory held last: to be overwritten.
+    pub(super) fn new(buffers: &Buffers, channels: usize, t: usize) -> Self {
+        let mut framed = Framed { numbers: buffers.any(0), channels, t };
+        let (stride, map) = (framed.stride(), framed.map());
+        framed.numbers.resize(channels * map);
+        for map in framed.numbers.chunks_exact_mut(map) {
+            let (above, rows) = map.split_at_mut(stride + 1);
+            above.fill(0.0);
+            for (i, row) in rows.chunks_mut(stride).enumerate() {
+                row[if i < t { t } else { 0 }..].fill(0.0);
+            }
+        }
+        framed
     }
 
     /// From one row of a map to the next.
@@ -123,7 +133,7 @@ impl WithSimd for Convolve<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Convolve { maps, weights, bias, out } = self;
         let (t, stride, map) = (maps.t, maps.stride(), maps.map());
-        let lanes = S::F32_LANES;
+        let (cells, lanes): (&[f32], usize) = (&maps.numbers, S::F32_LANES);
         let packed = weights.packed();
         for (tile, taps) in packed.chunks_exact(weights.inputs * TAPS).enumerate() {
             let first = tile * CHANNELS;
@@ -132,7 +142,7 @@ impl WithSimd for Convolve<'_> {
                     let mut sums = [[simd.splat_f32s(0.0); VECTORS]; CHANNELS];
                     for (c, taps) in taps.chunks_exact(TAPS).enumerate() {
                         for (dy, taps) in taps.chunks_exact(3).enumerate() {
-                            let row = &maps.numbers[c * map + (i + dy) * stride + j..];
+                            let row = &cells[c * map + (i + dy) * stride + j..];
                             for (dx, weights) in taps.iter().enumerate() {
                                 let x = two::<S>(&row[dx..]);
                                 for (sums, weight) in sums.iter_mut().zip(weights) {
@@ -185,6 +195,7 @@ impl WithSimd for Gradient<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Gradient { maps, results, gradient } = self;
         let (t, stride, map, lanes) = (maps.t, maps.stride(), maps.map(), S::F32_LANES);
+        let (cells, of_results): (&[f32], &[f32]) = (&maps.numbers, &results.numbers);
         for first in (0..results.channels).step_by(CHANNELS) {
             // Beyond the last channel it is read again, for nothing.
             let channels: [usize; CHANNELS] = std::array::from_fn(|o| (first + o).min(results.channels - 1));
@@ -192,8 +203,8 @@ impl WithSimd for Gradient<'_> {
                 for dy in 0..3 {
                     let mut sums = [[simd.splat_f32s(0.0); 3]; CHANNELS];
                     for i in 0..t {
-                        let row = &maps.numbers[c * map + (i + dy) * stride..][..stride];
-                        let rows = channels.map(|o| &results.numbers[o * map + (i + 1) * stride + 1..]);
+                        let row = &cells[c * map + (i + dy) * stride..][..stride];
+                        let rows = channels.map(|o| &of_results[o * map + (i + 1) * stride + 1..]);
                         // Cells beyond the row's end are 0 in the results.
                         for j in (0..t).step_by(lanes) {
                             let x: [S::f32s; 3] = std::array::from_fn(|dx| one::<S>(&row[j + dx..]));
@@ -232,8 +243,10 @@ mod tests {
     }
 
     fn framed(maps: &[f32], t: usize) -> Framed {
-        let mut framed = Framed::default();
-        framed.resize(maps.len() / (t * t), t);
+        let (buffers, channels) = (Buffers::new(), maps.len() / (t * t));
+        // What the memory held before is in no frame.
+        Framed::new(&buffers, channels, t).numbers.fill(f32::NAN);
+        let mut framed = Framed::new(&buffers, channels, t);
         maps.chunks_exact(t * t).enumerate().for_each(|(c, map)| framed.put(c, map));
         framed
     }

@@ -5,7 +5,6 @@
 //! whole rows of the batch, stands between the walks. What needs no gradient (a parameter that is no variable, an input that comes from none)
 //! costs none.
 
-mod after;
 mod backward;
 mod forward;
 mod gating;
@@ -23,7 +22,6 @@ use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
 use crate::nn::gradients::{Slot, Tickets};
 use crate::nn::{Host, read};
-pub(super) use after::after;
 use backward::{Pass, TailPass};
 use forward::Saved;
 use gating::Gating;
@@ -33,7 +31,7 @@ const LINEARS: usize = 6;
 /// After attention and after the feed-forward network.
 const NORMS: usize = 2;
 
-/// What the operations hold of their layer.
+/// What the operation holds of its layer.
 struct Held {
     parameters: Vec<Tensor>,
     slots: Vec<Option<Slot>>,
@@ -75,7 +73,7 @@ struct Numbers<'a> {
     buffers: &'a Buffers,
 }
 
-/// The layer's output, as [`Layer::composed`] gives it with plain attention.
+/// The layer's output, as [`Layer::composed_after`] gives it behind this attention.
 ///
 /// # Errors
 /// When the shapes do not fit.
@@ -110,7 +108,7 @@ fn check_shapes(parameters: &[Tensor], d: usize, heads: usize) -> Result<()> {
 }
 
 impl Held {
-    /// What an operation on these parameters of `layer` holds, where the gradients of what it `reads` besides go, and the argument that stands
+    /// What the operation on these parameters of `layer` holds, where the gradients of what it `reads` besides go, and the argument that stands
     /// for all of them.
     fn new(
         layer: &Layer,

@@ -1,7 +1,8 @@
 //! The one operation against the composed layer and against differences. Knows no encoder around it.
 
-mod after;
 mod gates;
+mod knowledge;
+mod labels;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::tests::batch;
 use crate::nn::check::{distance, numbers, randn};
 use crate::nn::gradients::gradients;
-use crate::params::Params;
+use crate::params::{Params, Spec};
 
 /// More rows than a block, sizes that fill no panel, and one token alone.
 const LENGTHS: [usize; 3] = [41, 1, 17];
@@ -40,13 +41,18 @@ fn tokens(lengths: &[usize]) -> Tokens {
     Tokens::new(&[&batch], &config(), &Device::Cpu).unwrap()
 }
 
-/// Values of all parameters of layer 0, none of them like its neighbours.
-fn values(config: &Config) -> BTreeMap<String, Tensor> {
-    let random = |(seed, spec): (u64, crate::params::Spec)| {
+/// Values of parameters, none of them like its neighbours.
+fn random(specs: Vec<Spec>) -> BTreeMap<String, Tensor> {
+    let value = |(seed, spec): (u64, Spec)| {
         let gain = f64::from(u8::from(spec.name.ends_with("LayerNorm.weight")));
         (spec.name, ((randn(seed, &spec.shape) * 0.3).unwrap() + gain).unwrap())
     };
-    (1..).zip(Layer::specs(config, 0)).map(random).collect()
+    (1..).zip(specs).map(value).collect()
+}
+
+/// Values of all parameters of layer 0.
+fn values(config: &Config) -> BTreeMap<String, Tensor> {
+    random(Layer::specs(config, 0))
 }
 
 fn layer(config: &Config, values: &BTreeMap<String, Tensor>) -> (Layer, Params) {
@@ -72,8 +78,13 @@ fn forward(
 
 /// The output, and the gradients of its sine's sum by the input and all parameters.
 fn outcome(params: &Params, x: &Var, y: &Tensor) -> (Tensor, BTreeMap<String, Tensor>) {
+    outcome_of(params, &[("x", x)], y)
+}
+
+/// The output, and the gradients of its sine's sum by all parameters and `others`.
+fn outcome_of(params: &Params, others: &[(&str, &Var)], y: &Tensor) -> (Tensor, BTreeMap<String, Tensor>) {
     let grads = gradients(&y.sin().unwrap().sum_all().unwrap()).unwrap();
-    let all = params.iter().chain([("x", x.as_tensor())]);
+    let all = params.iter().chain(others.iter().map(|(name, var)| (*name, var.as_tensor())));
     let found = all.filter_map(|(name, var)| Some((name.to_owned(), grads.get(var)?.clone())));
     (y.clone(), found.collect())
 }
