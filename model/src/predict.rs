@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasks::downstream::rows::Rows;
 
+use crate::attention::kam;
 use crate::checkpoint::{self, Kind, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, whole};
 use crate::encoder::config::Config;
 use crate::encoder::pool::{Pool, Pooling};
@@ -17,7 +18,7 @@ use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
 use crate::output::PREFIX;
-use crate::output::downstream::{Batch, Outline, Outputs, Targets, pool_name};
+use crate::output::downstream::{Batch, Outline, Outputs, Targets, labels, pool_name};
 use crate::params::Params;
 pub use error::Error;
 
@@ -31,6 +32,18 @@ pub struct Predictor {
     /// Factors of the heads' contexts, `[l, h]`.
     gates: Option<(Mask, Tensor)>,
     device: Device,
+}
+
+/// How many numbers a fine-tuned model has where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// The encoder as it is without fine-tuning.
+    pub encoder: usize,
+    /// What its attention has more than a plain one: convolutions over maps, or embeddings of labels.
+    pub attention: usize,
+    /// The outputs of all tasks.
+    pub outputs: usize,
 }
 
 /// `outputs.json` of a fine-tuned model.
@@ -131,6 +144,21 @@ impl Predictor {
     #[must_use]
     pub fn outline(&self) -> &Outline {
         self.outputs.outline()
+    }
+
+    /// How many numbers it has where.
+    #[must_use]
+    pub fn parameters(&self) -> Parameters {
+        let (mut found, knowledge, labels) = (Parameters::default(), kam::prefix(), labels::name());
+        for (name, tensor) in self.params.iter() {
+            let of = match name {
+                _ if !name.starts_with(PREFIX) => &mut found.encoder,
+                _ if name.starts_with(&knowledge) || name == labels => &mut found.attention,
+                _ => &mut found.outputs,
+            };
+            *of += tensor.elem_count();
+        }
+        found
     }
 
     /// The number of the task of this name.

@@ -26,8 +26,7 @@ fn push(vocabulary: &Vocabulary, line: &Input, order: PairOrder, rows: &mut Fram
         None => rows.single(&text),
         Some(pair) => {
             let pair = vocabulary.encode(pair)?;
-            let (first, second) = order.of((&text, &pair));
-            rows.pair(first, second);
+            order.push((&text, &pair), rows);
         }
     }
     Ok(())

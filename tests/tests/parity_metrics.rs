@@ -211,7 +211,7 @@ fn pairs_and_sentences_are_cut_by_the_released_rules() -> Result<()> {
         // What is not special is told from what is by its number.
         let special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
         let most = pair["max_len_without_specials"] + 3;
-        let mut framed = Framed::new(Frame { special, most, cut: Cut::Longest, filled: false })?;
+        let mut framed = Framed::new(Frame { special, most, cut: Cut::Longest })?;
         framed.pair(&vec![5; pair["len_a"]], &vec![6; pair["len_b"]]);
         let kept = |id| framed.rows.ids.iter().filter(|found| **found == id).count();
         ensure!([kept(5), kept(6)] == [pair["kept_a"], pair["kept_b"]], "{pair:?}");

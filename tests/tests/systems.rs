@@ -89,6 +89,13 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
         .ok();
     assert_eq!(compared(out, "questions"), ["alone", "kam", "mean", "both"]);
     assert_eq!(compared(out, "entailed"), ["alone", "kam", "mean"]);
+    // Four heads and four maps: a layer's convolution has 4 * 8 * 9 weights and 4 biases.
+    let parameters = |stage: &str| json(out.join(stage).join("scores.json"))["parameters"].clone();
+    let (kam, plain) = (parameters("finetune-kam-alike-2"), parameters("finetune-base-alike-2"));
+    assert_eq!((&kam["attention"], &plain["attention"]), (&Value::from(2 * 292), &Value::from(0)));
+    assert_eq!((&kam["encoder"], &kam["outputs"]), (&plain["encoder"], &plain["outputs"]));
+    let table = std::fs::read_to_string(out.join("scores/scores.md")).unwrap();
+    assert!(table.contains("of which attention brings 584 |"), "{table}");
     let frozen = json(out.join("finetune-kam-alike-2/frozen.json"));
     let reason = &frozen["outputs.knowledge.layer.1.convolution.bias"];
     assert!(reason.as_str().unwrap().contains("a softmax does not see"), "{frozen}");

@@ -118,8 +118,7 @@ impl Answering {
 
     fn framed(&self) -> anyhow::Result<Framed> {
         let special = self.vocabulary.special();
-        let TaskFile { max_tokens: most, cut, filled, .. } = self.file;
-        Ok(Framed::new(Frame { special, most, cut, filled })?)
+        Ok(Framed::new(Frame { special, most: self.file.max_tokens, cut: self.file.cut })?)
     }
 
     /// Whether a task says anything of an input. A model of one task is asked whatever the user asks, if it can answer at all.

@@ -95,7 +95,7 @@ mod tests {
         kg::whole::write_whole(&path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nβ\n-\nblocker\n##s\n".as_bytes())
             .unwrap();
         let vocabulary = Vocabulary::load(&path, Case::Cased).unwrap();
-        let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second, filled: false };
+        let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second };
         let mut rows = Framed::new(frame).unwrap();
         let text = "β - blockers: no  β";
         let heard = Heard::push(&vocabulary, text, Subwords::First, &mut rows).unwrap();

@@ -77,9 +77,6 @@ pub struct TaskFile {
     /// Which text of a pair comes first.
     #[serde(default, skip_serializing_if = "PairOrder::is_as_given")]
     pub pairs: PairOrder,
-    /// Whether rows are filled up with padding that tokens attend to.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub filled: bool,
 }
 
 impl TaskFile {

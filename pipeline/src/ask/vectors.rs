@@ -120,7 +120,7 @@ impl Encoding {
 
     fn framed(&self) -> anyhow::Result<Framed> {
         let special = self.vocabulary.special();
-        Ok(Framed::new(Frame { special, most: self.most, cut: Cut::Longest, filled: false })?)
+        Ok(Framed::new(Frame { special, most: self.most, cut: Cut::Longest })?)
     }
 
     fn flush(

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use kg::whole::write_whole;
-use model::predict::Predictor;
+use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::example::{Kind, Part};
 use tasks::downstream::token_classes::{Classing, is_default};
@@ -58,6 +58,9 @@ pub struct Scores {
     pub settings: Settings,
     /// Examples or queries that it was trained on.
     pub train: usize,
+    /// How many numbers the model has where.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parameters: Option<Parameters>,
     /// Steps made, and those after which the model was best.
     pub steps: u64,
     /// The step of the model that is kept.
@@ -223,7 +226,6 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         cut: tried.fixed.cut,
         subwords: tried.fixed.subwords,
         pairs: tried.fixed.prepared.pairs,
-        filled: tried.fixed.prepared.filled,
     };
     file.write(&folder)
 }
@@ -273,7 +275,8 @@ impl Stage for Finetune {
         let benchmark = self.tried.read(context, self.seed)?;
         let device = self.tried.compute.device(context)?;
         self.tried.fits(&self.base.folder(context)?, context)?;
-        let tasks = [steps::Task { name: &self.tried.name, benchmark: benchmark.as_ref(), alpha: 1.0 }];
+        let (name, batch) = (&self.tried.name, settings.batch);
+        let tasks = [steps::Task { name, benchmark: benchmark.as_ref(), alpha: 1.0, batch }];
         let run = steps::Run {
             context,
             tasks: &tasks,
@@ -301,6 +304,7 @@ impl Stage for Finetune {
             seed: self.seed,
             settings,
             train: benchmark.items(),
+            parameters: Some(predictor.parameters()),
             steps: ended.steps,
             best_step: ended.best_step,
             chosen_on: self.tried.fixed.prepared.chosen_on,

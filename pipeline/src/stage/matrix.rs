@@ -5,6 +5,7 @@ use kg::whole::write_whole;
 use model::eval::interval::across_seeds;
 use serde::Serialize;
 
+use super::finetune::prepared::ChosenOn;
 use super::finetune::{scores, together};
 use super::scores::LEVEL;
 use crate::engine::context::Context;
@@ -133,12 +134,15 @@ impl Stage for Matrix {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let test =
-            |of: super::finetune::Scores| of.test.context("a fine-tuning without scores of the part `test`");
+        let mut chosen_on = ChosenOn::Dev;
+        let mut test = |of: super::finetune::Scores| {
+            chosen_on = of.chosen_on;
+            of.test.context("a fine-tuning without scores of the part `test`")
+        };
         let mut alone: Vec<(String, Vec<f64>)> = vec![];
         for stages in &self.alone {
-            let read = |stage: &String| test(scores(context.artifact(stage)?)?);
-            let of = stages.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+            let mut read = |stage: &String| test(scores(context.artifact(stage)?)?);
+            let of = stages.iter().map(&mut read).collect::<anyhow::Result<Vec<_>>>()?;
             let metric = of.first().map(|score| score.metric.clone()).unwrap_or_default();
             alone.push((metric, of.into_iter().map(|score| score.value).collect()));
         }
@@ -160,7 +164,11 @@ impl Stage for Matrix {
         );
         let plot = pairs::draw(&self.name, title, &self.tasks, &arrows(&self.tasks, &gains));
         write_whole(&context.out().join(PICTURE), plot.file().as_bytes())?;
-        write_whole(&context.out().join(TABLE), table(&self.tasks, &gains).as_bytes())?;
+        let mut text = table(&self.tasks, &gains);
+        if chosen_on == ChosenOn::Test {
+            text += "\nModels were chosen by the very scores that are compared here: each is the best of its looks at the part `test`.\n";
+        }
+        write_whole(&context.out().join(TABLE), text.as_bytes())?;
         write_whole(&context.out().join(MATRIX), &serde_json::to_vec_pretty(&gains)?)?;
         context.record("gains", serde_json::to_value(&gains)?);
         Ok(())

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use kg::whole::write_whole;
 use model::eval::interval::across_seeds;
+use model::predict::Parameters;
 use serde::Serialize;
 use tasks::downstream::token_classes::is_default;
 
@@ -14,6 +15,7 @@ use super::finetune::{Scores, scores, together};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
+use crate::report::number::thousands;
 
 /// All scores, within the artifact.
 pub const SCORES: &str = "scores.json";
@@ -60,6 +62,9 @@ struct Line {
     /// Examples that were trained on, and those of the part `test`.
     train: usize,
     test: usize,
+    /// How many numbers the model has where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Parameters>,
     /// The mean of the seeds' scores.
     mean: f64,
     /// Where the mean over all seeds lies; none of one seed.
@@ -99,6 +104,7 @@ impl Line {
             metric: first.metric.clone(),
             train: one.train,
             test: first.samples,
+            parameters: one.parameters,
             mean: mean(&seeds),
             chosen_on: one.chosen_on,
             interval,
@@ -108,9 +114,18 @@ impl Line {
     }
 }
 
+/// How many parameters there are, and what of them an attention brings.
+fn told(Parameters { encoder, attention, outputs }: Parameters) -> String {
+    let all = thousands((encoder + attention + outputs) as u64);
+    match attention {
+        0 => all,
+        _ => format!("{all}, of which attention brings {}", thousands(attention as u64)),
+    }
+}
+
 /// Scores as a table in Markdown, in hundredths.
 fn table(lines: &[Line]) -> String {
-    let mut text = "| benchmark | fine-tuned | train | test | metric | mean [95 % over seeds] | seeds | others |\n|---|---|--:|--:|---|--:|---|---|\n".to_owned();
+    let mut text = "| benchmark | fine-tuned | train | test | metric | mean [95 % over seeds] | seeds | others | parameters |\n|---|---|--:|--:|---|--:|---|---|---|\n".to_owned();
     for line in lines {
         let Line { benchmark, how, metric, train, test, mean, .. } = line;
         let best = if line.chosen_on == ChosenOn::Test { ", best of the looks at test" } else { "" };
@@ -124,8 +139,9 @@ fn table(lines: &[Line]) -> String {
         // Writing into a text cannot fail.
         _ = writeln!(
             text,
-            "| {benchmark} | {how}{best} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} |",
-            percent(mean)
+            "| {benchmark} | {how}{best} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} | {} |",
+            percent(mean),
+            line.parameters.map_or_else(String::new, told)
         );
     }
     text
@@ -137,7 +153,7 @@ impl Stage for Table {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -184,7 +200,18 @@ mod tests {
         let settings = Settings { learning_rate: 1e-5, warmup: 0.1, epochs: 1, batch: 8, dropout: 0.1 };
         let chosen_on = ChosenOn::Dev;
         let dev = score.clone();
-        Scores { seed, settings, train: 9, steps: 3, best_step: 2, chosen_on, dev, test: Some(score) }
+        let parameters = Some(Parameters { encoder: 1000, attention: 60, outputs: 7 });
+        Scores {
+            seed,
+            settings,
+            train: 9,
+            parameters,
+            steps: 3,
+            best_step: 2,
+            chosen_on,
+            dev,
+            test: Some(score),
+        }
     }
 
     #[test]
@@ -193,7 +220,9 @@ mod tests {
         assert!((line.mean - 0.3).abs() < 1e-12 && (line.others["recall"] - 0.6).abs() < 1e-12);
         let [low, high] = line.interval.unwrap();
         assert!(low < 0.25 && high > 0.35, "{low} {high}");
-        assert!(table(&[line]).contains("| ner | alone | 9 | 7 | entity_f1 | 30.0 ["));
+        let text = table(&[line]);
+        assert!(text.contains("| ner | alone | 9 | 7 | entity_f1 | 30.0 ["), "{text}");
+        assert!(text.ends_with("| 1,067, of which attention brings 60 |\n"), "{text}");
         let one = Line::new(("alone", "ner"), &[scores(1, 0.25)]).unwrap();
         assert!(table(&[one]).contains("| 25.0 | 25.0 |"));
         assert!(Line::new(("alone", "ner"), &[]).is_err());

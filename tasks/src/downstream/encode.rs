@@ -56,8 +56,6 @@ pub struct Frame {
     pub most: usize,
     /// What is cut of a pair.
     pub cut: Cut,
-    /// Whether rows are filled up with `[PAD]` to `most`, tokens like others that all attend to (MT-Clinical BERT as released).
-    pub filled: bool,
 }
 
 /// What was cut.
@@ -104,7 +102,7 @@ impl Framed {
         let Special { cls, sep, .. } = self.frame.special;
         let kept = a.len().min(self.frame.most - 2);
         let tokens = std::iter::once(cls).chain(a[..kept].iter().copied()).chain([sep]);
-        self.rows.push(tokens.map(|id| (id, 0)).chain(self.filling(kept + 2)));
+        self.rows.push(tokens.map(|id| (id, 0)));
         self.count(a.len() - kept);
     }
 
@@ -117,11 +115,20 @@ impl Framed {
 
     /// Adds `[CLS] a [SEP] b [SEP]`, of which `b [SEP]` is of segment 1.
     pub fn pair(&mut self, a: &[u32], b: &[u32]) {
-        let Special { cls, sep, .. } = self.frame.special;
+        self.cut_pair((a, b), room(self.frame.most - 3, (a.len(), b.len()), self.frame.cut));
+    }
+
+    /// Adds `[CLS] b [SEP] a [SEP]`, each of as many tokens as in [`Framed::pair`] (MT-BERT as released, which cuts first and turns then).
+    pub fn pair_turned(&mut self, a: &[u32], b: &[u32]) {
         let (of_a, of_b) = room(self.frame.most - 3, (a.len(), b.len()), self.frame.cut);
+        self.cut_pair((b, a), (of_b, of_a));
+    }
+
+    fn cut_pair(&mut self, (a, b): (&[u32], &[u32]), (of_a, of_b): (usize, usize)) {
+        let Special { cls, sep, .. } = self.frame.special;
         let first = std::iter::once(cls).chain(a[..of_a].iter().copied()).chain([sep]).map(|id| (id, 0));
         let second = b[..of_b].iter().copied().chain([sep]).map(|id| (id, 1));
-        self.rows.push(first.chain(second).chain(self.filling(of_a + of_b + 3)));
+        self.rows.push(first.chain(second));
         self.count(a.len() + b.len() - of_a - of_b);
     }
 
@@ -133,13 +140,6 @@ impl Framed {
         self.rows.push_known(row, maps)?;
         self.count(cut);
         Ok(())
-    }
-
-    /// What fills a row of so many tokens up.
-    fn filling(&self, tokens: usize) -> impl Iterator<Item = (u32, u32)> + use<> {
-        let Frame { special, most, filled, .. } = self.frame;
-        let missing = if filled { most - tokens } else { 0 };
-        std::iter::repeat_n((special.padding, 0), missing)
     }
 
     fn count(&mut self, cut: usize) {
@@ -173,7 +173,7 @@ mod tests {
     const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
 
     fn framed(most: usize, cut: Cut) -> Framed {
-        Framed::new(Frame { special: SPECIAL, most, cut, filled: false }).unwrap()
+        Framed::new(Frame { special: SPECIAL, most, cut }).unwrap()
     }
 
     #[test]
@@ -188,17 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_filled_up_where_it_is_asked_for() {
-        let mut framed =
-            Framed::new(Frame { special: SPECIAL, most: 6, cut: Cut::Second, filled: true }).unwrap();
-        framed.single(&[7]);
-        framed.pair(&[7], &[8, 9]);
-        framed.single(&[7, 8, 9, 10]);
-        assert_eq!(framed.rows.ids, [2, 7, 3, 0, 0, 0, 2, 7, 3, 8, 9, 3, 2, 7, 8, 9, 10, 3]);
-        assert_eq!((framed.rows.lengths, framed.rows.types[3]), (vec![6; 3], 0));
-    }
-
-    #[test]
     fn what_does_not_fit_is_cut_and_counted() {
         let long: Vec<u32> = (10..30).collect();
         let mut second = framed(8, Cut::Second);
@@ -209,6 +198,17 @@ mod tests {
         assert_eq!(second.rows.ids[8..16], [2, 7, 8, 3, 10, 11, 12, 3]);
         assert_eq!(second.rows.ids[16..], [2, 10, 11, 12, 13, 3, 7, 3]);
         assert_eq!(second.cuts, Cuts { rows: 3, cut: 3, tokens: 14 + 17 + 17 });
+    }
+
+    #[test]
+    fn a_pair_that_is_turned_round_keeps_the_tokens_that_it_would_have() {
+        let (a, b): (Vec<u32>, Vec<u32>) = ((10..20).collect(), (20..30).collect());
+        let mut turned = framed(10, Cut::Longest);
+        turned.pair(&a, &b);
+        turned.pair_turned(&a, &b);
+        assert_eq!(turned.rows.ids[..10], [2, 10, 11, 12, 13, 3, 20, 21, 22, 3]);
+        assert_eq!(turned.rows.ids[10..], [2, 20, 21, 22, 3, 10, 11, 12, 13, 3]);
+        assert_eq!((turned.rows.types[14], turned.rows.types[15], turned.cuts.tokens), (0, 1, 26));
     }
 
     /// `longest_first` as transformers does it, token by token.
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_row_without_room_is_refused() {
-        let frame = Frame { special: SPECIAL, most: 4, cut: Cut::Longest, filled: false };
+        let frame = Frame { special: SPECIAL, most: 4, cut: Cut::Longest };
         assert!(Framed::new(frame).unwrap_err().to_string().contains("at least 5 tokens a row"));
     }
 }

@@ -39,8 +39,6 @@ pub struct Places {
     pub asked: Vec<Option<usize>>,
     /// The token of the row that is heard for each of its words.
     pub heard: Vec<usize>,
-    /// The token `[SEP]`; what follows fills the row up.
-    pub last: usize,
 }
 
 impl WordTexts {
@@ -121,7 +119,7 @@ impl WordTexts {
         framed: &mut Framed,
     ) -> Places {
         let room = framed.most() - 2;
-        let mut places = Places { asked: vec![None], heard: vec![], last: 0 };
+        let mut places = Places { asked: vec![None], heard: vec![] };
         let (mut ids, mut cut) = (vec![], 0);
         for (word, &number) in self.sentence(sentence)[words.clone()].iter().enumerate() {
             let of_word = self.texts.get(number);
@@ -141,9 +139,6 @@ impl WordTexts {
         }
         places.asked.push(None);
         framed.single_without(&ids, cut);
-        places.last = places.asked.len() - 1;
-        // What fills the row up asks for nothing.
-        places.asked.resize(framed.rows.lengths.last().copied().unwrap_or(places.asked.len()), None);
         places
     }
 }
@@ -183,7 +178,7 @@ mod tests {
     }
 
     fn framed(vocabulary: &Vocabulary, most: usize) -> Framed {
-        Framed::new(Frame { special: vocabulary.special(), most, cut: Cut::Second, filled: false }).unwrap()
+        Framed::new(Frame { special: vocabulary.special(), most, cut: Cut::Second }).unwrap()
     }
 
     fn words(text: &str) -> Vec<String> {
@@ -247,17 +242,6 @@ mod tests {
         // Rows that end early: behind a word of one subword, once there are more than 3.
         let early = texts.rows_of((0, 0..9), 9, |at, filled| sentence[at] == "of" && filled > 3);
         assert_eq!(early, [0..3, 3..6, 6..9]);
-    }
-
-    #[test]
-    fn what_fills_a_row_up_asks_for_nothing() {
-        let vocabulary = vocabulary();
-        let texts = WordTexts::new(&vocabulary, &[&words("of back")], 9).unwrap();
-        let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second, filled: true };
-        let mut framed = Framed::new(frame).unwrap();
-        let places = texts.push((0, &(0..2)), Subwords::First, &mut framed);
-        assert_eq!(places.asked, [None, Some(0), Some(1), None, None, None]);
-        assert_eq!((places.last, framed.rows.ids.as_slice()), (3, &[2, 8, 5, 3, 0, 0][..]));
     }
 
     #[test]

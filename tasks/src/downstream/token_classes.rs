@@ -74,8 +74,6 @@ pub enum Other {
     Subword,
     /// `[SEP]`.
     Last,
-    /// What fills a row up.
-    Padding,
 }
 
 /// What a tag says.
@@ -145,16 +143,11 @@ impl TokenClasses {
         place.and_then(|place| u32::try_from(place).ok()).unwrap_or(0)
     }
 
-    /// The class of a token that asks for no word's tag, if it is trained to be something. Padding is then of the first class by name, as its zeros
-    /// are where MT-Clinical BERT's rows are filled up.
+    /// The class of a token that asks for no word's tag, if it is trained to be something.
     #[must_use]
     pub fn of_other(&self, other: Other) -> Option<u32> {
         let place = match (self.how.others, other) {
             (Others::None, _) | (Others::Special, Other::Subword) => return None,
-            (_, Other::Padding) => {
-                let first = self.names.iter().enumerate().min_by_key(|(_, name)| name.as_str());
-                return first.and_then(|(place, _)| u32::try_from(place).ok());
-            }
             (Others::LaterAndSpecial, Other::Subword) | (Others::Special, _) => self.words,
             (Others::LaterAndSpecial, Other::First) => self.words + 1,
             (Others::LaterAndSpecial, Other::Last) => self.words + 2,
@@ -269,10 +262,7 @@ mod tests {
         assert_eq!(of.names(), ["O", "B-x", "I-x", "B-y"]);
         assert_eq!(of.of_words(&[0, 2, 1]), [0, 2, 1]);
         assert_eq!(of.tags(&[0, 2, 1]), [Some(0), Some(2), Some(1)]);
-        assert_eq!(
-            [Other::First, Other::Subword, Other::Last, Other::Padding].map(|other| of.of_other(other)),
-            [None; 4]
-        );
+        assert_eq!([Other::First, Other::Subword, Other::Last].map(|other| of.of_other(other)), [None; 3]);
     }
 
     #[test]
@@ -317,9 +307,8 @@ mod tests {
         let name = |name: &str| Some(name.to_owned());
         assert_eq!(of(Others::LaterAndSpecial), [name("CLS"), name("X"), name("SEP")]);
         assert_eq!(of(Others::Special), [name("BERT_TOKEN"), None, name("BERT_TOKEN")]);
-        let padded = classes(Scheme::Bilou, Others::Special);
-        assert_eq!(padded.of_other(Other::Padding), Some(0));
-        assert_eq!((padded.names()[0].as_str(), padded.tags(&[9, 6])), ("B-x", vec![None, Some(0)]));
+        let special = classes(Scheme::Bilou, Others::Special);
+        assert_eq!((special.names()[9].as_str(), special.tags(&[9, 6])), ("BERT_TOKEN", vec![None, Some(0)]));
     }
 
     #[test]

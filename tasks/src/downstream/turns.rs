@@ -102,13 +102,13 @@ pub struct Shown {
 }
 
 impl Mixed {
-    /// Turns of tasks with so many items each, `batch` of them a step, each task's in this order. With one task they are those of [`Turns`].
+    /// Turns of tasks with so many items each, and so many of them a step, each task's in this order. With one task they are those of [`Turns`].
     ///
     /// # Errors
     /// When a task has no item, a batch has none, or the schedule shows several tasks in one step.
     pub fn new(
-        items: &[usize],
-        (batch, order): (usize, Order),
+        tasks: &[(usize, usize)],
+        order: Order,
         schedule: Schedule,
         seed: Seed,
     ) -> Result<Self, Unfit> {
@@ -118,8 +118,9 @@ impl Mixed {
             return Err(Unfit::new("schedule", "kimera", expected));
         }
         // Sets of one size would show the same numbers together.
-        let own = |place: u64| if items.len() == 1 { seed } else { seed.at(place) };
-        let each = (0..).zip(items).map(|(place, &items)| Turns::new(items, batch, order, own(place)));
+        let own = |place: u64| if tasks.len() == 1 { seed } else { seed.at(place) };
+        let each = (0..).zip(tasks);
+        let each = each.map(|(place, &(items, batch))| Turns::new(items, batch, order, own(place)));
         let each = each.collect::<Result<Vec<_>, _>>()?;
         let batches = each.iter().map(Turns::steps_per_epoch).collect();
         let schedule = schedule::Turns::new(schedule, batches, seed.named("tasks"));
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn one_task_alone_has_its_own_turns() {
         let turns = Turns::new(10, 3, Order::Anew, Seed::new(4)).unwrap();
-        let mut mixed = Mixed::new(&[10], (3, Order::Anew), Schedule::Merged, Seed::new(4)).unwrap();
+        let mut mixed = Mixed::new(&[(10, 3)], Order::Anew, Schedule::Merged, Seed::new(4)).unwrap();
         assert_eq!(mixed.steps_per_epoch(), 4);
         for step in 0..9 {
             let Shown { task, epoch, items } = mixed.advance().unwrap();
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn an_epoch_of_merged_tasks_shows_every_item_of_all() {
-        let mut mixed = Mixed::new(&[10, 4], (3, Order::Anew), Schedule::Merged, Seed::new(4)).unwrap();
+        let mut mixed = Mixed::new(&[(10, 3), (4, 1)], Order::Anew, Schedule::Merged, Seed::new(4)).unwrap();
         let mut orders = vec![];
         for epoch in 0..2 {
             let mut seen = [vec![], vec![]];
@@ -250,9 +251,10 @@ mod tests {
             assert_eq!(seen, [(0..10).collect::<Vec<_>>(), (0..4).collect()]);
             orders.push(order);
         }
-        assert_eq!(orders[0].len(), 6);
-        let mut resumed = Mixed::new(&[10, 4], (3, Order::Anew), Schedule::Merged, Seed::new(4)).unwrap();
-        resumed.pass_over(12);
+        assert_eq!(orders[0].len(), 8);
+        let mut resumed =
+            Mixed::new(&[(10, 3), (4, 1)], Order::Anew, Schedule::Merged, Seed::new(4)).unwrap();
+        resumed.pass_over(16);
         assert_eq!(resumed.advance(), mixed.advance());
     }
 
@@ -260,15 +262,15 @@ mod tests {
     fn small_tasks_go_round_again_and_all_begin_anew_together() {
         let rule = schedule::round_robin::Rule::Paper;
         let mut alike =
-            Mixed::new(&[20, 20], (20, Order::Anew), Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+            Mixed::new(&[(20, 20), (20, 20)], Order::Anew, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
         assert_ne!(alike.advance().unwrap().items, alike.advance().unwrap().items, "each has its own order");
         let mut mixed =
-            Mixed::new(&[6, 2], (2, Order::Anew), Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+            Mixed::new(&[(6, 2), (2, 2)], Order::Anew, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
         assert_eq!(mixed.steps_per_epoch(), 6);
         let shown: Vec<(usize, u64)> =
             (0..8).map(|_| mixed.advance().unwrap()).map(|of| (of.task, of.epoch)).collect();
         assert_eq!(shown, [(0, 0), (1, 0), (0, 0), (1, 1), (0, 0), (1, 2), (0, 1), (1, 3)]);
-        assert!(Mixed::new(&[6], (2, Order::Anew), Schedule::Kimera, Seed::new(1)).is_err());
-        assert!(Mixed::new(&[6, 0], (2, Order::Anew), Schedule::Merged, Seed::new(1)).is_err());
+        assert!(Mixed::new(&[(6, 2)], Order::Anew, Schedule::Kimera, Seed::new(1)).is_err());
+        assert!(Mixed::new(&[(6, 2), (0, 2)], Order::Anew, Schedule::Merged, Seed::new(1)).is_err());
     }
 }

@@ -221,8 +221,7 @@ impl Settings {
 impl Fixed {
     /// How rows are laid out.
     pub(super) fn frame(&self, vocabulary: &Vocabulary) -> Frame {
-        let (special, filled) = (vocabulary.special(), self.prepared.filled);
-        Frame { special, most: self.max_tokens, cut: self.cut, filled }
+        Frame { special: vocabulary.special(), most: self.max_tokens, cut: self.cut }
     }
 
     fn check(&self) -> anyhow::Result<()> {
@@ -231,7 +230,7 @@ impl Fixed {
             "finetune.fixed.clip_norm is {}, expected above 0",
             self.clip_norm
         );
-        self.prepared.check(self.subwords)?;
+        self.prepared.check(self.subwords, self.max_tokens)?;
         let most = self.max_tokens;
         anyhow::ensure!(most >= 8, "finetune.fixed.max_tokens is {most}, expected at least 8");
         let numbers = [

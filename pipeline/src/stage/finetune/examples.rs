@@ -76,8 +76,7 @@ impl Labelled {
             (Tokens::Known(known), _) => known.push(place, rows)?,
             (Tokens::Plain(texts, _), None) => rows.single(texts.get(place)),
             (Tokens::Plain(texts, pairs), Some(_)) => {
-                let (first, second) = self.order.of((texts.get(place), pairs.get(place)));
-                rows.pair(first, second);
+                self.order.push((texts.get(place), pairs.get(place)), rows);
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use model::output::downstream::Thinned;
 use serde::{Deserialize, Serialize};
+use tasks::downstream::encode::Framed;
 use tasks::downstream::example::Part;
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::{Classing, Others, is_default};
@@ -19,22 +20,20 @@ pub struct Prepared {
     pub long_sentences: LongSentences,
     /// Sentences of more words are cut behind the last word outside all entities among so many: by the right tags, also where they are to be found.
     pub behind_outside: Option<usize>,
-    /// Rows of a sentence end behind a word outside all entities once they have more subwords than so many: by the right tags as well.
+    /// Rows of a sentence end behind a word outside all entities once they have more tokens than so many, `[CLS]` and `[SEP]` included: by the
+    /// right tags as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_behind: Option<usize>,
     /// The classes that tags and other tokens become.
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Classing,
-    /// Whether rows are filled up with padding that tokens attend to, to `max_tokens`.
-    #[serde(skip_serializing_if = "is_default")]
-    pub filled: bool,
     /// What changes in the order of examples from epoch to epoch.
     #[serde(skip_serializing_if = "is_default")]
     pub order: Order,
     /// What dropout thins together before an output of tags.
     #[serde(skip_serializing_if = "is_default")]
     pub thinned: Thinned,
-    /// The part by whose scores the model that is kept is chosen, and the stop.
+    /// The part by whose scores the model that is kept, and the stop, are chosen.
     #[serde(skip_serializing_if = "is_default")]
     pub chosen_on: ChosenOn,
 }
@@ -55,6 +54,14 @@ impl PairOrder {
     #[must_use]
     pub fn is_as_given(&self) -> bool {
         *self == PairOrder::AsGiven
+    }
+
+    /// Adds a row of two texts in this order. What is cut of them does not depend on it.
+    pub fn push(self, (a, b): (&[u32], &[u32]), rows: &mut Framed) {
+        match self {
+            PairOrder::AsGiven => rows.pair(a, b),
+            PairOrder::SecondFirst => rows.pair_turned(a, b),
+        }
     }
 
     /// Two texts in this order.
@@ -123,7 +130,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Names the key, and how to mend it.
-    pub(super) fn check(&self, subwords: Subwords) -> anyhow::Result<()> {
+    pub(super) fn check(&self, subwords: Subwords, max_tokens: usize) -> anyhow::Result<()> {
         const KEY: &str = "finetune.fixed.prepared";
         for (key, number, released) in
             [("behind_outside", self.behind_outside, 30), ("full_behind", self.full_behind, 500)]
@@ -133,21 +140,14 @@ impl Prepared {
                 "{KEY}.{key} is 0, expected at least 1 (released: {released})"
             );
         }
+        if let Some(full) = self.full_behind.filter(|full| *full >= max_tokens) {
+            anyhow::bail!(
+                "{KEY}.full_behind is {full}, but no row has more than {max_tokens} tokens: lower it, or raise finetune.fixed.max_tokens"
+            );
+        }
         anyhow::ensure!(
             self.tags.others != Others::LaterAndSpecial || subwords == Subwords::First,
             "{KEY}.tags.others is later_and_special, whose later subwords are of a class of their own: set finetune.fixed.subwords = \"first\""
-        );
-        Ok(())
-    }
-
-    /// Refuses maps of what is known with rows that those are not made for.
-    ///
-    /// # Errors
-    /// Names the key, and how to mend it.
-    pub(super) fn check_known(&self, attention: &str) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            !self.filled,
-            "{attention}: maps are of the tokens of texts, and finetune.fixed.prepared.filled adds others: leave one of them out"
         );
         Ok(())
     }
@@ -171,10 +171,10 @@ mod tests {
     fn what_does_not_go_together_is_refused() {
         let told = |text: &str, subwords| {
             let prepared: Prepared = toml::from_str(text).unwrap();
-            prepared.check(subwords).map_err(|error| error.to_string())
+            prepared.check(subwords, 128).map_err(|error| error.to_string())
         };
         assert_eq!(
-            told("tags = { scheme = \"bilou\", others = \"special\" }\nfilled = true", Subwords::All),
+            told("tags = { scheme = \"bilou\", others = \"special\" }\nfull_behind = 100", Subwords::All),
             Ok(())
         );
         assert!(
@@ -182,6 +182,8 @@ mod tests {
                 .unwrap_err()
                 .contains("full_behind is 0, expected at least 1 (released: 500)")
         );
+        let text = told("full_behind = 128", Subwords::All).unwrap_err();
+        assert!(text.contains("no row has more than 128 tokens"), "{text}");
         let text = told("tags = { others = \"later_and_special\" }", Subwords::All).unwrap_err();
         assert!(text.contains("set finetune.fixed.subwords = \"first\""), "{text}");
     }

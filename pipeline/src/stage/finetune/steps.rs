@@ -49,7 +49,7 @@ pub(super) struct Ended {
     planned: u64,
     /// The step of the model that is kept.
     pub(super) best_step: u64,
-    /// Its score on the part `dev`.
+    /// Its score on the part that models are chosen on.
     best_score: f64,
 }
 
@@ -60,6 +60,8 @@ pub(super) struct Task<'a> {
     pub(super) benchmark: &'a dyn Benchmark,
     /// The weight of its loss.
     pub(super) alpha: f64,
+    /// Examples, or queries of a ranking, of one step.
+    pub(super) batch: usize,
 }
 
 /// A fine-tuning.
@@ -140,15 +142,16 @@ impl Run<'_> {
         // A kill while a checkpoint took the place of another leaves one of them beside it.
         model::checkpoint::remove_leftovers(&at(MODEL))?;
         write_whole(&at(FROZEN), &serde_json::to_vec_pretty(&tuner.frozen_in_words())?)?;
-        let best = tuner.best().context("no look at the part `dev` was taken")?;
+        let best = tuner.best().context("no look was taken")?;
         let ended = Ended { steps: tuner.steps(), planned, best_step: best.step, best_score: best.score };
         Ok(write_whole(&at(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }
 
     /// What each step shows.
     fn order(&self) -> anyhow::Result<Mixed> {
-        let items: Vec<usize> = self.tasks.iter().map(|task| task.benchmark.items()).collect();
-        for (task, items) in self.tasks.iter().zip(&items) {
+        let each: Vec<(usize, usize)> =
+            self.tasks.iter().map(|task| (task.benchmark.items(), task.batch)).collect();
+        for (task, (items, _)) in self.tasks.iter().zip(&each) {
             anyhow::ensure!(
                 *items > 0,
                 "benchmark {} has nothing to fine-tune on: give its part `train` examples",
@@ -156,7 +159,7 @@ impl Run<'_> {
             );
         }
         let seed = Seed::new(self.seed).named("finetune");
-        Ok(Mixed::new(&items, (self.settings.batch, self.tried.fixed.prepared.order), self.schedule, seed)?)
+        Ok(Mixed::new(&each, self.tried.fixed.prepared.order, self.schedule, seed)?)
     }
 
     /// Refuses a schedule that leaves a task out, which would only show at the end.

@@ -57,14 +57,15 @@ impl Sentences {
         let output = Output::Tag { classes: classes.names().len() };
         let mut all = Self { examples, texts, of, output, frame, subwords, classes, prepared, dropped: 0 };
         if prepared.long_sentences == LongSentences::Drop {
-            let train = all.places(Part::Train).to_vec();
-            let kept: Vec<usize> = train
-                .iter()
-                .copied()
-                .filter(|place| all.texts.rows(*place, all.frame.most).len() == 1)
-                .collect();
-            all.dropped = train.len() - kept.len();
-            all.of.insert(Part::Train, kept);
+            let (mut left, mut dropped) = (vec![], 0);
+            for &place in all.places(Part::Train) {
+                let pieces = all.pieces(place);
+                let kept = pieces.iter().filter(|piece| all.is_one_row(place, piece)).count();
+                dropped += pieces.len() - kept;
+                left.extend((kept > 0).then_some(place));
+            }
+            all.dropped = dropped;
+            all.of.insert(Part::Train, left);
         }
         Ok(all)
     }
@@ -73,33 +74,48 @@ impl Sentences {
         self.of.get(&part).map_or(&[], Vec::as_slice)
     }
 
-    /// The words of each row of the example at `place`.
+    /// The words of each piece of the example at `place`: all of them, unless sentences are cut by the right tags.
     fn pieces(&self, place: usize) -> Vec<Range<usize>> {
-        let most = self.frame.most;
-        let tags = words(&self.examples.examples[place].answer).tags;
-        let outside: Vec<bool> = tags.iter().map(|tag| self.is_outside(*tag)).collect();
-        let ends = |word: usize, subwords: usize| {
-            outside[word] && self.prepared.full_behind.is_some_and(|full| subwords > full)
-        };
+        let outside = self.outside(place);
         let counts = match self.prepared.behind_outside {
             Some(most) => behind_outside(&outside, most),
             None => vec![outside.len()],
         };
-        let (mut pieces, mut from) = (vec![], 0);
-        for count in counts {
-            pieces.extend(self.texts.rows_of((place, from..from + count), most, ends));
-            from += count;
-        }
-        pieces
+        let piece = |from: &mut usize, count: usize| {
+            let start = std::mem::replace(from, *from + count);
+            Some(start..start + count)
+        };
+        counts.into_iter().scan(0, piece).collect()
+    }
+
+    /// Whether a piece of the example at `place` is no longer than a row.
+    fn is_one_row(&self, place: usize, piece: &Range<usize>) -> bool {
+        self.texts.rows_of((place, piece.clone()), self.frame.most, |_, _| false).len() == 1
+    }
+
+    /// The words of each row of a piece of the example at `place`.
+    fn rows_of(&self, place: usize, piece: Range<usize>) -> Vec<Range<usize>> {
+        let outside = self.outside(place);
+        // `[CLS]` and `[SEP]` count, as they do in the released code.
+        let ends = |word: usize, subwords: usize| {
+            outside[word] && self.prepared.full_behind.is_some_and(|full| subwords + 2 > full)
+        };
+        self.texts.rows_of((place, piece), self.frame.most, ends)
+    }
+
+    /// Which words of the example at `place` are outside all entities.
+    fn outside(&self, place: usize) -> Vec<bool> {
+        let tags = words(&self.examples.examples[place].answer).tags;
+        tags.iter().map(|tag| self.is_outside(*tag)).collect()
     }
 
     fn is_outside(&self, tag: u32) -> bool {
         self.examples.classes.get(tag as usize).is_some_and(|class| class == OUTSIDE)
     }
 
-    /// Adds the rows of the example at `place`: what each asks of which of its words.
-    fn rows(&self, place: usize, rows: &mut Framed) -> Vec<(Range<usize>, Places)> {
-        let of_words = self.pieces(place).into_iter();
+    /// Adds the rows of a piece of the example at `place`: what each asks of which of its words.
+    fn rows(&self, place: usize, piece: Range<usize>, rows: &mut Framed) -> Vec<(Range<usize>, Places)> {
+        let of_words = self.rows_of(place, piece).into_iter();
         of_words
             .map(|words| {
                 let places = self.texts.push((place, &words), self.subwords, rows);
@@ -108,27 +124,34 @@ impl Sentences {
             .collect()
     }
 
-    fn batched(&self, places: &[usize]) -> anyhow::Result<Batch> {
+    /// Examples with what is right of their tokens; of those to train on pieces that are too long may be left out.
+    fn batched(&self, places: &[usize], of: LongSentences) -> anyhow::Result<Batch> {
         let mut rows = Framed::new(self.frame)?;
         let mut targets = vec![];
         for &place in places {
             let of_words = self.classes.of_words(words(&self.examples.examples[place].answer).tags);
-            for (words, Places { asked, last, .. }) in self.rows(place, &mut rows) {
-                let of_row = &of_words[words];
-                let other = |token: usize| match token {
-                    0 => Other::First,
-                    _ if token < last => Other::Subword,
-                    _ if token == last => Other::Last,
-                    _ => Other::Padding,
-                };
-                let class = |(token, word): (usize, Option<usize>)| match word {
-                    Some(word) => Some(of_row[word]),
-                    None => self.classes.of_other(other(token)),
-                };
-                targets.push(asked.into_iter().enumerate().map(class).collect());
+            for piece in self.pieces(place) {
+                if of == LongSentences::Drop && !self.is_one_row(place, &piece) {
+                    continue;
+                }
+                for (words, Places { asked, .. }) in self.rows(place, piece, &mut rows) {
+                    targets.push(self.targets(&of_words[words], &asked));
+                }
             }
         }
         Ok(only(rows.rows, Targets::Tags(targets)))
+    }
+
+    /// The class of each token of a row, given those of its words.
+    fn targets(&self, of_words: &[u32], asked: &[Option<usize>]) -> Vec<Option<u32>> {
+        let last = asked.len() - 1;
+        let class = |(token, word): (usize, &Option<usize>)| match (word, token) {
+            (Some(word), _) => Some(of_words[*word]),
+            (None, 0) => self.classes.of_other(Other::First),
+            (None, token) if token == last => self.classes.of_other(Other::Last),
+            (None, _) => self.classes.of_other(Other::Subword),
+        };
+        asked.iter().enumerate().map(class).collect()
     }
 }
 
@@ -169,7 +192,8 @@ impl Benchmark for Sentences {
 
     fn batch(&self, _: u64, items: &[usize]) -> anyhow::Result<Batch> {
         let train = self.places(Part::Train);
-        self.batched(&items.iter().map(|&item| train[item]).collect::<Vec<_>>())
+        let places: Vec<usize> = items.iter().map(|&item| train[item]).collect();
+        self.batched(&places, self.prepared.long_sentences)
     }
 
     fn samples(&self, part: Part) -> usize {
@@ -185,32 +209,41 @@ impl Benchmark for Sentences {
     }
 
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        self.rows(self.places(part)[sample], rows);
+        let place = self.places(part)[sample];
+        for piece in self.pieces(place) {
+            self.rows(place, piece, rows);
+        }
         Ok(())
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {
-        self.batched(&self.places(part)[samples])
+        self.batched(&self.places(part)[samples], LongSentences::Rows)
     }
 
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
         let (mut truth, mut said, mut from) = (vec![], vec![], 0);
+        // Where a word is said to be what no word is, that is the class behind all others.
+        let foreign = self.examples.classes.len();
         for &place in self.places(part) {
             let tags = words(&self.examples.examples[place].answer).tags;
-            truth.push(tags.iter().map(|&tag| tag as usize).collect());
-            let mut of_sentence = Vec::with_capacity(tags.len());
-            for (_, Places { asked, heard, .. }) in self.rows(place, &mut self.framed()?) {
-                for token in heard {
-                    let logits = outputs.get(from + token).context("there are not outputs for all tokens")?;
-                    of_sentence.push(measure::best(logits));
+            // Pieces that sentences are cut into are sentences of their own, as they are to the released code.
+            for piece in self.pieces(place) {
+                truth.push(tags[piece.clone()].iter().map(|&tag| tag as usize).collect());
+                let mut of_piece = Vec::with_capacity(piece.len());
+                for (_, Places { asked, heard }) in self.rows(place, piece, &mut self.framed()?) {
+                    for token in heard {
+                        let logits =
+                            outputs.get(from + token).context("there are not outputs for all tokens")?;
+                        of_piece.push(measure::best(logits));
+                    }
+                    from += asked.len();
                 }
-                from += asked.len();
+                let tags = self.classes.tags(&of_piece).into_iter();
+                said.push(tags.map(|tag| tag.unwrap_or(foreign)).collect());
             }
-            // Where a word is said to be what no word is, that is the class behind all others.
-            let tags = self.classes.tags(&of_sentence).into_iter();
-            said.push(tags.map(|tag| tag.unwrap_or(self.examples.classes.len())).collect());
         }
-        measure::tags(&self.examples.classes, &truth, &said)
+        let score = measure::tags(&self.examples.classes, &truth, &said)?;
+        Ok(Score { samples: self.samples(part), ..score })
     }
 
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {
@@ -222,3 +255,6 @@ impl Benchmark for Sentences {
         facts
     }
 }
+
+#[cfg(test)]
+mod tests;

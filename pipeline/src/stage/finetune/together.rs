@@ -35,6 +35,9 @@ pub struct Config {
     /// Weights of their losses; 1 without.
     #[serde(default)]
     pub weights: BTreeMap<String, f64>,
+    /// Examples of a step, of tasks that have not as many as `settings` say.
+    #[serde(default)]
+    pub batch_of: BTreeMap<String, usize>,
     /// The name of a table of `[[attentions]]` by which all tasks attend; plainly without it.
     #[serde(default)]
     pub attention: Option<String>,
@@ -46,6 +49,9 @@ pub struct Config {
     /// How the encoder is fine-tuned on each benchmark afterwards, with a new output (MT-BERT's third stage), if it is.
     #[serde(default)]
     pub then: Option<Settings>,
+    /// The same for single tasks, by name.
+    #[serde(default)]
+    pub then_of: BTreeMap<String, Settings>,
 }
 
 impl Config {
@@ -71,13 +77,7 @@ impl Config {
                 "{key}.tasks has {task:?} twice: leave one out"
             );
         }
-        for (task, weight) in &self.weights {
-            anyhow::ensure!(self.tasks.contains(task), "{key}.weights.{task}: {task:?} is none of its tasks");
-            anyhow::ensure!(
-                *weight > 0.0 && weight.is_finite(),
-                "{key}.weights.{task} is {weight}, expected above 0: leave the task out instead"
-            );
-        }
+        self.check_tasks(&key)?;
         let turns = match self.schedule {
             Schedule::Kimera => false,
             Schedule::Temperature(temperature) => temperature > 0.0,
@@ -96,11 +96,39 @@ impl Config {
             "{key}.then goes on from one encoder of all tasks, and {key}.pairwise makes one of each pair: leave one of them out"
         );
         anyhow::ensure!(
-            !self.pairwise || (self.attention.is_none() && self.released.is_none()),
-            "{key}.pairwise compares each pair with what its tasks come to alone, with plain attention and AdamW: leave {key}.attention and {key}.released out"
+            !self.pairwise
+                || (self.attention.is_none() && self.released.is_none() && self.batch_of.is_empty()),
+            "{key}.pairwise compares each pair with what its tasks come to alone, with plain attention, AdamW and one batch: leave {key}.attention, {key}.released and {key}.batch_of out"
         );
         self.settings.check(&format!("{key}.settings"))?;
         self.then.as_ref().map_or(Ok(()), |then| then.check(&format!("{key}.then")))
+    }
+
+    /// What is said of single tasks.
+    fn check_tasks(&self, key: &str) -> anyhow::Result<()> {
+        for (task, weight) in &self.weights {
+            anyhow::ensure!(self.tasks.contains(task), "{key}.weights.{task}: {task:?} is none of its tasks");
+            anyhow::ensure!(
+                *weight > 0.0 && weight.is_finite(),
+                "{key}.weights.{task} is {weight}, expected above 0: leave the task out instead"
+            );
+        }
+        for (task, batch) in &self.batch_of {
+            anyhow::ensure!(
+                self.tasks.contains(task),
+                "{key}.batch_of.{task}: {task:?} is none of its tasks"
+            );
+            anyhow::ensure!(*batch > 0, "{key}.batch_of.{task} is 0, expected at least 1");
+        }
+        for (task, then) in &self.then_of {
+            anyhow::ensure!(self.tasks.contains(task), "{key}.then_of.{task}: {task:?} is none of its tasks");
+            anyhow::ensure!(
+                self.then.is_some(),
+                "{key}.then_of.{task} is there without {key}.then, which is for the other tasks: add it"
+            );
+            then.check(&format!("{key}.then_of.{task}"))?;
+        }
+        Ok(())
     }
 }
 
@@ -135,10 +163,13 @@ impl Stage for Together {
         }
         self.base.describe(to);
         to.field("finetune.seed", self.seed.into());
-        let Config { tasks, schedule, weights, settings, released, .. } = &self.recipe;
+        let Config { tasks, schedule, weights, batch_of, settings, released, .. } = &self.recipe;
         describe::config(to, "recipe.tasks", tasks);
         describe::config(to, "recipe.schedule", schedule);
         describe::config(to, "recipe.weights", weights);
+        if !batch_of.is_empty() {
+            describe::config(to, "recipe.batch_of", batch_of);
+        }
         describe::config(to, "recipe.settings", settings);
         describe::config(to, "recipe.released", released);
     }
@@ -166,6 +197,7 @@ impl Stage for Together {
                 name: &tried.name,
                 benchmark: benchmark.as_ref(),
                 alpha: self.recipe.weights.get(&tried.name).copied().unwrap_or(1.0),
+                batch: self.recipe.batch_of.get(&tried.name).copied().unwrap_or(self.recipe.settings.batch),
             })
             .collect();
         let run = steps::Run {
@@ -190,6 +222,7 @@ impl Stage for Together {
                 seed: self.seed,
                 settings: self.recipe.settings.clone(),
                 train: task.benchmark.items(),
+                parameters: Some(predictor.parameters()),
                 steps: ended.steps,
                 best_step: ended.best_step,
                 chosen_on: one.fixed.prepared.chosen_on,
@@ -241,6 +274,25 @@ mod tests {
         assert!(wrong(", \"b\"", "").contains("names 1 benchmarks, expected at least 2"));
         assert!(wrong("a = 0.5", "c = 0.5").contains("\"c\" is none of its tasks"));
         assert!(wrong("a = 0.5", "a = 0.0").contains("recipes.mt.weights.a is 0, expected above 0"));
+        const THEN: &str = "{ learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }";
+        assert_eq!(told("weights", &format!("then = {THEN}\nthen_of = {{ a = {THEN} }}\nweights")), Ok(()));
+        assert!(
+            wrong("weights", &format!("then_of = {{ a = {THEN} }}\nweights"))
+                .contains("then_of.a is there without recipes.mt.then")
+        );
+        assert!(
+            wrong("weights", &format!("then = {THEN}\nthen_of = {{ c = {THEN} }}\nweights"))
+                .contains("then_of.c: \"c\" is none of its tasks")
+        );
+        assert_eq!(told("weights", "batch_of = { b = 40 }\nweights"), Ok(()));
+        assert!(
+            wrong("weights", "batch_of = { c = 4 }\nweights")
+                .contains("batch_of.c: \"c\" is none of its tasks")
+        );
+        assert!(
+            wrong("weights", "batch_of = { b = 0 }\nweights")
+                .contains("batch_of.b is 0, expected at least 1")
+        );
         assert!(wrong("\"merged\"", "\"kimera\"").contains("schedule is kimera, expected merged"));
         assert!(wrong("\"merged\"", "{ temperature = -1.0 }").contains("schedule is temperature -1"));
         let released = "released = { optimiser = { kind = \"bert_adam\", beta1 = 1.0, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0.01 }, pace = \"linear061\" }\nweights";
@@ -249,7 +301,7 @@ mod tests {
         let pairs = "pairwise = true\nthen = { learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }\nweights";
         assert!(wrong("weights", pairs).contains("leave one of them out"));
         let by_maps = "pairwise = true\nattention = \"kam\"\nweights";
-        assert!(wrong("weights", by_maps).contains("with plain attention and AdamW"));
+        assert!(wrong("weights", by_maps).contains("with plain attention, AdamW and one batch"));
         assert!(wrong("epochs = 2", "epochs = 0").contains("recipes.mt.settings.epochs is 0"));
     }
 }

@@ -9,6 +9,7 @@ use crate::stage::benchmark as tried;
 use crate::stage::encoder::Base;
 use crate::stage::finetune::attention;
 use crate::stage::finetune::config::Source;
+use crate::stage::finetune::prepared::TrainOn;
 use crate::stage::finetune::{Chosen, Looked, together};
 use crate::stage::matrix::Matrix;
 use crate::stage::scores::{self, Compared, Whose};
@@ -32,6 +33,13 @@ impl Around<'_> {
         if let Some(ranking) = self.tables.iter().find(|of| turned && of.kind().is_none()) {
             anyhow::bail!(
                 "finetune.fixed.prepared.pairs turns the pairs of sets round, and in the ranking {} the query comes first: take one of them into a config of its own",
+                ranking.name
+            );
+        }
+        let both = self.finetuning.fixed.prepared.train == TrainOn::TrainAndDev;
+        if let Some(ranking) = self.tables.iter().find(|of| both && of.kind().is_none()) {
+            anyhow::bail!(
+                "finetune.fixed.prepared.train is train_and_dev, which is for sets of examples, and {} is a ranking: take one of them into a config of its own",
                 ranking.name
             );
         }
@@ -221,6 +229,7 @@ impl Around<'_> {
                 whose: Whose::Several,
             });
             let Some(then) = &recipe.then else { continue };
+            let then = recipe.then_of.get(task).unwrap_or(then);
             let (how, chosen) = (format!("{name}, then alone"), Chosen::Given(then.clone()));
             let base = |seed: &u64| Base::Stage(stage_of(seed));
             stages.extend(self.by_seed(how, (name, tried, &chosen), base, compared));

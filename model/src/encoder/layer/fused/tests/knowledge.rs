@@ -9,6 +9,7 @@ use super::{LENGTHS, Params, assert_close, config, dropout, numbers, outcome_of,
 use crate::attention::Attend;
 use crate::attention::kam::{Auxiliary, Kam, KamPass, Knowledge, Merge, Settings, Skip};
 use crate::encoder::layer::Layer;
+use crate::encoder::layer::gates::{LayerGates, Row};
 use crate::encoder::tokens::Tokens;
 
 const MAPS: usize = 3;
@@ -37,12 +38,12 @@ impl Stack {
         }
     }
 
-    fn forward(&self, x: &Tensor, rate: f64) -> Tensor {
+    fn forward(&self, x: &Tensor, rate: f64, gates: Option<&LayerGates>) -> Tensor {
         let attend = Attend::Knowledge(KamPass { kam: &self.kam, knowledge: &self.knowledge });
         let mut passing = attend.begin(x, &self.tokens.spans).unwrap();
         let mut x_nd = x.clone();
         for (l, layer) in self.layers.iter().enumerate() {
-            let of = (None, &dropout(rate));
+            let of = (gates, &dropout(rate));
             let y_nd = layer.forward(&x_nd, &self.tokens, passing.layer(l), of).unwrap();
             x_nd = passing.next(y_nd).unwrap();
         }
@@ -72,10 +73,12 @@ fn agrees_with_double_precision(settings: &Settings) {
     let run = |dtype: DType| {
         let params = params(&values, dtype);
         let x = Var::from_tensor(&randn(9, &[59, 20]).to_dtype(dtype).unwrap()).unwrap();
-        let y = Stack::new(settings, &params).forward(&x, 0.2);
+        let gates = Var::from_tensor(&randn(7, &[3, 4]).to_dtype(dtype).unwrap()).unwrap();
+        let gates_of = LayerGates { gates_rh: gates.as_tensor().clone(), row: Row::Sample };
+        let y = Stack::new(settings, &params).forward(&x, 0.2, Some(&gates_of));
         assert_eq!(y.dtype(), dtype);
-        let found = outcome_of(&params, &[("x", &x)], &y);
-        assert_eq!(found.1.len(), values.len() + 1, "{settings:?}");
+        let found = outcome_of(&params, &[("x", &x), ("gates", &gates)], &y);
+        assert_eq!(found.1.len(), values.len() + 2, "{settings:?}");
         found
     };
     assert_close(&run(DType::F32), &run(DType::F64), 1e-4);
@@ -99,7 +102,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
         let settings = settings(skip, Auxiliary::ZeroPad, Merge::Convolution);
         let params = params(&values(&settings), DType::F32);
         let others = [("x", &x)];
-        let (_, all) = outcome_of(&params, &others, &Stack::new(&settings, &params).forward(&x, 0.1));
+        let (_, all) = outcome_of(&params, &others, &Stack::new(&settings, &params).forward(&x, 0.1, None));
         // Without the input, the map of the first layer needs a gradient in the first two cases alone.
         let cases: [fn(&str) -> bool; 4] = [
             |_| false,
@@ -110,7 +113,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
         for (case, frozen) in cases.into_iter().enumerate() {
             let stack = Stack::new(&settings, &params.clone().freeze(frozen));
             for input in [x.as_tensor().clone(), x.detach()] {
-                let y = stack.forward(&input, 0.1);
+                let y = stack.forward(&input, 0.1, None);
                 let kept = |name: &str| !frozen(name) && (name != "x" || input.track_op());
                 let expected: Vec<_> = all.iter().filter(|(name, _)| kept(name)).collect();
                 // What one backward pass leaves behind changes nothing in the next one.
@@ -123,7 +126,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
                 }
             }
         }
-        let still = Stack::new(&settings, &params.freeze(|_| true)).forward(&x.detach(), 0.1);
+        let still = Stack::new(&settings, &params.freeze(|_| true)).forward(&x.detach(), 0.1, None);
         assert!(!still.track_op());
     }
 }

@@ -2,10 +2,11 @@
 
 use candle_core::{DType, Tensor, Var};
 
-use super::{LENGTHS, Params, assert_close, config, dropout, outcome_of, randn, tokens, values};
+use super::{LENGTHS, Params, assert_close, config, dropout, numbers, outcome_of, randn, tokens, values};
 use crate::attention::LayerAttend;
 use crate::attention::label::{Labels, Mode};
 use crate::encoder::layer::Layer;
+use crate::encoder::layer::gates::{LayerGates, Row};
 
 #[test]
 fn a_layer_with_labels_agrees_with_double_precision() {
@@ -19,11 +20,45 @@ fn a_layer_with_labels_agrees_with_double_precision() {
             let layer = Layer::new(&config, &params, 0).unwrap();
             let (x, embeddings) = (exact(&randn(9, &[59, 20])), exact(&randn(6, &[5, 20])));
             let labels = Labels { embeddings_md: embeddings.as_tensor().clone(), mode };
-            let y = layer.forward(&x, &tokens, LayerAttend::Labels(&labels), (None, &dropout(0.2))).unwrap();
-            let found = outcome_of(&params, &[("x", &x), ("labels", &embeddings)], &y);
-            assert_eq!(found.1.len(), 18);
+            let gates = exact(&randn(7, &[3, 4]));
+            let gates_of = LayerGates { gates_rh: gates.as_tensor().clone(), row: Row::Sample };
+            let of = (Some(&gates_of), &dropout(0.2));
+            let y = layer.forward(&x, &tokens, LayerAttend::Labels(&labels), of).unwrap();
+            let found = outcome_of(&params, &[("x", &x), ("labels", &embeddings), ("gates", &gates)], &y);
+            assert_eq!(found.1.len(), 19);
             found
         };
         assert_close(&run(DType::F32), &run(DType::F64), 5e-5);
     }
+}
+
+#[test]
+fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
+    let (config, tokens) = (config(), tokens(&LENGTHS));
+    let params = Params::from_tensors(&Layer::specs(&config, 0), values(&config)).unwrap();
+    let (x, embeddings) = (Var::from_tensor(&randn(9, &[59, 20])), Var::from_tensor(&randn(6, &[5, 20])));
+    let (x, embeddings) = (x.unwrap(), embeddings.unwrap());
+    let others = [("x", &x), ("labels", &embeddings)];
+    let run = |params: &Params, [x, embeddings_md]: [Tensor; 2]| {
+        let labels = Labels { embeddings_md, mode: Mode::Paper };
+        let layer = Layer::new(&config, params, 0).unwrap();
+        layer.forward(&x, &tokens, LayerAttend::Labels(&labels), (None, &dropout(0.1))).unwrap()
+    };
+    let both = [x.as_tensor(), embeddings.as_tensor()].map(Tensor::clone);
+    let (_, all) = outcome_of(&params, &others, &run(&params, both.clone()));
+    let frozen = params.clone().freeze(|_| true);
+    // The labels' embeddings alone, then the input alone.
+    let cases: [(&Params, [Tensor; 2], &[&str]); 2] = [
+        (&frozen, [x.detach(), both[1].clone()], &["labels"]),
+        (&frozen, [both[0].clone(), embeddings.detach()], &["x"]),
+    ];
+    for (params, given, expected) in cases {
+        let (_, some) = outcome_of(params, &others, &run(params, given));
+        assert_eq!(some.keys().collect::<Vec<_>>(), expected);
+        some.iter().for_each(|(name, gradient)| assert_eq!(numbers(gradient), numbers(&all[name]), "{name}"));
+    }
+    let (_, some) = outcome_of(&params, &others, &run(&params, [x.detach(), embeddings.detach()]));
+    assert_eq!(some.len(), all.len() - 2);
+    let still = run(&frozen, [x.detach(), embeddings.detach()]);
+    assert!(!still.track_op());
 }
