@@ -3,7 +3,7 @@
     python benches/sets.py OUT MODEL [BENCHMARK ...]
 
 OUT is the output folder of engraft after `run scores`. Of it `benchmark-NAME/` are read, and of `finetune-base-NAME-SEED/scores.json` the
-settings and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch and dropout. What is done is what most
+settings, the pooling and engraft's own scores, so that both sides have the same seeds, rate, warm-up, epochs, batch, longest rows and dropout. What is done is what most
 scripts do: AdamW, linear warm-up and decay, rows padded to the longest of their batch, a look at `dev` after every epoch, an end
 after --patience looks without a better one, the best model's scores on `test`, by the benchmark's own measure.
 
@@ -25,20 +25,26 @@ from transformers import AutoModel, AutoTokenizer
 
 
 class Model(torch.nn.Module):
-    """An encoder with one linear layer over its pooler's output, or over each token."""
+    """An encoder with one linear layer over its pooler's output, the mean of its tokens, or each of them."""
 
-    def __init__(self, folder, width, of_tokens, dropout):
+    def __init__(self, folder, width, of, dropout):
         super().__init__()
         self.encoder = AutoModel.from_pretrained(folder)
         self.dropout = torch.nn.Dropout(dropout)
         self.linear = torch.nn.Linear(self.encoder.config.hidden_size, width)
         torch.nn.init.normal_(self.linear.weight, std=self.encoder.config.initializer_range)
         torch.nn.init.zeros_(self.linear.bias)
-        self.of_tokens = of_tokens
+        self.of = of
 
     def forward(self, batch):
         said = self.encoder(**batch)
-        return self.linear(self.dropout(said.last_hidden_state if self.of_tokens else said.pooler_output))
+        if self.of == "learned_pooler":
+            return self.linear(self.dropout(said.pooler_output))
+        states = said.last_hidden_state
+        if self.of == "mean":
+            mask = batch["attention_mask"].unsqueeze(-1).float()
+            states = (states * mask).sum(1) / mask.sum(1)
+        return self.linear(self.dropout(states))
 
 
 def encoded(tokenizer, rows, most):
@@ -184,7 +190,10 @@ def run(folder, args, ours, out):
     torch.manual_seed(seed)
     chance = random.Random(seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    model = Model(args.model, max(1, len(index["classes"])), index["kind"] == "tags", settings["dropout"])
+    pooling = json.loads((out / "model" / "outputs.json").read_text())["outputs"]["pooling"]
+    assert pooling in ("learned_pooler", "mean"), f"no pooling {pooling} here"
+    args.tokens = json.loads((out / "model" / "task.json").read_text())["max_tokens"]
+    model = Model(args.model, max(1, len(index["classes"])), "tokens" if index["kind"] == "tags" else pooling, settings["dropout"])
     decayed = [p for name, p in model.named_parameters() if not name.endswith("bias") and "LayerNorm" not in name]
     other = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": other, "weight_decay": 0.0}], lr=settings["learning_rate"], fused=True)
@@ -229,7 +238,6 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("benchmarks", nargs="*")
-    parser.add_argument("--tokens", type=int, default=256, help="finetune.fixed.max_tokens")
     parser.add_argument("--patience", type=int, default=10, help="finetune.fixed.patience.evaluations")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
