@@ -61,9 +61,7 @@ impl Heard {
             of_words.push(share);
         }
         let mut found = vec![];
-        let foreign = of.given().len();
-        let classes: Vec<usize> = of.tags(&classes).into_iter().map(|tag| tag.unwrap_or(foreign)).collect();
-        for entity in tags.entities(&classes, Rules::Conlleval)? {
+        for entity in tags.entities(&of.tags_or_foreign(&classes), Rules::Conlleval)? {
             let bytes = self.words[entity.start].start..self.words[entity.end - 1].end;
             let Some(place) = characters.range(&bytes) else { continue };
             let words = &of_words[entity.start..entity.end];

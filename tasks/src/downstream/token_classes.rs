@@ -187,6 +187,12 @@ impl TokenClasses {
         }
         tags
     }
+
+    /// As [`TokenClasses::tags`], with the number behind those of the set where there is none: what scores count as a class that no word has.
+    #[must_use]
+    pub fn tags_or_foreign(&self, classes: &[usize]) -> Vec<usize> {
+        self.tags(classes).into_iter().map(|tag| tag.unwrap_or(self.given.len())).collect()
+    }
 }
 
 impl Others {

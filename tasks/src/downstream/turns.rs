@@ -52,29 +52,29 @@ impl Turns {
         self.items.div_ceil(self.batch) as u64
     }
 
-    /// The batches of an epoch, from 0, in order.
-    #[must_use]
-    pub fn epoch(&self, epoch: u64) -> Vec<Vec<usize>> {
+    /// The items of an epoch, from 0, batch behind batch, and the places of the batches in the order in which they are shown.
+    fn order(&self, epoch: u64) -> (Vec<usize>, Vec<usize>) {
         let mut items: Vec<usize> = (0..self.items).collect();
+        let mut places: Vec<usize> = (0..self.items.div_ceil(self.batch)).collect();
         match self.order {
             Order::Anew => self.seed.at(epoch).shuffle(&mut items),
-            Order::FixedBatches => self.seed.named("items").shuffle(&mut items),
+            Order::FixedBatches => {
+                self.seed.named("items").shuffle(&mut items);
+                self.seed.at(epoch).shuffle(&mut places);
+            }
             Order::AsGiven => {}
         }
-        let mut batches: Vec<Vec<usize>> = items.chunks(self.batch).map(<[usize]>::to_vec).collect();
-        if self.order == Order::FixedBatches {
-            self.seed.at(epoch).shuffle(&mut batches);
-        }
-        batches
+        (items, places)
     }
 
     /// The epoch of step `step` (both from 0) and the items of its batch.
     #[must_use]
     pub fn step(&self, step: u64) -> (u64, Vec<usize>) {
         let (epoch, within) = (step / self.steps_per_epoch(), step % self.steps_per_epoch());
+        let (items, places) = self.order(epoch);
         // Below the number of batches, which is a usize.
-        let within = usize::try_from(within).unwrap_or(usize::MAX);
-        (epoch, self.epoch(epoch).into_iter().nth(within).unwrap_or_default())
+        let place = places.get(usize::try_from(within).unwrap_or(usize::MAX)).copied().unwrap_or_default();
+        (epoch, items.chunks(self.batch).nth(place).unwrap_or_default().to_vec())
     }
 }
 
@@ -166,6 +166,15 @@ impl Mixed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Turns {
+        /// The batches of an epoch, from 0, in order.
+        fn epoch(&self, epoch: u64) -> Vec<Vec<usize>> {
+            let (items, places) = self.order(epoch);
+            let batches: Vec<&[usize]> = items.chunks(self.batch).collect();
+            places.into_iter().map(|place| batches[place].to_vec()).collect()
+        }
+    }
 
     #[test]
     fn every_epoch_has_every_item_once_in_another_order() {

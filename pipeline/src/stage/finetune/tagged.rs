@@ -222,8 +222,6 @@ impl Benchmark for Sentences {
 
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
         let (mut truth, mut said, mut from) = (vec![], vec![], 0);
-        // Where a word is said to be what no word is, that is the class behind all others.
-        let foreign = self.examples.classes.len();
         for &place in self.places(part) {
             let tags = words(&self.examples.examples[place].answer).tags;
             // Pieces that sentences are cut into are sentences of their own, as they are to the released code.
@@ -238,8 +236,7 @@ impl Benchmark for Sentences {
                     }
                     from += asked.len();
                 }
-                let tags = self.classes.tags(&of_piece).into_iter();
-                said.push(tags.map(|tag| tag.unwrap_or(foreign)).collect());
+                said.push(self.classes.tags_or_foreign(&of_piece));
             }
         }
         let score = measure::tags(&self.examples.classes, &truth, &said)?;
