@@ -144,6 +144,20 @@ pub fn json(path: impl AsRef<Path>) -> serde_json::Value {
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The values of a file of JSON lines.
+///
+/// # Panics
+/// When it cannot be read.
+#[must_use]
+#[allow(clippy::panic, reason = "a test that cannot read what it looks at has failed")]
+pub fn json_lines(path: impl AsRef<Path>) -> Vec<serde_json::Value> {
+    let path = path.as_ref();
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let read =
+        |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().map(read).collect()
+}
+
 /// Every file below `folder` by relative path, without the runner's own (`.work`, `.cache`, the ledger).
 ///
 /// # Panics

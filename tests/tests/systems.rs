@@ -2,9 +2,9 @@
 //! frozen and why, what is refused.
 #![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use engraft_tests::{Engraft, json};
+use engraft_tests::{Engraft, json, json_lines};
 use serde_json::Value;
 
 /// A shipped config, made small: little world, little training, two seeds.
@@ -25,11 +25,6 @@ fn small(verb: &[&str], config: &str, out: &Path) -> Engraft {
     })
 }
 
-fn lines(path: PathBuf) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// What was compared on a benchmark, in the order of the table.
 fn compared(out: &Path, benchmark: &str) -> Vec<String> {
     let scores = json(out.join("scores/scores.json"));
@@ -47,7 +42,7 @@ fn labels_begin_in_three_ways_and_their_loss_is_told() {
     assert_eq!(compared(out, "mortality"), ["alone", "labels"]);
     let mut first = vec![];
     for how in &all[1..] {
-        let metrics = lines(out.join(format!("finetune-{how}-questions-1/metrics.jsonl")));
+        let metrics = json_lines(out.join(format!("finetune-{how}-questions-1/metrics.jsonl")));
         assert!(metrics.iter().all(|step| step["labels"].as_f64().unwrap() > 0.0), "{how}");
         let step = &metrics[0];
         let parts = step["labels"].as_f64().unwrap() + step["tasks"]["questions"]["loss"].as_f64().unwrap();
@@ -153,7 +148,7 @@ fn facts_are_asked_of_a_model_that_has_read_texts() {
     small(&["run", "lama-pretrain"], "world-kam-bert.toml", &out).arg("--set").arg(&lama).ok();
     let scores = json(out.join("lama-pretrain/lama.json"));
     assert_eq!(scores["Squad"]["all_facts"]["facts"], 2);
-    let answers = lines(out.join("lama-pretrain/answers.jsonl"));
+    let answers = json_lines(out.join("lama-pretrain/answers.jsonl"));
     assert_eq!((answers[0]["id"].as_str(), answers[1]["object"].as_str()), (Some("known"), Some("it")));
     assert!(answers.iter().all(|of| of["place"].as_u64().unwrap() >= 1 && of["said"].is_string()));
     let ledger = std::fs::read_to_string(out.join("ledger.jsonl")).unwrap();

@@ -5,8 +5,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use engraft_tests::{Engraft, artifacts, assert_same, json, skipped};
+use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines};
 use serde_json::Value;
+
+mod real;
 
 const DRUGS: [&str; 4] = ["aspirin", "ibuprofen", "warfarin", "metformin"];
 const OTHERS: [&str; 6] = ["helps", "after", "pain", "fever", "often", "today"];
@@ -99,11 +101,9 @@ fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
     let model = folder.join("out/finetune-base-alike-1/model");
     assert_eq!(json(model.join("task.json"))["pairs"], "second_first");
     // What is asked is turned round as what was trained on: `test.jsonl` has the model's own answers.
-    let line = std::fs::read_to_string(folder.join("out/finetune-base-alike-1/test.jsonl")).unwrap();
-    let said: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
-    let examples = std::fs::read_to_string(folder.join("out/benchmark-alike/examples.jsonl")).unwrap();
-    let find = |line: &str| serde_json::from_str::<Value>(line).ok().filter(|of| of["id"] == said["id"]);
-    let example = examples.lines().find_map(find).unwrap();
+    let said = json_lines(folder.join("out/finetune-base-alike-1/test.jsonl")).swap_remove(0);
+    let examples = json_lines(folder.join("out/benchmark-alike/examples.jsonl"));
+    let example = examples.iter().find(|of| of["id"] == said["id"]).unwrap();
     let asked = folder.join("asked.jsonl");
     let object = serde_json::json!({"text": example["text"], "pair": example["pair"]}).to_string();
     kg::whole::write_whole(&asked, object.as_bytes()).unwrap();
@@ -147,13 +147,11 @@ fn classes_of_the_released_codes_are_learned_scored_and_asked() {
         let scores = json(out.join("finetune-base-tags-1/scores.json"));
         assert!(scores["test"]["value"].as_f64().unwrap() > 0.95, "{scores}");
         assert_eq!(scores.get("chosen_on"), on_test.then(|| Value::from("test")).as_ref());
-        let looks = std::fs::read_to_string(out.join("finetune-base-tags-1/dev.jsonl")).unwrap();
-        let looks = looks.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let best = looks.map(|line| line["score"].as_f64().unwrap()).fold(0.0, f64::max);
+        let looks = json_lines(out.join("finetune-base-tags-1/dev.jsonl"));
+        let best = looks.iter().map(|line| line["score"].as_f64().unwrap()).fold(0.0, f64::max);
         let chosen = scores[if on_test { "test" } else { "dev" }]["value"].as_f64().unwrap();
         assert!((best - chosen).abs() < 1e-9, "{best} {scores}");
-        let line = std::fs::read_to_string(out.join("finetune-base-tags-1/test.jsonl")).unwrap();
-        let said: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+        let said = json_lines(out.join("finetune-base-tags-1/test.jsonl")).swap_remove(0);
         let outputs = said["outputs"].as_array().unwrap();
         assert_eq!(outputs[0].as_array().unwrap().len(), 6, "O, B, I and three; B, I, L, O, U and one");
         let table = std::fs::read_to_string(out.join("scores/scores.md")).unwrap();
@@ -193,9 +191,8 @@ fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     let table = std::fs::read_to_string(folder.join("out/scores/scores.md")).unwrap();
     assert_eq!(table.lines().count(), 2 + 9);
     // An epoch shows every batch of every task, and each step moves the output of its task alone.
-    let metrics = std::fs::read_to_string(folder.join("out/recipe-all-1/metrics.jsonl")).unwrap();
-    let first: Vec<Value> =
-        metrics.lines().take(15).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let metrics = json_lines(folder.join("out/recipe-all-1/metrics.jsonl"));
+    let first = &metrics[..15];
     let turns = |task: &str| first.iter().filter(|line| line["tasks"].get(task).is_some()).count();
     assert_eq!((turns("tags"), turns("kinds"), turns("alike")), (5, 5, 5));
     assert!(first.iter().all(|line| line["tasks"].as_object().unwrap().len() == 1));
@@ -278,125 +275,4 @@ fn what_cannot_be_meant_stops_before_anything_runs_and_bad_files_say_where() {
     assert!(text.contains("benchmarks.x.set.format: tagged.format marks no entities"), "{text}");
     let text = failed("pairs.jsonl", "{\"a\": \"x\", \"b\": \"y\", \"score\": 1}\n");
     assert!(text.contains("benchmarks.alike.set: no text is for dev, of 1"), "{text}");
-}
-
-/// A folder of `ENGRAFT_DATA`, if it is there.
-#[allow(clippy::disallowed_methods, reason = "tests take the place of real data from the environment")]
-fn data(folder: &str) -> Option<PathBuf> {
-    let found = std::env::var_os("ENGRAFT_DATA").map(|data| PathBuf::from(data).join(folder));
-    let found = found.filter(|path| path.exists());
-    if found.is_none() {
-        skipped(&format!("ENGRAFT_DATA does not name a folder with {folder}"));
-    }
-    found
-}
-
-/// Labels of all items of some files.
-mod real {
-    use std::collections::BTreeMap;
-    use std::path::Path;
-
-    use tasks::downstream::set::{Format, Item, Label};
-
-    pub(super) fn items(format: &str, file: &Path) -> Vec<Item> {
-        let format: Format = serde_json::from_str(format).unwrap();
-        let mut items = vec![];
-        let steps = format.read(file, &mut |item| items.push(item)).unwrap();
-        assert!(steps.iter().all(tasks::downstream::funnel::Step::adds_up), "{steps:?}");
-        items
-    }
-
-    pub(super) fn classes(items: &[Item]) -> BTreeMap<String, usize> {
-        let mut counts = BTreeMap::new();
-        for item in items {
-            if let Label::Class(class) = &item.label {
-                *counts.entry(class.clone()).or_insert(0) += 1;
-            }
-        }
-        counts
-    }
-
-    pub(super) fn entities(items: &[Item]) -> usize {
-        let count = |item: &Item| if let Label::Entities(of) = &item.label { of.entities.len() } else { 0 };
-        items.iter().map(count).sum()
-    }
-}
-
-const CONLL: &str = "{\"tagged\": {\"format\": {\"conll\": {\"scheme\": \"bio\", \"separator\": \"tab\", \"untyped\": null}}, \"kinds\": null, \"unit\": \"document\"}}";
-
-#[test]
-fn real_entities_are_as_many_as_published() {
-    if let Some(folder) = data("mtl-bioinformatics-2016") {
-        let of = |kind: &str, part: &str| {
-            real::items(CONLL, &folder.join(format!("data/BC5CDR-{kind}-IOB/{part}.tsv")))
-        };
-        let parts = ["train", "devel", "test"];
-        assert_eq!(parts.map(|part| of("chem", part).len()), [4_560, 4_581, 4_797]);
-        assert_eq!(parts.map(|part| real::entities(&of("chem", part))), [5_203, 5_347, 5_385]);
-        assert_eq!(parts.map(|part| real::entities(&of("disease", part))), [4_182, 4_246, 4_424]);
-    }
-    if let Some(folder) = data("bc5cdr") {
-        let format = "{\"tagged\": {\"format\": {\"pubtator\": {\"between\": \"space\", \"misfits\": \"refuse\"}}, \"kinds\": [\"Chemical\"], \"unit\": \"sentence\"}}";
-        let file = folder.join("CDR_Data/CDR.Corpus.v010516/CDR_TestSet.PubTator.txt");
-        let items = real::items(format, &file);
-        let documents: std::collections::BTreeSet<&str> =
-            items.iter().map(|item| item.group.as_str()).collect();
-        assert_eq!((documents.len(), real::entities(&items)), (500, 5_385), "{} sentences", items.len());
-    }
-    if let Some(folder) = data("quaero") {
-        let format = "{\"tagged\": {\"format\": {\"brat\": {\"concepts\": \"none\", \"misfits\": \"refuse\"}}, \"kinds\": null, \"unit\": \"sentence\"}}";
-        let all =
-            std::fs::read_dir(folder.join("corpus/train/EMEA")).unwrap().map(|entry| entry.unwrap().path());
-        let texts: Vec<PathBuf> =
-            all.filter(|path| path.extension().is_some_and(|end| end == "txt")).collect();
-        let kept: usize = texts.iter().map(|text| real::entities(&real::items(format, text))).sum();
-        assert_eq!(texts.len(), 11);
-        assert!((2_000..=2_695).contains(&kept), "nested and discontinuous ones are left out: {kept}");
-    }
-}
-
-#[test]
-fn real_classes_and_scores_are_as_many_as_published() {
-    let counted = |items: &[tasks::downstream::set::Item], names: &[&str]| {
-        let counts = real::classes(items);
-        assert_eq!(counts.len(), names.len(), "{counts:?}");
-        names.iter().map(|name| counts[*name]).collect::<Vec<_>>()
-    };
-    if let Some(folder) = data("medrqe") {
-        let train = real::items("\"medrqe\"", &folder.join("RQE_Train_8588_AMIA2016.xml"));
-        let test = real::items("\"medrqe\"", &folder.join("RQE_Test_302_pairs_AMIA2016.xml"));
-        // One published pair has no question.
-        assert_eq!((train.len(), test.len()), (8_587, 302));
-        assert_eq!(counted(&train, &["entailment", "not_entailment"]), [4_654, 3_933]);
-    }
-    if let Some(folder) = data("biosses") {
-        let items = real::items("\"biosses\"", &folder.join("annotation_pairs_scores.tsv"));
-        assert_eq!(items.len(), 100);
-    }
-    if let Some(folder) = data("chemprot") {
-        let file = folder.join("data/text_classification/chemprot/train.txt");
-        let items = real::items("{\"chemprot\": {\"classes\": \"groups\"}}", &file);
-        let groups = ["CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9"];
-        assert_eq!(counted(&items, &groups), [777, 2_260, 170, 235, 727]);
-    }
-    if let Some(folder) = data("glue") {
-        let rte = folder.join("derived-official-splits/RTE");
-        let rows = |name: &str| real::items("\"glue_pairs\"", &rte.join(name)).len();
-        assert_eq!((rows("train.tsv"), rows("dev.tsv")), (2_490, 277));
-        let cola = folder.join("CoLA/cola_public/raw/in_domain_train.tsv");
-        let found = real::items("\"cola\"", &cola);
-        assert_eq!(counted(&found, &["acceptable", "unacceptable"]), [6_023, 2_528]);
-        let sts = ["train", "dev", "test"].map(|part| folder.join(format!("STS-B/original/sts-{part}.tsv")));
-        assert_eq!(sts.map(|file| real::items("\"sts_b\"", &file).len()), [5_749, 1_500, 1_379]);
-    }
-    if let Some(folder) = data("hoc") {
-        let text = folder.join("text/12142967.txt");
-        let items = real::items("{\"hoc\": {\"of\": \"sentences\"}}", &text);
-        assert_eq!(items.len(), 9);
-        let tasks::downstream::set::Label::Classes(last) = &items[8].label else { panic!("classes") };
-        assert_eq!(last.as_slice(), ["Resisting cell death", "Tumor promoting inflammation"]);
-        let all = std::fs::read_dir(folder.join("text")).unwrap().map(|entry| entry.unwrap().path());
-        let abstracts = all.map(|file| real::items("{\"hoc\": {\"of\": \"abstracts\"}}", &file).len());
-        assert_eq!(abstracts.sum::<usize>(), 1_580, "as many as BLUE has");
-    }
 }
