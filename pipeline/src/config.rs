@@ -174,7 +174,7 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         }
     };
     let parse = |problem: String| Error::Parse { name: name.clone(), problem: problem.trim_end().to_owned() };
-    let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(told(&text, &e)))?;
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(told(&text, &e)))?;
     // Another version has other keys, so the version comes first.
     if let Some(&toml::Value::Integer(version)) = table.get("version")
         && version != i64::from(VERSION)
@@ -183,18 +183,19 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
     }
     // Read as it stands first, because only then do errors carry line and column.
     let mut config: Config = toml::from_str(&text).map_err(|e| parse(told(&text, &e)))?;
+    let mut whole = toml::Value::Table(table);
     for set in sets {
         let wrong = |problem: String| Error::Set { set: set.clone(), problem };
         let (key, value) = set.split_once('=').ok_or_else(|| wrong("expected KEY=VALUE".to_owned()))?;
-        put(&mut table, key.trim(), value.trim()).map_err(wrong)?;
+        put(&mut whole, key.trim(), value.trim()).map_err(wrong)?;
     }
     if !sets.is_empty() {
         // All together: one alone may leave a table half filled.
         let set = sets.join(" --set ");
         let wrong = |e: toml::de::Error| Error::Set { set, problem: e.to_string().trim_end().to_owned() };
-        config = table.clone().try_into().map_err(wrong)?;
+        config = whole.clone().try_into().map_err(wrong)?;
     }
-    if let Some(key) = not_finite(&toml::Value::Table(table)) {
+    if let Some(key) = not_finite(&whole) {
         return Err(parse(format!("{key} is infinite or not a number; leave it out to set no limit")));
     }
     if config.version != VERSION {
@@ -224,22 +225,51 @@ fn not_finite(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// Puts `value` (TOML, or else a plain text) under the dotted `key`.
-fn put(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
+/// Puts `value` (TOML, or else a plain text) under the dotted `key`, whose parts are keys of tables and names or places of items of lists.
+fn put(config: &mut toml::Value, key: &str, value: &str) -> Result<(), String> {
     let parsed: Result<toml::Table, _> = format!("value = {value}").parse();
     let value = match parsed {
         Ok(mut parsed) => parsed.remove("value").ok_or("no value")?,
         Err(_) => toml::Value::String(value.to_owned()),
     };
-    let mut parts: Vec<&str> = key.split('.').collect();
-    let last = parts.pop().filter(|part| !part.is_empty()).ok_or("the key is empty")?;
-    let mut at = table;
-    for part in parts {
-        let below = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = below.as_table_mut().ok_or_else(|| format!("`{part}` is no table"))?;
+    let (above, last) = key.rsplit_once('.').map_or((None, key), |(above, last)| (Some(above), last));
+    if last.is_empty() {
+        return Err("the key is empty".to_owned());
     }
-    at.insert(last.to_owned(), value);
+    let mut at = config;
+    for part in above.into_iter().flat_map(|above| above.split('.')) {
+        at = match at {
+            toml::Value::Table(table) => {
+                table.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()))
+            }
+            other => item(other, part)?,
+        };
+    }
+    match at {
+        toml::Value::Table(table) => {
+            table.insert(last.to_owned(), value);
+        }
+        other => *item(other, last)? = value,
+    }
     Ok(())
+}
+
+/// The item of a list that has `name`, or else the one at that place, from 0.
+fn item<'a>(list: &'a mut toml::Value, name: &str) -> Result<&'a mut toml::Value, String> {
+    let toml::Value::Array(items) = list else {
+        return Err(format!(
+            "`{name}` cannot be below a value that is no table and no list, but a {}",
+            list.type_str()
+        ));
+    };
+    let named = |item: &toml::Value| item.get("name").and_then(toml::Value::as_str).map(str::to_owned);
+    let names: Vec<String> = items.iter().filter_map(named).collect();
+    let place =
+        items.iter().position(|item| named(item).as_deref() == Some(name)).or_else(|| name.parse().ok());
+    let among = items.len();
+    place.and_then(|place| items.get_mut(place)).ok_or_else(|| {
+        format!("there is no item `{name}` among {among}, whose names are: {}", names.join(", "))
+    })
 }
 
 #[cfg(test)]
@@ -267,6 +297,24 @@ mod tests {
             let error = sets(&[&format!("sources.hsdn.min_tfidf={value}")]).unwrap_err().to_string();
             assert!(error.contains("sources.hsdn.min_tfidf is infinite"), "{error}");
         }
+    }
+
+    #[test]
+    fn sets_reach_items_of_lists_by_name_or_place() {
+        let text =
+            "version = 4\n[[recipes]]\nname = \"a\"\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"y\"]\n";
+        let mut config = toml::Value::Table(text.parse().unwrap());
+        put(&mut config, "recipes.b.settings.epochs", "3").unwrap();
+        put(&mut config, "recipes.0.tasks", "[]").unwrap();
+        put(&mut config, "recipes.b.tasks.1", "z").unwrap();
+        let wanted = "version = 4\n[[recipes]]\nname = \"a\"\ntasks = []\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"z\"]\n\
+                      settings = { epochs = 3 }";
+        assert_eq!(config, toml::Value::Table(wanted.parse().unwrap()));
+        let wrong = put(&mut config, "recipes.c.tasks", "[]").unwrap_err();
+        assert!(wrong.contains("no item `c` among 2, whose names are: a, b"), "{wrong}");
+        let wrong = put(&mut config, "version.of.what", "1").unwrap_err();
+        assert!(wrong.contains("`of` cannot be below") && wrong.contains("integer"), "{wrong}");
+        assert!(put(&mut config, "recipes.2", "1").is_err() && put(&mut config, "", "1").is_err());
     }
 
     #[test]
