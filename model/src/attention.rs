@@ -7,7 +7,7 @@ pub mod plain;
 
 use candle_core::{Result, Tensor};
 
-use crate::encoder::tokens::Span;
+use crate::encoder::tokens::Tokens;
 use crate::nn::buffers::Buffer;
 
 /// Which of them the layers of a pass use.
@@ -55,11 +55,14 @@ pub(crate) enum Passing<'a> {
 
 impl<'a> Attend<'a> {
     /// At the first layer, whose input is `first_nd`.
-    pub(crate) fn begin(self, first_nd: &Tensor, spans: &[Span]) -> Result<Passing<'a>> {
+    pub(crate) fn begin(self, first_nd: &Tensor, tokens: &Tokens) -> Result<Passing<'a>> {
         Ok(match self {
             Attend::Plain => Passing::Plain,
-            Attend::Labels(labels) => Passing::Labels(labels),
-            Attend::Knowledge(pass) => Passing::Knowledge(kam::Carried::new(pass, first_nd, spans)?),
+            Attend::Labels(labels) => {
+                tokens.check_unpadded()?;
+                Passing::Labels(labels)
+            }
+            Attend::Knowledge(pass) => Passing::Knowledge(kam::Carried::new(pass, first_nd, tokens)?),
         })
     }
 }

@@ -154,7 +154,7 @@ impl Encoder {
         let dropout = LayerDropout::new(pass, config, u64::MAX);
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
         let x_nd = number::rounded(x_nd, self.number)?;
-        let mut passing = pass.attend.begin(&x_nd, &tokens.spans)?;
+        let mut passing = pass.attend.begin(&x_nd, tokens)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {
             let gates = pass.gates.of_layer(l)?;
@@ -177,7 +177,7 @@ impl Encoder {
         attend: Attend<'_>,
     ) -> Result<Vec<Tensor>> {
         let Some(first_nd) = inputs.first() else { return Ok(vec![]) };
-        let mut passing = attend.begin(first_nd, &tokens.spans)?;
+        let mut passing = attend.begin(first_nd, tokens)?;
         let layers = self.layers.iter().zip(inputs).enumerate();
         layers
             .map(|(l, (layer, x_nd))| layer.attention_probabilities(x_nd, tokens, passing.layer(l)))
@@ -190,7 +190,7 @@ impl Encoder {
     /// When the shapes do not fit.
     pub fn merged_maps(&self, inputs: &[Tensor], tokens: &Tokens, pass: KamPass<'_>) -> Result<Vec<Tensor>> {
         let Some(first_nd) = inputs.first() else { return Ok(vec![]) };
-        let mut carried = Carried::new(pass, first_nd, &tokens.spans)?;
+        let mut carried = Carried::new(pass, first_nd, tokens)?;
         let layers = self.layers.iter().zip(inputs).enumerate();
         layers.map(|(l, (layer, x_nd))| layer.merged_maps(x_nd, tokens, &mut carried.layer(l))).collect()
     }

@@ -12,7 +12,7 @@
 //! | `m` | positions or rows that are asked about | | `v`, `c` | vocabulary, classes |
 //! | `s` | samples of all batches | | | |
 //!
-//! Activations are stored without padding (`x_nd`): a row of a batch is a [`encoder::tokens::Span`] of it.
+//! Activations are stored without padding but such as is to be read (`x_nd`): a row of a batch is a [`encoder::tokens::Span`] of it.
 
 pub mod attention;
 pub mod chance;

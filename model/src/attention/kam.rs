@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::Numeric;
 use super::plain::{self, Attention};
 use crate::encoder::config::Config;
-use crate::encoder::tokens::Span;
+use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::buffers::Buffers;
 use crate::params::{Init, Params, Spec};
 use link::Link;
@@ -268,8 +268,9 @@ impl<'a> Carried<'a> {
     ///
     /// # Errors
     /// When the knowledge is of other samples, or not what the attention merges.
-    pub(crate) fn new(pass: KamPass<'a>, first_nd: &Tensor, spans: &[Span]) -> Result<Self> {
-        let n = first_nd.dim(0)?;
+    pub(crate) fn new(pass: KamPass<'a>, first_nd: &Tensor, tokens: &Tokens) -> Result<Self> {
+        tokens.check_unpadded()?;
+        let (n, spans) = (first_nd.dim(0)?, &tokens.spans);
         let Knowledge { m, lengths, .. } = pass.knowledge;
         if *m != pass.kam.settings.maps {
             candle_core::bail!(

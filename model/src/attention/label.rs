@@ -56,7 +56,7 @@ pub(crate) fn forward(
     spans: &[Span],
 ) -> Result<Tensor> {
     check(how.heads, [qkv_n3d, queries_md], spans)?;
-    let parts = plain::Padded::new(qkv_n3d, spans, how.heads)?;
+    let parts = plain::Padded::new(qkv_n3d, spans, how)?;
     let scores_bhtt = amended(&parts, queries_md, mode)?;
     parts.context(&scores_bhtt, how)
 }
@@ -122,12 +122,12 @@ fn amended(parts: &plain::Padded, queries_md: &Tensor, mode: Mode) -> Result<Ten
 /// # Errors
 /// When shapes do not fit.
 pub(crate) fn probabilities(
-    (heads, mode): (usize, Mode),
+    (how, mode): (&Attention, Mode),
     [qkv_n3d, queries_md]: [&Tensor; 2],
     spans: &[Span],
 ) -> Result<Tensor> {
-    check(heads, [qkv_n3d, queries_md], spans)?;
-    let parts = plain::Padded::new(qkv_n3d, spans, heads)?;
+    check(how.heads, [qkv_n3d, queries_md], spans)?;
+    let parts = plain::Padded::new(qkv_n3d, spans, how)?;
     parts.probabilities(&amended(&parts, queries_md, mode)?)
 }
 
@@ -180,7 +180,7 @@ mod tests {
     fn gradients_are_the_numerical_ones() {
         for mode in [Mode::Paper, Mode::Repo] {
             for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
-                let how = Attention { heads: 2, dropout };
+                let how = Attention { heads: 2, dropout, seen: None };
                 let at = [randn(1, &[10, 18]), randn(2, &[3, 6])];
                 gradients(|a| attend(&how, mode, a), &at, (3e-3, 1e-2));
             }
@@ -191,7 +191,7 @@ mod tests {
     fn both_forms_agree_in_values_gradients_and_dropout() {
         for mode in [Mode::Paper, Mode::Repo] {
             for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
-                let how = Attention { heads: 2, dropout };
+                let how = Attention { heads: 2, dropout, seen: None };
                 // Two labels are alike: the gradient of what they ask goes to the first.
                 let (qkv, labels) = (randn(1, &[10, 18]), randn(2, &[3, 6]));
                 let labels = Tensor::cat(&[&labels, &labels.narrow(0, 0, 1).unwrap()], 0).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     fn labels_that_ask_for_nothing_change_only_what_no_token_asks_for() {
         // Scores of labels of 0 are 0: the first token's are then raised to 0, all others' stay.
         let (qkv, none) = (randn(1, &[10, 18]), Tensor::zeros((2, 6), DType::F32, &candle_core::Device::Cpu));
-        let how = Attention { heads: 2, dropout: None };
+        let how = Attention { heads: 2, dropout: None, seen: None };
         let with = attend(&how, Mode::Paper, &[qkv.clone(), none.unwrap()]).unwrap();
         let plain = how.forward(&qkv, &SPANS).unwrap();
         let rows = |t: &Tensor| t.to_vec2::<f32>().unwrap();
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn shapes_that_do_not_fit_are_errors() {
-        let how = Attention { heads: 2, dropout: None };
+        let how = Attention { heads: 2, dropout: None, seen: None };
         let text = attend(&how, Mode::Paper, &[randn(1, &[10, 18]), randn(2, &[3, 5])]).unwrap_err();
         assert!(text.to_string().contains("3 labels of 5 numbers, and 18 columns"), "{text}");
         let text = on_numbers((how.clone(), Mode::Paper), &randn(2, &[3, 5]), &SPANS, &Buffers::new()).err();

@@ -1,9 +1,11 @@
-//! Scaled dot-product attention of several heads (Vaswani et al. 2017) over rows without padding. Knows no projection.
+//! Scaled dot-product attention of several heads (Vaswani et al. 2017) over rows, in which padding may stand that is seen by none. Knows no projection.
 //!
 //! Queries, keys and values come side by side in `qkv_n3d`. In f32 on the CPU each (row, head) is computed at once and
 //! its probabilities are made again for the gradient instead of being kept; elsewhere rows are padded to a rectangle.
 
 pub(crate) mod rows;
+
+use std::sync::Arc;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
@@ -22,6 +24,8 @@ pub struct Attention {
     pub heads: usize,
     /// Dropout of the probabilities, `None` outside training.
     pub dropout: Option<Dropout>,
+    /// Tokens of each row that are looked at, if some are not ([`Tokens::seen`](crate::encoder::tokens::Tokens::seen)).
+    pub seen: Option<Arc<[usize]>>,
 }
 
 impl Attention {
@@ -43,7 +47,7 @@ impl Attention {
             let op = Fused { how, spans, d: width / 3, buffers: Buffers::new() };
             return qkv_n3d.contiguous()?.apply_op1(op);
         }
-        let parts = Padded::new(qkv_n3d, spans, self.heads)?;
+        let parts = Padded::new(qkv_n3d, spans, self)?;
         parts.context(&parts.scores()?, self)
     }
 }
@@ -69,8 +73,8 @@ pub(crate) fn on_numbers(how: Attention, (d, spans): (usize, &[Span]), buffers: 
 ///
 /// # Errors
 /// When the width of `qkv_n3d` is not 3 * heads * k.
-pub fn probabilities(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<Tensor> {
-    let parts = Padded::new(qkv_n3d, spans, heads)?;
+pub fn probabilities(qkv_n3d: &Tensor, spans: &[Span], how: &Attention) -> Result<Tensor> {
+    let parts = Padded::new(qkv_n3d, spans, how)?;
     parts.probabilities(&parts.scores()?)
 }
 
@@ -83,8 +87,8 @@ pub(super) struct Padded {
 }
 
 impl Padded {
-    pub(super) fn new(qkv_n3d: &Tensor, spans: &[Span], heads: usize) -> Result<Self> {
-        let grid = Grid::new(spans, qkv_n3d)?;
+    pub(super) fn new(qkv_n3d: &Tensor, spans: &[Span], how: &Attention) -> Result<Self> {
+        let (grid, heads) = (Grid::seeing(spans, how.seen.as_deref(), qkv_n3d)?, how.heads);
         let k = qkv_n3d.dim(1)? / 3 / heads;
         let qkv_bt3hk = grid.spread(qkv_n3d)?.reshape((grid.b, grid.t, 3, heads, k))?;
         let part = |i: usize| qkv_bt3hk.narrow(2, i, 1)?.squeeze(2)?.transpose(1, 2)?.contiguous();
@@ -179,7 +183,11 @@ mod tests {
 
     const SPANS: [Span; 3] =
         [Span { start: 0, len: 3 }, Span { start: 3, len: 1 }, Span { start: 4, len: 6 }];
-    const PLAIN: Attention = Attention { heads: 2, dropout: None };
+    const PLAIN: Attention = Attention { heads: 2, dropout: None, seen: None };
+
+    fn seen() -> Option<Arc<[usize]>> {
+        Some([3, 1, 4].into())
+    }
 
     #[test]
     fn gradients_are_the_numerical_ones() {
@@ -192,8 +200,9 @@ mod tests {
 
     #[test]
     fn both_forms_agree_in_values_gradients_and_dropout() {
-        for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
-            let how = Attention { dropout, ..PLAIN };
+        for (dropout, seen) in [(None, None), (Some(Dropout::new(Chance::new(1), 0.3)), None), (None, seen())]
+        {
+            let how = Attention { dropout, seen, ..PLAIN };
             let run = |dtype| {
                 let qkv = Var::from_tensor(&randn(1, &[10, 18]).to_dtype(dtype).unwrap()).unwrap();
                 let context = how.forward(&qkv, &SPANS).unwrap();
@@ -208,6 +217,23 @@ mod tests {
                 assert!(far.iter().all(|far| *far < slack), "{dtype:?} {dropout:?}: {far:?}");
             }
         }
+    }
+
+    #[test]
+    fn padding_looks_at_a_row_and_is_looked_at_by_none() {
+        let how = Attention { seen: seen(), ..PLAIN };
+        gradients(|a| how.forward(&a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
+        let qkv = randn(4, &[10, 18]);
+        let with = how.forward(&qkv, &SPANS).unwrap();
+        // What is seen of the last row comes to the same as by itself.
+        let alone = PLAIN.forward(&qkv.narrow(0, 4, 4).unwrap(), &[Span { start: 0, len: 4 }]).unwrap();
+        assert!(distance(&with.narrow(0, 4, 4).unwrap(), &alone) < 1e-6);
+        let probs = probabilities(&qkv, &SPANS, &how).unwrap();
+        let unseen = probs.narrow(0, 2, 1).unwrap().narrow(3, 4, 2).unwrap().abs().unwrap();
+        assert!(unseen.max_all().unwrap().to_scalar::<f32>().unwrap() == 0.0);
+        let padding = probs.narrow(0, 2, 1).unwrap().narrow(2, 4, 2).unwrap().sum_all().unwrap();
+        let padding = padding.to_scalar::<f32>().unwrap();
+        assert!((padding - 4.0).abs() < 1e-5, "two rows of two heads look at the row: {padding}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Config {
     pub initializer_range: f64,
     /// Added to variances before the square root.
     pub layer_norm_eps: f64,
-    /// Id of the padding token, recorded for other readers of the checkpoint; engraft computes no padding.
+    /// Id of the padding token, recorded for other readers of the checkpoint; engraft computes none, unless rows say that it is to be read.
     pub pad_token_id: u32,
 }
 

@@ -79,36 +79,39 @@ impl Layer {
         match attend {
             LayerAttend::Knowledge(mut knowledge) if nn::fused(x_nd) => {
                 let rows = (x_nd.dim(1)?, &tokens.spans[..]);
-                let attention = knowledge.on_numbers(self.attention(of.1), rows, &self.buffers)?;
+                let attention =
+                    knowledge.on_numbers(self.attention(tokens, Some(of.1)), rows, &self.buffers)?;
                 fused::forward(self, attention, (x_nd, tokens), of)
             }
             LayerAttend::Knowledge(mut knowledge) => {
-                let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(of.1));
+                let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(tokens, Some(of.1)));
                 let context_nd = knowledge.context(&how, &qkv_n3d, &tokens.spans)?;
                 self.composed_after([&context_nd, x_nd], tokens, of)
             }
             LayerAttend::Labels(labels) if nn::fused(x_nd) => {
-                let (how, queries_md) = ((self.attention(of.1), labels.mode), self.queries(labels, x_nd)?);
+                let (how, queries_md) =
+                    ((self.attention(tokens, Some(of.1)), labels.mode), self.queries(labels, x_nd)?);
                 let attention = label::on_numbers(how, &queries_md, &tokens.spans, &self.buffers)?;
                 fused::forward(self, attention, (x_nd, tokens), of)
             }
             LayerAttend::Labels(labels) => {
                 let (qkv_n3d, queries_md) = (self.projections(x_nd)?, self.queries(labels, x_nd)?);
-                let how = (&self.attention(of.1), labels.mode);
+                let how = (&self.attention(tokens, Some(of.1)), labels.mode);
                 let context_nd = label::forward(how, [&qkv_n3d, &queries_md], &tokens.spans)?;
                 self.composed_after([&context_nd, x_nd], tokens, of)
             }
             LayerAttend::Plain if nn::fused(x_nd) => {
                 let rows = (x_nd.dim(1)?, &tokens.spans[..]);
-                let attention = plain::on_numbers(self.attention(of.1), rows, &self.buffers);
+                let attention = plain::on_numbers(self.attention(tokens, Some(of.1)), rows, &self.buffers);
                 fused::forward(self, attention, (x_nd, tokens), of)
             }
             LayerAttend::Plain => self.composed(x_nd, tokens, of),
         }
     }
 
-    fn attention(&self, dropout: &LayerDropout) -> plain::Attention {
-        plain::Attention { heads: self.heads, dropout: dropout.at(Place::Attention) }
+    fn attention(&self, tokens: &Tokens, dropout: Option<&LayerDropout>) -> plain::Attention {
+        let dropout = dropout.and_then(|dropout| dropout.at(Place::Attention));
+        plain::Attention { heads: self.heads, dropout, seen: tokens.seen.clone() }
     }
 
     /// What labels ask of this layer's tokens, `[m, d]`, in the numbers of `x_nd`.
@@ -124,7 +127,8 @@ impl Layer {
         tokens: &Tokens,
         (gates, dropout): (Option<&LayerGates>, &LayerDropout),
     ) -> Result<Tensor> {
-        let context_nd = self.attention(dropout).forward(&self.projections(x_nd)?, &tokens.spans)?;
+        let context_nd =
+            self.attention(tokens, Some(dropout)).forward(&self.projections(x_nd)?, &tokens.spans)?;
         self.composed_after([&context_nd, x_nd], tokens, (gates, dropout))
     }
 
@@ -164,15 +168,14 @@ impl Layer {
         tokens: &Tokens,
         attend: LayerAttend<'_>,
     ) -> Result<Tensor> {
-        let qkv_n3d = self.projections(x_nd)?;
+        let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(tokens, None));
         match attend {
-            LayerAttend::Plain => plain::probabilities(&qkv_n3d, &tokens.spans, self.heads),
+            LayerAttend::Plain => plain::probabilities(&qkv_n3d, &tokens.spans, &how),
             LayerAttend::Labels(labels) => {
                 let queries_md = self.queries(labels, x_nd)?;
-                label::probabilities((self.heads, labels.mode), [&qkv_n3d, &queries_md], &tokens.spans)
+                label::probabilities((&how, labels.mode), [&qkv_n3d, &queries_md], &tokens.spans)
             }
             LayerAttend::Knowledge(mut of) => {
-                let how = plain::Attention { heads: self.heads, dropout: None };
                 let [attention_bhtt, _] = of.inspect(&how, &qkv_n3d, &tokens.spans)?;
                 Ok(attention_bhtt)
             }
@@ -186,7 +189,7 @@ impl Layer {
         tokens: &Tokens,
         of: &mut kam::OfLayer<'_>,
     ) -> Result<Tensor> {
-        let how = plain::Attention { heads: self.heads, dropout: None };
+        let how = self.attention(tokens, None);
         let [_, semantic_bhtt] = of.inspect(&how, &self.projections(x_nd)?, &tokens.spans)?;
         Ok(semantic_bhtt)
     }

@@ -1,6 +1,8 @@
-//! The real tokens of some batches or rows, one sample after the other, without padding. Knows no layer and no target.
+//! The tokens of some batches or rows, one sample after the other, with no padding but such as is to be read. Knows no layer and no target.
 
 mod error;
+
+use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 use tasks::downstream::rows::{Known, Rows};
@@ -19,7 +21,7 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Real tokens of one or more batches on a device. A token keeps the position that its batch gives it, so samples may have gaps; samples
+/// Tokens of one or more batches on a device: the real ones, and padding where rows say that it is to be read. A token keeps the position that its batch gives it, so samples may have gaps; samples
 /// that share a row are apart here, so packing changes nothing but the shape of the batch.
 #[derive(Debug, Clone)]
 pub struct Tokens {
@@ -31,6 +33,8 @@ pub struct Tokens {
     pub types_n: Tensor,
     /// The samples of all batches in order.
     pub spans: Vec<Span>,
+    /// Tokens of each sample that are looked at, if some are not: those behind them are padding, which looks at them and is looked at by none.
+    pub seen: Option<Arc<[usize]>>,
     /// What is known of them, if anything is.
     pub knowledge: Option<Knowledge>,
     /// The samples without their auxiliary tokens; empty where nothing is known of them.
@@ -48,6 +52,8 @@ struct Columns {
     positions: Vec<u32>,
     types: Vec<u32>,
     spans: Vec<Span>,
+    /// As [`Tokens::seen`], of all samples so far; empty as long as none has padding.
+    seen: Vec<usize>,
 }
 
 impl Tokens {
@@ -69,7 +75,7 @@ impl Tokens {
         Ok(Tokens { cells, first_samples, ..columns.on(device)? })
     }
 
-    /// The tokens of rows without padding, each row a sample with positions from 0. There are no cells: [`Tokens::index`] finds nothing.
+    /// The tokens of rows, each row a sample with positions from 0. There are no cells: [`Tokens::index`] finds nothing.
     ///
     /// # Errors
     /// Names row and position of the first number that does not fit `config`.
@@ -111,7 +117,7 @@ impl Tokens {
         self.first_samples.get(batch).map_or(&[], |&start| &self.spans[start..end])
     }
 
-    /// The samples of one batch without their auxiliary tokens: what is pooled.
+    /// The samples of one batch without their auxiliary tokens: what is pooled. Rows with padding are not pooled.
     #[must_use]
     pub fn own(&self, batch: usize) -> &[Span] {
         let samples = self.samples(batch);
@@ -122,6 +128,16 @@ impl Tokens {
                 self.own.get(first..first + samples.len()).unwrap_or(&[])
             }
         }
+    }
+
+    /// Refuses rows with padding, which plain attention alone can be asked of.
+    pub(crate) fn check_unpadded(&self) -> candle_core::Result<()> {
+        if self.seen.is_some() {
+            candle_core::bail!(
+                "rows with padding are for plain attention: labels and maps of knowledge are of rows without"
+            )
+        }
+        Ok(())
     }
 
     /// For each real token, the sample that it belongs to `[n]`.
@@ -231,6 +247,7 @@ impl Columns {
         if ids != types || ids != lengths {
             return Err(Error::Rows { task: task_name(), ids, types, lengths });
         }
+        self.push_seen(task, rows)?;
         let mut tokens = rows.ids.iter().zip(&rows.types);
         for (row, &len) in rows.lengths.iter().enumerate() {
             if len == 0 {
@@ -249,6 +266,26 @@ impl Columns {
         Ok(())
     }
 
+    /// What is seen of rows that are about to be added.
+    fn push_seen(&mut self, task: &str, rows: &Rows) -> Result<(), Error> {
+        let Rows { seen, lengths, .. } = rows;
+        let rows = if seen.is_empty() { 0 } else { lengths.len().max(seen.len()) };
+        for row in 0..rows {
+            let of = |each: &[usize]| each.get(row).copied().unwrap_or(0);
+            let (seen, length) = (of(seen), of(lengths));
+            if seen == 0 || seen > length {
+                return Err(Error::Seen { task: task.to_owned(), row, seen, length });
+            }
+        }
+        if self.seen.is_empty() && !seen.is_empty() {
+            self.seen = self.spans.iter().map(|span| span.len).collect();
+        }
+        if !self.seen.is_empty() || !seen.is_empty() {
+            self.seen.extend(if seen.is_empty() { lengths } else { seen });
+        }
+        Ok(())
+    }
+
     /// The columns on a device, of no batch.
     fn on(self, device: &Device) -> candle_core::Result<Tokens> {
         let count = self.ids.len();
@@ -257,6 +294,7 @@ impl Columns {
             positions_n: Tensor::from_vec(self.positions, count, device)?,
             types_n: Tensor::from_vec(self.types, count, device)?,
             spans: self.spans,
+            seen: (!self.seen.is_empty()).then(|| self.seen.into()),
             knowledge: None,
             own: vec![],
             cells: vec![],
@@ -310,14 +348,21 @@ pub(crate) struct Grid {
 
 impl Grid {
     pub(crate) fn new(spans: &[Span], like: &Tensor) -> candle_core::Result<Self> {
+        Grid::seeing(spans, None, like)
+    }
+
+    /// As [`Grid::new`], of rows of which so many tokens are looked at; the others of a row are padding to those who look.
+    pub(crate) fn seeing(spans: &[Span], seen: Option<&[usize]>, like: &Tensor) -> candle_core::Result<Self> {
         let (b, t) = (spans.len(), spans.iter().map(|span| span.len).max().unwrap_or(0));
         let token = |span: &Span, j: usize| span.start + if j < span.len { j } else { 0 };
         let tokens: Vec<i64> = spans.iter().flat_map(|s| (0..t).map(move |j| token(s, j) as i64)).collect();
         let cells: Vec<i64> =
             spans.iter().enumerate().flat_map(|(i, s)| (i * t..i * t + s.len).map(|c| c as i64)).collect();
-        let padding: Vec<f32> = spans
-            .iter()
-            .flat_map(|s| (0..t).map(move |j| if j < s.len { 0.0 } else { f32::NEG_INFINITY }))
+        let seen =
+            |row: usize, span: &Span| seen.and_then(|seen| seen.get(row)).map_or(span.len, |seen| *seen);
+        let rows = spans.iter().enumerate().map(|(row, span)| seen(row, span));
+        let padding: Vec<f32> = rows
+            .flat_map(|seen| (0..t).map(move |j| if j < seen { 0.0 } else { f32::NEG_INFINITY }))
             .collect();
         Ok(Grid {
             b,
@@ -345,6 +390,7 @@ pub(crate) mod tests {
     use tasks::task::Task;
 
     use super::super::config::tests::tiny;
+    use super::super::{Encoder, Pass};
     use super::*;
 
     /// A batch with the given rows of ids, padded with 0.
@@ -442,6 +488,36 @@ pub(crate) mod tests {
         assert!(text(|rows| rows.push([(1, 0); 13])).contains("row 2, position 12: position is 12"));
         assert!(text(|rows| rows.push([])).contains("row 2: it has no token"));
         assert!(text(|rows| rows.lengths[0] = 2).contains("4 token ids, 4 segments and lengths of 3 tokens"));
+    }
+
+    #[test]
+    fn padding_that_is_read_looks_at_its_row_alone() {
+        let (mut padded, mut whole) = (Rows::default(), Rows::default());
+        padded.push([(2, 0), (7, 0), (3, 0)]);
+        padded.pad(5, 0);
+        whole.push([(2, 0), (3, 0)]);
+        let of = |batches: &[(&str, &Rows)]| Tokens::of_batches(batches, &tiny(), &Device::Cpu);
+        let both = of(&[("ner", &whole), ("ner", &padded), ("ner", &whole)]).unwrap();
+        assert_eq!(both.seen.as_deref(), Some(&[2, 3, 2][..]));
+        assert!(of(&[("ner", &whole)]).unwrap().seen.is_none());
+        assert_eq!(both.positions_n.to_vec1::<u32>().unwrap(), [0, 1, 0, 1, 2, 3, 4, 0, 1]);
+        // The row's own tokens come to what they come to without padding.
+        let params = crate::params::Params::fresh(&Encoder::specs(&tiny()), 5, &Device::Cpu).unwrap();
+        let encoder = Encoder::new(&tiny(), &params).unwrap();
+        let last = |tokens: &Tokens| encoder.forward(&tiny(), tokens, &Pass::PLAIN).unwrap().pop().unwrap();
+        let mut bare = Rows::default();
+        bare.push([(2, 0), (7, 0), (3, 0)]);
+        let (with, without) = (last(&both), last(&of(&[("ner", &bare)]).unwrap()));
+        let far = crate::nn::check::distance(&with.narrow(0, 2, 3).unwrap(), &without);
+        assert!(far < 1e-5, "{far}");
+        padded.seen[0] = 6;
+        let found = of(&[("ner", &padded)]).unwrap_err().to_string();
+        assert!(found.contains("batch of ner, row 0: 6 of its 5 tokens are looked at"), "{found}");
+        padded.seen[0] = 3;
+        padded.push([(2, 0), (3, 0)]);
+        padded.seen.pop();
+        let found = of(&[("ner", &padded)]).unwrap_err().to_string();
+        assert!(found.contains("row 1: 0 of its 2 tokens are looked at"), "{found}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A fine-tuned model's answers. Knows no training.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
 
@@ -133,15 +134,13 @@ impl Answering {
         }
     }
 
-    /// Adds the rows of an input: one for tasks of whole texts, and those of its words where they are tagged. Often that is one and the same.
+    /// Adds the rows of an input: one for tasks of whole texts, and those of its words where they are tagged, often one and the same; and again for
+    /// tasks whose rows are of another length.
     fn push(&self, input: &Input, rows: &mut Framed) -> anyhow::Result<Waiting> {
-        let any = |tags: bool| {
-            let mut fitting = self.asked.iter().map(|of| &of.task).filter(|task| self.fits(task, input));
-            fitting.any(|task| (task.asked == Asked::Tags) == tags)
-        };
-        let (tagged, whole) = (any(true), any(false));
+        let fitting: Vec<&Task> =
+            self.asked.iter().map(|of| &of.task).filter(|task| self.fits(task, input)).collect();
         anyhow::ensure!(
-            tagged || whole,
+            !fitting.is_empty(),
             "line {}: there is {} `pair`, but {} asked of {}: {}",
             input.line,
             if input.pair.is_some() { "a" } else { "no" },
@@ -153,22 +152,36 @@ impl Answering {
                 "give JSON lines with `text` and `pair` (--lines json)"
             }
         );
-        let mut waiting = Waiting { whole: None, words: None };
-        if tagged {
-            let from = (rows.rows.len(), rows.rows.ids.len());
-            waiting.words =
-                Some((from.1, Heard::push(&self.vocabulary, &input.text, self.file.subwords, rows)?));
-            let mut alone = self.framed()?;
-            push(&self.vocabulary, input, self.file.pairs, &mut alone)?;
-            if rows.rows.ids[from.1..] == alone.rows.ids[..] {
-                waiting.whole = Some(from.0);
+        let lengths: BTreeSet<usize> = fitting.iter().map(|task| self.file.most(task)).collect();
+        let mut waiting = Waiting::default();
+        for most in lengths {
+            let mut placed = Placed::default();
+            let mut of_length = fitting.iter().filter(|task| self.file.most(task) == most);
+            let tagged = of_length.clone().any(|task| task.asked == Asked::Tags);
+            let whole = of_length.any(|task| task.asked != Asked::Tags);
+            rows.set_most(most)?;
+            let first = rows.rows.ids.len();
+            if tagged {
+                let heard = Heard::push(&self.vocabulary, &input.text, self.file.subwords, rows)?;
+                placed.words = Some((first, heard));
             }
-        }
-        if whole && waiting.whole.is_none() {
-            waiting.whole = Some(rows.rows.len());
-            push(&self.vocabulary, input, self.file.pairs, rows)?;
+            if whole {
+                placed.whole = Some(self.push_whole(input, first, rows)?);
+            }
+            waiting.insert(most, placed);
         }
         Ok(waiting)
+    }
+
+    /// Adds the row of a whole input, unless its words' from token `first` on is the same; gives its number.
+    fn push_whole(&self, input: &Input, first: usize, rows: &mut Framed) -> anyhow::Result<usize> {
+        let mut alone = self.framed()?;
+        alone.set_most(rows.most())?;
+        push(&self.vocabulary, input, self.file.pairs, &mut alone)?;
+        if rows.rows.ids[first..] != alone.rows.ids[..] {
+            push(&self.vocabulary, input, self.file.pairs, rows)?;
+        }
+        Ok(rows.rows.len() - 1)
     }
 
     fn flush(
@@ -179,7 +192,7 @@ impl Answering {
     ) -> anyhow::Result<()> {
         let outputs: Vec<usize> = self.asked.iter().map(|of| of.output).collect();
         let logits = self.predictor.logits_of(&outputs, &rows.rows)?;
-        for (line, Waiting { whole, words }) in waiting {
+        for (line, placed) in waiting {
             let mut said = Map::new();
             if let Some(id) = &line.id {
                 said.insert("id".to_owned(), id.clone());
@@ -191,13 +204,14 @@ impl Answering {
                     continue;
                 }
                 let mut answer = Map::new();
-                match (task.asked, &words, whole) {
+                let Some(Placed { whole, words }) = placed.get(&self.file.most(task)) else { continue };
+                match (task.asked, words, whole) {
                     (Asked::Tags, Some((from, words)), _) => {
                         let of_line = &logits[*from..from + words.tokens];
                         let found = words.entities(&line.text, classes, of_line)?;
                         answer.insert("entities".to_owned(), Value::Array(found));
                     }
-                    (_, _, Some(row)) => self.said(task, &mut answer, &logits[row]),
+                    (_, _, Some(row)) => self.said(task, &mut answer, &logits[*row]),
                     _ => continue,
                 }
                 if self.file.tasks.len() == 1 {
@@ -246,9 +260,12 @@ impl Answering {
     }
 }
 
-/// Where a line's rows are, before the model has been asked.
-#[derive(Debug)]
-struct Waiting {
+/// Where a line's rows are, before the model has been asked, by the most tokens that they may have.
+type Waiting = BTreeMap<usize, Placed>;
+
+/// Where the rows of one length are.
+#[derive(Debug, Default)]
+struct Placed {
     /// The row of the whole line.
     whole: Option<usize>,
     /// The first token of its words' rows, and the words.

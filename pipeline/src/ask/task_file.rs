@@ -49,6 +49,9 @@ pub struct Task {
     /// How the tags of the set became classes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tags: Classing,
+    /// Most tokens of a row, where that is not what the model's other tasks have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<usize>,
 }
 
 /// What a file of any version says first.
@@ -80,6 +83,12 @@ pub struct TaskFile {
 }
 
 impl TaskFile {
+    /// Most tokens of a row of one of its tasks.
+    #[must_use]
+    pub fn most(&self, task: &Task) -> usize {
+        task.max_tokens.unwrap_or(self.max_tokens)
+    }
+
     /// Writes it into a model's folder.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub struct Scores {
     pub seed: u64,
     /// The settings.
     pub settings: Settings,
-    /// Examples or queries that it was trained on.
+    /// Examples or queries that it was trained on; where sentences are cut by the right tags, their pieces.
     pub train: usize,
     /// How many numbers the model has where.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -122,6 +122,10 @@ impl Tried {
     /// Describes how it is read.
     pub fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "finetune.fixed", &self.fixed);
+        if self.fixed.prepared.cuts_by_tags() {
+            // Before there was this line, sentences that were cut were shown whole.
+            to.field("finetune.cut_sentences", "shown piece by piece".into());
+        }
         self.compute.describe(to);
         self.attending.describe(to);
         describe::config(to, "vocabulary.case", &self.case);
@@ -204,10 +208,11 @@ impl Finetune {
     }
 }
 
-/// Puts what it takes to ask the model beside its weights. All of `tried` have one vocabulary and one layout of rows.
+/// Puts what it takes to ask the model beside its weights. All of `tried` have one vocabulary, and one layout of rows but for their lengths.
 fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow::Result<()> {
     let folder = context.out().join(MODEL);
-    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, tried.case, tried.fixed.max_tokens)?;
+    let max_tokens = of.iter().map(|of| of.max_tokens).max().unwrap_or(tried.fixed.max_tokens);
+    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, tried.case, max_tokens)?;
     let task = |of: &steps::Task<'_>| task_file::Task {
         name: of.name.to_owned(),
         asked: of.benchmark.asked(),
@@ -217,12 +222,13 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
             task_file::Asked::Tags => tried.fixed.prepared.tags,
             _ => Classing::default(),
         },
+        max_tokens: (of.max_tokens != max_tokens).then_some(of.max_tokens),
     };
     let file = TaskFile {
         format: task_file::FORMAT.to_owned(),
         version: task_file::VERSION,
         tasks: of.iter().map(task).collect(),
-        max_tokens: tried.fixed.max_tokens,
+        max_tokens,
         cut: tried.fixed.cut,
         subwords: tried.fixed.subwords,
         pairs: tried.fixed.prepared.pairs,
@@ -275,8 +281,8 @@ impl Stage for Finetune {
         let benchmark = self.tried.read(context, self.seed)?;
         let device = self.tried.compute.device(context)?;
         self.tried.fits(&self.base.folder(context)?, context)?;
-        let (name, batch) = (&self.tried.name, settings.batch);
-        let tasks = [steps::Task { name, benchmark: benchmark.as_ref(), alpha: 1.0, batch }];
+        let (name, batch, max_tokens) = (&self.tried.name, settings.batch, self.tried.fixed.max_tokens);
+        let tasks = [steps::Task { name, benchmark: benchmark.as_ref(), alpha: 1.0, batch, max_tokens }];
         let run = steps::Run {
             context,
             tasks: &tasks,

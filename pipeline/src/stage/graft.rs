@@ -161,7 +161,7 @@ impl Around<'_> {
             vocabulary: self.words.0.clone(),
             case: self.words.1,
             compute: self.compute,
-            fixed: self.finetuning.fixed.clone(),
+            fixed: self.finetuning.fixed.of(benchmark),
             attending: Attending::Plain,
         }
     }
@@ -306,6 +306,7 @@ impl Config {
         );
         let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
         around.finetuning.check(&names)?;
+        around.check_prepared()?;
         anyhow::ensure!(
             around.finetuning.fixed.prepared.chosen_on == ChosenOn::Dev,
             "finetune.fixed.prepared.chosen_on is test, and [graft] compares encoders by that part: leave one of them out"

@@ -246,9 +246,9 @@ impl Mapping {
     /// When something is missing or damaged.
     pub fn tools_for(&self, most: usize, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
         let limits = Limits { tokens: most, ..self.config.limits };
-        limits
-            .check()
-            .map_err(|error| anyhow::anyhow!("finetune.fixed.max_tokens with maps.limits: {error}"))?;
+        limits.check().map_err(|error| {
+            anyhow::anyhow!("finetune.fixed.max_tokens, or max_tokens_of, with maps.limits: {error}")
+        })?;
         let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
         let vocabulary = self.vocabulary.0.path(context)?;
         // Auxiliary terms are what the map of terms brings along: without it they would have no score of their own.

@@ -59,7 +59,7 @@ struct Line {
     benchmark: String,
     how: String,
     metric: String,
-    /// Examples that were trained on, and those of the part `test`.
+    /// Examples, or pieces of them, that were trained on, and the examples of the part `test`.
     train: usize,
     test: usize,
     /// How many numbers the model has where.

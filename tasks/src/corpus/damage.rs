@@ -134,11 +134,12 @@ pub(crate) fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> R
                 Label::Class(class) => assert!(!class.is_empty(), "{file}"),
                 Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
                 Label::Score(score) => assert!(score.is_finite(), "{file}"),
-                Label::Entities(Words { words, entities }) => {
+                Label::Entities(Words { words, entities, further }) => {
                     assert!(super::attach::words(&item.text, words).is_ok(), "{item:?}\n{file}");
                     let apart = entities.windows(2).all(|pair| pair[0].1 <= pair[1].0);
                     let within = entities.iter().all(|(from, to, _)| from < to && *to <= words.len());
-                    assert!(apart && within, "{item:?}\n{file}");
+                    let known = further.iter().all(|place| *place < entities.len());
+                    assert!(apart && within && known, "{item:?}\n{file}");
                 }
             }
         }

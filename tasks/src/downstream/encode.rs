@@ -85,10 +85,21 @@ impl Framed {
     /// # Errors
     /// When a row has no room for a pair: three special tokens and one of each text.
     pub fn new(frame: Frame) -> Result<Self, Unfit> {
-        if frame.most < 5 {
-            return Err(Unfit::new("most", frame.most, "at least 5 tokens a row: `[CLS] a [SEP] b [SEP]`"));
+        let mut framed = Self { frame, rows: Rows::default(), cuts: Cuts::default() };
+        framed.set_most(frame.most)?;
+        Ok(framed)
+    }
+
+    /// Rows from now on have at most so many tokens.
+    ///
+    /// # Errors
+    /// When a row has no room for a pair: three special tokens and one of each text.
+    pub fn set_most(&mut self, most: usize) -> Result<(), Unfit> {
+        if most < 5 {
+            return Err(Unfit::new("most", most, "at least 5 tokens a row: `[CLS] a [SEP] b [SEP]`"));
         }
-        Ok(Self { frame, rows: Rows::default(), cuts: Cuts::default() })
+        self.frame.most = most;
+        Ok(())
     }
 
     /// Most tokens of a row, special ones included.
@@ -104,6 +115,11 @@ impl Framed {
         let tokens = std::iter::once(cls).chain(a[..kept].iter().copied()).chain([sep]);
         self.rows.push(tokens.map(|id| (id, 0)));
         self.count(a.len() - kept);
+    }
+
+    /// Gives the row that was added last padding until it is as long as a row may be. Nothing looks at padding.
+    pub fn pad(&mut self) {
+        self.rows.pad(self.frame.most, self.frame.special.padding);
     }
 
     /// Adds a row as [`Framed::single`] does, of which so many tokens were cut before.

@@ -1,4 +1,4 @@
-//! Token rows of a batch, one behind the other and without padding: what an encoder without padding reads. Knows no text and no answer.
+//! Token rows of a batch, one behind the other and with no padding but such as is to be read. Knows no text and no answer.
 
 use crate::maps::expand::{self, Map, expand};
 use crate::maps::sample::Row;
@@ -13,6 +13,8 @@ pub struct Rows {
     pub types: Vec<u32>,
     /// Tokens of each row, at least 1; together n.
     pub lengths: Vec<usize>,
+    /// Tokens of each row that are looked at; those behind them are padding, which looks at them and is looked at by none. Empty where no row has any.
+    pub seen: Vec<usize>,
     /// What is known of the tokens of every row, if anything is.
     pub known: Option<Known>,
 }
@@ -36,7 +38,23 @@ impl Rows {
             self.ids.push(id);
             self.types.push(kind);
         }
-        self.lengths.push(self.ids.len() - before);
+        let length = self.ids.len() - before;
+        self.lengths.push(length);
+        if !self.seen.is_empty() {
+            self.seen.push(length);
+        }
+    }
+
+    /// Gives the last row padding until it has `width` tokens, each of segment 0.
+    pub fn pad(&mut self, width: usize, padding: u32) {
+        if self.seen.is_empty() {
+            self.seen.clone_from(&self.lengths);
+        }
+        let Some(length) = self.lengths.last_mut() else { return };
+        let more = width.saturating_sub(*length);
+        *length += more;
+        self.ids.extend(std::iter::repeat_n(padding, more));
+        self.types.extend(std::iter::repeat_n(0, more));
     }
 
     /// Adds a row with these maps of what is known of its tokens. All rows have the same maps, or none.
@@ -92,6 +110,21 @@ mod tests {
         let error = rows.push_known(&unsound.row(), &[Map::Entity, Map::Term]).unwrap_err().to_string();
         assert!(error.starts_with("sample 0 of the batch"), "{error}");
         assert!(rows == before, "what is refused leaves nothing behind");
+    }
+
+    #[test]
+    fn padding_stands_behind_what_is_seen() {
+        let mut rows = Rows::default();
+        rows.push([(2, 0), (3, 1)]);
+        rows.push([(2, 0), (7, 1), (3, 1)]);
+        rows.pad(5, 9);
+        rows.push([(4, 1)]);
+        rows.pad(1, 9);
+        assert_eq!((rows.lengths.as_slice(), rows.seen.as_slice()), (&[2, 5, 1][..], &[2, 3, 1][..]));
+        assert_eq!((&rows.ids[2..7], &rows.types[2..7]), (&[2, 7, 3, 9, 9][..], &[0, 1, 1, 0, 0][..]));
+        let mut none = Rows::default();
+        none.pad(3, 9);
+        assert!(none.is_empty() && none.ids.is_empty());
     }
 
     #[test]

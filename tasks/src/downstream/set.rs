@@ -105,6 +105,8 @@ pub struct Words {
     pub words: Vec<String>,
     /// First word, the word behind the last, and kind of each entity; in order and apart.
     pub entities: Vec<(usize, usize, String)>,
+    /// Which of them, by number, are pieces of an entity of which another piece stands before.
+    pub further: Vec<usize>,
 }
 
 /// Why a file cannot be read.

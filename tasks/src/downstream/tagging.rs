@@ -108,6 +108,16 @@ impl WordTexts {
         rows
     }
 
+    /// How many tokens a row of these words of a sentence has, `[CLS]` and `[SEP]` included and each word counted up to `most`.
+    ///
+    /// # Panics
+    /// When there is no such sentence or word, or `most` is below 2.
+    #[must_use]
+    pub fn tokens(&self, (sentence, words): (usize, &Range<usize>), most: usize) -> usize {
+        let of_word = |number: &usize| self.texts.get(*number).len().min(most - 2);
+        2 + self.sentence(sentence)[words.clone()].iter().map(of_word).sum::<usize>()
+    }
+
     /// Adds a row with some words of a sentence, one of [`WordTexts::rows`], and says which of its tokens are asked and heard.
     ///
     /// # Panics

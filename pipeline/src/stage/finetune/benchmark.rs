@@ -26,7 +26,7 @@ pub trait Benchmark: Send + Sync {
     /// Names of the classes by number; none of rankings and scores.
     fn classes(&self) -> &[String];
 
-    /// Examples or queries to fine-tune on.
+    /// Examples or queries to fine-tune on, or pieces that examples are cut into.
     fn items(&self) -> usize;
 
     /// Some of them, by number, as they are shown in `epoch`.
@@ -53,7 +53,7 @@ pub trait Benchmark: Send + Sync {
     /// When one cannot be put together.
     fn push(&self, part: Part, sample: usize, rows: &mut Framed) -> anyhow::Result<()>;
 
-    /// Some samples as they would be trained on: what head importance is measured by.
+    /// Some samples, whole and without padding, with their targets: what head importance is measured by.
     ///
     /// # Errors
     /// When one cannot be put together.

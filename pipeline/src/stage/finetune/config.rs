@@ -65,6 +65,9 @@ pub enum Source<'a> {
 pub struct Fixed {
     /// Most tokens of a row, `[CLS]` and `[SEP]` included; what is cut is counted.
     pub max_tokens: usize,
+    /// The same for single benchmarks, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_tokens_of: BTreeMap<String, usize>,
     /// Which text of a pair is cut.
     pub cut: Cut,
     /// What of a row enters the output.
@@ -185,6 +188,13 @@ impl Config {
                 "finetune.search chooses settings by the part `dev`, finetune.fixed.prepared.chosen_on the model by `test`: leave one of them out"
             );
         }
+        let lengths = &self.fixed.max_tokens_of;
+        if let Some(name) = lengths.keys().find(|name| !benchmarks.contains(&name.as_str())) {
+            anyhow::bail!(
+                "finetune.fixed.max_tokens_of.{name}: there is no such benchmark; [[benchmarks]] has {}",
+                benchmarks.join(", ")
+            );
+        }
         self.fixed.check()
     }
 }
@@ -219,6 +229,13 @@ impl Settings {
 }
 
 impl Fixed {
+    /// As it is for one benchmark.
+    #[must_use]
+    pub fn of(&self, benchmark: &str) -> Self {
+        let max_tokens = self.max_tokens_of.get(benchmark).copied().unwrap_or(self.max_tokens);
+        Self { max_tokens, max_tokens_of: BTreeMap::new(), ..self.clone() }
+    }
+
     /// How rows are laid out.
     pub(super) fn frame(&self, vocabulary: &Vocabulary) -> Frame {
         Frame { special: vocabulary.special(), most: self.max_tokens, cut: self.cut }
@@ -230,9 +247,12 @@ impl Fixed {
             "finetune.fixed.clip_norm is {}, expected above 0",
             self.clip_norm
         );
-        self.prepared.check(self.subwords, self.max_tokens)?;
-        let most = self.max_tokens;
-        anyhow::ensure!(most >= 8, "finetune.fixed.max_tokens is {most}, expected at least 8");
+        self.prepared.check(self.subwords)?;
+        let key = "finetune.fixed.max_tokens";
+        let of = self.max_tokens_of.iter().map(|(name, most)| (format!("{key}_of.{name}"), *most));
+        for (key, most) in std::iter::once((key.to_owned(), self.max_tokens)).chain(of) {
+            anyhow::ensure!(most >= 8, "{key} is {most}, expected at least 8");
+        }
         let numbers = [
             ("ranking.negatives", self.ranking.negatives as u64),
             ("patience.looks_per_epoch", self.patience.looks_per_epoch),

@@ -17,7 +17,7 @@ use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{ClassWeights, Fixed};
 use super::known::Known;
 use super::measure::{self, class, classes, number};
-use super::prepared::{PairOrder, TrainOn};
+use super::prepared::{AbsentClasses, PairOrder, TrainOn};
 use crate::ask::task_file::Asked;
 
 /// What rows are made of, example by example.
@@ -37,6 +37,8 @@ pub(super) struct Labelled {
     output: Output,
     frame: Frame,
     order: PairOrder,
+    /// How F1 goes on without a class.
+    absent: AbsentClasses,
 }
 
 impl Labelled {
@@ -62,8 +64,9 @@ impl Labelled {
         let of = looked_at(&examples, fixed);
         let trained = of.get(&Part::Train).map_or(&[][..], Vec::as_slice);
         let output = output(&examples, trained, fixed.class_weights)?;
-        let (frame, order) = (fixed.frame(vocabulary), fixed.prepared.pairs);
-        Ok(Self { examples, tokens, of, output, frame, order })
+        let (frame, prepared) = (fixed.frame(vocabulary), fixed.prepared);
+        let (order, absent) = (prepared.pairs, prepared.absent_classes);
+        Ok(Self { examples, tokens, of, output, frame, order, absent })
     }
 
     fn places(&self, part: Part) -> &[usize] {
@@ -195,7 +198,7 @@ impl Benchmark for Labelled {
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
         let answers: Vec<&Answer> =
             self.places(part).iter().map(|&place| &self.examples.examples[place].answer).collect();
-        measure::score(&self.examples, &answers, outputs)
+        measure::score((&self.examples, self.absent), &answers, outputs)
     }
 
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {

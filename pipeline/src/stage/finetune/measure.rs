@@ -9,6 +9,7 @@ use model::eval::{auroc, correlation};
 use tasks::downstream::example::{Answer, Examples, Kind, Measure};
 
 use super::benchmark::Score;
+use super::prepared::AbsentClasses;
 
 /// A metric's name, its value, and others beside it.
 type Measured = (&'static str, f64, Vec<(&'static str, f64)>);
@@ -17,9 +18,13 @@ type Measured = (&'static str, f64, Vec<(&'static str, f64)>);
 ///
 /// # Errors
 /// When the metric is undefined.
-pub(super) fn score(examples: &Examples, answers: &[&Answer], outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
+pub(super) fn score(
+    (examples, absent): (&Examples, AbsentClasses),
+    answers: &[&Answer],
+    outputs: &[Vec<f32>],
+) -> anyhow::Result<Score> {
     let (metric, value, others) = match examples.kind {
-        Kind::OneClass => one_class(examples, answers, outputs)?,
+        Kind::OneClass => one_class((examples, absent), answers, outputs)?,
         Kind::AnyClasses => any_classes(examples, answers, outputs)?,
         Kind::Score => scores(examples.measure, answers, outputs)?,
         Kind::Tags => anyhow::bail!("tags are measured word by word"),
@@ -51,7 +56,11 @@ pub(super) fn best(logits: &[f32]) -> usize {
     best.map_or(0, |(class, _)| class)
 }
 
-fn one_class(examples: &Examples, answers: &[&Answer], outputs: &[Vec<f32>]) -> anyhow::Result<Measured> {
+fn one_class(
+    (examples, absent): (&Examples, AbsentClasses),
+    answers: &[&Answer],
+    outputs: &[Vec<f32>],
+) -> anyhow::Result<Measured> {
     let number_of = examples.classes.len();
     let truth: Vec<usize> = answers.iter().map(|answer| class(answer) as usize).collect();
     if examples.measure == Measure::Auroc {
@@ -59,9 +68,10 @@ fn one_class(examples: &Examples, answers: &[&Answer], outputs: &[Vec<f32>]) -> 
     }
     let said: Vec<usize> = outputs.iter().map(|logits| best(logits)).collect();
     let confusion = Confusion::new(&truth, &said, number_of)?;
-    let counted = match examples.nothing {
-        Some(nothing) => confusion.without(nothing as usize),
-        None => confusion.per_class(),
+    let counted = match (examples.nothing, absent) {
+        (Some(nothing), AbsentClasses::Counted) => confusion.without(nothing as usize),
+        (Some(nothing), AbsentClasses::Shift) => shifted(&confusion.per_class(), nothing as usize),
+        (None, _) => confusion.per_class(),
     };
     let (accuracy, micro, mean) = (confusion.accuracy(), micro(&counted), macro_f1(&counted).unwrap_or(0.0));
     // Where all are said to be of one class there is no correlation: benchmarks count 0.
@@ -73,6 +83,22 @@ fn one_class(examples: &Examples, answers: &[&Answer], outputs: &[Vec<f32>]) -> 
         (Measure::MacroF1, "macro_f1", mean),
     ];
     chosen(examples.measure, &all)
+}
+
+/// The classes whose F1 the code of MT-BERT takes: all but the last, which means nothing, by their places among those that occur. Of one absent
+/// class that is all there are, and of more than one its count ends in an error, which it reports as 0.
+fn shifted(classes: &[Counts], nothing: usize) -> Vec<Counts> {
+    let occurs = |counts: &Counts| *counts != Counts::default();
+    let mut found: Vec<Counts> = classes.to_vec();
+    let last = found.remove(nothing);
+    found.push(last);
+    let relations = classes.len() - 1;
+    found.retain(occurs);
+    if found.len() < relations {
+        return vec![];
+    }
+    found.truncate(relations);
+    found
 }
 
 /// The measure that is asked for in front of the others.
@@ -228,7 +254,8 @@ mod tests {
         let truth: Vec<&Answer> = truth.iter().collect();
         let outputs: Vec<Vec<f32>> = [0, 1, 2, 1, 0].iter().map(|said| logits(*said, 3)).collect();
         let of = |measure, nothing| {
-            score(&examples(Kind::OneClass, 3, measure, nothing), &truth, &outputs).unwrap()
+            score((&examples(Kind::OneClass, 3, measure, nothing), AbsentClasses::Counted), &truth, &outputs)
+                .unwrap()
         };
         let accuracy = of(Measure::Accuracy, None);
         assert_eq!((accuracy.metric.as_str(), accuracy.value, accuracy.samples), ("accuracy", 0.6, 5));
@@ -239,8 +266,41 @@ mod tests {
         assert!((mean.value - (0.5 + 2.0 / 3.0) / 2.0).abs() < 1e-12);
         assert!(of(Measure::Matthews, None).value > 0.3);
         let one = vec![logits(1, 3); 5];
-        let same = score(&examples(Kind::OneClass, 3, Measure::Matthews, None), &truth, &one).unwrap();
+        let same = score(
+            (&examples(Kind::OneClass, 3, Measure::Matthews, None), AbsentClasses::Shift),
+            &truth,
+            &one,
+        )
+        .unwrap();
         assert!(same.value.abs() < 1e-12);
+    }
+
+    #[test]
+    fn absent_classes_move_the_others_up_as_in_the_code_of_mt_bert() {
+        let of = |absent, truth: &[u32], said: &[usize]| {
+            let answers: Vec<Answer> = truth.iter().map(|class| Answer::Class(*class)).collect();
+            let answers: Vec<&Answer> = answers.iter().collect();
+            let outputs: Vec<Vec<f32>> = said.iter().map(|class| logits(*class, 4)).collect();
+            let of = examples(Kind::OneClass, 4, Measure::MicroF1, Some(1));
+            score((&of, absent), &answers, &outputs).unwrap().value
+        };
+        use AbsentClasses::{Counted, Shift};
+        // All four classes occur, class 1 being the one that means nothing: both are the same.
+        let (truth, said) = (&[0, 1, 1, 2, 3], &[0, 1, 2, 2, 1]);
+        assert!((of(Counted, truth, said) - of(Shift, truth, said)).abs() < 1e-12);
+        // Class 3 is gone: four of six decisions of the other three, nothing among them, in place of one hit, one invented.
+        let (truth, said) = (&[0, 1, 1, 1, 2, 1], &[0, 1, 1, 1, 1, 2]);
+        assert!((of(Counted, truth, said) - 0.5).abs() < 1e-12);
+        assert!((of(Shift, truth, said) - 4.0 / 6.0).abs() < 1e-12);
+        // Nothing itself is gone: what is left are the relations.
+        assert!((of(Shift, &[0, 2, 3], &[0, 2, 2]) - of(Counted, &[0, 2, 3], &[0, 2, 2])).abs() < 1e-12);
+        let answers: Vec<Answer> = truth.iter().map(|class| Answer::Class(*class)).collect();
+        let answers: Vec<&Answer> = answers.iter().collect();
+        let outputs: Vec<Vec<f32>> = said.iter().map(|class| logits(*class, 4)).collect();
+        let of_classes = examples(Kind::OneClass, 4, Measure::MacroF1, Some(1));
+        let mean = |absent| score((&of_classes, absent), &answers, &outputs).unwrap().value;
+        assert!((mean(Counted) - 1.0 / 3.0).abs() < 1e-12 && (mean(Shift) - 1.75 / 3.0).abs() < 1e-12);
+        assert!(of(Shift, &[0, 1], &[0, 1]).abs() < 1e-12 && of(Counted, &[0, 1], &[0, 1]) == 1.0);
     }
 
     #[test]
@@ -248,7 +308,10 @@ mod tests {
         let truth = [Answer::Classes(vec![]), Answer::Classes(vec![0, 1]), Answer::Classes(vec![2])];
         let truth: Vec<&Answer> = truth.iter().collect();
         let outputs = [vec![-1.0, -1.0, 0.0], vec![1.0, -1.0, -1.0], vec![1.0, -1.0, 2.0]];
-        let of = |measure| score(&examples(Kind::AnyClasses, 3, measure, None), &truth, &outputs).unwrap();
+        let of = |measure| {
+            score((&examples(Kind::AnyClasses, 3, measure, None), AbsentClasses::Counted), &truth, &outputs)
+                .unwrap()
+        };
         let example = of(Measure::ExampleF1);
         // Precisions 1, 1 and 1/2, recalls 1, 1/2 and 1: both have the mean 5/6.
         assert!((example.value - 5.0 / 6.0).abs() < 1e-12, "{example:?}");
@@ -261,7 +324,10 @@ mod tests {
         let truth = [1.0, 2.0, 3.0].map(Answer::Score);
         let truth: Vec<&Answer> = truth.iter().collect();
         let outputs = [vec![1.0], vec![2.0], vec![9.0]];
-        let of = |measure| score(&examples(Kind::Score, 0, measure, None), &truth, &outputs).unwrap();
+        let of = |measure| {
+            score((&examples(Kind::Score, 0, measure, None), AbsentClasses::Counted), &truth, &outputs)
+                .unwrap()
+        };
         assert!((of(Measure::Spearman).value - 1.0).abs() < 1e-12 && of(Measure::Pearson).value < 0.95);
         assert!((of(Measure::Pearson).others["mean_squared_error"] - 12.0).abs() < 1e-6);
     }

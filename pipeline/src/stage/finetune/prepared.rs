@@ -8,6 +8,9 @@ use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::{Classing, Others, is_default};
 use tasks::downstream::turns::Order;
 
+/// Where it stands in a config.
+const KEY: &str = "finetune.fixed.prepared";
+
 /// What a released code does otherwise; the papers' way without a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -33,6 +36,12 @@ pub struct Prepared {
     /// What dropout thins together before an output of tags.
     #[serde(skip_serializing_if = "is_default")]
     pub thinned: Thinned,
+    /// What becomes of what is left of a row of tags.
+    #[serde(skip_serializing_if = "is_default")]
+    pub padding: Padding,
+    /// How F1 of the classes of relations goes on where a class has no example and is never said.
+    #[serde(skip_serializing_if = "is_default")]
+    pub absent_classes: AbsentClasses,
     /// The part by whose scores the model that is kept, and the stop, are chosen.
     #[serde(skip_serializing_if = "is_default")]
     pub chosen_on: ChosenOn,
@@ -94,6 +103,44 @@ pub enum LongSentences {
     Rows,
     /// They are left out, as in the code of MT-BERT.
     Drop,
+    /// Those of more tokens than so many are left out, where rows have room for more: the code of MT-BERT leaves out what has more than 128, and
+    /// cuts none that it tests.
+    DropAbove(usize),
+}
+
+impl LongSentences {
+    /// Most tokens of a sentence that is trained on, where rows have room for `room`; none if all are.
+    #[must_use]
+    pub fn most(self, room: usize) -> Option<usize> {
+        match self {
+            LongSentences::Rows => None,
+            LongSentences::Drop => Some(room),
+            LongSentences::DropAbove(most) => Some(most),
+        }
+    }
+}
+
+/// What becomes of what is left of a row of tags.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Padding {
+    /// There is none.
+    #[default]
+    None,
+    /// It is filled up and trained to be of the first class by the letters of their names, as in the code of MT-Clinical BERT; nothing looks at it.
+    Trained,
+}
+
+/// How F1 of the classes of relations goes on where a class has no example and is never said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AbsentClasses {
+    /// It counts no decision.
+    #[default]
+    Counted,
+    /// The classes behind it move up, as in the code of MT-BERT: without one class, that which means nothing counts as a relation; without two
+    /// there is no F1 and 0 is reported.
+    Shift,
 }
 
 /// The part by whose scores a model is chosen.
@@ -126,12 +173,17 @@ impl Prepared {
         *self == Self::default()
     }
 
+    /// Whether sentences are cut by the right tags.
+    #[must_use]
+    pub fn cuts_by_tags(&self) -> bool {
+        self.behind_outside.is_some() || self.full_behind.is_some()
+    }
+
     /// Refuses what does not go together.
     ///
     /// # Errors
     /// Names the key, and how to mend it.
-    pub(super) fn check(&self, subwords: Subwords, max_tokens: usize) -> anyhow::Result<()> {
-        const KEY: &str = "finetune.fixed.prepared";
+    pub(super) fn check(&self, subwords: Subwords) -> anyhow::Result<()> {
         for (key, number, released) in
             [("behind_outside", self.behind_outside, 30), ("full_behind", self.full_behind, 500)]
         {
@@ -140,15 +192,29 @@ impl Prepared {
                 "{KEY}.{key} is 0, expected at least 1 (released: {released})"
             );
         }
-        if let Some(full) = self.full_behind.filter(|full| *full >= max_tokens) {
-            anyhow::bail!(
-                "{KEY}.full_behind is {full}, but no row has more than {max_tokens} tokens: lower it, or raise finetune.fixed.max_tokens"
-            );
-        }
         anyhow::ensure!(
             self.tags.others != Others::LaterAndSpecial || subwords == Subwords::First,
             "{KEY}.tags.others is later_and_special, whose later subwords are of a class of their own: set finetune.fixed.subwords = \"first\""
         );
+        Ok(())
+    }
+
+    /// Refuses what rows of at most `max_tokens` tokens of tags cannot be meant with; `of` is the benchmark.
+    ///
+    /// # Errors
+    /// Names the key, and how to mend it.
+    pub fn check_rows(&self, max_tokens: usize, of: &str) -> anyhow::Result<()> {
+        if let Some(full) = self.full_behind.filter(|full| *full >= max_tokens) {
+            anyhow::bail!(
+                "{KEY}.full_behind is {full}, but no row of {of} has more than {max_tokens} tokens: lower it, or raise finetune.fixed.max_tokens, or max_tokens_of.{of}"
+            );
+        }
+        if let LongSentences::DropAbove(most) = self.long_sentences {
+            anyhow::ensure!(
+                (3..=max_tokens).contains(&most),
+                "{KEY}.long_sentences.drop_above is {most}, expected from 3 to {max_tokens}, which is what a row of {of} has room for: `drop` leaves out what has more"
+            );
+        }
         Ok(())
     }
 }
@@ -171,7 +237,10 @@ mod tests {
     fn what_does_not_go_together_is_refused() {
         let told = |text: &str, subwords| {
             let prepared: Prepared = toml::from_str(text).unwrap();
-            prepared.check(subwords, 128).map_err(|error| error.to_string())
+            prepared
+                .check(subwords)
+                .and_then(|()| prepared.check_rows(128, "ner"))
+                .map_err(|error| error.to_string())
         };
         assert_eq!(
             told("tags = { scheme = \"bilou\", others = \"special\" }\nfull_behind = 100", Subwords::All),
@@ -183,7 +252,10 @@ mod tests {
                 .contains("full_behind is 0, expected at least 1 (released: 500)")
         );
         let text = told("full_behind = 128", Subwords::All).unwrap_err();
-        assert!(text.contains("no row has more than 128 tokens"), "{text}");
+        assert!(text.contains("no row of ner has more than 128 tokens"), "{text}");
+        assert_eq!(told("long_sentences = { drop_above = 128 }", Subwords::First), Ok(()));
+        let text = told("long_sentences = { drop_above = 129 }", Subwords::First).unwrap_err();
+        assert!(text.contains("drop_above is 129, expected from 3 to 128"), "{text}");
         let text = told("tags = { others = \"later_and_special\" }", Subwords::All).unwrap_err();
         assert!(text.contains("set finetune.fixed.subwords = \"first\""), "{text}");
     }

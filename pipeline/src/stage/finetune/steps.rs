@@ -1,5 +1,6 @@
 //! The steps of a fine-tuning: until its last epoch or the end of patience, with states to go on from. Knows no output.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -62,6 +63,8 @@ pub(super) struct Task<'a> {
     pub(super) alpha: f64,
     /// Examples, or queries of a ranking, of one step.
     pub(super) batch: usize,
+    /// Most tokens of a row.
+    pub(super) max_tokens: usize,
 }
 
 /// A fine-tuning.
@@ -182,13 +185,14 @@ impl Run<'_> {
         let encoder = loaded.config;
         let (fixed, settings) = (&self.tried.fixed, self.settings);
         let auxiliary = self.tried.attending.auxiliary();
-        anyhow::ensure!(
-            encoder.max_position_embeddings >= fixed.max_tokens + auxiliary,
-            "finetune.fixed.max_tokens is {}, with auxiliary terms {}, but the encoder has {} positions: lower it",
-            fixed.max_tokens,
-            fixed.max_tokens + auxiliary,
-            encoder.max_position_embeddings
-        );
+        let positions = encoder.max_position_embeddings;
+        for Task { name, max_tokens, .. } in self.tasks {
+            anyhow::ensure!(
+                positions >= max_tokens + auxiliary,
+                "rows of {name} may have {max_tokens} tokens, with auxiliary terms {}, but the encoder has {positions} positions: lower finetune.fixed.max_tokens, or max_tokens_of.{name}",
+                max_tokens + auxiliary
+            );
+        }
         let tasks = self.tasks.iter().map(|task| finetune::Task {
             name: task.name.to_owned(),
             output: task.benchmark.output().clone(),
@@ -269,4 +273,25 @@ pub(super) fn ended(folder: &Path) -> anyhow::Result<Ended> {
     let path = folder.join(ENDED);
     let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+}
+
+/// The best score of each of several tasks over all looks; empty where one task alone was trained on.
+pub(super) fn best_looks(folder: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
+    #[derive(Deserialize)]
+    struct Look {
+        #[serde(default)]
+        tasks: BTreeMap<String, f64>,
+    }
+    let path = folder.join(LOOKS);
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
+    let mut best = BTreeMap::new();
+    for line in text.lines() {
+        let Look { tasks } = serde_json::from_str(line).with_context(|| path.display().to_string())?;
+        for (task, score) in tasks {
+            let so_far: &mut f64 = best.entry(task).or_insert(score);
+            *so_far = so_far.max(score);
+        }
+    }
+    Ok(best)
 }

@@ -18,7 +18,7 @@ use super::benchmark::{Benchmark, Score, only};
 use super::config::Fixed;
 use super::examples::looked_at;
 use super::measure;
-use super::prepared::{LongSentences, Prepared};
+use super::prepared::{Padding, Prepared};
 use crate::ask::task_file::Asked;
 
 /// Sentences as tokens.
@@ -27,6 +27,8 @@ pub(super) struct Sentences {
     texts: WordTexts,
     /// Places of the examples that are trained on, and of those that are looked at.
     of: BTreeMap<Part, Vec<usize>>,
+    /// What is trained on.
+    items: Vec<Item>,
     output: Output,
     frame: Frame,
     subwords: Subwords,
@@ -36,6 +38,14 @@ pub(super) struct Sentences {
     prepared: Prepared,
     /// Sentences to train on that were left out because they are too long.
     dropped: usize,
+}
+
+/// What stands or falls together in a batch.
+struct Item {
+    /// The place of the example.
+    place: usize,
+    /// Its words, row by row.
+    rows: Vec<Range<usize>>,
 }
 
 /// The tag of words in no entity.
@@ -55,19 +65,49 @@ impl Sentences {
             .with_context(|| format!("{}: finetune.fixed.prepared.tags", examples.name))?;
         let (frame, subwords) = (fixed.frame(vocabulary), fixed.subwords);
         let output = Output::Tag { classes: classes.names().len() };
-        let mut all = Self { examples, texts, of, output, frame, subwords, classes, prepared, dropped: 0 };
-        if prepared.long_sentences == LongSentences::Drop {
-            let (mut left, mut dropped) = (vec![], 0);
-            for &place in all.places(Part::Train) {
-                let pieces = all.pieces(place);
-                let kept = pieces.iter().filter(|piece| all.is_one_row(place, piece)).count();
-                dropped += pieces.len() - kept;
-                left.extend((kept > 0).then_some(place));
-            }
-            all.dropped = dropped;
-            all.of.insert(Part::Train, left);
-        }
+        let mut all = Self {
+            examples,
+            texts,
+            of,
+            items: vec![],
+            output,
+            frame,
+            subwords,
+            classes,
+            prepared,
+            dropped: 0,
+        };
+        (all.items, all.dropped) = all.to_train_on();
+        let mut places: Vec<usize> = all.items.iter().map(|item| item.place).collect();
+        places.dedup();
+        all.of.insert(Part::Train, places);
         Ok(all)
+    }
+
+    /// What is trained on, and how many sentences, or pieces of them, are too long for that.
+    fn to_train_on(&self) -> (Vec<Item>, usize) {
+        let (mut items, mut dropped) = (vec![], 0);
+        let most = self.prepared.long_sentences.most(self.frame.most);
+        for &place in self.places(Part::Train) {
+            let mut pieces = self.pieces(place);
+            let before = pieces.len();
+            pieces.retain(|piece| {
+                most.is_none_or(|most| self.texts.tokens((place, piece), self.frame.most) <= most)
+            });
+            dropped += before - pieces.len();
+            let rows = pieces.into_iter().map(|piece| self.rows_of(place, piece));
+            let item = |rows| Item { place, rows };
+            // What the released codes cut they cut before anything else: their batches are of what comes of it.
+            if self.prepared.full_behind.is_some() {
+                items.extend(rows.flatten().map(|row| item(vec![row])));
+            } else if self.prepared.behind_outside.is_some() {
+                items.extend(rows.map(item));
+            } else {
+                let rows: Vec<_> = rows.flatten().collect();
+                items.extend((!rows.is_empty()).then(|| item(rows)));
+            }
+        }
+        (items, dropped)
     }
 
     fn places(&self, part: Part) -> &[usize] {
@@ -86,11 +126,6 @@ impl Sentences {
             Some(start..start + count)
         };
         counts.into_iter().scan(0, piece).collect()
-    }
-
-    /// Whether a piece of the example at `place` is no longer than a row.
-    fn is_one_row(&self, place: usize, piece: &Range<usize>) -> bool {
-        self.texts.rows_of((place, piece.clone()), self.frame.most, |_, _| false).len() == 1
     }
 
     /// The words of each row of a piece of the example at `place`.
@@ -124,19 +159,20 @@ impl Sentences {
             .collect()
     }
 
-    /// Examples with what is right of their tokens; of those to train on pieces that are too long may be left out.
-    fn batched(&self, places: &[usize], of: LongSentences) -> anyhow::Result<Batch> {
+    /// Rows of examples with what is right of their tokens.
+    fn batched<'a>(&self, items: impl Iterator<Item = &'a Item>, padding: Padding) -> anyhow::Result<Batch> {
         let mut rows = Framed::new(self.frame)?;
         let mut targets = vec![];
-        for &place in places {
-            let of_words = self.classes.of_words(words(&self.examples.examples[place].answer).tags);
-            for piece in self.pieces(place) {
-                if of == LongSentences::Drop && !self.is_one_row(place, &piece) {
-                    continue;
+        for Item { place, rows: of_words } in items {
+            let classes = self.classes.of_words(words(&self.examples.examples[*place].answer).tags);
+            for words in of_words {
+                let Places { asked, .. } = self.texts.push((*place, words), self.subwords, &mut rows);
+                let mut of_row = self.targets(&classes[words.clone()], &asked);
+                if padding == Padding::Trained {
+                    rows.pad();
+                    of_row.resize(rows.most(), Some(self.classes.of_padding()));
                 }
-                for (words, Places { asked, .. }) in self.rows(place, piece, &mut rows) {
-                    targets.push(self.targets(&of_words[words], &asked));
-                }
+                targets.push(of_row);
             }
         }
         Ok(only(rows.rows, Targets::Tags(targets)))
@@ -187,13 +223,11 @@ impl Benchmark for Sentences {
     }
 
     fn items(&self) -> usize {
-        self.places(Part::Train).len()
+        self.items.len()
     }
 
     fn batch(&self, _: u64, items: &[usize]) -> anyhow::Result<Batch> {
-        let train = self.places(Part::Train);
-        let places: Vec<usize> = items.iter().map(|&item| train[item]).collect();
-        self.batched(&places, self.prepared.long_sentences)
+        self.batched(items.iter().map(|&item| &self.items[item]), self.prepared.padding)
     }
 
     fn samples(&self, part: Part) -> usize {
@@ -217,7 +251,12 @@ impl Benchmark for Sentences {
     }
 
     fn probe(&self, part: Part, samples: Range<usize>) -> anyhow::Result<Batch> {
-        self.batched(&self.places(part)[samples], LongSentences::Rows)
+        let whole = |&place: &usize| {
+            let rows = self.pieces(place).into_iter().flat_map(|piece| self.rows_of(place, piece));
+            Item { place, rows: rows.collect() }
+        };
+        let items: Vec<Item> = self.places(part)[samples].iter().map(whole).collect();
+        self.batched(items.iter(), Padding::None)
     }
 
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
@@ -246,6 +285,9 @@ impl Benchmark for Sentences {
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {
         let mut facts: BTreeMap<_, _> =
             Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into();
+        if self.prepared.cuts_by_tags() {
+            facts.insert("pieces_to_train_on".to_owned(), json!(self.items.len()));
+        }
         if self.dropped > 0 {
             facts.insert("too_long_to_train_on".to_owned(), json!(self.dropped));
         }

@@ -13,6 +13,7 @@ use tasks::stream::schedule::Schedule;
 
 use super::benchmark::Benchmark;
 use super::config::Settings;
+use super::prepared::ChosenOn;
 use super::{SCORES, Scores, Tried, answers, complete, facts, steps};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -163,6 +164,14 @@ impl Stage for Together {
         }
         self.base.describe(to);
         to.field("finetune.seed", self.seed.into());
+        let lengths: Vec<usize> = self.tried.iter().map(|tried| tried.fixed.max_tokens).collect();
+        if lengths.windows(2).any(|pair| pair[0] != pair[1]) {
+            describe::config(to, "recipe.max_tokens", &lengths);
+        }
+        let prepared = self.tried.first().map(|tried| tried.fixed.prepared);
+        if prepared.is_some_and(|prepared| prepared.chosen_on == ChosenOn::Test) {
+            to.field("recipe.scores", "with best_look".into());
+        }
         let Config { tasks, schedule, weights, batch_of, settings, released, .. } = &self.recipe;
         describe::config(to, "recipe.tasks", tasks);
         describe::config(to, "recipe.schedule", schedule);
@@ -197,6 +206,7 @@ impl Stage for Together {
                 name: &tried.name,
                 benchmark: benchmark.as_ref(),
                 alpha: self.recipe.weights.get(&tried.name).copied().unwrap_or(1.0),
+                max_tokens: tried.fixed.max_tokens,
                 batch: self.recipe.batch_of.get(&tried.name).copied().unwrap_or(self.recipe.settings.batch),
             })
             .collect();
@@ -212,12 +222,19 @@ impl Stage for Together {
         };
         run.to_the_end(&self.base.folder(context)?)?;
         complete(context, one, &tasks)?;
-        let ended = steps::ended(context.out())?;
+        let (ended, chosen_on) = (steps::ended(context.out())?, one.fixed.prepared.chosen_on);
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
+        // What the codes report, each task at its own best look; the model that is kept is that of the best mean.
+        let looks = match chosen_on {
+            ChosenOn::Test => steps::best_looks(context.out())?,
+            ChosenOn::Dev => BTreeMap::new(),
+        };
         let (mut all, mut known) = (BTreeMap::new(), serde_json::Map::new());
         for (number, task) in tasks.iter().enumerate() {
             let asked = (number, task.benchmark);
             let score = |part| answers::score(&predictor, asked, part, context);
+            let mut test = score(Part::Test)?;
+            test.others.extend(looks.get(task.name).map(|best| ("best_look".to_owned(), *best)));
             let scores = Scores {
                 seed: self.seed,
                 settings: self.recipe.settings.clone(),
@@ -225,9 +242,9 @@ impl Stage for Together {
                 parameters: Some(predictor.parameters()),
                 steps: ended.steps,
                 best_step: ended.best_step,
-                chosen_on: one.fixed.prepared.chosen_on,
+                chosen_on,
                 dev: score(Part::Dev)?,
-                test: Some(score(Part::Test)?),
+                test: Some(test),
             };
             all.insert(task.name.to_owned(), scores);
             known.insert(task.name.to_owned(), facts(task.benchmark)?.into());

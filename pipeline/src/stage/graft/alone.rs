@@ -2,6 +2,7 @@
 //! Knows no tensor.
 
 use anyhow::Context as _;
+use tasks::downstream::example::Kind;
 
 use super::{Around, Finetune, Row, Tried};
 use crate::engine::stage::Stage;
@@ -9,7 +10,7 @@ use crate::stage::benchmark as tried;
 use crate::stage::encoder::Base;
 use crate::stage::finetune::attention;
 use crate::stage::finetune::config::Source;
-use crate::stage::finetune::prepared::TrainOn;
+use crate::stage::finetune::prepared::{PairOrder, Prepared, TrainOn};
 use crate::stage::finetune::{Chosen, Looked, together};
 use crate::stage::matrix::Matrix;
 use crate::stage::scores::{self, Compared, Whose};
@@ -29,20 +30,7 @@ impl Around<'_> {
             "[finetune] has nothing to be tried on: add a table [[benchmarks]]"
         );
         self.finetuning.check(&names)?;
-        let turned = !self.finetuning.fixed.prepared.pairs.is_as_given();
-        if let Some(ranking) = self.tables.iter().find(|of| turned && of.kind().is_none()) {
-            anyhow::bail!(
-                "finetune.fixed.prepared.pairs turns the pairs of sets round, and in the ranking {} the query comes first: take one of them into a config of its own",
-                ranking.name
-            );
-        }
-        let both = self.finetuning.fixed.prepared.train == TrainOn::TrainAndDev;
-        if let Some(ranking) = self.tables.iter().find(|of| both && of.kind().is_none()) {
-            anyhow::bail!(
-                "finetune.fixed.prepared.train is train_and_dev, which is for sets of examples, and {} is a ranking: take one of them into a config of its own",
-                ranking.name
-            );
-        }
+        self.check_prepared()?;
         let mut stages = self.finetunings(Row::Base, &self.base);
         let mut compared: Vec<Compared> = vec![];
         for benchmark in self.by_itself() {
@@ -109,6 +97,31 @@ impl Around<'_> {
             ));
         }
         Ok(stages)
+    }
+
+    /// Refuses what a released code does otherwise where a benchmark is of another kind.
+    pub(super) fn check_prepared(&self) -> anyhow::Result<()> {
+        let Prepared { pairs, train, .. } = self.finetuning.fixed.prepared;
+        let told = [
+            (pairs != PairOrder::AsGiven, "pairs turns the pairs of sets round"),
+            (train == TrainOn::TrainAndDev, "train is train_and_dev, which is for sets of examples"),
+        ];
+        let ranking = self.tables.iter().find(|of| of.kind().is_none());
+        if let (Some(ranking), Some((_, what))) = (ranking, told.iter().find(|(said, _)| *said)) {
+            anyhow::bail!(
+                "finetune.fixed.prepared.{what}, and {} is a ranking of passages: take one of them into a config of its own",
+                ranking.name
+            );
+        }
+        let trained_on = |name: &String| {
+            self.by_itself().contains(name) || self.recipes.iter().any(|recipe| recipe.tasks.contains(name))
+        };
+        let tagged = self.tables.iter().filter(|of| of.kind() == Some(Kind::Tags));
+        let mut tagged = tagged.filter(|of| trained_on(&of.name));
+        tagged.try_for_each(|of| {
+            let fixed = self.finetuning.fixed.of(&of.name);
+            fixed.prepared.check_rows(fixed.max_tokens, &of.name)
+        })
     }
 
     /// A row of the table, `how`: the fine-tunings that are called by `name`, one for each seed, and what each begins with.

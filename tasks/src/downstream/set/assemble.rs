@@ -228,11 +228,13 @@ fn answer(label: &Label, numbers: &HashMap<&str, u32>) -> Answer {
             Answer::Classes(all.into_iter().collect())
         }
         Label::Score(score) => Answer::Score(*score),
-        Label::Entities(Words { words, entities }) => {
+        Label::Entities(Words { words, entities, further }) => {
             let mut tags = vec![0; words.len()];
-            for (from, to, kind) in entities {
+            for (place, (from, to, kind)) in entities.iter().enumerate() {
                 tags[*from..*to].fill(number(&format!("I-{kind}")));
-                tags[*from] = number(&format!("B-{kind}"));
+                if !further.contains(&place) {
+                    tags[*from] = number(&format!("B-{kind}"));
+                }
             }
             Answer::Tags(Tagged { words: words.clone(), tags })
         }
@@ -305,6 +307,7 @@ mod tests {
         let words = Words {
             words: ["a", "b", "c"].map(str::to_owned).into(),
             entities: vec![(0, 2, "X".to_owned())],
+            further: vec![],
         };
         let mut tagged = item("1", "1", Label::Entities(words));
         tagged.text = "a b c".to_owned();
@@ -312,6 +315,16 @@ mod tests {
         assert_eq!((examples.kind, examples.classes.join(" ")), (Kind::Tags, "O B-X I-X".to_owned()));
         let Answer::Tags(of) = &examples.examples[0].answer else { panic!() };
         assert_eq!(of.tags, [1, 2, 0]);
+        let gaps = Words {
+            words: ["a", "b", "c", "d"].map(str::to_owned).into(),
+            entities: vec![(0, 2, "X".to_owned()), (3, 4, "X".to_owned())],
+            further: vec![1],
+        };
+        let mut tagged = item("2", "2", Label::Entities(gaps));
+        tagged.text = "a b c d".to_owned();
+        let (examples, _) = assemble(&[(Part::Train, vec![tagged])].into(), plan(NONE)).unwrap();
+        let Answer::Tags(of) = &examples.examples[0].answer else { panic!() };
+        assert_eq!(of.tags, [1, 2, 0, 2]);
     }
 
     #[test]

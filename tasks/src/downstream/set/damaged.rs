@@ -81,7 +81,7 @@ const BESIDE: [(&str, Beside); 6] = [
         &[("some.txt", REPORT), ("some.con", CONCEPTS)],
     ),
     (
-        "{\"tagged\": {\"format\": {\"share_clef\": {\"misfits\": \"refuse\"}}, \"unit\": \"document\"}}",
+        "{\"tagged\": {\"format\": {\"share_clef\": {\"misfits\": \"refuse\"}}, \"unit\": \"document\", \"discontinuous\": \"outside\"}}",
         &[
             ("some.txt", "Née: atrium is\ndilated, fever."),
             (

@@ -264,7 +264,8 @@ mod tests {
     fn the_same_files_are_texts_with_entities() {
         let brat = brat::Config { concepts: Concepts::None, misfits: Misfits::Refuse };
         let (format, unit) = (file::Format::Brat(brat), tagged::Unit::Sentence);
-        let format = Format::Tagged(tagged::Config { format, kinds: None, unit });
+        let format =
+            Format::Tagged(tagged::Config { format, kinds: None, unit, discontinuous: tagged::Gaps::Drop });
         let (folder, mut items) = (folder(ANN), vec![]);
         let steps = format.read(&folder.path().join("1.txt"), &mut |item| items.push(item)).unwrap();
         assert_eq!((steps[0].dropped["annotation of another kind"], steps[1].dropped[PIECES]), (8, 1));

@@ -1,8 +1,10 @@
 //! Texts with entities, sentence by sentence, as words with tags. Knows no subword.
 //!
 //! Words are the file's own, or else runs of letters, digits and marks, and every other character by itself. Of entities that overlap the
-//! longest stays. Sentences are the file's own, or found by rule; where one is found to end within an entity, it goes on.
+//! longest stays, or the longest piece where entities of several are tagged piece by piece. Sentences are the file's own, or found by rule; where one is
+//! found to end within an entity or a piece, it goes on.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -15,6 +17,7 @@ use crate::corpus::flatten::{self, Discontinuous, OVERLAP, PIECES};
 use crate::corpus::{Document, Entity, Label, Labels, Span, sentence};
 use crate::downstream::funnel::Step;
 use crate::downstream::tagging::split;
+use crate::downstream::token_classes::is_default;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +30,20 @@ pub struct Config {
     pub kinds: Option<Vec<String>>,
     /// What an example is.
     pub unit: Unit,
+    /// What becomes of entities of several pieces.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub discontinuous: Gaps,
+}
+
+/// What becomes of entities of several pieces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gaps {
+    /// They are left out and counted.
+    #[default]
+    Drop,
+    /// Their pieces are tagged and what lies between them is not: `B` where the first begins, `I` where another does (MT-BERT as released).
+    Outside,
 }
 
 /// What an example is.
@@ -62,7 +79,7 @@ pub(super) fn read(file: &Path, config: &Config, take: &mut dyn FnMut(Item)) -> 
         if document.id == stem { stem.clone() } else { format!("{stem}/{}", document.id) }
     };
     for document in &documents {
-        let (words, entities) = in_words(document, &labels, config.kinds.as_deref(), &mut found);
+        let (words, entities) = in_words(document, &labels, config, &mut found);
         if words.is_empty() {
             step.drop(NO_TEXT, 1);
             continue;
@@ -80,10 +97,12 @@ pub(super) fn read(file: &Path, config: &Config, take: &mut dyn FnMut(Item)) -> 
                 continue;
             };
             step.keep(1);
-            let own = entities.iter().filter(|(first, _, _)| (from..to).contains(first));
+            let own = entities.iter().filter(|of| (from..to).contains(&of.first));
+            let further = own.clone().enumerate().filter(|(_, of)| of.further).map(|(place, _)| place);
             let of_text = Words {
                 words: words[from..to].iter().map(|word| document.text[word.clone()].to_owned()).collect(),
-                entities: own.map(|(first, end, kind)| (first - from, end - from, kind.clone())).collect(),
+                further: further.collect(),
+                entities: own.map(|of| (of.first - from, of.end - from, of.kind.clone())).collect(),
             };
             let id = if config.unit == Unit::Document { id.clone() } else { format!("{id}/{}", number + 1) };
             let text = document.text[first.start..last.end].to_owned();
@@ -93,40 +112,57 @@ pub(super) fn read(file: &Path, config: &Config, take: &mut dyn FnMut(Item)) -> 
     Ok(vec![lines, found, step])
 }
 
-/// First word, the word behind the last, and kind.
-type InWords = (usize, usize, String);
+/// An entity, or a piece of one, in words.
+struct InWords {
+    first: usize,
+    /// The word behind the last.
+    end: usize,
+    kind: String,
+    /// Whether a piece of the same entity stands before it.
+    further: bool,
+}
 
 /// The words of a document and its entities in words, in order and apart.
 fn in_words(
     document: &Document,
     labels: &Labels,
-    kinds: Option<&[String]>,
+    config: &Config,
     found: &mut Step,
 ) -> (Vec<Range<usize>>, Vec<InWords>) {
     let words = if document.words.is_empty() { split(&document.text) } else { document.words.clone() };
     let mut entities: Vec<InWords> = vec![];
+    let kinds = config.kinds.as_deref();
     let asked = |label: Label| kinds.is_none_or(|kinds| kinds.contains(&labels.names()[label.number()]));
+    // Of each span, the number of its entity; a file's own spans are entities by themselves.
+    let mut of_spans: Vec<usize> = (0..document.spans.len()).collect();
     let spans = if document.entities.is_empty() {
         let (asked, others) = document.spans.iter().cloned().partition(|span| asked(span.label));
         found.drop(OTHER_KIND, Vec::<Span>::len(&others) as u64);
         asked
     } else {
-        let of_kinds: Vec<Entity> =
-            document.entities.iter().filter(|entity| asked(entity.label)).cloned().collect();
+        let of_kinds: Vec<&Entity> = document.entities.iter().filter(|of| asked(of.label)).collect();
         found.drop(OTHER_KIND, (document.entities.len() - of_kinds.len()) as u64);
-        let flat = flatten::longest(&of_kinds, Discontinuous::Drop);
+        let numbered = of_kinds.into_iter().enumerate();
+        let (pieces, numbers): (Vec<Entity>, Vec<usize>) = match config.discontinuous {
+            Gaps::Drop => numbered.map(|(number, of)| (of.clone(), number)).unzip(),
+            Gaps::Outside => numbered.flat_map(apart).unzip(),
+        };
+        let flat = flatten::longest(&pieces, Discontinuous::Drop);
         flat.tally.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
+        of_spans = flat.from.iter().map(|&from| numbers[from]).collect();
         flat.spans
     };
-    for span in &spans {
+    let mut begun = BTreeSet::new();
+    for (place, span) in spans.iter().enumerate() {
         let kind = &labels.names()[span.label.number()];
         let first = words.partition_point(|word| word.end <= span.bytes.start);
         let end = words.partition_point(|word| word.start < span.bytes.end);
         // A word that two entities share is the first one's.
-        let first = first.max(entities.last().map_or(0, |(_, end, _)| *end));
+        let first = first.max(entities.last().map_or(0, |last| last.end));
         if first < end {
             found.keep(1);
-            entities.push((first, end, kind.clone()));
+            let further = of_spans.get(place).is_some_and(|of| !begun.insert(*of));
+            entities.push(InWords { first, end, kind: kind.clone(), further });
         } else {
             found.drop(NO_WORD, 1);
         }
@@ -134,9 +170,14 @@ fn in_words(
     (words, entities)
 }
 
+/// The pieces of an entity as entities, all of its number.
+fn apart((number, entity): (usize, &Entity)) -> impl Iterator<Item = (Entity, usize)> {
+    entity.pieces.iter().map(move |piece| (Entity { pieces: vec![piece.clone()], ..entity.clone() }, number))
+}
+
 /// The words at which sentences begin, and the number of words.
 fn bounds(document: &Document, words: &[Range<usize>], entities: &[InWords]) -> Vec<usize> {
-    let within = |at: usize| entities.iter().any(|(first, end, _)| *first < at && at < *end);
+    let within = |at: usize| entities.iter().any(|of| of.first < at && at < of.end);
     let by_rule = || sentence::starts(&document.text);
     let starts = if document.sentences.is_empty() { by_rule() } else { document.sentences.clone() };
     let at = starts.iter().map(|start| words.partition_point(|word| word.start < *start));
@@ -171,7 +212,12 @@ mod tests {
     #[test]
     fn a_word_a_line_with_its_tag() {
         let conll = conll::Config { scheme: Scheme::Bio, separator: Separator::Tab, untyped: None };
-        let config = Config { format: Format::Conll(conll), kinds: None, unit: Unit::Document };
+        let config = Config {
+            format: Format::Conll(conll),
+            kinds: None,
+            unit: Unit::Document,
+            discontinuous: Gaps::Drop,
+        };
         let (all, _) = items(
             "dev.tsv",
             "Selegiline\tB-Chemical\n-\tO\ninduced\tO\n\nLow\tB-Disease\nblood\tI-Disease\n",
@@ -188,6 +234,42 @@ mod tests {
     }
 
     #[test]
+    fn entities_with_gaps_are_left_out_or_tagged_around_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, content: &str| {
+            kg::whole::write_whole(&folder.path().join(name), content.as_bytes()).unwrap();
+        };
+        put("1.txt", "left atrium is dilated and firm .\n");
+        put(
+            "1.pipe.txt",
+            "1.txt||Disease_Disorder||C1||0||11||15||22\n1.txt||Disease_Disorder||C2||27||31\n",
+        );
+        let of_file: crate::corpus::share::Config =
+            serde_json::from_str("{\"misfits\": \"refuse\"}").unwrap();
+        let of = |discontinuous| {
+            let format = Format::ShareClef(of_file.clone());
+            let config = Config { format, kinds: None, unit: Unit::Document, discontinuous };
+            let mut items = vec![];
+            let steps = read(&folder.path().join("1.txt"), &config, &mut |item| items.push(item)).unwrap();
+            assert!(steps.iter().all(Step::adds_up), "{steps:?}");
+            let Answer::Entities(of) = &items[0].label else { panic!("entities") };
+            (
+                of.entities.iter().map(|(first, end, _)| (*first, *end)).collect::<Vec<_>>(),
+                of.further.clone(),
+                steps[1].clone(),
+            )
+        };
+        let (dropped, further, found) = of(Gaps::Drop);
+        assert_eq!((dropped, further, found.dropped[PIECES]), (vec![(5, 6)], vec![], 1));
+        let (tagged, further, found) = of(Gaps::Outside);
+        assert_eq!((tagged, further, found.kept), (vec![(0, 2), (3, 4), (5, 6)], vec![1], 3));
+        // Where the first piece gives way to a longer entity, the next one begins its own.
+        put("1.pipe.txt", "1.txt||Disease_Disorder||C1||0||4||15||22\n1.txt||Disease_Disorder||C2||0||11\n");
+        let (tagged, further, found) = of(Gaps::Outside);
+        assert_eq!((tagged, further, found.dropped[OVERLAP]), (vec![(0, 2), (3, 4)], vec![], 1));
+    }
+
+    #[test]
     fn sentences_and_words_of_a_file_stay() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, content: &str| {
@@ -199,7 +281,12 @@ mod tests {
             "c=\"q.6-8h\" 2:3 2:3||t=\"treatment\"\nc=\"rest\" 5:0 5:0||t=\"treatment\"\nc=\"fever\" 3:0 3:0||t=\"problem\"\n",
         );
         let of_file = crate::corpus::i2b2::Config { misfits: Misfits::Refuse };
-        let config = Config { format: Format::I2b2Concepts(of_file), kinds: None, unit: Unit::Sentence };
+        let config = Config {
+            format: Format::I2b2Concepts(of_file),
+            kinds: None,
+            unit: Unit::Sentence,
+            discontinuous: Gaps::Drop,
+        };
         let mut items = vec![];
         let steps = read(&folder.path().join("13.txt"), &config, &mut |item| items.push(item)).unwrap();
         assert!(steps.iter().all(Step::adds_up) && steps[1].kept == 3, "{steps:?}");
@@ -214,7 +301,12 @@ mod tests {
         let file = "7|t|Pain of big rot. It is.\n7|a|Δ-blockers help. Non-HDL too.\n\
             7\t12\t19\trot. It\tDisease\tD1\n7\t24\t26\tΔ-\tChemical\tD2\n7\t41\t48\tNon-HDL\tChemical\tD3\n\n";
         let pubtator = pubtator::Config { misfits: Misfits::Refuse, between: pubtator::Between::Space };
-        let config = Config { format: Format::Pubtator(pubtator), kinds: None, unit: Unit::Sentence };
+        let config = Config {
+            format: Format::Pubtator(pubtator),
+            kinds: None,
+            unit: Unit::Sentence,
+            discontinuous: Gaps::Drop,
+        };
         let (all, _) = items("x.PubTator.txt", file, &config).unwrap();
         let texts: Vec<&str> = all.iter().map(|item| item.text.as_str()).collect();
         assert_eq!(texts, ["Pain of big rot. It is.", "Δ-blockers help.", "Non-HDL too."]);

@@ -72,7 +72,8 @@ fn forward(
     tokens: &Tokens,
     of: (Option<&LayerGates>, &LayerDropout),
 ) -> Result<Tensor> {
-    let attention = plain::on_numbers(layer.attention(of.1), (x.dim(1)?, &tokens.spans), &layer.buffers);
+    let attention =
+        plain::on_numbers(layer.attention(tokens, Some(of.1)), (x.dim(1)?, &tokens.spans), &layer.buffers);
     super::forward(layer, attention, (x, tokens), of)
 }
 
@@ -101,13 +102,15 @@ fn assert_close(a: &(Tensor, BTreeMap<String, Tensor>), b: &(Tensor, BTreeMap<St
 
 #[test]
 fn values_and_gradients_are_those_of_the_composed_layer() {
-    let (config, tokens) = (config(), tokens(&LENGTHS));
+    let (config, whole) = (config(), tokens(&LENGTHS));
+    let mut padded = whole.clone();
+    padded.seen = Some([30, 1, 1].into());
     let (layer, params) = layer(&config, &values(&config));
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
-    for rate in [0.0, 0.3] {
-        let one = forward(&layer, &x, &tokens, (None, &dropout(rate))).unwrap();
-        let composed = layer.composed(&x, &tokens, (None, &dropout(rate))).unwrap();
-        let chosen = layer.forward(&x, &tokens, LayerAttend::Plain, (None, &dropout(rate))).unwrap();
+    for (rate, tokens) in [(0.0, &whole), (0.3, &whole), (0.3, &padded)] {
+        let one = forward(&layer, &x, tokens, (None, &dropout(rate))).unwrap();
+        let composed = layer.composed(&x, tokens, (None, &dropout(rate))).unwrap();
+        let chosen = layer.forward(&x, tokens, LayerAttend::Plain, (None, &dropout(rate))).unwrap();
         assert_eq!(numbers(&chosen), numbers(&one));
         assert_close(&outcome(&params, &x, &one), &outcome(&params, &x, &composed), 2e-5);
     }

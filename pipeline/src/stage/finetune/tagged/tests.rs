@@ -88,6 +88,7 @@ fn pieces_that_are_too_long_are_left_out_and_no_others() {
     let drop = "long_sentences = \"drop\", behind_outside = 6";
     let of = sentences(&[long, TEXT], "first", drop, 7);
     assert_eq!((of.items(), of.facts()["too_long_to_train_on"].clone()), (2, json!(1)));
+    assert_eq!((of.facts()["train"].clone(), of.facts()["pieces_to_train_on"].clone()), (json!(2), json!(2)));
     let (lengths, _) = trained(&of);
     assert_eq!(lengths, [4, 7]);
     // Without the cut the sentence goes whole; to test on all of it is there.
@@ -96,6 +97,49 @@ fn pieces_that_are_too_long_are_left_out_and_no_others() {
     let mut rows = of.framed().unwrap();
     of.push(Part::Test, 0, &mut rows).unwrap();
     assert_eq!(rows.rows.lengths, [7, 5]);
+    // A single word of more tokens than that is too long as well.
+    let of = sentences(&[("warfarins", &[0]), TEXT], "first", "long_sentences = { drop_above = 3 }", 16);
+    assert_eq!((of.items(), of.facts()["too_long_to_train_on"].clone()), (0, json!(2)));
+    // Left out above what rows have room for to be tested with.
+    let of = sentences(&[long, TEXT], "first", "long_sentences = { drop_above = 7 }", 16);
+    assert_eq!(trained(&of).0, [7]);
+    let mut rows = of.framed().unwrap();
+    of.push(Part::Test, 0, &mut rows).unwrap();
+    assert_eq!(rows.rows.lengths, [10]);
+}
+
+#[test]
+fn pieces_that_the_codes_cut_are_shown_one_by_one() {
+    let text = ("no pain no pain no", &[0, 1, 0, 1, 0][..]);
+    let of = sentences(&[text], "first", "behind_outside = 3", 16);
+    assert_eq!(
+        (of.items(), of.facts()["pieces_to_train_on"].clone(), of.facts()["train"].clone()),
+        (2, json!(2), json!(1))
+    );
+    assert_eq!(of.batch(0, &[1]).unwrap().rows.lengths, [4]);
+    let of = sentences(&[text], "first", "full_behind = 3", 16);
+    assert_eq!(trained(&of).0, [5, 4]);
+    assert_eq!(of.batch(0, &[0]).unwrap().rows.lengths, [5]);
+    // A piece that is longer than a row stays together.
+    let longer = ("no warfarins no pain no", &[0, 1, 0, 1, 0][..]);
+    let of = sentences(&[longer], "first", "behind_outside = 3", 5);
+    assert_eq!((of.items(), of.batch(0, &[0]).unwrap().rows.lengths), (2, vec![5, 3]));
+    // Where nothing is cut by tags, a sentence of several rows stays together.
+    let of = sentences(&[text], "first", "", 5);
+    assert_eq!((of.items(), trained(&of).0), (1, vec![5, 4]));
+}
+
+#[test]
+fn padding_is_trained_as_the_first_class_by_its_letters_where_the_code_does() {
+    let bilou = "tags = { scheme = \"bilou\", others = \"special\" }, padding = \"trained\"";
+    let of = sentences(&[TEXT], "all", bilou, 9);
+    let batch = of.batch(0, &[0]).unwrap();
+    assert_eq!((batch.rows.lengths.as_slice(), batch.rows.seen.as_slice()), (&[9][..], &[7][..]));
+    assert_eq!(batch.rows.ids[7..], [0, 0]);
+    assert_eq!(trained(&of).1.concat().join(" "), "BERT_TOKEN O B-x B-x L-x O BERT_TOKEN B-x B-x");
+    let mut rows = of.framed().unwrap();
+    of.push(Part::Test, 0, &mut rows).unwrap();
+    assert!(rows.rows.seen.is_empty() && rows.rows.lengths == [7], "what is scored has none");
 }
 
 #[test]

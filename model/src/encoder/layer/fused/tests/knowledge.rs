@@ -40,7 +40,7 @@ impl Stack {
 
     fn forward(&self, x: &Tensor, rate: f64, gates: Option<&LayerGates>) -> Tensor {
         let attend = Attend::Knowledge(KamPass { kam: &self.kam, knowledge: &self.knowledge });
-        let mut passing = attend.begin(x, &self.tokens.spans).unwrap();
+        let mut passing = attend.begin(x, &self.tokens).unwrap();
         let mut x_nd = x.clone();
         for (l, layer) in self.layers.iter().enumerate() {
             let of = (gates, &dropout(rate));
@@ -129,4 +129,15 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
         let still = Stack::new(&settings, &params.freeze(|_| true)).forward(&x.detach(), 0.1, None);
         assert!(!still.track_op());
     }
+}
+
+#[test]
+fn rows_with_padding_are_refused() {
+    let settings = settings(Skip::PostAdd, Auxiliary::ZeroPad, Merge::Convolution);
+    let stack = Stack::new(&settings, &params(&values(&settings), DType::F32));
+    let mut tokens = stack.tokens.clone();
+    tokens.seen = Some([30, 1, 1].into());
+    let attend = Attend::Knowledge(KamPass { kam: &stack.kam, knowledge: &stack.knowledge });
+    let wrong = attend.begin(&randn(9, &[59, 20]), &tokens).unwrap_err().to_string();
+    assert!(wrong.contains("rows with padding are for plain attention"), "{wrong}");
 }
