@@ -144,10 +144,10 @@ impl Kam {
     /// One over `params`, which it shares.
     ///
     /// # Errors
-    /// When a parameter is missing, or alpha is no share.
+    /// When a parameter is missing, or a setting is out of its range.
     pub fn new(settings: &Settings, config: &Config, params: &Params) -> Result<Self> {
-        if !(0.0..=1.0).contains(&settings.alpha) {
-            candle_core::bail!("alpha is {}, expected a share from 0 to 1", settings.alpha);
+        if let Some((field, found, expected)) = settings.wrong() {
+            candle_core::bail!("{field} is {found}, expected {expected}");
         }
         let layers = match settings.merge {
             Merge::Convolution => config.num_hidden_layers,

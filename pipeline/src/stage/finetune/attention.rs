@@ -222,6 +222,10 @@ impl Knowledge {
 impl Attending {
     /// Describes it; plain attention is described by nothing.
     pub fn describe(&self, to: &mut dyn Describe) {
+        if !matches!(self, Attending::Plain) {
+            // Raised whenever the same settings come to other bits: 2 is where it became part of a layer's one operation.
+            to.field("attention.version", 2.into());
+        }
         match self {
             Attending::Plain => {}
             Attending::Labels(labels, keywords) => {
