@@ -90,7 +90,8 @@ fn correlations_are_those_of_the_golden_set() -> Result<()> {
 }
 
 #[test]
-fn relations_are_counted_with_and_without_false_and_an_absent_class_shifts_nothing() -> Result<()> {
+fn relations_are_counted_with_and_without_false_and_an_absent_class_shifts_nothing_unless_as_released()
+-> Result<()> {
     for piece in ["relations", "relations_one_class_absent"] {
         let set = golden("i_metrics", piece)?;
         let (truth, said): (Vec<usize>, Vec<usize>) = (get!(set, "y_true")?, get!(set, "y_pred")?);
@@ -102,6 +103,14 @@ fn relations_are_counted_with_and_without_false_and_an_absent_class_shifts_nothi
         close(&set, "micro_precision_excluding_false", micro.precision())?;
         close(&set, "micro_recall_excluding_false", micro.recall())?;
         close(&set, "macro_f1_excluding_false", macro_f1(&positive).context("classes")?)?;
+        if piece == "relations_one_class_absent" {
+            let shifted: Counts = table.shifted(nothing).iter().sum();
+            let key = "micro_f1_with_index_shift_bug(for information)";
+            match &set[key] {
+                Value::String(_) => ensure!(shifted == Counts::default(), "an error is an F1 of 0"),
+                _ => close(&set, key, shifted.f1())?,
+            }
+        }
         let all = table.per_class();
         close(&set, "micro_f1_all", all.iter().sum::<Counts>().f1())?;
         close(&set, "macro_f1_all", macro_f1(&all).context("classes")?)?;

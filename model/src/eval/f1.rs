@@ -116,6 +116,21 @@ impl Confusion {
         all.filter(|(class, _)| *class != nothing).map(|(_, counts)| counts).collect()
     }
 
+    /// As [`Confusion::without`], the way the code of MT-BERT counts (golden i): classes that neither occur nor are said are gone from its table, the
+    /// others move up, and of those that are left it takes as many as there are classes but one. Of one class gone that is all of them, also what
+    /// says that there is nothing; of two its count ends in an error, which it reports as 0: no class here.
+    #[must_use]
+    pub fn shifted(&self, nothing: usize) -> Vec<Counts> {
+        let (mut found, wanted) = (self.without(nothing), self.classes.saturating_sub(1));
+        found.extend(self.per_class().get(nothing));
+        found.retain(|counts| *counts != Counts::default());
+        if found.len() < wanted {
+            return vec![];
+        }
+        found.truncate(wanted);
+        found
+    }
+
     /// Matthews' correlation of truth and answer (Gorodkin 2004 for more than two classes), -1 to 1: CoLA's metric. `None` where one of
     /// them has one class alone; benchmarks count that as 0.
     #[must_use]

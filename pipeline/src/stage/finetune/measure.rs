@@ -70,7 +70,7 @@ fn one_class(
     let confusion = Confusion::new(&truth, &said, number_of)?;
     let counted = match (examples.nothing, absent) {
         (Some(nothing), AbsentClasses::Counted) => confusion.without(nothing as usize),
-        (Some(nothing), AbsentClasses::Shift) => shifted(&confusion.per_class(), nothing as usize),
+        (Some(nothing), AbsentClasses::Shift) => confusion.shifted(nothing as usize),
         (None, _) => confusion.per_class(),
     };
     let (accuracy, micro, mean) = (confusion.accuracy(), micro(&counted), macro_f1(&counted).unwrap_or(0.0));
@@ -83,22 +83,6 @@ fn one_class(
         (Measure::MacroF1, "macro_f1", mean),
     ];
     chosen(examples.measure, &all)
-}
-
-/// The classes whose F1 the code of MT-BERT takes: all but the last, which means nothing, by their places among those that occur. Of one absent
-/// class that is all there are, and of more than one its count ends in an error, which it reports as 0.
-fn shifted(classes: &[Counts], nothing: usize) -> Vec<Counts> {
-    let occurs = |counts: &Counts| *counts != Counts::default();
-    let mut found: Vec<Counts> = classes.to_vec();
-    let last = found.remove(nothing);
-    found.push(last);
-    let relations = classes.len() - 1;
-    found.retain(occurs);
-    if found.len() < relations {
-        return vec![];
-    }
-    found.truncate(relations);
-    found
 }
 
 /// The measure that is asked for in front of the others.
