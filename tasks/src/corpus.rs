@@ -24,6 +24,7 @@ pub mod medquad;
 pub mod mention;
 pub mod metered;
 pub mod mimic_notes;
+pub mod mimic_table;
 pub mod parquet;
 pub mod phrase;
 pub mod pmi;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Counts, Document, Labels, SpanTally, annotated_json, bioc, brackets, brat, conll, conllu, flatten, i2b2,
-    i2b2_xml, json, jsonl, medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text,
-    wikisection, xml,
+    i2b2_xml, json, jsonl, medquad, mimic_notes, mimic_table, parquet, pubmed, pubmedqa, pubtator, share,
+    text, wikisection, xml,
 };
 
 /// What a file looks like.
@@ -145,7 +145,7 @@ pub enum Error<E> {
     Json(json::Error),
     /// MIMIC-III.
     #[error(transparent)]
-    MimicNotes(mimic_notes::Error),
+    MimicNotes(mimic_table::Error),
     /// Parquet.
     #[error(transparent)]
     Parquet(parquet::Error),

@@ -3,15 +3,13 @@
 //! A row is a note: `TEXT`, called by its `ROW_ID`. Columns are found by their names in the header, whatever their case and order; texts
 //! stand in double quotes and span lines.
 
-use std::io::{self, BufRead, Read};
+use std::io::BufRead;
 use std::path::Path;
 
-use csv::ByteRecord;
 use kg::source::funnel::Tally;
-use kg::source::line::Place;
 use serde::{Deserialize, Serialize};
 
-use super::metered::{self, Metered};
+use super::mimic_table::{Error, Table};
 use super::{Document, drop_for, keep};
 
 /// What becomes of the marks that stand where something was removed to protect the patient (`[**2151-7-16**]`).
@@ -34,70 +32,16 @@ pub struct Config {
     pub deidentified: Deidentified,
 }
 
-/// Why there is no next note.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There are no bytes to be had, or too many for one note.
-    #[error(transparent)]
-    Bytes(#[from] metered::Error),
-    /// The header lacks a column.
-    #[error(
-        "{place}: column {missing} is missing or there twice, the header has {found}; expected the header of NOTEEVENTS as published: give that file"
-    )]
-    Header {
-        /// The header.
-        place: Place,
-        /// The column that is missing.
-        missing: &'static str,
-        /// The columns that there are.
-        found: String,
-    },
-    /// A row has more or fewer fields than the header.
-    #[error(
-        "{place}: {found} fields, expected {expected} as in the header; mend the row (a quote may be missing)"
-    )]
-    Fields {
-        /// Where the row begins.
-        place: Place,
-        /// Fields found.
-        found: u64,
-        /// Fields of the header.
-        expected: u64,
-    },
-    /// A field is not what its column holds.
-    #[error("{place}: found {found:?}, expected {expected}; fetch the file again, or mend the row")]
-    Field {
-        /// Line on which the row begins, and column.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// The file ends within a field.
-    #[error("{place}: the file ends here inside double quotes; expected their end: fetch the file again")]
-    Cut {
-        /// Its end.
-        place: Place,
-    },
-}
-
 const MARKED: &str = "marked as an error";
 const OTHER: &str = "another category";
 const NO_TEXT: &str = "no text";
 const REMOVED: &str = "marks of removed text became blanks";
 
-/// A column: its place and its name.
-type Column = (usize, &'static str);
-
-/// The columns that are read.
-#[derive(Debug, Clone, Copy)]
-struct Columns {
-    row_id: Column,
-    category: Column,
-    is_error: Column,
-    text: Column,
-}
+const COLUMNS: [&str; 4] = ["ROW_ID", "CATEGORY", "ISERROR", "TEXT"];
+const ROW_ID: usize = 0;
+const CATEGORY: usize = 1;
+const ISERROR: usize = 2;
+const TEXT: usize = 3;
 
 /// What becomes of a row.
 enum Taken {
@@ -106,47 +50,12 @@ enum Taken {
     Dropped(&'static str),
 }
 
-/// Bytes on their way to the parser, which does not say whether the last field was closed.
-#[derive(Debug)]
-struct Quotes<R> {
-    inner: R,
-    /// Double quotes so far; an even number, one inside a field being written twice.
-    count: usize,
-    /// How the header ends.
-    end: Option<End>,
-    last: u8,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Lf,
-    CrLf,
-}
-
-impl<R: Read> Read for Quotes<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(out)?;
-        let bytes = &out[..read];
-        self.count += memchr::memchr_iter(b'"', bytes).count();
-        if self.end.is_none()
-            && let Some(at) = memchr::memchr(b'\n', bytes)
-        {
-            let before = if at == 0 { self.last } else { bytes[at - 1] };
-            self.end = Some(if before == b'\r' { End::CrLf } else { End::Lf });
-        }
-        self.last = bytes.last().copied().unwrap_or(self.last);
-        Ok(read)
-    }
-}
-
 /// Reads note after note.
 #[derive(Debug)]
 pub struct Reader<'f, R> {
-    csv: csv::Reader<Quotes<Metered<'f, R>>>,
+    table: Table<'f, R, 4>,
     config: Config,
     tally: Tally,
-    columns: Option<Columns>,
-    row: ByteRecord,
 }
 
 impl<'f, R: BufRead> Reader<'f, R> {
@@ -158,13 +67,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
         };
         let mended = mended.into_iter().collect();
         let tally = Tally { mended, ..Tally::new(file, &[MARKED, OTHER, NO_TEXT]) };
-        let csv = csv::Reader::from_reader(Quotes {
-            inner: Metered::new(reader, file),
-            count: 0,
-            end: None,
-            last: 0,
-        });
-        Self { csv, config, tally, columns: None, row: ByteRecord::new() }
+        Self { table: Table::new(reader, file, COLUMNS), config, tally }
     }
 
     /// Fills `document` with the next note; `false` at the end of the file. What was marked as an error (`ISERROR` is 1), notes of other
@@ -174,12 +77,8 @@ impl<'f, R: BufRead> Reader<'f, R> {
     /// See [`Error`].
     pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
         document.clear();
-        let columns = match self.columns {
-            Some(columns) => columns,
-            None => self.header()?,
-        };
-        while self.next_row()? {
-            match self.take(columns, document)? {
+        while self.table.next()? {
+            match self.take(document)? {
                 Taken::AsPublished => {}
                 Taken::Mended => *self.tally.mended.entry(REMOVED).or_insert(0) += 1,
                 Taken::Dropped(reason) => {
@@ -196,28 +95,27 @@ impl<'f, R: BufRead> Reader<'f, R> {
     /// What became of the file so far. The reader takes bytes ahead, so its size is right at the end of the file.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        self.csv.get_ref().inner.tally(&self.tally)
+        self.table.tally(&self.tally)
     }
 
     /// Fills `document` with the row that was read last, unless it is to be left out.
-    fn take(&self, columns: Columns, document: &mut Document) -> Result<Taken, Error> {
-        let is_error = self.field(columns.is_error)?.trim();
-        match is_error {
+    fn take(&self, document: &mut Document) -> Result<Taken, Error> {
+        match self.table.text(ISERROR)?.trim() {
             "" | "0" => {}
             "1" => return Ok(Taken::Dropped(MARKED)),
-            other => return Err(self.wrong(columns.is_error, other.to_owned(), "1, 0 or nothing")),
+            _ => return Err(self.table.wrong(ISERROR, "1, 0 or nothing")),
         }
-        let (category, wanted) = (self.field(columns.category)?.trim(), &self.config.categories);
+        let (category, wanted) = (self.table.text(CATEGORY)?.trim(), &self.config.categories);
         if !wanted.is_empty() && wanted.iter().all(|wanted| wanted.trim() != category) {
             return Ok(Taken::Dropped(OTHER));
         }
-        let text = self.field(columns.text)?;
+        let text = self.table.text(TEXT)?;
         if text.trim().is_empty() {
             return Ok(Taken::Dropped(NO_TEXT));
         }
-        let id = self.field(columns.row_id)?.trim();
+        let id = self.table.text(ROW_ID)?.trim();
         if id.is_empty() {
-            return Err(self.wrong(columns.row_id, String::new(), "a number"));
+            return Err(self.table.wrong(ROW_ID, "a number"));
         }
         document.id.push_str(id);
         match self.config.deidentified {
@@ -229,83 +127,6 @@ impl<'f, R: BufRead> Reader<'f, R> {
             }
         }
         Ok(Taken::AsPublished)
-    }
-
-    /// Finds the columns.
-    fn header(&mut self) -> Result<Columns, Error> {
-        let names = match self.csv.byte_headers() {
-            Ok(names) => names.clone(),
-            Err(error) => return Err(self.fault(error)),
-        };
-        let find = |missing: &'static str| {
-            let same = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(missing.as_bytes());
-            let mut found = names.iter().enumerate().filter(|(_, name)| same(name));
-            match (found.next(), found.next()) {
-                (Some((place, _)), None) => Ok((place, missing)),
-                _ => {
-                    let names: Vec<_> = names.iter().take(64).map(String::from_utf8_lossy).collect();
-                    let found: String = names.join(", ").chars().take(400).collect();
-                    Err(Error::Header { place: self.place(1, None), missing, found })
-                }
-            }
-        };
-        let (row_id, category, is_error, text) =
-            (find("ROW_ID")?, find("CATEGORY")?, find("ISERROR")?, find("TEXT")?);
-        Ok(*self.columns.insert(Columns { row_id, category, is_error, text }))
-    }
-
-    /// Reads the next row; `false` after the last.
-    fn next_row(&mut self) -> Result<bool, Error> {
-        self.csv.get_mut().inner.mark();
-        match self.csv.read_byte_record(&mut self.row) {
-            Ok(true) => Ok(true),
-            Ok(false) if self.csv.get_ref().count.is_multiple_of(2) => Ok(false),
-            Ok(false) => {
-                let metered = &self.csv.get_ref().inner;
-                Err(Error::Cut { place: metered.here().of(metered.file()) })
-            }
-            Err(error) => Err(self.fault(error)),
-        }
-    }
-
-    fn field(&self, column: Column) -> Result<&str, Error> {
-        let field = self.row.get(column.0).unwrap_or_default();
-        std::str::from_utf8(field).map_err(|error| {
-            let found = String::from_utf8_lossy(field.get(error.valid_up_to()..).unwrap_or_default());
-            self.wrong(column, found.chars().take(20).collect(), "UTF-8 (convert with iconv -t UTF-8)")
-        })
-    }
-
-    fn wrong(&self, (column, name): Column, found: String, expected: &'static str) -> Error {
-        let line = self.row.position().map_or(0, |position| self.line(position));
-        Error::Field { place: self.place(line, Some((column + 1, name))), found, expected }
-    }
-
-    /// The line on which a row begins. To the parser, the LF of a CRLF belongs to the row behind it.
-    fn line(&self, position: &csv::Position) -> u64 {
-        let behind = self.csv.get_ref().end == Some(End::CrLf) && position.byte() > 0;
-        position.line() + u64::from(behind)
-    }
-
-    fn place(&self, line: u64, column: Option<(usize, &'static str)>) -> Place {
-        Place { file: self.csv.get_ref().inner.file().to_owned(), line, column }
-    }
-
-    /// What an error of the parser means.
-    fn fault(&self, error: csv::Error) -> Error {
-        let place = self.place(self.line(error.position().unwrap_or(self.csv.position())), None);
-        let metered = &self.csv.get_ref().inner;
-        match error.into_kind() {
-            csv::ErrorKind::Io(source) => match metered.error(source) {
-                // The bytes are counted ahead of the rows.
-                metered::Error::Long { .. } => metered::Error::Long { place }.into(),
-                other => other.into(),
-            },
-            csv::ErrorKind::UnequalLengths { expected_len: expected, len: found, .. } => {
-                Error::Fields { place, found, expected }
-            }
-            other => metered::Error::Read { place, source: io::Error::other(format!("{other:?}")) }.into(),
-        }
     }
 }
 
@@ -330,6 +151,8 @@ fn unmark(text: &str, to: &mut String) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Read};
+
     use super::*;
     use crate::corpus::damage::assert_counts_or_refuses;
     use crate::corpus::drain;

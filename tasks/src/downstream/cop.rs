@@ -20,20 +20,19 @@ pub mod note;
 pub mod sample;
 pub mod section;
 pub mod split;
-pub mod table;
 pub mod weight;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use kg::source::gz;
 use serde::{Deserialize, Serialize};
 
 use note::Funnel;
-use table::Table;
 
+use crate::corpus::mimic_table::{self, Table};
 use crate::stop::Stop;
 
 /// `HADM_ID`: one stay in hospital.
@@ -131,6 +130,22 @@ impl Files {
     }
 }
 
+/// Why a table cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be opened.
+    #[error("{}: cannot open the table: {source}; expected the tables of MIMIC-III as published, NAME.csv or NAME.csv.gz", file.display())]
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its rows cannot be had.
+    #[error(transparent)]
+    Rows(#[from] mimic_table::Error),
+}
+
 /// Bytes of a table, until somebody asks to stop.
 struct Stoppable<R> {
     inner: R,
@@ -144,10 +159,21 @@ impl<R: Read> Read for Stoppable<R> {
     }
 }
 
+impl<R: BufRead> BufRead for Stoppable<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.stop.check().map_err(io::Error::other)?;
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.inner.consume(amount);
+    }
+}
+
 /// Opens a table, packed by gzip or not.
-fn open(file: &Path, stop: &Stop) -> Result<impl Read + use<>, table::Error> {
+fn open(file: &Path, stop: &Stop) -> Result<impl BufRead + use<>, Error> {
     let opened = File::open(file).and_then(gz::reader);
-    let inner = opened.map_err(|source: io::Error| table::Error::Open { file: file.to_owned(), source })?;
+    let inner = opened.map_err(|source: io::Error| Error::Open { file: file.to_owned(), source })?;
     Ok(Stoppable { inner, stop: stop.clone() })
 }
 
@@ -155,7 +181,7 @@ fn open(file: &Path, stop: &Stop) -> Result<impl Read + use<>, table::Error> {
 ///
 /// # Errors
 /// When a file is missing, damaged or lacks a column.
-pub fn read(files: &Files, variant: Variant) -> Result<Stays, table::Error> {
+pub fn read(files: &Files, variant: Variant) -> Result<Stays, Error> {
     read_until(files, variant, &Stop::NEVER)
 }
 
@@ -163,7 +189,7 @@ pub fn read(files: &Files, variant: Variant) -> Result<Stays, table::Error> {
 ///
 /// # Errors
 /// As [`read`], and as a file that cannot be read on once somebody asks to stop.
-pub fn read_until(files: &Files, variant: Variant, stop: &Stop) -> Result<Stays, table::Error> {
+pub fn read_until(files: &Files, variant: Variant, stop: &Stop) -> Result<Stays, Error> {
     let admissions = admissions(&files.admissions, stop)?;
     let (notes, funnel) = note::read((&files.notes, stop), &admissions, variant)?;
     let (mut diagnoses, mut procedures) = (codes(&files.diagnoses, stop)?, codes(&files.procedures, stop)?);
@@ -187,10 +213,10 @@ pub fn read_until(files: &Files, variant: Variant, stop: &Stop) -> Result<Stays,
     Ok(Stays { variant, stays, diagnoses: all_diagnoses, procedures: all_procedures, funnel })
 }
 
-fn admissions(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Admission>, table::Error> {
+fn admissions(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Admission>, Error> {
     let wanted =
         ["HADM_ID", "SUBJECT_ID", "ADMITTIME", "DISCHTIME", "ADMISSION_TYPE", "HOSPITAL_EXPIRE_FLAG"];
-    let mut table = Table::new(open(file, stop)?, file, wanted)?;
+    let mut table = Table::new(open(file, stop)?, file, wanted);
     let mut admissions = BTreeMap::new();
     while table.next()? {
         let admission = Admission {
@@ -199,20 +225,20 @@ fn admissions(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Admissio
             died: match table.text(5)?.trim() {
                 "0" => false,
                 "1" => true,
-                _ => return Err(table.wrong(5, "1 or 0")),
+                _ => return Err(table.wrong(5, "1 or 0").into()),
             },
             seconds: table.time(3)? - table.time(2)?,
         };
         if admissions.insert(AdmissionId(table.number(0)?), admission).is_some() {
-            return Err(table.wrong(0, "every admission once"));
+            return Err(table.wrong(0, "every admission once").into());
         }
     }
     Ok(admissions)
 }
 
 /// The codes of each admission, in the order of their rows; rows without a code say nothing.
-fn codes(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Vec<String>>, table::Error> {
-    let mut table = Table::new(open(file, stop)?, file, ["HADM_ID", "ICD9_CODE"])?;
+fn codes(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Vec<String>>, Error> {
+    let mut table = Table::new(open(file, stop)?, file, ["HADM_ID", "ICD9_CODE"]);
     let mut codes: BTreeMap<AdmissionId, Vec<String>> = BTreeMap::new();
     while table.next()? {
         let code = table.text(1)?.trim();

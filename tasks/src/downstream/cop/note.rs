@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::table::{Error, Table};
-use super::{Admission, AdmissionId, Variant, open, section};
+use super::{Admission, AdmissionId, Error, Variant, open, section};
+use crate::corpus::mimic_table::Table;
 use crate::stop::Stop;
 
 /// What became of notes, and of the admissions that they are of.
@@ -82,7 +82,7 @@ fn rows(
     variant: Variant,
     funnel: &mut Funnel,
 ) -> Result<Vec<Row>, Error> {
-    let mut table = Table::new(open(file, stop)?, file, COLUMNS)?;
+    let mut table = Table::new(open(file, stop)?, file, COLUMNS);
     let mut rows = Vec::new();
     while table.next()? {
         let place = funnel.notes;
@@ -141,7 +141,7 @@ fn join(
     }
     let mut pending: HashMap<AdmissionId, (Vec<String>, usize)> = HashMap::new();
     let mut made = BTreeMap::new();
-    let mut table = Table::new(open(file, stop)?, file, COLUMNS)?;
+    let mut table = Table::new(open(file, stop)?, file, COLUMNS);
     let mut place = 0;
     while table.next()? {
         let stays = wanted.get(&place);

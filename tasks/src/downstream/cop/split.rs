@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use kg::split::Part;
 
-use super::table::{self, Table};
 use super::{PatientId, open};
+use crate::corpus::mimic_table::Table;
 use crate::seed::Seed;
 use crate::stop::Stop;
 
@@ -35,7 +35,7 @@ pub struct Drawn {
 pub enum Error {
     /// A list cannot be read.
     #[error(transparent)]
-    Table(#[from] table::Error),
+    Table(#[from] super::Error),
     /// A patient is in two lists.
     #[error("{}: patient {patient} is in another list as well; expected every patient in one: fetch the lists again", file.display())]
     Twice {
@@ -63,9 +63,9 @@ impl Split {
     pub fn lists(train: &Path, valid: &Path, test: &Path) -> Result<Self, Error> {
         let mut parts = BTreeMap::new();
         for (file, part) in [(train, Part::Train), (valid, Part::Valid), (test, Part::Test)] {
-            let mut table = Table::new(open(file, &Stop::NEVER)?, file, ["SUBJECT_ID"])?;
-            while table.next()? {
-                let patient = table.number(0)?;
+            let mut table = Table::new(open(file, &Stop::NEVER)?, file, ["SUBJECT_ID"]);
+            while table.next().map_err(super::Error::from)? {
+                let patient = table.number(0).map_err(super::Error::from)?;
                 if *parts.entry(PatientId(patient)).or_insert(part) != part {
                     return Err(Error::Twice { file: file.to_owned(), patient });
                 }

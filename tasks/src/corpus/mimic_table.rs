@@ -1,33 +1,20 @@
-//! Rows of a table of MIMIC-III: CSV with texts that span lines, columns by name. Knows no table.
+//! Rows of a table of MIMIC-III: CSV with texts that span lines, columns by name in whatever case and order. Knows no table.
 
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, Read};
+use std::path::Path;
 
 use csv::ByteRecord;
+use kg::source::funnel::Tally;
 use kg::source::line::Place;
 
-/// Bytes that a row may have: some hundred times as many as the longest note.
-const LONGEST: u64 = 32 << 20;
+use super::metered::{self, Metered};
 
 /// Why there is no next row.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be opened.
-    #[error("{}: cannot open the table: {source}; expected the tables of MIMIC-III as published, NAME.csv or NAME.csv.gz", file.display())]
-    Open {
-        /// The file.
-        file: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The bytes cannot be had, or the parser refuses them.
-    #[error("{place}: cannot read on: {source}; fetch the file again")]
-    Read {
-        /// Where reading stopped.
-        place: Place,
-        /// What was said.
-        source: io::Error,
-    },
+    /// There are no bytes to be had, or too many for one row.
+    #[error(transparent)]
+    Bytes(#[from] metered::Error),
     /// The header lacks a column.
     #[error(
         "{place}: column {missing} is missing or there twice, the header has {found}; give the table as published"
@@ -65,114 +52,165 @@ pub enum Error {
     /// The file ends within a field.
     #[error("{place}: the file ends here inside double quotes; expected their end: fetch the file again")]
     Cut {
-        /// Where the last row begins.
+        /// Its end.
         place: Place,
     },
 }
 
-/// Bytes on their way to the parser, which neither says whether the last field was closed nor stops at a row without end.
-struct Counted<R> {
+/// Bytes on their way to the parser, which does not say whether the last field was closed.
+#[derive(Debug)]
+struct Quotes<R> {
     inner: R,
-    quotes: usize,
-    since_row: u64,
+    /// Double quotes so far; an even number, one inside a field being written twice.
+    count: usize,
+    /// How the header ends.
+    end: Option<End>,
+    last: u8,
 }
 
-impl<R: Read> Read for Counted<R> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Lf,
+    CrLf,
+}
+
+impl<R: Read> Read for Quotes<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.since_row > LONGEST {
-            return Err(io::Error::other(format!("the row that begins here has more than {LONGEST} bytes")));
-        }
         let read = self.inner.read(out)?;
-        self.quotes += memchr::memchr_iter(b'"', &out[..read]).count();
-        self.since_row += read as u64;
+        let bytes = &out[..read];
+        self.count += memchr::memchr_iter(b'"', bytes).count();
+        if self.end.is_none()
+            && let Some(at) = memchr::memchr(b'\n', bytes)
+        {
+            let before = if at == 0 { self.last } else { bytes[at - 1] };
+            self.end = Some(if before == b'\r' { End::CrLf } else { End::Lf });
+        }
+        self.last = bytes.last().copied().unwrap_or(self.last);
         Ok(read)
     }
 }
 
-/// Reads row after row of `N` columns.
-pub(super) struct Table<'f, R, const N: usize> {
-    csv: csv::Reader<Counted<R>>,
-    file: &'f Path,
-    columns: [(usize, &'static str); N],
+/// Reads row after row; of each, the `N` columns that are wanted.
+#[derive(Debug)]
+pub(crate) struct Table<'f, R, const N: usize> {
+    csv: csv::Reader<Quotes<Metered<'f, R>>>,
+    wanted: [&'static str; N],
+    /// Where the wanted columns are, as soon as the header was read.
+    columns: Option<[usize; N]>,
     row: ByteRecord,
 }
 
-impl<'f, R: Read, const N: usize> Table<'f, R, N> {
-    /// The columns `wanted` of `reader`; `file` names it in messages.
-    pub(super) fn new(reader: R, file: &'f Path, wanted: [&'static str; N]) -> Result<Self, Error> {
-        let csv = csv::Reader::from_reader(Counted { inner: reader, quotes: 0, since_row: 0 });
-        let mut table = Self { csv, file, columns: wanted.map(|name| (0, name)), row: ByteRecord::new() };
-        let names = match table.csv.byte_headers() {
-            Ok(names) => names.clone(),
-            Err(error) => return Err(table.fault(error)),
-        };
-        let plain =
-            |name: &[u8]| String::from_utf8_lossy(name).trim_start_matches('\u{feff}').trim().to_uppercase();
-        let names: Vec<String> = names.iter().map(plain).collect();
-        for (place, missing) in &mut table.columns {
-            let mut found = names.iter().enumerate().filter(|(_, name)| name.as_str() == *missing);
-            match (found.next(), found.next()) {
-                (Some((at, _)), None) => *place = at,
-                _ => {
-                    let found = names.join(", ").chars().take(400).collect();
-                    let place = Place { file: file.to_owned(), line: 1, column: None };
-                    return Err(Error::Header { place, missing, found });
-                }
-            }
-        }
-        Ok(table)
+impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
+    /// The columns `wanted`, called by their names in capitals, of `reader`; `file` names it in messages.
+    pub(crate) fn new(reader: R, file: &'f Path, wanted: [&'static str; N]) -> Self {
+        let inner = Quotes { inner: Metered::new(reader, file), count: 0, end: None, last: 0 };
+        Self { csv: csv::Reader::from_reader(inner), wanted, columns: None, row: ByteRecord::new() }
     }
 
     /// Reads the next row; `false` after the last.
-    pub(super) fn next(&mut self) -> Result<bool, Error> {
-        self.csv.get_mut().since_row = 0;
+    pub(crate) fn next(&mut self) -> Result<bool, Error> {
+        self.csv.get_mut().inner.mark();
+        if self.columns.is_none() {
+            self.columns = Some(self.header()?);
+        }
         match self.csv.read_byte_record(&mut self.row) {
-            Ok(false) if !self.csv.get_ref().quotes.is_multiple_of(2) => {
-                Err(Error::Cut { place: self.place(self.csv.position().line(), None) })
+            Ok(true) => Ok(true),
+            Ok(false) if self.csv.get_ref().count.is_multiple_of(2) => Ok(false),
+            Ok(false) => {
+                let metered = &self.csv.get_ref().inner;
+                Err(Error::Cut { place: metered.here().of(metered.file()) })
             }
-            Ok(more) => Ok(more),
             Err(error) => Err(self.fault(error)),
         }
     }
 
     /// The text of a wanted column.
-    pub(super) fn text(&self, column: usize) -> Result<&str, Error> {
-        let field = self.row.get(self.columns[column].0).unwrap_or_default();
-        std::str::from_utf8(field).map_err(|_| self.wrong(column, "UTF-8 (convert with iconv -t UTF-8)"))
+    pub(crate) fn text(&self, column: usize) -> Result<&str, Error> {
+        let field = self.field(column);
+        std::str::from_utf8(field).map_err(|error| {
+            let from = field.get(error.valid_up_to()..).unwrap_or_default();
+            self.wrong_at(column, from, "UTF-8 (convert with iconv -t UTF-8)")
+        })
     }
 
     /// The number of a wanted column.
-    pub(super) fn number(&self, column: usize) -> Result<u32, Error> {
+    pub(crate) fn number(&self, column: usize) -> Result<u32, Error> {
         let parsed = self.text(column)?.trim().parse();
         parsed.map_err(|_| self.wrong(column, "a whole number below 4,294,967,296"))
     }
 
     /// Seconds, from some day on, of a moment such as `2151-07-16 14:29:00`; of its day if the time is left out.
-    pub(super) fn time(&self, column: usize) -> Result<i64, Error> {
+    pub(crate) fn time(&self, column: usize) -> Result<i64, Error> {
         let parsed = seconds(self.text(column)?.trim());
         parsed.ok_or_else(|| self.wrong(column, "a moment such as 2151-07-16 14:29:00"))
     }
 
     /// The error that a field is not as it should be.
-    pub(super) fn wrong(&self, column: usize, expected: &'static str) -> Error {
-        let (at, name) = self.columns[column];
-        let line = self.row.position().map_or(0, csv::Position::line);
-        let found = String::from_utf8_lossy(self.row.get(at).unwrap_or_default()).chars().take(40).collect();
-        Error::Field { place: self.place(line, Some((at + 1, name))), found, expected }
+    pub(crate) fn wrong(&self, column: usize, expected: &'static str) -> Error {
+        self.wrong_at(column, self.field(column).trim_ascii(), expected)
+    }
+
+    /// `tally` with what was read so far. Bytes are taken ahead, so their number is right after the last row.
+    pub(crate) fn tally(&self, tally: &Tally) -> Tally {
+        self.csv.get_ref().inner.tally(tally)
+    }
+
+    fn field(&self, column: usize) -> &[u8] {
+        let at = self.columns.map_or(0, |columns| columns[column]);
+        self.row.get(at).unwrap_or_default()
+    }
+
+    fn wrong_at(&self, column: usize, found: &[u8], expected: &'static str) -> Error {
+        let line = self.row.position().map_or(0, |position| self.line(position));
+        let found = String::from_utf8_lossy(found).chars().take(40).collect();
+        let at = self.columns.map_or(0, |columns| columns[column]);
+        Error::Field { place: self.place(line, Some((at + 1, self.wanted[column]))), found, expected }
+    }
+
+    /// Finds the columns.
+    fn header(&mut self) -> Result<[usize; N], Error> {
+        let names = match self.csv.byte_headers() {
+            Ok(names) => names.clone(),
+            Err(error) => return Err(self.fault(error)),
+        };
+        let mut columns = [0; N];
+        for (column, &missing) in columns.iter_mut().zip(&self.wanted) {
+            let same = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(missing.as_bytes());
+            let mut found = names.iter().enumerate().filter(|(_, name)| same(name));
+            let (Some((at, _)), None) = (found.next(), found.next()) else {
+                let names: Vec<_> = names.iter().take(64).map(String::from_utf8_lossy).collect();
+                let found = names.join(", ").chars().take(400).collect();
+                return Err(Error::Header { place: self.place(1, None), missing, found });
+            };
+            *column = at;
+        }
+        Ok(columns)
+    }
+
+    /// The line on which a row begins. To the parser, the LF of a CRLF belongs to the row behind it.
+    fn line(&self, position: &csv::Position) -> u64 {
+        let behind = self.csv.get_ref().end == Some(End::CrLf) && position.byte() > 0;
+        position.line() + u64::from(behind)
     }
 
     fn place(&self, line: u64, column: Option<(usize, &'static str)>) -> Place {
-        Place { file: self.file.to_owned(), line, column }
+        Place { file: self.csv.get_ref().inner.file().to_owned(), line, column }
     }
 
+    /// What an error of the parser means.
     fn fault(&self, error: csv::Error) -> Error {
-        let place = self.place(error.position().unwrap_or(self.csv.position()).line(), None);
+        let place = self.place(self.line(error.position().unwrap_or(self.csv.position())), None);
+        let metered = &self.csv.get_ref().inner;
         match error.into_kind() {
-            csv::ErrorKind::Io(source) => Error::Read { place, source },
+            csv::ErrorKind::Io(source) => match metered.error(source) {
+                // The bytes are counted ahead of the rows.
+                metered::Error::Long { .. } => metered::Error::Long { place }.into(),
+                other => other.into(),
+            },
             csv::ErrorKind::UnequalLengths { expected_len: expected, len: found, .. } => {
                 Error::Fields { place, found, expected }
             }
-            other => Error::Read { place, source: io::Error::other(format!("{other:?}")) },
+            other => metered::Error::Read { place, source: io::Error::other(format!("{other:?}")) }.into(),
         }
     }
 }
@@ -205,7 +243,7 @@ mod tests {
     use super::*;
 
     fn rows(bytes: &[u8]) -> Result<Vec<(u32, String)>, String> {
-        let mut table = Table::new(bytes, Path::new("some.csv"), ["B", "A"]).map_err(|e| e.to_string())?;
+        let mut table = Table::new(bytes, Path::new("some.csv"), ["B", "A"]);
         let mut rows = Vec::new();
         while table.next().map_err(|e| e.to_string())? {
             let row = table.number(0).and_then(|number| Ok((number, table.text(1)?.to_owned())));
@@ -244,10 +282,10 @@ mod tests {
     #[test]
     fn a_quote_that_is_never_closed_does_not_fill_the_memory() {
         let endless = Read::chain(&b"A,B\n\""[..], io::repeat(b'x'));
-        let mut table = Table::new(endless, Path::new("some.csv"), ["A"]).unwrap();
+        let mut table = Table::new(io::BufReader::new(endless), Path::new("some.csv"), ["A"]);
         let message = table.next().unwrap_err().to_string();
         assert!(
-            message.contains("line 2") && message.contains("the row that begins here has more than"),
+            message.contains("line 2") && message.contains("the document that begins here has more than"),
             "{message}"
         );
     }
