@@ -1,6 +1,7 @@
 //! Questions to a model, one a line: a fine-tuned model answers them, any encoder turns them into vectors. Knows no stage and no terminal.
 
 pub mod answer;
+pub mod known;
 pub mod lines;
 mod tags;
 pub mod task_file;

@@ -25,15 +25,18 @@ use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 
+use crate::ask::known::Around;
 use crate::ask::vectors::How;
 use crate::engine::cancel::Cancel;
 use crate::engine::clean::Mode;
 use crate::engine::failure;
 use crate::engine::fault::Faults;
+use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
 use crate::engine::run::Outcome;
 use crate::engine::survey::State;
 use crate::engine::{Engine, Settings};
+use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
 use args::{Command, Common, Verb};
 use exit::Exit;
@@ -76,17 +79,8 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         let wish = fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref() };
         return fetch::fetch(wish, outside::options(&command.common), &cancel, format);
     }
-    match &command.verb {
-        Verb::Predict { model, input, lines, task, top, mask } => {
-            let asked = ask::Asked { input: input.as_deref(), form: *lines };
-            return ask::predict(model, mask.as_deref(), (task.as_deref(), *top), &asked);
-        }
-        Verb::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
-            let asked = ask::Asked { input: input.as_deref(), form: *lines };
-            let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
-            return ask::encode(model, &how, &asked);
-        }
-        _ => {}
+    if let Some(said) = ask_model(command) {
+        return said;
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common)));
     let engine = engine(&command.common, &remotes, cancel.clone())?;
@@ -109,8 +103,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
                 artifact == "maps",
                 "--text goes with `engraft inspect maps`, not with {artifact:?}"
             );
-            let config = crate::config::load(command.common.config.as_deref(), &command.common.set)?;
-            let maps = crate::stage::maps_alone(&config, command.common.data.as_deref(), &remotes)?;
+            let maps = maps_of(&command.common)?;
             let drawn = heat::Drawing { maps: &maps, layout: engine.layout(), text, svg: svg.as_deref() };
             heat::draw(&drawn, format)
         }
@@ -121,6 +114,33 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
             clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
         }
     }
+}
+
+/// What a verb that asks a model comes to; nothing for the others.
+fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
+    match &command.verb {
+        Verb::Predict { model, input, lines, task, top, mask } => {
+            let asked = ask::Asked { input: input.as_deref(), form: *lines };
+            let around = Around {
+                mapping: &|| maps_of(&command.common),
+                artifact: &|stage| Layout::new(&command.common.out).artifact(stage),
+            };
+            Some(ask::predict(model, mask.as_deref(), (task.as_deref(), *top), &asked, around))
+        }
+        Verb::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
+            let asked = ask::Asked { input: input.as_deref(), form: *lines };
+            let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
+            Some(ask::encode(model, &how, &asked))
+        }
+        _ => None,
+    }
+}
+
+/// How the config makes maps.
+fn maps_of(common: &Common) -> anyhow::Result<Mapping> {
+    let config = crate::config::load(common.config.as_deref(), &common.set)?;
+    let remotes = Arc::new(Remotes::new(outside::options(common)));
+    crate::stage::maps_alone(&config, common.data.as_deref(), &remotes)
 }
 
 /// The stages whose inputs a verb looks at; nothing for those that look at artifacts only.

@@ -111,17 +111,61 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     }
     let knowledge = &json(out.join("recipe-both-1/model/outputs.json"))["outputs"]["knowledge"];
     assert_eq!((&knowledge["maps"], &knowledge["auxiliary"]), (&Value::from(4), &Value::from("qk")));
-    let model = out.join("finetune-kam-alike-1/model");
-    let refused = Engraft::plain(&["predict", model.to_str().unwrap()], out).output();
-    let told = refused.text();
-    assert!(refused.code() != Some(0) && told.contains("attends by maps of what is known"), "{told}");
+    maps_are_made_again_for_questions(out, attentions, recipe);
     let planned = |set: &str| small(&["plan"], "world-kam-bert.toml", out).arg("--set").arg(set).output();
     let cut = planned("finetune.fixed.cut=\"second\"");
     assert!(cut.text().contains("set finetune.fixed.cut = \"longest\""), "{}", cut.text());
     let none = planned("maps.terms=\"none\"");
     assert!(none.text().contains("has \"term\", but [maps] leaves it empty"), "{}", none.text());
+    let model = out.join("finetune-kam-alike-1/model");
     let vectors = Engraft::plain(&["encode", model.to_str().unwrap()], out).output();
     assert!(vectors.text().contains("fine-tuned with attention by knowledge"), "{}", vectors.text());
+}
+
+/// A model that attends by maps answers as it did when it was tried, and refuses maps that are made otherwise.
+fn maps_are_made_again_for_questions(out: &Path, attentions: &str, recipe: &str) {
+    let benchmark = json_lines(out.join("benchmark-alike/examples.jsonl"));
+    let tested = benchmark.iter().filter(|line| line["part"] == "test");
+    let line = |of: &Value| {
+        format!("{}\n", serde_json::json!({"id": of["id"], "text": of["text"], "pair": of["pair"]}))
+    };
+    let asked = out.join("asked.jsonl");
+    kg::whole::write_whole(&asked, tested.map(line).collect::<String>().as_bytes()).unwrap();
+    let ask = |stage: &str, sets: &[&str]| {
+        let model = out.join(stage).join("model");
+        let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
+        let with = |engraft: Engraft, set: &&str| engraft.arg("--set").arg(set);
+        sets.iter().fold(small(&verb, "world-kam-bert.toml", out), with)
+    };
+    let scores = |stage: &str| -> Vec<(Value, f64)> {
+        let said = ask(stage, &[attentions, recipe]).ok();
+        let said = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        said.map(|line| {
+            let score = line.get("tasks").map_or(&line["score"], |tasks| &tasks["alike"]["score"]);
+            (line["id"].clone(), score.as_f64().unwrap())
+        })
+        .collect()
+    };
+    for stage in ["finetune-kam-alike-1", "finetune-mean-alike-2"] {
+        let tried = json_lines(out.join(stage).join("test.jsonl"));
+        let answered = scores(stage);
+        assert_eq!(answered.len(), tried.len(), "{stage}");
+        for ((id, score), tried) in answered.iter().zip(&tried) {
+            assert_eq!(*id, tried["id"], "{stage}");
+            let before = tried["outputs"][0][0].as_f64().unwrap();
+            assert!((score - before).abs() < 1e-4, "{stage}, {id}: {score} and {before}");
+        }
+    }
+    assert_eq!(scores("recipe-both-1").len(), scores("finetune-kam-alike-1").len());
+    let file = json(out.join("finetune-mean-alike-1/model/task.json"));
+    let artifacts = file["knowledge"]["made_with"]["artifacts"].as_object().unwrap();
+    assert_eq!(artifacts.keys().collect::<Vec<_>>(), ["counts", "pmi", "triples"]);
+    let model = out.join("finetune-kam-alike-1/model");
+    let told = Engraft::plain(&["predict", model.to_str().unwrap()], out).output().text();
+    assert!(told.contains("give the config that it was fine-tuned with"), "{told}");
+    let other = ask("finetune-kam-alike-1", &["maps.limits.terms=3"]).output();
+    let told = other.text();
+    assert!(other.code() != Some(0) && told.contains("maps.limits.terms is 3 here and"), "{told}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use tasks::downstream::encode::{Frame, Framed};
 use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 
+use super::known::{self, Around, Known};
 use super::lines::{Input, Inputs};
 use super::tags::Heard;
 use super::task_file::{Asked, Task, TaskFile};
@@ -26,6 +27,8 @@ pub struct Answering {
     file: TaskFile,
     /// The tasks that are asked.
     asked: Vec<Asking>,
+    /// What makes maps, if the model attends by any.
+    known: Option<Known>,
     /// Classes that are shown, the best ones.
     top: usize,
 }
@@ -41,7 +44,7 @@ struct Asking {
 }
 
 impl Answering {
-    /// The model in `folder`, whose heads have the gates of `mask` if there is one.
+    /// The model in `folder`, whose heads have the gates of `mask` if there is one. Maps that it attends by are made with what is found `around`.
     ///
     /// # Errors
     /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
@@ -49,18 +52,15 @@ impl Answering {
         folder: &Path,
         mask: Option<&Path>,
         (task, top): (Option<&str>, usize),
+        around: Around<'_>,
     ) -> anyhow::Result<Self> {
         let file = TaskFile::read(folder)?;
         let mut predictor = Predictor::load(folder, &Device::Cpu)?;
         if let Some(mask) = mask {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
         }
-        anyhow::ensure!(
-            predictor.outline().knowledge.is_none(),
-            "{}: this model attends by maps of what is known, and maps of new texts are made where it was fine-tuned: answers of such models are not to be had here yet; its answers on the benchmark are in test.jsonl beside the folder",
-            folder.display()
-        );
-        let vocabulary = vocabulary::of_folder(folder, None)?;
+        let (path, case) = vocabulary::find(folder, None)?;
+        let vocabulary = Vocabulary::load(&path, case)?;
         let ids = predictor.config().vocab_size;
         anyhow::ensure!(
             vocabulary.size() == ids,
@@ -68,6 +68,15 @@ impl Answering {
             folder.display(),
             vocabulary.size()
         );
+        let (maps, told) = (&predictor.outline().knowledge, &file.knowledge);
+        anyhow::ensure!(
+            maps.as_ref().map(|of| of.maps) == told.as_ref().map(|of| of.maps.len()),
+            "{}: what it says of the maps that the model attends by is not what {} says: fine-tune again with this engraft",
+            folder.join(super::task_file::FILE).display(),
+            model::checkpoint::OUTPUTS_FILE,
+        );
+        let known =
+            Known::open(&file, (&path, case), around).with_context(|| folder.display().to_string())?;
         let mut asked = vec![];
         for of in file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)) {
             let place = || folder.join(super::task_file::FILE).display().to_string();
@@ -87,7 +96,7 @@ impl Answering {
             let names: Vec<&str> = file.tasks.iter().map(|of| of.name.as_str()).collect();
             anyhow::bail!("this model was not fine-tuned on {task:?} but on {}", names.join(", "));
         }
-        Ok(Self { predictor, vocabulary, file, asked, top })
+        Ok(Self { predictor, vocabulary, file, asked, known, top })
     }
 
     /// Answers to all inputs, in their order, `each` being handed one after the other.
@@ -104,9 +113,10 @@ impl Answering {
             if asked.is_empty() {
                 return Ok(());
             }
+            let known = self.known.as_ref().map(|known| known.rows(&asked)).transpose()?;
             let (mut rows, mut waiting) = (self.framed()?, Vec::new());
-            for input in asked {
-                let of_line = self.push(&input, &mut rows)?;
+            for (number, input) in asked.into_iter().enumerate() {
+                let of_line = self.push((&input, number), known.as_ref(), &mut rows)?;
                 waiting.push((input, of_line));
                 if rows.rows.ids.len() >= TOKENS {
                     let full = std::mem::replace(&mut rows, self.framed()?);
@@ -136,7 +146,12 @@ impl Answering {
 
     /// Adds the rows of an input: one for tasks of whole texts, and those of its words where they are tagged, often one and the same; and again for
     /// tasks whose rows are of another length.
-    fn push(&self, input: &Input, rows: &mut Framed) -> anyhow::Result<Waiting> {
+    fn push(
+        &self,
+        (input, number): (&Input, usize),
+        known: Option<&known::Rows>,
+        rows: &mut Framed,
+    ) -> anyhow::Result<Waiting> {
         let fitting: Vec<&Task> =
             self.asked.iter().map(|of| &of.task).filter(|task| self.fits(task, input)).collect();
         anyhow::ensure!(
@@ -166,7 +181,11 @@ impl Answering {
                 placed.words = Some((first, heard));
             }
             if whole {
-                placed.whole = Some(self.push_whole(input, first, rows)?);
+                let made = known.and_then(|known| known.get(&most)?.get(number));
+                placed.whole = Some(match self.known.as_ref().zip(made) {
+                    Some((known, made)) => known.push(made, rows)?,
+                    None => self.push_whole(input, first, rows)?,
+                });
             }
             waiting.insert(most, placed);
         }

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::{Classing, is_default};
+use tasks::maps::expand::Map;
 
 use crate::stage::finetune::prepared::PairOrder;
+use crate::stage::maps::of_texts::MadeWith;
 
 /// Its name.
 pub const FILE: &str = "task.json";
@@ -80,6 +82,19 @@ pub struct TaskFile {
     /// Which text of a pair comes first.
     #[serde(default, skip_serializing_if = "PairOrder::is_as_given")]
     pub pairs: PairOrder,
+    /// The maps that the model attends by, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<Knowledge>,
+}
+
+/// Maps that a model attends by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knowledge {
+    /// The maps, in their order.
+    pub maps: Vec<Map>,
+    /// What they were made with. Those of new texts must be made with the same.
+    pub made_with: MadeWith,
 }
 
 impl TaskFile {

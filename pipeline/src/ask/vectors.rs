@@ -71,7 +71,8 @@ impl Encoding {
             folder.display()
         );
         plain(folder)?;
-        let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
+        let (path, case) = vocabulary::find(folder, how.vocabulary)?;
+        let vocabulary = Vocabulary::load(&path, case)?;
         let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
         anyhow::ensure!(
             vocabulary.size() == config.vocab_size,

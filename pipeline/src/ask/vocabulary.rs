@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use kg::whole::write_whole;
 use serde::Deserialize;
 use serde_json::json;
-use tasks::token::encode::{Case, Vocabulary};
+use tasks::token::encode::Case;
 
 /// What `AutoTokenizer` reads beside the vocabulary.
 const CONFIG: &str = "tokenizer_config.json";
@@ -36,27 +36,19 @@ pub fn add(folder: &Path, vocabulary: &Path, case: Case, most: usize) -> anyhow:
     Ok(write_whole(&folder.join(CONFIG), &serde_json::to_vec_pretty(&said)?)?)
 }
 
-/// Where the vocabulary of a model's folder lies.
-fn find(folder: &Path) -> anyhow::Result<PathBuf> {
+/// Where the vocabulary of a model's folder lies, or the one at `given`, and whether it keeps case.
+///
+/// # Errors
+/// When there is none, or what is said of it is damaged.
+pub fn find(folder: &Path, given: Option<&Path>) -> anyhow::Result<(PathBuf, Case)> {
     let found = FILES.iter().map(|name| folder.join(name)).find(|path| path.exists());
-    found.with_context(|| {
+    let path = given.map(Path::to_owned).or(found).with_context(|| {
         format!(
             "{}: neither {} is there; name the vocabulary with --vocabulary FILE",
             folder.display(),
             FILES.join(" nor ")
         )
-    })
-}
-
-/// The vocabulary of a model's folder, or the one at `given`.
-///
-/// # Errors
-/// When there is none, or it is damaged.
-pub fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabulary> {
-    let path = match given {
-        Some(path) => path.to_owned(),
-        None => find(folder)?,
-    };
+    })?;
     let config = folder.join(CONFIG);
     // As `BertTokenizer` has it where nothing is said.
     let mut case = Case::Uncased;
@@ -67,5 +59,5 @@ pub fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabula
             case = Case::Cased;
         }
     }
-    Ok(Vocabulary::load(&path, case)?)
+    Ok((path, case))
 }

@@ -188,10 +188,14 @@ Examples:
   engraft predict out/finetune-base-mortality-1/model notes.txt
   echo 'Fever and a cough for three days.' | engraft predict out/finetune-base-mortality-1/model --top 3
   engraft predict MODEL pairs.jsonl        lines such as {\"text\": \"...\", \"pair\": \"...\", \"id\": \"7\"}
+  engraft predict out/finetune-kam-rte-1/model pairs.jsonl --config kam-bert.toml --data DIR --out out
 
 Answers come in the order of the lines. `class` and `shares` for one class of several, `classes` (those from one half on) and
 `shares` for any of several, `score` for numbers and rankings, `entities` for tags: `kind`, `start` and `end` in characters, `text`, and
-`share`, the mean of its words'. A model of several tasks answers under `tasks`, by name: on a line with a `pair` those of two texts, else the others.")]
+`share`, the mean of its words'. A model of several tasks answers under `tasks`, by name: on a line with a `pair` those of two texts, else the others.
+
+A model that attends by maps of what is known (KAM-BERT) makes those of new texts with what it was fine-tuned with: --config, --data
+and --out say what that is; other models need none of them.")]
     Predict {
         /// The folder `model` of a fine-tuning
         #[arg(value_name = "MODEL")]

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::exit::Exit;
 use crate::ask::answer::Answering;
+use crate::ask::known::Around;
 use crate::ask::lines::{Form, Inputs, write_line};
 use crate::ask::vectors::{Encoding, How};
 
@@ -41,8 +42,9 @@ pub(super) fn predict(
     mask: Option<&Path>,
     (task, top): (Option<&str>, usize),
     asked: &Asked<'_>,
+    around: Around<'_>,
 ) -> anyhow::Result<Exit> {
-    let answering = Answering::open(model, mask, (task, top))?;
+    let answering = Answering::open(model, mask, (task, top), around)?;
     let (reader, name, form) = asked.open()?;
     printed(|out| {
         answering.answer(&mut Inputs::new(reader, &name, form), &mut |said| Ok(write_line(out, &said)?))

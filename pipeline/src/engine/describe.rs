@@ -73,7 +73,8 @@ pub struct Description {
 }
 
 impl Description {
-    pub(super) fn new(version: u32) -> Self {
+    /// Nothing described yet.
+    pub fn new(version: u32) -> Self {
         Self {
             version,
             fields: BTreeMap::new(),

@@ -232,6 +232,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         cut: tried.fixed.cut,
         subwords: tried.fixed.subwords,
         pairs: tried.fixed.prepared.pairs,
+        knowledge: tried.attending.told(context)?,
     };
     file.write(&folder)
 }

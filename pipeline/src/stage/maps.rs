@@ -1,6 +1,7 @@
 //! Stage `maps`: the semantic attention maps of a corpus, as spans and sparse pairs. Knows no batch.
 
 mod judge;
+pub mod of_texts;
 pub mod tools;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::corpus::file::Format;
 use tasks::corpus::phrase;
-use tasks::maps::expand::Map;
 use tasks::maps::generators::{Counts, Limits};
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
@@ -204,60 +204,10 @@ impl Mapping {
         self.load(&vocabulary, &|name| Ok(artifact(name)))
     }
 
-    /// Whether these maps can be made of any text: a benchmark's texts mark nothing, and a map that nothing is known for is no map.
-    ///
-    /// # Errors
-    /// Names the setting that takes a file's marks, or that leaves a map empty.
-    pub fn can_make(&self, maps: &[Map]) -> anyhow::Result<()> {
-        for (map, field, none) in [
-            (Map::Entity, "entities", self.config.entities == Entities::None),
-            (Map::Phrase, "phrases", self.config.phrases == Phrases::None),
-            (Map::Term, "terms", self.config.terms == Terms::None),
-            (Map::Graph, "graph", self.config.graph == Graph::None || self.config.entities == Entities::None),
-        ] {
-            anyhow::ensure!(
-                !none || !maps.contains(&map),
-                "knowledge.maps has {:?}, but [maps] leaves it empty (maps.{field} is none): say there how it is made, or leave it out",
-                map.name()
-            );
-        }
-        for (field, marked, other) in [
-            ("entities", self.config.entities == Entities::Marked, "dictionary"),
-            ("phrases", self.config.phrases == Phrases::Marked, "neighbours"),
-        ] {
-            anyhow::ensure!(
-                !marked,
-                "maps.{field} = \"marked\" takes what a corpus marks, and the texts of benchmarks mark nothing: set it to {other} or none"
-            );
-        }
-        Ok(())
-    }
-
-    /// How long samples may be.
+    /// How long samples of the corpus may be.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.config.limits
-    }
-
-    /// Loads what rows of at most so many tokens, besides auxiliary terms, are made with while a stage runs that has declared
-    /// [`Mapping::inputs_of_tools`].
-    ///
-    /// # Errors
-    /// When something is missing or damaged.
-    pub fn tools_for(&self, most: usize, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
-        let limits = Limits { tokens: most, ..self.config.limits };
-        limits.check().map_err(|error| {
-            anyhow::anyhow!("finetune.fixed.max_tokens, or max_tokens_of, with maps.limits: {error}")
-        })?;
-        let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
-        let vocabulary = self.vocabulary.0.path(context)?;
-        // Auxiliary terms are what the map of terms brings along: without it they would have no score of their own.
-        let terms = if maps.contains(&Map::Term) { self.config.terms } else { Terms::None };
-        Tools::load(
-            &Config { limits, terms, ..self.config.clone() },
-            (&vocabulary, self.vocabulary.1),
-            &artifact,
-        )
     }
 
     /// The stages whose artifacts samples are made with, besides the vocabulary.

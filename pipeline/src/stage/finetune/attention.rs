@@ -20,6 +20,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::benchmark::Benchmark;
 use super::config::Fixed;
+use crate::ask::task_file;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -222,9 +223,12 @@ impl Knowledge {
 impl Attending {
     /// Describes it; plain attention is described by nothing.
     pub fn describe(&self, to: &mut dyn Describe) {
-        if !matches!(self, Attending::Plain) {
-            // Raised whenever the same settings come to other bits: 2 is where it became part of a layer's one operation.
-            to.field("attention.version", 2.into());
+        // Raised whenever the same settings come to other bytes: 2 is where it became part of a layer's one operation, 3 where models said
+        // what their maps are made with.
+        match self {
+            Attending::Plain => {}
+            Attending::Labels(..) => to.field("attention.version", 2.into()),
+            Attending::Knowledge(..) => to.field("attention.version", 3.into()),
         }
         match self {
             Attending::Plain => {}
@@ -268,6 +272,16 @@ impl Attending {
             Attending::Knowledge(knowledge, _) => Some(knowledge.settings()),
             Attending::Plain | Attending::Labels(..) => None,
         }
+    }
+
+    /// What a model's folder says of the maps.
+    ///
+    /// # Errors
+    /// When what they are made with cannot be read.
+    pub(super) fn told(&self, context: &Context) -> anyhow::Result<Option<task_file::Knowledge>> {
+        let Attending::Knowledge(Knowledge { maps, .. }, mapping) = self else { return Ok(None) };
+        let made_with = mapping.made_with(maps, &|name| Ok(context.artifact(name)?.to_owned()))?;
+        Ok(Some(task_file::Knowledge { maps: maps.clone(), made_with }))
     }
 
     /// Tokens of auxiliary terms that a row may have behind its own.

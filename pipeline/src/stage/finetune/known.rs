@@ -45,10 +45,11 @@ impl Known {
         (fixed, maps): (&Fixed, &[Map]),
         context: &Context,
     ) -> anyhow::Result<Self> {
-        let tools = mapping.tools_for(fixed.max_tokens, maps, context)?;
+        let limits = mapping.limits_of(fixed.max_tokens)?;
+        let tools = mapping.tools_for(maps, context)?;
         let texts: Vec<(&str, Option<&str>)> =
             examples.examples.iter().map(|of| in_order(of, fixed.prepared.pairs)).collect();
-        let (made, counts) = tools.rows(&texts).map_err(|(text, error)| {
+        let (made, counts) = tools.rows(limits, &texts).map_err(|(text, error)| {
             let id = examples.examples.get(text).map_or("?", |of| of.id.as_str());
             anyhow::Error::new(error).context(format!("{}, example {id}", examples.name))
         })?;

@@ -15,7 +15,7 @@ use tasks::corpus::phrase;
 use tasks::corpus::pmi::{MATRIX, Matrix};
 use tasks::corpus::word::Words;
 use tasks::corpus::{Document, Entity, Span, sentence};
-use tasks::maps::generators::{Counts, From, Generator, Spell, Text};
+use tasks::maps::generators::{Counts, From, Generator, Limits, Spell, Text};
 use tasks::maps::graph::Adjacency;
 use tasks::maps::sample::{NO_WORD, Sample};
 use tasks::maps::spelt::{self, Mention, Speller, Spelt};
@@ -185,12 +185,17 @@ impl Tools {
         Ok((sample, words))
     }
 
-    /// The sample of each text or pair, whole, with the tokens that are cut of it; and what became of them all. Threads change nothing.
+    /// The sample of each text or pair within `limits`, whole, with the tokens that are cut of it; and what became of them all. Threads
+    /// change nothing.
     ///
     /// # Errors
     /// As [`Tools::samples`], with the number of the text.
-    pub fn rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<Made>, Counts), (usize, Error)> {
-        let chunks: Vec<_> = texts.par_chunks(TEXTS).map(|texts| self.some_rows(texts)).collect();
+    pub fn rows(
+        &self,
+        limits: Limits,
+        texts: &[(&str, Option<&str>)],
+    ) -> Result<(Vec<Made>, Counts), (usize, Error)> {
+        let chunks: Vec<_> = texts.par_chunks(TEXTS).map(|texts| self.some_rows(limits, texts)).collect();
         let (mut all, mut counts) = (Vec::with_capacity(texts.len()), Counts::default());
         for (number, chunk) in chunks.into_iter().enumerate() {
             let (rows, of_chunk) = chunk.map_err(|(text, error)| (number * TEXTS + text, error))?;
@@ -200,9 +205,14 @@ impl Tools {
         Ok((all, counts))
     }
 
-    fn some_rows(&self, texts: &[(&str, Option<&str>)]) -> Result<(Vec<Made>, Counts), (usize, Error)> {
+    fn some_rows(
+        &self,
+        limits: Limits,
+        texts: &[(&str, Option<&str>)],
+    ) -> Result<(Vec<Made>, Counts), (usize, Error)> {
         let spell = |word: &str| self.vocabulary.encode(word);
-        let mut generator = Generator::new(self.from(&spell)).map_err(|error| (0, error.into()))?;
+        let from = From { limits, ..self.from(&spell) };
+        let mut generator = Generator::new(from).map_err(|error| (0, error.into()))?;
         let mut rows = vec![];
         let (mut first, mut second) = (Reader::new(self), Reader::new(self));
         for (number, (text, pair)) in texts.iter().enumerate() {
@@ -388,7 +398,6 @@ fn dictionary(graph: &Graph, triples: &Path, filters: &Filters) -> anyhow::Resul
 
 #[cfg(test)]
 mod tests {
-    use tasks::maps::generators::Limits;
     use tasks::shard::file::Size;
 
     use super::*;
@@ -428,7 +437,7 @@ mod tests {
             texts.iter().enumerate().map(|(number, text)| (text.as_str(), pair(number))).collect();
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| tools.rows(&asked)).unwrap()
+            pool.install(|| tools.rows(tools.config.limits, &asked)).unwrap()
         };
         let ((rows, counts), (others, of_others)) = (with(1), with(3));
         assert!(rows == others && counts == of_others && counts.samples == 150);
