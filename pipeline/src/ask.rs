@@ -1,4 +1,5 @@
-//! Questions to a model, one a line: a fine-tuned model answers them, any encoder turns them into vectors. Knows no stage and no terminal.
+//! Questions to a model, one a line: a fine-tuned model answers them, any encoder turns them into vectors. Knows no terminal, and of
+//! stages only how they make rows.
 
 pub mod answer;
 pub mod known;
@@ -19,6 +20,9 @@ const TOKENS: usize = 4096;
 
 /// Lines that are read together.
 const LINES: usize = 64;
+
+/// The same where maps are made of them, which takes threads some lines each.
+const MAPPED: usize = 1024;
 
 /// Adds the row of an input.
 fn push(vocabulary: &Vocabulary, line: &Input, order: PairOrder, rows: &mut Framed) -> anyhow::Result<()> {

@@ -274,7 +274,7 @@ fn mapping(
     config.maps.as_ref().map(|maps| maps::Mapping::new(maps, corpus, vocabulary, around)).transpose()
 }
 
-/// Stage `maps` alone, for looking at the maps of one text.
+/// Stage `maps` alone: for the maps of one text, or of questions to a model that attends by them.
 ///
 /// # Errors
 /// When the config describes no maps, or as [`all`].
@@ -291,6 +291,6 @@ pub fn maps_alone(
         None => None,
     };
     found.ok_or_else(|| {
-        anyhow::anyhow!("the config has no [maps], so there is nothing to look at: add that table")
+        anyhow::anyhow!("the config has no [maps]: add that table, or give a config that has it")
     })
 }

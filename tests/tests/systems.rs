@@ -76,12 +76,14 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
         { name = \"mean\", knowledge = { maps = [\"term\"], alpha = 0.2, skip = \"none\", auxiliary = \"zero_pad\", merge = \"mean\" } }]";
     let recipe = "recipes=[{ name = \"both\", attention = \"kam\", tasks = [\"questions\", \"alike\"], schedule = \"merged\", \
         settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }]";
-    small(&["run", "scores"], "world-kam-bert.toml", out)
-        .arg("--set")
-        .arg(attentions)
-        .arg("--set")
-        .arg(recipe)
-        .ok();
+    let sets = [
+        attentions,
+        recipe,
+        "finetune.fixed.prepared={ pairs = \"second_first\" }",
+        "finetune.fixed.max_tokens_of={ alike = 40 }",
+    ];
+    let with = |engraft: Engraft, set: &&str| engraft.arg("--set").arg(set);
+    sets.iter().fold(small(&["run", "scores"], "world-kam-bert.toml", out), with).ok();
     assert_eq!(compared(out, "questions"), ["alone", "kam", "mean", "both"]);
     assert_eq!(compared(out, "entailed"), ["alone", "kam", "mean"]);
     // Four heads and four maps: a layer's convolution has 4 * 8 * 9 weights and 4 biases.
@@ -111,7 +113,8 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     }
     let knowledge = &json(out.join("recipe-both-1/model/outputs.json"))["outputs"]["knowledge"];
     assert_eq!((&knowledge["maps"], &knowledge["auxiliary"]), (&Value::from(4), &Value::from("qk")));
-    maps_are_made_again_for_questions(out, attentions, recipe);
+    maps_are_made_again_for_questions(out, &sets);
+    maps_made_otherwise_are_refused(out, &sets);
     let planned = |set: &str| small(&["plan"], "world-kam-bert.toml", out).arg("--set").arg(set).output();
     let cut = planned("finetune.fixed.cut=\"second\"");
     assert!(cut.text().contains("set finetune.fixed.cut = \"longest\""), "{}", cut.text());
@@ -122,8 +125,8 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     assert!(vectors.text().contains("fine-tuned with attention by knowledge"), "{}", vectors.text());
 }
 
-/// A model that attends by maps answers as it did when it was tried, and refuses maps that are made otherwise.
-fn maps_are_made_again_for_questions(out: &Path, attentions: &str, recipe: &str) {
+/// Asks a model of what benchmark `alike` is tested on, as the run in `out` was made.
+fn ask_alike(out: &Path, stage: &str, sets: &[&str]) -> Engraft {
     let benchmark = json_lines(out.join("benchmark-alike/examples.jsonl"));
     let tested = benchmark.iter().filter(|line| line["part"] == "test");
     let line = |of: &Value| {
@@ -131,14 +134,16 @@ fn maps_are_made_again_for_questions(out: &Path, attentions: &str, recipe: &str)
     };
     let asked = out.join("asked.jsonl");
     kg::whole::write_whole(&asked, tested.map(line).collect::<String>().as_bytes()).unwrap();
-    let ask = |stage: &str, sets: &[&str]| {
-        let model = out.join(stage).join("model");
-        let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
-        let with = |engraft: Engraft, set: &&str| engraft.arg("--set").arg(set);
-        sets.iter().fold(small(&verb, "world-kam-bert.toml", out), with)
-    };
+    let model = out.join(stage).join("model");
+    let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
+    let with = |engraft: Engraft, set: &&str| engraft.arg("--set").arg(set);
+    sets.iter().fold(small(&verb, "world-kam-bert.toml", out), with)
+}
+
+/// A model that attends by maps answers as it did when it was tried, and refuses maps that are made otherwise.
+fn maps_are_made_again_for_questions(out: &Path, sets: &[&str]) {
     let scores = |stage: &str| -> Vec<(Value, f64)> {
-        let said = ask(stage, &[attentions, recipe]).ok();
+        let said = ask_alike(out, stage, sets).ok();
         let said = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         said.map(|line| {
             let score = line.get("tasks").map_or(&line["score"], |tasks| &tasks["alike"]["score"]);
@@ -147,8 +152,7 @@ fn maps_are_made_again_for_questions(out: &Path, attentions: &str, recipe: &str)
         .collect()
     };
     for stage in ["finetune-kam-alike-1", "finetune-mean-alike-2"] {
-        let tried = json_lines(out.join(stage).join("test.jsonl"));
-        let answered = scores(stage);
+        let (tried, answered) = (json_lines(out.join(stage).join("test.jsonl")), scores(stage));
         assert_eq!(answered.len(), tried.len(), "{stage}");
         for ((id, score), tried) in answered.iter().zip(&tried) {
             assert_eq!(*id, tried["id"], "{stage}");
@@ -156,16 +160,65 @@ fn maps_are_made_again_for_questions(out: &Path, attentions: &str, recipe: &str)
             assert!((score - before).abs() < 1e-4, "{stage}, {id}: {score} and {before}");
         }
     }
-    assert_eq!(scores("recipe-both-1").len(), scores("finetune-kam-alike-1").len());
+    // A recipe leaves no answers; what it scored follows from them.
+    let gold = json_lines(out.join("benchmark-alike/examples.jsonl")).into_iter();
+    let gold =
+        gold.filter(|line| line["part"] == "test").map(|line| line["answer"]["score"].as_f64().unwrap());
+    let answered: Vec<f64> = scores("recipe-both-1").into_iter().map(|(_, score)| score).collect();
+    let found = pearson(&gold.collect::<Vec<_>>(), &answered);
+    let test = &json(out.join("recipe-both-1/scores.json"))["alike"]["test"];
+    assert_eq!(test["metric"], "pearson");
+    let before = test["value"].as_f64().unwrap();
+    assert!((found - before).abs() < 1e-3, "{found} and {before}");
+    assert_eq!(json(out.join("recipe-both-1/model/task.json"))["tasks"][1]["max_tokens"], 40);
+}
+
+/// What maps were made with is told, and anything else is refused by name.
+fn maps_made_otherwise_are_refused(out: &Path, sets: &[&str]) {
     let file = json(out.join("finetune-mean-alike-1/model/task.json"));
-    let artifacts = file["knowledge"]["made_with"]["artifacts"].as_object().unwrap();
-    assert_eq!(artifacts.keys().collect::<Vec<_>>(), ["counts", "pmi", "triples"]);
+    let files = file["knowledge"]["made_with"]["files"].as_object().unwrap();
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        [
+            "counts/adjacent.parquet",
+            "counts/index.json",
+            "counts/words.parquet",
+            "pmi/matrix.csr",
+            "triples/entities.parquet",
+            "triples/terms.parquet",
+            "triples/triples.parquet"
+        ]
+    );
+    let told = |sets: &[&str]| {
+        let refused = ask_alike(out, "finetune-kam-alike-1", sets).output();
+        assert!(refused.code() != Some(0));
+        refused.text()
+    };
     let model = out.join("finetune-kam-alike-1/model");
-    let told = Engraft::plain(&["predict", model.to_str().unwrap()], out).output().text();
-    assert!(told.contains("give the config that it was fine-tuned with"), "{told}");
-    let other = ask("finetune-kam-alike-1", &["maps.limits.terms=3"]).output();
-    let told = other.text();
-    assert!(other.code() != Some(0) && told.contains("maps.limits.terms is 3 here and"), "{told}");
+    let alone = Engraft::plain(&["predict", model.to_str().unwrap()], out).output().text();
+    assert!(alone.contains("give the config that it was fine-tuned with"), "{alone}");
+    let other = told(&["maps.limits.terms=3"]);
+    assert!(other.contains("maps.limits.terms is 3, and was "), "{other}");
+    let cased = told(&["vocabulary.case=\"cased\"", "counts.what.case=\"cased\""]);
+    assert!(cased.contains("vocabulary.case is \"cased\", and was \"uncased\" then"), "{cased}");
+    let words = out.join("counts/words.parquet");
+    let bytes = std::fs::read(&words).unwrap();
+    kg::whole::write_whole(&words, &[&bytes[..], b"x"].concat()).unwrap();
+    let changed = told(sets);
+    assert!(changed.contains("counts/words.parquet is not what it was then"), "{changed}");
+    std::fs::remove_file(&words).unwrap();
+    let missing = told(sets);
+    assert!(missing.contains("give the folder of the run that fine-tuned it (--out)"), "{missing}");
+    kg::whole::write_whole(&words, &bytes).unwrap();
+}
+
+fn pearson(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    let (of_a, of_b) = (mean(a), mean(b));
+    let sum =
+        |each: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| each(a - of_a, b - of_b)).sum::<f64>();
+    sum(&|a, b| a * b) / (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt()
 }
 
 #[test]

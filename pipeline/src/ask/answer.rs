@@ -17,7 +17,7 @@ use super::known::{self, Around, Known};
 use super::lines::{Input, Inputs};
 use super::tags::Heard;
 use super::task_file::{Asked, Task, TaskFile};
-use super::{LINES, TOKENS, push, vocabulary};
+use super::{LINES, MAPPED, TOKENS, push, vocabulary};
 
 /// A fine-tuned model with all that it takes to ask it.
 #[derive(Debug)]
@@ -75,8 +75,6 @@ impl Answering {
             folder.join(super::task_file::FILE).display(),
             model::checkpoint::OUTPUTS_FILE,
         );
-        let known =
-            Known::open(&file, (&path, case), around).with_context(|| folder.display().to_string())?;
         let mut asked = vec![];
         for of in file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)) {
             let place = || folder.join(super::task_file::FILE).display().to_string();
@@ -96,6 +94,9 @@ impl Answering {
             let names: Vec<&str> = file.tasks.iter().map(|of| of.name.as_str()).collect();
             anyhow::bail!("this model was not fine-tuned on {task:?} but on {}", names.join(", "));
         }
+        let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
+        let known = file.knowledge.as_ref().map(|told| Known::open((&file, told), &lengths, &path, around));
+        let known = known.transpose().with_context(|| folder.display().to_string())?;
         Ok(Self { predictor, vocabulary, file, asked, known, top })
     }
 
@@ -109,7 +110,7 @@ impl Answering {
         each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         loop {
-            let asked = inputs.batch(LINES)?;
+            let asked = inputs.batch(if self.known.is_some() { MAPPED } else { LINES })?;
             if asked.is_empty() {
                 return Ok(());
             }
@@ -149,7 +150,7 @@ impl Answering {
     fn push(
         &self,
         (input, number): (&Input, usize),
-        known: Option<&known::Rows>,
+        known: Option<&known::Rows<'_>>,
         rows: &mut Framed,
     ) -> anyhow::Result<Waiting> {
         let fitting: Vec<&Task> =
@@ -181,9 +182,8 @@ impl Answering {
                 placed.words = Some((first, heard));
             }
             if whole {
-                let made = known.and_then(|known| known.get(&most)?.get(number));
-                placed.whole = Some(match self.known.as_ref().zip(made) {
-                    Some((known, made)) => known.push(made, rows)?,
+                placed.whole = Some(match known {
+                    Some(known) => known.push(number, most, rows)?,
                     None => self.push_whole(input, first, rows)?,
                 });
             }

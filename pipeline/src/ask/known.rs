@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use serde_json::Value;
 use tasks::downstream::encode::Framed;
 use tasks::maps::expand::Map;
 use tasks::maps::generators::Limits;
-use tasks::token::encode::Case;
 
 use super::lines::Input;
-use super::task_file::TaskFile;
+use super::task_file::{Knowledge, TaskFile};
+use crate::engine::cancel::Cancel;
+use crate::engine::digest::Digest;
 use crate::stage::finetune::prepared::PairOrder;
 use crate::stage::maps::Mapping;
+use crate::stage::maps::of_texts::differing;
 use crate::stage::maps::tools::{Made, Tools};
 
 /// Where what maps are made with is looked for, should a model ask for it.
@@ -34,40 +37,60 @@ pub(super) struct Known {
     limits: BTreeMap<usize, Limits>,
 }
 
-/// The rows of some lines, in their order, by the most tokens that they have.
-pub(super) type Rows = BTreeMap<usize, Vec<Made>>;
+/// The rows of some lines.
+#[derive(Debug)]
+pub(super) struct Rows<'k> {
+    known: &'k Known,
+    /// In the order of lines, by the most tokens that they have.
+    made: BTreeMap<usize, Vec<Made>>,
+}
+
+/// What a user is to do whose config makes other maps.
+const CONFIG: &str = "this model attends by maps of what is known: give the config that it was fine-tuned with (--config, with its --data and --set)";
+/// What a user is to do who has not what maps are made with.
+const FOLDER: &str =
+    "this model attends by maps of what is known: give the folder of the run that fine-tuned it (--out)";
 
 impl Known {
-    /// What makes the maps of a model, if it attends by any.
+    /// What makes the maps of a model for rows of these lengths, `vocabulary` being its own.
     ///
     /// # Errors
-    /// When that is not at hand, or is not what its maps were made with.
+    /// When that is not at hand, or is not what its own maps were made with.
     pub(super) fn open(
-        file: &TaskFile,
-        vocabulary: (&Path, Case),
+        (file, knowledge): (&TaskFile, &Knowledge),
+        lengths: &BTreeSet<usize>,
+        vocabulary: &Path,
         around: Around<'_>,
-    ) -> anyhow::Result<Option<Self>> {
-        let Some(knowledge) = &file.knowledge else { return Ok(None) };
-        let (maps, artifact) = (knowledge.maps.clone(), |name: &str| Ok((around.artifact)(name)));
-        let found =
-            (around.mapping)().and_then(|mapping| Ok((mapping.made_with(&maps, &artifact)?, mapping)));
-        let (here, mapping) = found.context(GIVE)?;
-        if let Some(difference) = here.differs(&knowledge.made_with) {
-            anyhow::bail!("{GIVE}: {difference}, where it was fine-tuned");
+    ) -> anyhow::Result<Self> {
+        let (maps, there) = (&knowledge.maps, &knowledge.made_with);
+        let mapping = (around.mapping)().context(CONFIG)?;
+        let here = mapping.settings()?;
+        if let Some(key) = differing(&here, &there.settings) {
+            let said =
+                |of: &BTreeMap<String, Value>| of.get(key).map_or("left out".to_owned(), Value::to_string);
+            anyhow::bail!("{key} is {}, and was {} then: {CONFIG}", said(&here), said(&there.settings));
         }
-        let lengths: BTreeSet<usize> = file.tasks.iter().map(|task| file.most(task)).collect();
-        let limits = lengths.into_iter().map(|most| Ok((most, mapping.limits_of(most)?)));
+        let artifact = |name: &str| Ok((around.artifact)(name));
+        let digest = |path: &Path| Digest::of_file(path, &Cancel::unset());
+        let files = mapping.files(maps, &artifact, &digest).context(FOLDER)?;
+        if let Some(file) = differing(&files, &there.files) {
+            anyhow::bail!(
+                "{file} is not what it was then: {FOLDER}; if that was made again since, fine-tune again (`engraft run`)"
+            );
+        }
+        let limits = lengths.iter().map(|&most| Ok((most, mapping.limits_of(most)?)));
         let limits = limits.collect::<anyhow::Result<_>>()?;
-        let tools = mapping.tools_with(&maps, vocabulary, &artifact)?;
-        Ok(Some(Self { tools, maps, pairs: file.pairs, limits }))
+        let tools = mapping.tools_with(maps, vocabulary, &artifact)?;
+        Ok(Self { tools, maps: maps.clone(), pairs: file.pairs, limits })
     }
 
     /// The rows of some lines.
     ///
     /// # Errors
     /// Names the line whose text cannot be encoded.
-    pub(super) fn rows(&self, inputs: &[Input]) -> anyhow::Result<Rows> {
-        let texts: Vec<(&str, Option<&str>)> = inputs.iter().map(|input| self.in_order(input)).collect();
+    pub(super) fn rows(&self, inputs: &[Input]) -> anyhow::Result<Rows<'_>> {
+        let texts = inputs.iter().map(|input| self.pairs.of_texts(&input.text, input.pair.as_deref()));
+        let texts: Vec<_> = texts.collect();
         let of = |(&most, &limits): (&usize, &Limits)| {
             let (rows, _) = self.tools.rows(limits, &texts).map_err(|(text, error)| {
                 let line = inputs.get(text).map_or(0, |input| input.line);
@@ -75,29 +98,20 @@ impl Known {
             })?;
             Ok((most, rows))
         };
-        self.limits.iter().map(of).collect()
-    }
-
-    /// Adds such a row; gives its number.
-    ///
-    /// # Errors
-    /// When its numbers do not fit each other.
-    pub(super) fn push(&self, (sample, cut): &Made, rows: &mut Framed) -> anyhow::Result<usize> {
-        sample.row().check()?;
-        rows.known(&sample.row(), &self.maps, *cut)?;
-        Ok(rows.rows.len() - 1)
-    }
-
-    fn in_order<'i>(&self, input: &'i Input) -> (&'i str, Option<&'i str>) {
-        match input.pair.as_deref() {
-            None => (&input.text, None),
-            Some(pair) => {
-                let (first, second) = self.pairs.of((input.text.as_str(), pair));
-                (first, Some(second))
-            }
-        }
+        Ok(Rows { known: self, made: self.limits.iter().map(of).collect::<anyhow::Result<_>>()? })
     }
 }
 
-/// What a user is to do.
-const GIVE: &str = "this model attends by maps of what is known, and those of new texts are made with what its own were made with: give the config that it was fine-tuned with (--config, with its --data and --set) and the folder of that run (--out)";
+impl Rows<'_> {
+    /// Adds the row of a line by its place among them; gives the row's number.
+    ///
+    /// # Errors
+    /// When there is no row of this length, or its numbers do not fit each other.
+    pub(super) fn push(&self, place: usize, most: usize, rows: &mut Framed) -> anyhow::Result<usize> {
+        let made = self.made.get(&most).and_then(|rows| rows.get(place));
+        let (sample, cut) = made.with_context(|| format!("no rows of {most} tokens have maps"))?;
+        sample.row().check()?;
+        rows.known(&sample.row(), &self.known.maps, *cut)?;
+        Ok(rows.rows.len() - 1)
+    }
+}

@@ -1,4 +1,5 @@
-//! What a fine-tuned model's folder says of its task, so that the folder is all it takes to ask it. Knows no weights.
+//! What a fine-tuned model's folder says of its task, so that the folder is all it takes to ask it; where it attends by maps, what
+//! else it takes. Knows no weights.
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! What a running stage may see and touch: its work folder, its declared inputs, progress, and the facts it leaves. Nothing else.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -8,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Map, Value};
 
 use super::cancel::Cancelled;
+use super::digest::Digest;
 use super::progress::Progress;
 
 /// A stage asked for an input that it did not declare, so the fingerprint would not notice a change of it.
@@ -71,6 +73,14 @@ impl Context {
     /// [`Cancelled`].
     pub fn check(&self) -> Result<(), Cancelled> {
         self.progress.check()
+    }
+
+    /// The digest of a file's contents.
+    ///
+    /// # Errors
+    /// What reading gives; [`Cancelled`] inside when the run is asked to stop.
+    pub fn digest(&self, path: &Path) -> io::Result<Digest> {
+        Digest::of_file(path, self.progress.cancel())
     }
 
     /// The counters that a display shows.

@@ -132,6 +132,11 @@ impl Progress {
         self.0.cancel.check()
     }
 
+    /// What asks the run to stop.
+    pub(super) fn cancel(&self) -> &Cancel {
+        &self.0.cancel
+    }
+
     /// The counters now.
     pub fn snapshot(&self) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

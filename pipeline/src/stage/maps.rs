@@ -290,7 +290,11 @@ impl Stage for Mapping {
         })?;
         let (part, counts) = writer.finish()?;
         context.check()?;
-        let (vocabulary, (relevance, graph)) = (tools.vocabulary(), tools.digests());
+        let of_file = |path: Option<&Path>| path.map(|path| context.digest(path)).transpose();
+        let (vocabulary, (relevance, graph)) = (tools.vocabulary(), tools.sources());
+        // The table of triples stands for the graph.
+        let [relevance, graph] =
+            [of_file(relevance)?, of_file(graph)?].map(|of| of.map(|digest| digest.to_string()));
         let tokenizer =
             Tokenizer { blake3: digest.clone(), size: vocabulary.size(), special: vocabulary.special() };
         let options = Options { limits: self.config.limits, relevance, graph };

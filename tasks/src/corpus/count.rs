@@ -25,7 +25,7 @@ pub use feed::{Feed, count};
 pub use merged::merge;
 pub use pass::Counts;
 pub use read::{Pair, Read, Word};
-pub use schema::{Index, Table, Total, VERSION};
+pub use schema::{INDEX, Index, Table, Total, VERSION};
 
 use crate::self_check;
 use crate::stop::{Stop, Stopped};

@@ -275,7 +275,7 @@ mod tests {
                 Err(error) => break error.to_string(),
             }
         };
-        assert!(message.starts_with("some.csv: line 9: the document that begins here has more"), "{message}");
+        assert!(message.starts_with("some.csv: line 9: the row that begins here has more"), "{message}");
     }
 
     #[test]

@@ -1,20 +1,28 @@
 //! Rows of a table of MIMIC-III: CSV with texts that span lines, columns by name in whatever case and order. Knows no table.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
 
 use csv::ByteRecord;
 use kg::source::funnel::Tally;
 use kg::source::line::Place;
 
-use super::metered::{self, Metered};
+use super::metered::{self, LONGEST, Metered};
 
 /// Why there is no next row.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There are no bytes to be had, or too many for one row.
+    /// There are no bytes to be had.
     #[error(transparent)]
     Bytes(#[from] metered::Error),
+    /// A row would not fit in memory.
+    #[error(
+        "{place}: the row that begins here has more than {LONGEST} bytes; expected its end by then: fetch the file again, or mend the row (a quote may be missing)"
+    )]
+    Long {
+        /// Where it begins.
+        place: Place,
+    },
     /// The header lacks a column.
     #[error(
         "{place}: column {missing} is missing or there twice, the header has {found}; give the table as published"
@@ -57,10 +65,16 @@ pub enum Error {
     },
 }
 
-/// Bytes on their way to the parser, which does not say whether the last field was closed.
+/// The mark of byte order with which UTF-8 may begin.
+const MARK: [u8; 3] = *b"\xef\xbb\xbf";
+
+/// Bytes on their way to the parser, which does not say whether the last field was closed, and takes a mark of byte order for one only if it
+/// comes in one piece.
 #[derive(Debug)]
 struct Quotes<R> {
     inner: R,
+    /// The first bytes, but for the mark; nothing before they were read.
+    head: Option<Cursor<Vec<u8>>>,
     /// Double quotes so far; an even number, one inside a field being written twice.
     count: usize,
     /// How the header ends.
@@ -76,7 +90,19 @@ enum End {
 
 impl<R: Read> Read for Quotes<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(out)?;
+        let head = match &mut self.head {
+            Some(head) => head,
+            None => {
+                let mut head = Vec::with_capacity(MARK.len());
+                self.inner.by_ref().take(MARK.len() as u64).read_to_end(&mut head)?;
+                head = if head == MARK { Vec::new() } else { head };
+                self.head.insert(Cursor::new(head))
+            }
+        };
+        let mut read = head.read(out)?;
+        if read == 0 {
+            read = self.inner.read(out)?;
+        }
         let bytes = &out[..read];
         self.count += memchr::memchr_iter(b'"', bytes).count();
         if self.end.is_none()
@@ -103,7 +129,7 @@ pub(crate) struct Table<'f, R, const N: usize> {
 impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     /// The columns `wanted`, called by their names in capitals, of `reader`; `file` names it in messages.
     pub(crate) fn new(reader: R, file: &'f Path, wanted: [&'static str; N]) -> Self {
-        let inner = Quotes { inner: Metered::new(reader, file), count: 0, end: None, last: 0 };
+        let inner = Quotes { inner: Metered::new(reader, file), head: None, count: 0, end: None, last: 0 };
         Self { csv: csv::Reader::from_reader(inner), wanted, columns: None, row: ByteRecord::new() }
     }
 
@@ -204,7 +230,7 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
         match error.into_kind() {
             csv::ErrorKind::Io(source) => match metered.error(source) {
                 // The bytes are counted ahead of the rows.
-                metered::Error::Long { .. } => metered::Error::Long { place }.into(),
+                metered::Error::Long { .. } => Error::Long { place },
                 other => other.into(),
             },
             csv::ErrorKind::UnequalLengths { expected_len: expected, len: found, .. } => {
@@ -259,6 +285,20 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_of_byte_order_is_no_part_of_a_name_however_bytes_come() {
+        for text in ["\u{feff}A\n7\n", "\u{feff}\"A\"\r\n7\r\n", "A\n7\n", "\"A\"\n7"] {
+            for size in 1..5 {
+                let reader = io::BufReader::with_capacity(size, text.as_bytes());
+                let mut table = Table::new(reader, Path::new("some.csv"), ["A"]);
+                assert!(table.next().unwrap(), "{text:?}");
+                assert_eq!(table.number(0).unwrap(), 7, "{text:?}");
+                assert!(!table.next().unwrap(), "{text:?}");
+                assert_eq!(table.tally(&Tally::new(Path::new("some.csv"), &[])).bytes, text.len() as u64);
+            }
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let refused = |bytes: &[u8]| rows(bytes).unwrap_err();
         let message = refused(b"A,C\n1,2\n");
@@ -272,6 +312,8 @@ mod tests {
             message.starts_with("some.csv: line 4, column 2 (B): found \"x\", expected a whole number"),
             "{message}"
         );
+        let message = refused(b"A,B\r\n\"a\r\nb\",1\r\nc,x\r\n");
+        assert!(message.starts_with("some.csv: line 4, column 2 (B): found \"x\""), "{message}");
         let message = refused(b"A,B\nc\n");
         assert!(message.starts_with("some.csv: line 2: 1 fields, expected 2"), "{message}");
         assert!(refused(b"A,B\nc,1\n\"d,1\n").contains("fields"));
@@ -285,7 +327,7 @@ mod tests {
         let mut table = Table::new(io::BufReader::new(endless), Path::new("some.csv"), ["A"]);
         let message = table.next().unwrap_err().to_string();
         assert!(
-            message.contains("line 2") && message.contains("the document that begins here has more than"),
+            message.contains("line 2") && message.contains("the row that begins here has more than"),
             "{message}"
         );
     }

@@ -280,8 +280,7 @@ impl Attending {
     /// When what they are made with cannot be read.
     pub(super) fn told(&self, context: &Context) -> anyhow::Result<Option<task_file::Knowledge>> {
         let Attending::Knowledge(Knowledge { maps, .. }, mapping) = self else { return Ok(None) };
-        let made_with = mapping.made_with(maps, &|name| Ok(context.artifact(name)?.to_owned()))?;
-        Ok(Some(task_file::Knowledge { maps: maps.clone(), made_with }))
+        Ok(Some(task_file::Knowledge { maps: maps.clone(), made_with: mapping.made_with(maps, context)? }))
     }
 
     /// Tokens of auxiliary terms that a row may have behind its own.

@@ -2,12 +2,11 @@
 
 use serde_json::json;
 use tasks::downstream::encode::Framed;
-use tasks::downstream::example::{Example, Examples};
+use tasks::downstream::example::Examples;
 use tasks::maps::expand::Map;
 use tasks::maps::sample::Sample;
 
 use super::config::Fixed;
-use super::prepared::PairOrder;
 use crate::engine::context::Context;
 use crate::stage::maps::Mapping;
 
@@ -15,17 +14,6 @@ use crate::stage::maps::Mapping;
 pub(super) struct Known {
     rows: Vec<Row>,
     maps: Vec<Map>,
-}
-
-/// The text of an example, or its two in order.
-fn in_order(of: &Example, order: PairOrder) -> (&str, Option<&str>) {
-    match of.pair.as_deref() {
-        None => (of.text.as_str(), None),
-        Some(pair) => {
-            let (first, second) = order.of((of.text.as_str(), pair));
-            (first, Some(second))
-        }
-    }
 }
 
 /// An example's row, and the tokens that were cut of it.
@@ -47,8 +35,9 @@ impl Known {
     ) -> anyhow::Result<Self> {
         let limits = mapping.limits_of(fixed.max_tokens)?;
         let tools = mapping.tools_for(maps, context)?;
-        let texts: Vec<(&str, Option<&str>)> =
-            examples.examples.iter().map(|of| in_order(of, fixed.prepared.pairs)).collect();
+        let texts =
+            examples.examples.iter().map(|of| fixed.prepared.pairs.of_texts(&of.text, of.pair.as_deref()));
+        let texts: Vec<_> = texts.collect();
         let (made, counts) = tools.rows(limits, &texts).map_err(|(text, error)| {
             let id = examples.examples.get(text).map_or("?", |of| of.id.as_str());
             anyhow::Error::new(error).context(format!("{}, example {id}", examples.name))

@@ -73,6 +73,15 @@ impl PairOrder {
         }
     }
 
+    /// A text, or two in this order.
+    #[must_use]
+    pub fn of_texts<'t>(self, text: &'t str, pair: Option<&'t str>) -> (&'t str, Option<&'t str>) {
+        pair.map_or((text, None), |pair| {
+            let (first, second) = self.of((text, pair));
+            (first, Some(second))
+        })
+    }
+
     /// Two texts in this order.
     #[must_use]
     pub fn of<T>(self, (a, b): (T, T)) -> (T, T) {

@@ -1,63 +1,44 @@
 //! Maps of any texts, of benchmarks and of questions: which can be made, and with what. Knows no corpus.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use kg::table::schema::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tasks::corpus::count;
+use tasks::corpus::pmi::MATRIX;
 use tasks::maps::expand::Map;
 use tasks::maps::generators::Limits;
-use tasks::token::encode::Case;
+use tasks::self_check;
 
 use super::tools::Tools;
 use super::{Config, Entities, Graph, Mapping, Phrases, Terms};
 use crate::engine::context::Context;
-use crate::engine::describe::Description;
-use crate::engine::stage::{Input, Stage as _};
+use crate::engine::describe::{self, Description};
+use crate::engine::digest::Digest;
+use crate::engine::stage::Stage as _;
 
-/// What maps are made with besides a vocabulary: the same with the same gives the same maps of a text.
+/// What maps are made with besides a vocabulary's entries: the same with the same gives the same maps of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MadeWith {
-    /// How they are made: settings of a config, by their keys.
+    /// How they are made: settings of a config by their keys, and the version of how samples are made.
     pub settings: BTreeMap<String, Value>,
-    /// BLAKE3 of all files of an artifact, by its stage.
-    pub artifacts: BTreeMap<String, String>,
+    /// The files of artifacts that they are made with, `STAGE/FILE`.
+    pub files: BTreeMap<String, Digest>,
 }
 
-/// A setting or an artifact that is not the same on both sides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    what: String,
-    here: String,
-    there: String,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{} is {} here and {} there", self.what, self.here, self.there)
-    }
-}
-
-impl MadeWith {
-    /// The first thing in which `there` is not the same, by name; settings first.
-    #[must_use]
-    pub fn differs(&self, there: &Self) -> Option<Difference> {
-        fn first<V: PartialEq>(
-            (here, there): (&BTreeMap<String, V>, &BTreeMap<String, V>),
-            said: impl Fn(&V) -> String,
-        ) -> Option<Difference> {
-            let what =
-                here.keys().chain(there.keys()).filter(|key| here.get(*key) != there.get(*key)).min()?;
-            let of = |side: &BTreeMap<String, V>| side.get(what).map_or_else(|| "left out".to_owned(), &said);
-            Some(Difference { what: what.clone(), here: of(here), there: of(there) })
-        }
-        let artifact = |digest: &String| format!("of BLAKE3 {}", digest.get(..16).unwrap_or(digest));
-        first((&self.settings, &there.settings), Value::to_string)
-            .or_else(|| first((&self.artifacts, &there.artifacts), artifact))
-    }
+/// The first key whose value is not the same, or is there on one side only.
+#[must_use]
+pub fn differing<'k, V: PartialEq>(
+    here: &'k BTreeMap<String, V>,
+    there: &'k BTreeMap<String, V>,
+) -> Option<&'k str> {
+    let keys = here.keys().chain(there.keys());
+    keys.filter(|key| here.get(*key) != there.get(*key)).min().map(String::as_str)
 }
 
 impl Mapping {
@@ -108,7 +89,7 @@ impl Mapping {
     /// When something is missing or damaged.
     pub fn tools_for(&self, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
         let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
-        self.tools_with(maps, (&self.vocabulary.0.path(context)?, self.vocabulary.1), &artifact)
+        self.tools_with(maps, &self.vocabulary.0.path(context)?, &artifact)
     }
 
     /// The same with the vocabulary of a file; `artifact` says where a stage's artifact lies.
@@ -118,59 +99,81 @@ impl Mapping {
     pub fn tools_with(
         &self,
         maps: &[Map],
-        vocabulary: (&Path, Case),
+        vocabulary: &Path,
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Tools> {
-        Tools::load(&Config { terms: self.terms_of(maps), ..self.config.clone() }, vocabulary, artifact)
+        let config = Config { terms: self.terms_of(maps), ..self.config.clone() };
+        Tools::load(&config, (vocabulary, self.vocabulary.1), artifact)
     }
 
-    /// What makes these maps of any texts. All of the artifacts is read.
+    /// What these maps of any texts are made with, while a stage runs that has declared [`Mapping::inputs_of_tools`].
     ///
     /// # Errors
-    /// When an artifact is missing or cannot be read.
-    pub fn made_with(
+    /// When a file is missing or cannot be read.
+    pub fn made_with(&self, maps: &[Map], context: &Context) -> anyhow::Result<MadeWith> {
+        let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
+        let files = self.files(maps, &artifact, &|path| context.digest(path))?;
+        Ok(MadeWith { settings: self.settings()?, files })
+    }
+
+    /// How maps of any texts are made: settings by their keys.
+    ///
+    /// # Errors
+    /// When a setting cannot be put into words.
+    pub fn settings(&self) -> anyhow::Result<BTreeMap<String, Value>> {
+        let mut description = Description::new(self.version());
+        self.describe_tools(&mut description);
+        // Words are split by it, whatever a vocabulary does with their letters.
+        describe::config(&mut description, "vocabulary.case", &self.vocabulary.1);
+        match description.unfit.first_key_value() {
+            None => Ok(description.fields),
+            Some((path, why)) => anyhow::bail!("{path} cannot be put into words: {why}"),
+        }
+    }
+
+    /// The digests of all files that these maps of any texts are made with; `artifact` says where a stage's artifact lies.
+    ///
+    /// # Errors
+    /// When one is missing or cannot be read.
+    pub fn files(
         &self,
         maps: &[Map],
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
-    ) -> anyhow::Result<MadeWith> {
-        let mut description = Description::new(self.version());
-        self.describe_tools(&mut description);
-        let mut artifacts = BTreeMap::new();
-        for input in self.inputs_of_tools() {
-            let Input::Artifact(name) = input else { continue };
-            if name != "pmi" || self.terms_of(maps) != Terms::None {
-                let digest = digest(&artifact(&name)?)?;
-                artifacts.insert(name, digest);
+        digest: &dyn Fn(&Path) -> io::Result<Digest>,
+    ) -> anyhow::Result<BTreeMap<String, Digest>> {
+        let mut files = BTreeMap::new();
+        let mut add = |stage: &str, folder: &Path, file: &str| {
+            let path = folder.join(file);
+            let digest = digest(&path).with_context(|| path.display().to_string())?;
+            files.insert(format!("{stage}/{file}"), digest);
+            anyhow::Ok(())
+        };
+        if self.config.needs_graph() {
+            let folder = artifact("triples")?;
+            for table in [Table::Entities, Table::Terms, Table::Triples] {
+                add("triples", &folder, table.file())?;
             }
         }
-        Ok(MadeWith { settings: description.fields, artifacts })
+        if matches!(self.config.phrases, Phrases::Neighbours(_)) {
+            let folder = artifact("counts")?;
+            // Its sums are in no table.
+            add("counts", &folder, count::INDEX)?;
+            add("counts", &folder, count::Table::Words.file())?;
+            let index: count::Index = self_check::read(&folder.join(count::INDEX))?;
+            if let Some(table) = index.config.neighbours() {
+                add("counts", &folder, table.file())?;
+            }
+        }
+        if self.terms_of(maps) == Terms::Relevance {
+            add("pmi", &artifact("pmi")?, MATRIX)?;
+        }
+        Ok(files)
     }
 
     /// Auxiliary terms are what the map of terms brings along: without it they would have no score of their own.
     fn terms_of(&self, maps: &[Map]) -> Terms {
         if maps.contains(&Map::Term) { self.config.terms } else { Terms::None }
     }
-}
-
-/// BLAKE3 of the files in a folder, by name.
-fn digest(folder: &Path) -> anyhow::Result<String> {
-    let place = || folder.display().to_string();
-    let entries = std::fs::read_dir(folder).with_context(place)?;
-    let mut files =
-        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>().with_context(place)?;
-    files.sort_unstable();
-    let mut hasher = blake3::Hasher::new();
-    for path in files {
-        let place = || path.display().to_string();
-        let file = std::fs::File::open(&path).with_context(place)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        for part in [name.len() as u64, file.metadata().with_context(place)?.len()] {
-            hasher.update(&part.to_le_bytes());
-        }
-        hasher.update(name.as_bytes());
-        hasher.update_reader(file).with_context(place)?;
-    }
-    Ok(hasher.finalize().to_hex().to_string())
 }
 
 #[cfg(test)]
@@ -180,36 +183,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_said_by_name_and_settings_come_first() {
-        let made = |alpha: u64, names: &[(&str, &str)]| MadeWith {
-            settings: BTreeMap::from([("maps.terms".to_owned(), json!(alpha))]),
-            artifacts: names.iter().map(|(name, of)| ((*name).to_owned(), (*of).to_owned())).collect(),
+    fn what_differs_is_said_by_name() {
+        let of = |all: &[(&str, u64)]| -> BTreeMap<String, Value> {
+            all.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect()
         };
-        let here = made(1, &[("counts", "aa"), ("pmi", "bb")]);
-        assert_eq!(here.differs(&here), None);
-        let said = |there: &MadeWith| here.differs(there).unwrap().to_string();
-        assert_eq!(said(&made(2, &[])), "maps.terms is 1 here and 2 there");
-        assert_eq!(
-            said(&made(1, &[("counts", "aa"), ("pmi", "0123456789abcdef0")])),
-            "pmi is of BLAKE3 bb here and of BLAKE3 0123456789abcdef there"
-        );
-        assert_eq!(said(&made(1, &[("pmi", "bb")])), "counts is of BLAKE3 aa here and left out there");
-    }
-
-    #[test]
-    fn a_digest_is_of_names_and_contents() {
-        let of = |files: &[(&str, &str)]| {
-            let folder = tempfile::tempdir().unwrap();
-            for (name, contents) in files {
-                kg::whole::write_whole(&folder.path().join(name), contents.as_bytes()).unwrap();
-            }
-            digest(folder.path()).unwrap()
-        };
-        let some = of(&[("a", "1"), ("b", "23")]);
-        assert_eq!(some, of(&[("b", "23"), ("a", "1")]));
-        for other in [&[("a", "12"), ("b", "3")][..], &[("a", "1"), ("c", "23")], &[("a", "1")]] {
-            assert_ne!(some, of(other));
+        let here = of(&[("a", 1), ("b", 2), ("c", 3)]);
+        assert_eq!(differing(&here, &here), None);
+        for (there, expected) in [
+            (of(&[("a", 1), ("b", 3), ("c", 4)]), "b"),
+            (of(&[("a", 1), ("c", 3)]), "b"),
+            (of(&[("a", 1), ("aa", 1), ("b", 2), ("c", 4)]), "aa"),
+        ] {
+            assert_eq!(differing(&here, &there), Some(expected));
+            assert_eq!(differing(&there, &here), Some(expected));
         }
-        assert!(digest(Path::new("not/there")).unwrap_err().to_string().contains("not/there"));
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use kg::table::row::TermKind;
+use kg::table::schema::Table;
 use kg::table::{EntityId, Graph, read};
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
@@ -29,9 +29,6 @@ use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
 /// Texts that one thread makes rows of at a time.
 const TEXTS: usize = 64;
 
-/// The table of triples, whose digest stands for the graph.
-const TRIPLES: &str = "triples.parquet";
-
 /// Everything that samples are made with.
 #[derive(Debug)]
 pub struct Tools {
@@ -44,7 +41,7 @@ pub struct Tools {
     phrases: Option<phrase::Phrases>,
     matrix: Option<Matrix>,
     adjacency: Option<Adjacency>,
-    digests: (Option<String>, Option<String>),
+    sources: (Option<PathBuf>, Option<PathBuf>),
 }
 
 /// A sample, and how many tokens were cut of it.
@@ -56,13 +53,6 @@ pub struct Piece {
     text: String,
     entities: Vec<Entity>,
     phrases: Vec<Range<usize>>,
-}
-
-fn digest(path: &Path) -> anyhow::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    let file = std::fs::File::open(path).with_context(|| format!("{}", path.display()))?;
-    hasher.update_reader(file).with_context(|| format!("{}", path.display()))?;
-    Ok(hasher.finalize().to_hex().to_string())
 }
 
 impl Tools {
@@ -92,13 +82,13 @@ impl Tools {
         let (mut matrix, mut relevance) = (None, None);
         if config.terms == Terms::Relevance {
             let path = artifact("pmi")?.join(MATRIX);
-            relevance = Some(digest(&path)?);
             matrix = Some(Matrix::open(&path)?);
+            relevance = Some(path);
         }
         let (mut adjacency, mut table) = (None, None);
         if let Some((graph, triples)) = graph.as_ref().filter(|_| config.graph == GraphMap::Adjacent) {
             adjacency = Some(Adjacency::of_graph(graph));
-            table = Some(digest(&triples.join(TRIPLES))?);
+            table = Some(triples.join(Table::Triples.file()));
         }
         let marked = graph.as_ref().filter(|_| config.entities == Entities::Marked);
         let keys = marked.map(|(graph, _)| keys(graph)).unwrap_or_default();
@@ -111,7 +101,7 @@ impl Tools {
             phrases,
             matrix,
             adjacency,
-            digests: (relevance, table),
+            sources: (relevance, table),
         })
     }
 
@@ -132,10 +122,10 @@ impl Tools {
         Judge::new(self.dictionary.as_ref())
     }
 
-    /// Digests of the relevance matrix and of the triple table, where they are used.
+    /// The files of the relevance matrix and of the triple table, where they are used.
     #[must_use]
-    pub fn digests(&self) -> (Option<String>, Option<String>) {
-        self.digests.clone()
+    pub fn sources(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.sources.0.as_deref(), self.sources.1.as_deref())
     }
 
     /// What a document has for samples, as far as these tools take it from there.

@@ -13,7 +13,7 @@ pub const VERSION: u32 = 2;
 /// The name of the format.
 pub(super) const FORMAT: &str = "engraft-counts";
 /// The file that is written last.
-pub(super) const INDEX: &str = "index.json";
+pub const INDEX: &str = "index.json";
 
 /// The tables of a folder of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
