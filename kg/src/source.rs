@@ -6,6 +6,7 @@ pub mod gz;
 pub mod hsdn;
 pub mod kgx;
 pub mod line;
+pub mod mark;
 pub mod mesh;
 mod newline;
 mod roster;

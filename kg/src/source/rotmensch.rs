@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::funnel::{Funnel, Tally};
 use super::line::{self, Place};
+use super::mark::Unmarked;
 use super::newline::Newlines;
 use super::roster::{Known, Roster};
 use crate::table::{Builder, Origin};
@@ -109,7 +110,8 @@ pub fn read<R: BufRead>(
     for roster in [&diseases, &symptoms] {
         roster.settle(builder);
     }
-    (tally.lines, tally.bytes) = (rows.csv.get_ref().lines_read(), rows.csv.get_ref().bytes_read());
+    (tally.lines, tally.bytes) =
+        (rows.csv.get_ref().get_ref().lines_read(), rows.csv.get_ref().get_ref().bytes_read());
     Ok(Funnel {
         source: SOURCE.to_owned(),
         subjects: diseases.read(),
@@ -121,7 +123,7 @@ pub fn read<R: BufRead>(
 }
 
 struct Rows<'f, R> {
-    csv: csv::Reader<Newlines<R>>,
+    csv: csv::Reader<Unmarked<Newlines<R>>>,
     file: &'f Path,
     record: ByteRecord,
 }
@@ -144,8 +146,10 @@ impl Row<'_> {
 impl<'f, R: BufRead> Rows<'f, R> {
     /// Starts after the header.
     fn new(reader: R, file: &'f Path) -> Result<Self, Error> {
-        let csv =
-            csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(Newlines::new(reader));
+        let csv = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(Unmarked::new(Newlines::new(reader)));
         let mut rows = Self { csv, file, record: ByteRecord::new() };
         rows.advance()?;
         if rows.record.iter().eq(HEADER.map(str::as_bytes)) {
@@ -164,7 +168,7 @@ impl<'f, R: BufRead> Rows<'f, R> {
             line::Error::Read { place: place(line), source }
         })?;
         let line = self.record.position().map_or(line, csv::Position::line);
-        if more && self.csv.get_ref().is_cut() {
+        if more && self.csv.get_ref().get_ref().is_cut() {
             return Err(line::Error::Cut { place: place(line) }.into());
         }
         Ok(more.then_some(line))

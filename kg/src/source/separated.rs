@@ -11,6 +11,7 @@ use csv::StringRecord;
 use serde::{Deserialize, Serialize};
 
 use super::line::{self, Line, Lines, Place};
+use super::mark::Unmarked;
 use super::newline::Newlines;
 
 /// What stands between two columns.
@@ -107,7 +108,7 @@ enum Rows<'f, R> {
 
 #[derive(Debug)]
 struct Quoted<R> {
-    csv: csv::Reader<Newlines<R>>,
+    csv: csv::Reader<Unmarked<Newlines<R>>>,
     record: StringRecord,
 }
 
@@ -171,7 +172,8 @@ impl<'f, R: BufRead> Records<'f, R> {
             Separator::Tab => Rows::Tab(Lines::new(reader, file), Vec::new()),
             Separator::Comma => {
                 let mut csv = csv::ReaderBuilder::new();
-                let csv = csv.has_headers(false).flexible(true).from_reader(Newlines::new(reader));
+                let csv =
+                    csv.has_headers(false).flexible(true).from_reader(Unmarked::new(Newlines::new(reader)));
                 Rows::Comma(Box::new(Quoted { csv, record: StringRecord::new() }))
             }
         };
@@ -241,7 +243,7 @@ impl<'f, R: BufRead> Records<'f, R> {
     pub(super) fn lines(&self) -> u64 {
         match &self.rows {
             Rows::Tab(lines, _) => lines.lines(),
-            Rows::Comma(quoted) => quoted.csv.get_ref().lines_read(),
+            Rows::Comma(quoted) => quoted.csv.get_ref().get_ref().lines_read(),
         }
     }
 
@@ -249,7 +251,7 @@ impl<'f, R: BufRead> Records<'f, R> {
     pub(super) fn bytes(&self) -> u64 {
         match &self.rows {
             Rows::Tab(lines, _) => lines.bytes(),
-            Rows::Comma(quoted) => quoted.csv.get_ref().bytes_read(),
+            Rows::Comma(quoted) => quoted.csv.get_ref().get_ref().bytes_read(),
         }
     }
 }
@@ -288,7 +290,7 @@ impl<R: BufRead> Quoted<R> {
             self.record.iter().map(|field| memchr::memchr_iter(b'\n', field.as_bytes()).count()).sum();
         let after = self.csv.position().line();
         let line = after.saturating_sub(breaks as u64 + 1).max(before);
-        if more && self.csv.get_ref().is_cut() {
+        if more && self.csv.get_ref().get_ref().is_cut() {
             return Err(line::Error::Cut { place: place(line) });
         }
         Ok(more.then_some(Record::Comma(&self.record, line, file)))
@@ -321,6 +323,11 @@ mod tests {
         let expected = ["1: a,b/c \"d\"", "2: e\nf/g", "5: h/"];
         assert_eq!(rows(commas, Separator::Comma, FirstLine::Row).unwrap(), expected);
         assert_eq!(rows(commas, Separator::Comma, FirstLine::Names).unwrap(), expected[1..]);
+        // As a file is read: its first two bytes come by themselves.
+        let pieces = std::io::BufReader::with_capacity(2, commas.as_bytes());
+        let mut records =
+            Records::new((pieces, Path::new("t.txt")), Separator::Comma, FirstLine::Row).unwrap();
+        assert_eq!(records.next_record().unwrap().unwrap().field(0), "a,b");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Rows of a table of MIMIC-III: CSV with texts that span lines, columns by name in whatever case and order. Knows no table.
 
-use std::io::{self, BufRead, Cursor, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use csv::ByteRecord;
 use kg::source::funnel::Tally;
 use kg::source::line::Place;
+use kg::source::mark::Unmarked;
 
 use super::metered::{self, LONGEST, Metered};
 
@@ -65,16 +66,10 @@ pub enum Error {
     },
 }
 
-/// The mark of byte order with which UTF-8 may begin.
-const MARK: [u8; 3] = *b"\xef\xbb\xbf";
-
-/// Bytes on their way to the parser, which does not say whether the last field was closed, and takes a mark of byte order for one only if it
-/// comes in one piece.
+/// Bytes on their way to the parser, which does not say whether the last field was closed.
 #[derive(Debug)]
 struct Quotes<R> {
     inner: R,
-    /// The first bytes, but for the mark; nothing before they were read.
-    head: Option<Cursor<Vec<u8>>>,
     /// Double quotes so far; an even number, one inside a field being written twice.
     count: usize,
     /// How the header ends.
@@ -90,19 +85,7 @@ enum End {
 
 impl<R: Read> Read for Quotes<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let head = match &mut self.head {
-            Some(head) => head,
-            None => {
-                let mut head = Vec::with_capacity(MARK.len());
-                self.inner.by_ref().take(MARK.len() as u64).read_to_end(&mut head)?;
-                head = if head == MARK { Vec::new() } else { head };
-                self.head.insert(Cursor::new(head))
-            }
-        };
-        let mut read = head.read(out)?;
-        if read == 0 {
-            read = self.inner.read(out)?;
-        }
+        let read = self.inner.read(out)?;
         let bytes = &out[..read];
         self.count += memchr::memchr_iter(b'"', bytes).count();
         if self.end.is_none()
@@ -119,7 +102,7 @@ impl<R: Read> Read for Quotes<R> {
 /// Reads row after row; of each, the `N` columns that are wanted.
 #[derive(Debug)]
 pub(crate) struct Table<'f, R, const N: usize> {
-    csv: csv::Reader<Quotes<Metered<'f, R>>>,
+    csv: csv::Reader<Unmarked<Quotes<Metered<'f, R>>>>,
     wanted: [&'static str; N],
     /// Where the wanted columns are, as soon as the header was read.
     columns: Option<[usize; N]>,
@@ -129,21 +112,26 @@ pub(crate) struct Table<'f, R, const N: usize> {
 impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     /// The columns `wanted`, called by their names in capitals, of `reader`; `file` names it in messages.
     pub(crate) fn new(reader: R, file: &'f Path, wanted: [&'static str; N]) -> Self {
-        let inner = Quotes { inner: Metered::new(reader, file), head: None, count: 0, end: None, last: 0 };
-        Self { csv: csv::Reader::from_reader(inner), wanted, columns: None, row: ByteRecord::new() }
+        let inner = Quotes { inner: Metered::new(reader, file), count: 0, end: None, last: 0 };
+        Self {
+            csv: csv::Reader::from_reader(Unmarked::new(inner)),
+            wanted,
+            columns: None,
+            row: ByteRecord::new(),
+        }
     }
 
     /// Reads the next row; `false` after the last.
     pub(crate) fn next(&mut self) -> Result<bool, Error> {
-        self.csv.get_mut().inner.mark();
+        self.csv.get_mut().get_mut().inner.mark();
         if self.columns.is_none() {
             self.columns = Some(self.header()?);
         }
         match self.csv.read_byte_record(&mut self.row) {
             Ok(true) => Ok(true),
-            Ok(false) if self.csv.get_ref().count.is_multiple_of(2) => Ok(false),
+            Ok(false) if self.csv.get_ref().get_ref().count.is_multiple_of(2) => Ok(false),
             Ok(false) => {
-                let metered = &self.csv.get_ref().inner;
+                let metered = &self.csv.get_ref().get_ref().inner;
                 Err(Error::Cut { place: metered.here().of(metered.file()) })
             }
             Err(error) => Err(self.fault(error)),
@@ -178,7 +166,7 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
 
     /// `tally` with what was read so far. Bytes are taken ahead, so their number is right after the last row.
     pub(crate) fn tally(&self, tally: &Tally) -> Tally {
-        self.csv.get_ref().inner.tally(tally)
+        self.csv.get_ref().get_ref().inner.tally(tally)
     }
 
     fn field(&self, column: usize) -> &[u8] {
@@ -215,18 +203,18 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
 
     /// The line on which a row begins. To the parser, the LF of a CRLF belongs to the row behind it.
     fn line(&self, position: &csv::Position) -> u64 {
-        let behind = self.csv.get_ref().end == Some(End::CrLf) && position.byte() > 0;
+        let behind = self.csv.get_ref().get_ref().end == Some(End::CrLf) && position.byte() > 0;
         position.line() + u64::from(behind)
     }
 
     fn place(&self, line: u64, column: Option<(usize, &'static str)>) -> Place {
-        Place { file: self.csv.get_ref().inner.file().to_owned(), line, column }
+        Place { file: self.csv.get_ref().get_ref().inner.file().to_owned(), line, column }
     }
 
     /// What an error of the parser means.
     fn fault(&self, error: csv::Error) -> Error {
         let place = self.place(self.line(error.position().unwrap_or(self.csv.position())), None);
-        let metered = &self.csv.get_ref().inner;
+        let metered = &self.csv.get_ref().get_ref().inner;
         match error.into_kind() {
             csv::ErrorKind::Io(source) => match metered.error(source) {
                 // The bytes are counted ahead of the rows.
