@@ -103,7 +103,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
                 artifact == "maps",
                 "--text goes with `engraft inspect maps`, not with {artifact:?}"
             );
-            let maps = maps_of(&command.common)?;
+            let maps = maps_of(&command.common, &remotes)?;
             let drawn = heat::Drawing { maps: &maps, layout: engine.layout(), text, svg: svg.as_deref() };
             heat::draw(&drawn, format)
         }
@@ -122,7 +122,9 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
         Verb::Predict { model, input, lines, task, top, mask } => {
             let asked = ask::Asked { input: input.as_deref(), form: *lines };
             let around = Around {
-                mapping: &|| maps_of(&command.common),
+                mapping: &|| {
+                    maps_of(&command.common, &Arc::new(Remotes::new(outside::options(&command.common))))
+                },
                 artifact: &|stage| Layout::new(&command.common.out).artifact(stage),
             };
             Some(ask::predict(model, mask.as_deref(), (task.as_deref(), *top), &asked, around))
@@ -137,10 +139,9 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
 }
 
 /// How the config makes maps.
-fn maps_of(common: &Common) -> anyhow::Result<Mapping> {
+fn maps_of(common: &Common, remotes: &Arc<Remotes>) -> anyhow::Result<Mapping> {
     let config = crate::config::load(common.config.as_deref(), &common.set)?;
-    let remotes = Arc::new(Remotes::new(outside::options(common)));
-    crate::stage::maps_alone(&config, common.data.as_deref(), &remotes)
+    crate::stage::maps_alone(&config, common.data.as_deref(), remotes)
 }
 
 /// The stages whose inputs a verb looks at; nothing for those that look at artifacts only.

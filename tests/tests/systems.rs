@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use engraft_tests::{Engraft, json, json_lines};
+use model::eval::correlation::pearson;
 use serde_json::Value;
 
 /// A shipped config, made small: little world, little training, two seeds.
@@ -82,8 +83,7 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
         "finetune.fixed.prepared={ pairs = \"second_first\" }",
         "finetune.fixed.max_tokens_of={ alike = 40 }",
     ];
-    let with = |engraft: Engraft, set: &&str| engraft.arg("--set").arg(set);
-    sets.iter().fold(small(&["run", "scores"], "world-kam-bert.toml", out), with).ok();
+    sets.iter().fold(small(&["run", "scores"], "world-kam-bert.toml", out), |run, set| run.set(set)).ok();
     assert_eq!(compared(out, "questions"), ["alone", "kam", "mean", "both"]);
     assert_eq!(compared(out, "entailed"), ["alone", "kam", "mean"]);
     // Four heads and four maps: a layer's convolution has 4 * 8 * 9 weights and 4 biases.
@@ -136,8 +136,7 @@ fn ask_alike(out: &Path, stage: &str, sets: &[&str]) -> Engraft {
     kg::whole::write_whole(&asked, tested.map(line).collect::<String>().as_bytes()).unwrap();
     let model = out.join(stage).join("model");
     let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
-    let with = |engraft: Engraft, set: &&str| engraft.arg("--set").arg(set);
-    sets.iter().fold(small(&verb, "world-kam-bert.toml", out), with)
+    sets.iter().fold(small(&verb, "world-kam-bert.toml", out), |run, set| run.set(set))
 }
 
 /// A model that attends by maps answers as it did when it was tried, and refuses maps that are made otherwise.
@@ -165,7 +164,7 @@ fn maps_are_made_again_for_questions(out: &Path, sets: &[&str]) {
     let gold =
         gold.filter(|line| line["part"] == "test").map(|line| line["answer"]["score"].as_f64().unwrap());
     let answered: Vec<f64> = scores("recipe-both-1").into_iter().map(|(_, score)| score).collect();
-    let found = pearson(&gold.collect::<Vec<_>>(), &answered);
+    let found = pearson(&gold.collect::<Vec<_>>(), &answered).unwrap().value;
     let test = &json(out.join("recipe-both-1/scores.json"))["alike"]["test"];
     assert_eq!(test["metric"], "pearson");
     let before = test["value"].as_f64().unwrap();
@@ -210,15 +209,6 @@ fn maps_made_otherwise_are_refused(out: &Path, sets: &[&str]) {
     let missing = told(sets);
     assert!(missing.contains("give the folder of the run that fine-tuned it (--out)"), "{missing}");
     kg::whole::write_whole(&words, &bytes).unwrap();
-}
-
-fn pearson(a: &[f64], b: &[f64]) -> f64 {
-    assert_eq!(a.len(), b.len());
-    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
-    let (of_a, of_b) = (mean(a), mean(b));
-    let sum =
-        |each: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| each(a - of_a, b - of_b)).sum::<f64>();
-    sum(&|a, b| a * b) / (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt()
 }
 
 #[test]

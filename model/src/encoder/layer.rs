@@ -76,33 +76,31 @@ impl Layer {
         attend: LayerAttend<'_>,
         of: (Option<&LayerGates>, &LayerDropout),
     ) -> Result<Tensor> {
+        let how = self.attention(tokens, Some(of.1));
         match attend {
             LayerAttend::Knowledge(mut knowledge) if nn::fused(x_nd) => {
                 let rows = (x_nd.dim(1)?, &tokens.spans[..]);
-                let attention =
-                    knowledge.on_numbers(self.attention(tokens, Some(of.1)), rows, &self.buffers)?;
+                let attention = knowledge.on_numbers(how, rows, &self.buffers)?;
                 fused::forward(self, attention, (x_nd, tokens), of)
             }
             LayerAttend::Knowledge(mut knowledge) => {
-                let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(tokens, Some(of.1)));
-                let context_nd = knowledge.context(&how, &qkv_n3d, &tokens.spans)?;
+                let context_nd = knowledge.context(&how, &self.projections(x_nd)?, &tokens.spans)?;
                 self.composed_after([&context_nd, x_nd], tokens, of)
             }
             LayerAttend::Labels(labels) if nn::fused(x_nd) => {
-                let (how, queries_md) =
-                    ((self.attention(tokens, Some(of.1)), labels.mode), self.queries(labels, x_nd)?);
+                let (how, queries_md) = ((how, labels.mode), self.queries(labels, x_nd)?);
                 let attention = label::on_numbers(how, &queries_md, &tokens.spans, &self.buffers)?;
                 fused::forward(self, attention, (x_nd, tokens), of)
             }
             LayerAttend::Labels(labels) => {
                 let (qkv_n3d, queries_md) = (self.projections(x_nd)?, self.queries(labels, x_nd)?);
-                let how = (&self.attention(tokens, Some(of.1)), labels.mode);
+                let how = (&how, labels.mode);
                 let context_nd = label::forward(how, [&qkv_n3d, &queries_md], &tokens.spans)?;
                 self.composed_after([&context_nd, x_nd], tokens, of)
             }
             LayerAttend::Plain if nn::fused(x_nd) => {
                 let rows = (x_nd.dim(1)?, &tokens.spans[..]);
-                let attention = plain::on_numbers(self.attention(tokens, Some(of.1)), rows, &self.buffers);
+                let attention = plain::on_numbers(how, rows, &self.buffers);
                 fused::forward(self, attention, (x_nd, tokens), of)
             }
             LayerAttend::Plain => self.composed(x_nd, tokens, of),

@@ -59,8 +59,7 @@ impl Answering {
         if let Some(mask) = mask {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
         }
-        let (path, case) = vocabulary::find(folder, None)?;
-        let vocabulary = Vocabulary::load(&path, case)?;
+        let vocabulary = vocabulary::of_folder(folder, None)?;
         let ids = predictor.config().vocab_size;
         anyhow::ensure!(
             vocabulary.size() == ids,
@@ -95,7 +94,8 @@ impl Answering {
             anyhow::bail!("this model was not fine-tuned on {task:?} but on {}", names.join(", "));
         }
         let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
-        let known = file.knowledge.as_ref().map(|told| Known::open((&file, told), &lengths, &path, around));
+        let known = |told| Known::open((&file, told), &lengths, &vocabulary::find(folder)?, around);
+        let known = file.knowledge.as_ref().map(known);
         let known = known.transpose().with_context(|| folder.display().to_string())?;
         Ok(Self { predictor, vocabulary, file, asked, known, top })
     }
@@ -150,7 +150,7 @@ impl Answering {
     fn push(
         &self,
         (input, number): (&Input, usize),
-        known: Option<&known::Rows<'_>>,
+        known: Option<&known::Rows>,
         rows: &mut Framed,
     ) -> anyhow::Result<Waiting> {
         let fitting: Vec<&Task> =

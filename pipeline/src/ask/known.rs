@@ -15,8 +15,8 @@ use crate::engine::cancel::Cancel;
 use crate::engine::digest::Digest;
 use crate::stage::finetune::prepared::PairOrder;
 use crate::stage::maps::Mapping;
-use crate::stage::maps::of_texts::differing;
-use crate::stage::maps::tools::{Made, Tools};
+use crate::stage::maps::of_texts::{MappedRows, differing};
+use crate::stage::maps::tools::Tools;
 
 /// Where what maps are made with is looked for, should a model ask for it.
 #[derive(Clone, Copy)]
@@ -37,13 +37,9 @@ pub(super) struct Known {
     limits: BTreeMap<usize, Limits>,
 }
 
-/// The rows of some lines.
+/// The rows of some lines, in their order, by the most tokens that they have.
 #[derive(Debug)]
-pub(super) struct Rows<'k> {
-    known: &'k Known,
-    /// In the order of lines, by the most tokens that they have.
-    made: BTreeMap<usize, Vec<Made>>,
-}
+pub(super) struct Rows(BTreeMap<usize, MappedRows>);
 
 /// What a user is to do whose config makes other maps.
 const CONFIG: &str = "this model attends by maps of what is known: give the config that it was fine-tuned with (--config, with its --data and --set)";
@@ -88,7 +84,7 @@ impl Known {
     ///
     /// # Errors
     /// Names the line whose text cannot be encoded.
-    pub(super) fn rows(&self, inputs: &[Input]) -> anyhow::Result<Rows<'_>> {
+    pub(super) fn rows(&self, inputs: &[Input]) -> anyhow::Result<Rows> {
         let texts = inputs.iter().map(|input| self.pairs.of_texts(&input.text, input.pair.as_deref()));
         let texts: Vec<_> = texts.collect();
         let of = |(&most, &limits): (&usize, &Limits)| {
@@ -96,22 +92,20 @@ impl Known {
                 let line = inputs.get(text).map_or(0, |input| input.line);
                 anyhow::Error::new(error).context(format!("line {line}"))
             })?;
-            Ok((most, rows))
+            Ok((most, MappedRows::new(rows, &self.maps)?))
         };
-        Ok(Rows { known: self, made: self.limits.iter().map(of).collect::<anyhow::Result<_>>()? })
+        Ok(Rows(self.limits.iter().map(of).collect::<anyhow::Result<_>>()?))
     }
 }
 
-impl Rows<'_> {
+impl Rows {
     /// Adds the row of a line by its place among them; gives the row's number.
     ///
     /// # Errors
-    /// When there is no row of this length, or its numbers do not fit each other.
+    /// When there is no row of this length, or its numbers do not fit the rows before.
     pub(super) fn push(&self, place: usize, most: usize, rows: &mut Framed) -> anyhow::Result<usize> {
-        let made = self.made.get(&most).and_then(|rows| rows.get(place));
-        let (sample, cut) = made.with_context(|| format!("no rows of {most} tokens have maps"))?;
-        sample.row().check()?;
-        rows.known(&sample.row(), &self.known.maps, *cut)?;
+        let made = self.0.get(&most).with_context(|| format!("no rows of {most} tokens have maps"))?;
+        made.push(place, rows)?;
         Ok(rows.rows.len() - 1)
     }
 }

@@ -71,8 +71,7 @@ impl Encoding {
             folder.display()
         );
         plain(folder)?;
-        let (path, case) = vocabulary::find(folder, how.vocabulary)?;
-        let vocabulary = Vocabulary::load(&path, case)?;
+        let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
         let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
         anyhow::ensure!(
             vocabulary.size() == config.vocab_size,

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use kg::whole::write_whole;
 use serde::Deserialize;
 use serde_json::json;
-use tasks::token::encode::Case;
+use tasks::token::encode::{Case, Vocabulary};
 
 /// What `AutoTokenizer` reads beside the vocabulary.
 const CONFIG: &str = "tokenizer_config.json";
@@ -36,19 +36,30 @@ pub fn add(folder: &Path, vocabulary: &Path, case: Case, most: usize) -> anyhow:
     Ok(write_whole(&folder.join(CONFIG), &serde_json::to_vec_pretty(&said)?)?)
 }
 
-/// Where the vocabulary of a model's folder lies, or the one at `given`, and whether it keeps case.
+/// Where the vocabulary of a model's folder lies.
 ///
 /// # Errors
-/// When there is none, or what is said of it is damaged.
-pub fn find(folder: &Path, given: Option<&Path>) -> anyhow::Result<(PathBuf, Case)> {
+/// When there is none.
+pub fn find(folder: &Path) -> anyhow::Result<PathBuf> {
     let found = FILES.iter().map(|name| folder.join(name)).find(|path| path.exists());
-    let path = given.map(Path::to_owned).or(found).with_context(|| {
+    found.with_context(|| {
         format!(
             "{}: neither {} is there; name the vocabulary with --vocabulary FILE",
             folder.display(),
             FILES.join(" nor ")
         )
-    })?;
+    })
+}
+
+/// The vocabulary of a model's folder, or the one at `given`.
+///
+/// # Errors
+/// When there is none, or it is damaged.
+pub fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabulary> {
+    let path = match given {
+        Some(path) => path.to_owned(),
+        None => find(folder)?,
+    };
     let config = folder.join(CONFIG);
     // As `BertTokenizer` has it where nothing is said.
     let mut case = Case::Uncased;
@@ -59,5 +70,5 @@ pub fn find(folder: &Path, given: Option<&Path>) -> anyhow::Result<(PathBuf, Cas
             case = Case::Cased;
         }
     }
-    Ok((path, case))
+    Ok(Vocabulary::load(&path, case)?)
 }

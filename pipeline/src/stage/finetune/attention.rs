@@ -223,22 +223,20 @@ impl Knowledge {
 impl Attending {
     /// Describes it; plain attention is described by nothing.
     pub fn describe(&self, to: &mut dyn Describe) {
-        // Raised whenever the same settings come to other bytes: 2 is where it became part of a layer's one operation, 3 where models said
-        // what their maps are made with.
-        match self {
-            Attending::Plain => {}
-            Attending::Labels(..) => to.field("attention.version", 2.into()),
-            Attending::Knowledge(..) => to.field("attention.version", 3.into()),
-        }
+        // Versions are raised whenever the same settings come to other bytes: 2 is where attention became part of a layer's one operation, 3
+        // where models said what their maps are made with.
+        const VERSION: &str = "attention.version";
         match self {
             Attending::Plain => {}
             Attending::Labels(labels, keywords) => {
+                to.field(VERSION, 2.into());
                 describe::config(to, "attention.labels", labels);
                 if labels.begin == Begin::Keywords {
                     describe::config(to, "attention.keywords", keywords);
                 }
             }
             Attending::Knowledge(knowledge, mapping) => {
+                to.field(VERSION, 3.into());
                 describe::config(to, "attention.knowledge", knowledge);
                 mapping.describe_tools(to);
             }

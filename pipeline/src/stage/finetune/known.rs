@@ -4,23 +4,14 @@ use serde_json::json;
 use tasks::downstream::encode::Framed;
 use tasks::downstream::example::Examples;
 use tasks::maps::expand::Map;
-use tasks::maps::sample::Sample;
 
 use super::config::Fixed;
 use crate::engine::context::Context;
 use crate::stage::maps::Mapping;
+use crate::stage::maps::of_texts::MappedRows;
 
 /// Examples by what is known of their words, in their order.
-pub(super) struct Known {
-    rows: Vec<Row>,
-    maps: Vec<Map>,
-}
-
-/// An example's row, and the tokens that were cut of it.
-struct Row {
-    sample: Sample,
-    cut: usize,
-}
+pub(super) struct Known(MappedRows);
 
 impl Known {
     /// Makes the rows of examples, of at most `max_tokens` tokens besides auxiliary terms; the ledger counts what is known of how many.
@@ -42,16 +33,11 @@ impl Known {
             let id = examples.examples.get(text).map_or("?", |of| of.id.as_str());
             anyhow::Error::new(error).context(format!("{}, example {id}", examples.name))
         })?;
-        let mut rows = Vec::with_capacity(made.len());
-        for (sample, cut) in made {
-            sample.row().check()?;
-            rows.push(Row { sample, cut });
-        }
-        let tokens = rows.iter().map(|row| row.sample.input_ids.len() as u64).sum();
-        let [samples, found] = crate::stage::maps::told(&counts, tokens);
+        let rows = MappedRows::new(made, maps)?;
+        let [samples, found] = crate::stage::maps::told(&counts, rows.tokens());
         // Of a recipe each benchmark has its own.
         context.record(&format!("known.{}", examples.name), json!({"samples": samples, "found": found}));
-        Ok(Self { rows, maps: maps.to_vec() })
+        Ok(Self(rows))
     }
 
     /// Adds the row of the example at `place`.
@@ -59,7 +45,6 @@ impl Known {
     /// # Errors
     /// When its numbers do not fit each other.
     pub(super) fn push(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
-        let Row { sample, cut } = &self.rows[place];
-        Ok(rows.known(&sample.row(), &self.maps, *cut)?)
+        self.0.push(place, rows)
     }
 }

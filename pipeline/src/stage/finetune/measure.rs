@@ -261,13 +261,14 @@ mod tests {
 
     #[test]
     fn absent_classes_move_the_others_up_as_in_the_code_of_mt_bert() {
-        let of = |absent, truth: &[u32], said: &[usize]| {
+        let by = |measure, absent, truth: &[u32], said: &[usize]| {
             let answers: Vec<Answer> = truth.iter().map(|class| Answer::Class(*class)).collect();
             let answers: Vec<&Answer> = answers.iter().collect();
             let outputs: Vec<Vec<f32>> = said.iter().map(|class| logits(*class, 4)).collect();
-            let of = examples(Kind::OneClass, 4, Measure::MicroF1, Some(1));
+            let of = examples(Kind::OneClass, 4, measure, Some(1));
             score((&of, absent), &answers, &outputs).unwrap().value
         };
+        let of = |absent, truth: &[u32], said: &[usize]| by(Measure::MicroF1, absent, truth, said);
         use AbsentClasses::{Counted, Shift};
         // All four classes occur, class 1 being the one that means nothing: both are the same.
         let (truth, said) = (&[0, 1, 1, 2, 3], &[0, 1, 2, 2, 1]);
@@ -278,11 +279,7 @@ mod tests {
         assert!((of(Shift, truth, said) - 4.0 / 6.0).abs() < 1e-12);
         // Nothing itself is gone: what is left are the relations.
         assert!((of(Shift, &[0, 2, 3], &[0, 2, 2]) - of(Counted, &[0, 2, 3], &[0, 2, 2])).abs() < 1e-12);
-        let answers: Vec<Answer> = truth.iter().map(|class| Answer::Class(*class)).collect();
-        let answers: Vec<&Answer> = answers.iter().collect();
-        let outputs: Vec<Vec<f32>> = said.iter().map(|class| logits(*class, 4)).collect();
-        let of_classes = examples(Kind::OneClass, 4, Measure::MacroF1, Some(1));
-        let mean = |absent| score((&of_classes, absent), &answers, &outputs).unwrap().value;
+        let mean = |absent| by(Measure::MacroF1, absent, truth, said);
         assert!((mean(Counted) - 1.0 / 3.0).abs() < 1e-12 && (mean(Shift) - 1.75 / 3.0).abs() < 1e-12);
         assert!(of(Shift, &[0, 1], &[0, 1]).abs() < 1e-12 && of(Counted, &[0, 1], &[0, 1]) == 1.0);
     }

@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasks::corpus::count;
 use tasks::corpus::pmi::MATRIX;
+use tasks::downstream::encode::Framed;
 use tasks::maps::expand::Map;
 use tasks::maps::generators::Limits;
+use tasks::maps::sample::Unsound;
 use tasks::self_check;
 
-use super::tools::Tools;
+use super::tools::{Made, Tools};
 use super::{Config, Entities, Graph, Mapping, Phrases, Terms};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Description};
@@ -39,6 +41,40 @@ pub fn differing<'k, V: PartialEq>(
 ) -> Option<&'k str> {
     let keys = here.keys().chain(there.keys());
     keys.filter(|key| here.get(*key) != there.get(*key)).min().map(String::as_str)
+}
+
+/// Rows of some texts with maps, in their order.
+#[derive(Debug)]
+pub struct MappedRows {
+    made: Vec<Made>,
+    maps: Vec<Map>,
+}
+
+impl MappedRows {
+    /// Rows that were made of texts, to be read with these maps.
+    ///
+    /// # Errors
+    /// When the numbers of one do not fit each other.
+    pub fn new(made: Vec<Made>, maps: &[Map]) -> Result<Self, Unsound> {
+        made.iter().try_for_each(|(sample, _)| sample.row().check())?;
+        Ok(Self { made, maps: maps.to_vec() })
+    }
+
+    /// The tokens of all rows.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.made.iter().map(|(sample, _)| sample.input_ids.len() as u64).sum()
+    }
+
+    /// Adds the row of the text at `place`.
+    ///
+    /// # Errors
+    /// When there is none, or its numbers do not fit the rows before.
+    pub fn push(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
+        let made = self.made.get(place);
+        let (sample, cut) = made.with_context(|| format!("there are no maps of text {place}"))?;
+        Ok(rows.known(&sample.row(), &self.maps, *cut)?)
+    }
 }
 
 impl Mapping {

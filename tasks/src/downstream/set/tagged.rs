@@ -194,10 +194,18 @@ mod tests {
     use crate::corpus::mention::Misfits;
     use crate::corpus::pubtator;
 
+    fn config(format: Format, unit: Unit) -> Config {
+        Config { format, kinds: None, unit, discontinuous: Gaps::Drop }
+    }
+
+    fn put(folder: &Path, name: &str, content: &str) {
+        kg::whole::write_whole(&folder.join(name), content.as_bytes()).unwrap();
+    }
+
     fn items(name: &str, content: &str, config: &Config) -> Result<(Vec<Item>, Vec<Step>), String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        kg::whole::write_whole(&path, content.as_bytes()).unwrap();
+        put(folder.path(), name, content);
         let mut items = vec![];
         let steps = read(&path, config, &mut |item| items.push(item)).map_err(|error| error.to_string())?;
         assert!(steps.iter().all(Step::adds_up) && steps[2].kept == items.len() as u64, "{steps:?}");
@@ -212,12 +220,7 @@ mod tests {
     #[test]
     fn a_word_a_line_with_its_tag() {
         let conll = conll::Config { scheme: Scheme::Bio, separator: Separator::Tab, untyped: None };
-        let config = Config {
-            format: Format::Conll(conll),
-            kinds: None,
-            unit: Unit::Document,
-            discontinuous: Gaps::Drop,
-        };
+        let config = config(Format::Conll(conll), Unit::Document);
         let (all, _) = items(
             "dev.tsv",
             "Selegiline\tB-Chemical\n-\tO\ninduced\tO\n\nLow\tB-Disease\nblood\tI-Disease\n",
@@ -236,9 +239,7 @@ mod tests {
     #[test]
     fn entities_with_gaps_are_left_out_or_tagged_around_them() {
         let folder = tempfile::tempdir().unwrap();
-        let put = |name: &str, content: &str| {
-            kg::whole::write_whole(&folder.path().join(name), content.as_bytes()).unwrap();
-        };
+        let put = |name: &str, content: &str| put(folder.path(), name, content);
         put("1.txt", "left atrium is dilated and firm .\n");
         put(
             "1.pipe.txt",
@@ -247,8 +248,8 @@ mod tests {
         let of_file: crate::corpus::share::Config =
             serde_json::from_str("{\"misfits\": \"refuse\"}").unwrap();
         let of = |discontinuous| {
-            let format = Format::ShareClef(of_file.clone());
-            let config = Config { format, kinds: None, unit: Unit::Document, discontinuous };
+            let config =
+                Config { discontinuous, ..config(Format::ShareClef(of_file.clone()), Unit::Document) };
             let mut items = vec![];
             let steps = read(&folder.path().join("1.txt"), &config, &mut |item| items.push(item)).unwrap();
             assert!(steps.iter().all(Step::adds_up), "{steps:?}");
@@ -272,21 +273,14 @@ mod tests {
     #[test]
     fn sentences_and_words_of_a_file_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let put = |name: &str, content: &str| {
-            kg::whole::write_whole(&folder.path().join(name), content.as_bytes()).unwrap();
-        };
+        let put = |name: &str, content: &str| put(folder.path(), name, content);
         put("13.txt", "\nDr. No gave q.6-8h .\nfever and\n\nrest . Then rest .\n");
         put(
             "13.con",
             "c=\"q.6-8h\" 2:3 2:3||t=\"treatment\"\nc=\"rest\" 5:0 5:0||t=\"treatment\"\nc=\"fever\" 3:0 3:0||t=\"problem\"\n",
         );
         let of_file = crate::corpus::i2b2::Config { misfits: Misfits::Refuse };
-        let config = Config {
-            format: Format::I2b2Concepts(of_file),
-            kinds: None,
-            unit: Unit::Sentence,
-            discontinuous: Gaps::Drop,
-        };
+        let config = config(Format::I2b2Concepts(of_file), Unit::Sentence);
         let mut items = vec![];
         let steps = read(&folder.path().join("13.txt"), &config, &mut |item| items.push(item)).unwrap();
         assert!(steps.iter().all(Step::adds_up) && steps[1].kept == 3, "{steps:?}");
@@ -301,12 +295,7 @@ mod tests {
         let file = "7|t|Pain of big rot. It is.\n7|a|Δ-blockers help. Non-HDL too.\n\
             7\t12\t19\trot. It\tDisease\tD1\n7\t24\t26\tΔ-\tChemical\tD2\n7\t41\t48\tNon-HDL\tChemical\tD3\n\n";
         let pubtator = pubtator::Config { misfits: Misfits::Refuse, between: pubtator::Between::Space };
-        let config = Config {
-            format: Format::Pubtator(pubtator),
-            kinds: None,
-            unit: Unit::Sentence,
-            discontinuous: Gaps::Drop,
-        };
+        let config = config(Format::Pubtator(pubtator), Unit::Sentence);
         let (all, _) = items("x.PubTator.txt", file, &config).unwrap();
         let texts: Vec<&str> = all.iter().map(|item| item.text.as_str()).collect();
         assert_eq!(texts, ["Pain of big rot. It is.", "Δ-blockers help.", "Non-HDL too."]);
