@@ -57,6 +57,14 @@ pub enum Error {
         /// The line.
         place: Place,
     },
+    /// A file whose lines end as no others do: read as one line, its rows would be one.
+    #[error(
+        "{place}: the lines of the file end with a bare CR (\\r, as on old Macs), expected LF or CRLF; convert it (tr '\\r' '\\n')"
+    )]
+    BareCr {
+        /// The first line.
+        place: Place,
+    },
     /// The last line has no end.
     #[error(
         "{place}: the file ends in the middle of this line; expected a line end: fetch the file again (if it is whole, append a line feed)"
@@ -126,6 +134,11 @@ impl<'f, R: BufRead> Lines<'f, R> {
             .map_err(|source| Error::Read { place: place(self.number + 1), source })?;
         if length == 0 {
             return Ok(None);
+        }
+        // The first line is the whole file, or more of it than a line may have.
+        let only = self.number == 0 && (length > LONGEST || !self.buffer.ends_with(b"\n"));
+        if only && memchr::memchr(b'\r', &self.buffer).is_some_and(|at| at + 1 < length) {
+            return Err(Error::BareCr { place: place(1) });
         }
         if length > LONGEST {
             return Err(Error::Long { place: place(self.number + 1) });
@@ -205,6 +218,26 @@ mod tests {
             }
             assert!(lines.next_line().unwrap().is_none());
         }
+    }
+
+    #[test]
+    fn silent_17_bare_carriage_returns_are_named() {
+        let first = |bytes: &[u8]| {
+            let mut lines = Lines::with_last(bytes, Path::new("some.file"), LastLine::MayLackEnd);
+            lines.next_line().map(|line| line.unwrap().text.to_owned()).map_err(|error| error.to_string())
+        };
+        let endless = b"row\r".repeat(LONGEST / 4 + 1);
+        for bytes in [&b"one\rtwo"[..], b"one\rtwo\r", b"\rone", &endless] {
+            let message = first(bytes).unwrap_err();
+            assert!(
+                message.starts_with("some.file: line 1: the lines of the file end with a bare CR (\\r"),
+                "{message}"
+            );
+            assert!(message.ends_with("convert it (tr '\\r' '\\n')"), "{message}");
+        }
+        // A stray one in a line, and a file that ends in the middle of CRLF.
+        assert_eq!(first(b"one\rtwo\nthree\n").unwrap(), "one\rtwo");
+        assert_eq!(first(b"one\r").unwrap(), "one");
     }
 
     #[test]

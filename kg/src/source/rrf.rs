@@ -65,6 +65,7 @@ impl Error {
                 line::Error::Read { place, .. }
                 | line::Error::Utf8 { place, .. }
                 | line::Error::Long { place }
+                | line::Error::BareCr { place }
                 | line::Error::Cut { place },
             )
             | Error::Columns { place, .. }
