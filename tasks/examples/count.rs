@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         adjacent: if said("adjacent") { Adjacent::Count } else { Adjacent::Leave },
         min_count: 1,
         max_words: None,
+        max_distinct: None,
     };
     let counts = Path::new(folder).join("counts");
     fs::create_dir_all(&counts)?;
@@ -50,10 +51,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         stop: Stop::NEVER,
     };
     let start = Instant::now();
-    let counted = count::count(&config, &room, |feed| {
+    let counted = count::count(&config, None, &room, |feed| {
         let (mut lines, mut line) = (BufReader::with_capacity(1 << 20, File::open(file)?), String::new());
         while lines.read_line(&mut line)? > 0 {
-            feed.document(&line)?;
+            feed.text(&line)?;
             line.clear();
         }
         Ok::<(), Box<dyn Error>>(())

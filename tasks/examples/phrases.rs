@@ -31,6 +31,7 @@ const COUNTING: Config = Config {
     adjacent: Adjacent::Leave,
     min_count: 1,
     max_words: None,
+    max_distinct: None,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -91,10 +92,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Counts the neighbours of `file` into the room's folder; the number of its words.
 fn counted(file: &Path, room: &Room) -> Result<u64, Box<dyn Error>> {
-    let counted = count::count(&COUNTING, room, |feed| {
+    let counted = count::count(&COUNTING, None, room, |feed| {
         let (mut lines, mut line) = (BufReader::with_capacity(1 << 20, File::open(file)?), String::new());
         while lines.read_line(&mut line)? > 0 {
-            feed.document(&line)?;
+            feed.text(&line)?;
             line.clear();
         }
         Ok::<(), Box<dyn Error>>(())

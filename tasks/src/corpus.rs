@@ -55,7 +55,7 @@ pub struct Document {
     pub text: String,
     /// Where its words stand (bytes), in order, if the file says so; empty where that is left to the tokenizer.
     pub words: Vec<Range<usize>>,
-    /// The bytes at which its sentences begin, in order, if the file says so; empty where that is left to a rule.
+    /// The bytes at which its sentences begin, in order, if the file says so; empty where that is left to a rule. See [`sentence::of`].
     pub sentences: Vec<usize>,
     /// What is marked in it, in order and without overlaps.
     pub spans: Vec<Span>,

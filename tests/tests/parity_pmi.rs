@@ -57,11 +57,12 @@ impl Golden {
             adjacent: Adjacent::Leave,
             min_count: 1,
             max_words: None,
+            max_distinct: None,
         };
         let room = Room { memory: LEAST_MEMORY, threads: 2, folder: folder.to_owned(), stop: Stop::NEVER };
         let sentences: Vec<Vec<String>> = serde_json::from_value(self.json["sentences"].clone())?;
-        let counted = count::count(&config, &room, |feed| {
-            sentences.iter().try_for_each(|words| feed.document(&words.join(" ")))
+        let counted = count::count(&config, None, &room, |feed| {
+            sentences.iter().try_for_each(|words| feed.text(&words.join(" ")))
         });
         counted.map_err(|error: count::Error| error)?.write(folder)?;
         Ok(Read::open(folder)?)

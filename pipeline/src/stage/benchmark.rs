@@ -141,7 +141,7 @@ impl Stage for Benchmark {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -1,5 +1,7 @@
 //! The texts of a corpus: where they lie, what they look like, how each is handed on. Knows no word.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -56,6 +58,11 @@ pub struct Read {
     kept: u64,
 }
 
+/// The reasons that applied to something.
+fn told<'r>(reasons: &'r BTreeMap<&'r str, u64>) -> impl Iterator<Item = (&'r str, u64)> {
+    reasons.iter().filter(|(_, rows)| **rows > 0).map(|(reason, rows)| (*reason, *rows))
+}
+
 impl Corpus {
     /// The corpus that `config` names, its files below `places`.
     ///
@@ -94,27 +101,28 @@ impl Corpus {
         location::inputs(&places)
     }
 
-    /// Hands each document to `take`, in order, and leaves what became of the files as a fact. Returns the names of labels.
+    /// Hands each document to `take`, in order, with the texts that it is of, and leaves what became of the files as a fact. Returns the names of labels.
     ///
     /// # Errors
     /// When a file is missing or damaged, `take` fails, or the run is to stop.
     pub fn each(
         &self,
         context: &Context,
-        mut take: impl FnMut(&Document) -> anyhow::Result<()>,
+        mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
         let (mut labels, mut failed, mut facts) = (Labels::default(), None, Vec::new());
-        let (mut dropped, progress) = (Vec::new(), context.progress());
+        let (mut dropped, mut changed, progress) = (Vec::new(), Vec::new(), context.progress());
         progress.unit("documents");
         for (texts, places) in self.config.texts.iter().zip(&self.places) {
             let mut sum = Read { texts: texts.name.clone(), ..Read::default() };
-            let mut reasons = std::collections::BTreeMap::<&str, u64>::new();
+            let mut reasons = BTreeMap::<&str, u64>::new();
+            let mut fixed = BTreeMap::<&str, u64>::new();
             for file in self.files(texts, places, context)? {
                 context.check()?;
                 let counted = documents_of(&file, &texts.format, &mut labels, |document| {
                     progress.add_rows(1);
                     let going = context.check().map_err(anyhow::Error::from);
-                    going.and_then(|()| take(document)).map_err(|error| {
+                    going.and_then(|()| take(texts, document)).map_err(|error| {
                         failed = Some(error);
                         Stop
                     })
@@ -129,15 +137,24 @@ impl Corpus {
                 sum.read += tally.read;
                 sum.kept += tally.kept;
                 sum.dropped += tally.read - tally.kept;
-                tally.dropped.iter().for_each(|(reason, rows)| *reasons.entry(reason).or_insert(0) += rows);
+                for (sums, of_file) in [(&mut reasons, &tally.dropped), (&mut fixed, &tally.mended)] {
+                    of_file.iter().for_each(|(reason, rows)| *sums.entry(reason).or_insert(0) += rows);
+                }
             }
-            dropped.extend(reasons.iter().filter(|(_, rows)| **rows > 0).map(
+            dropped.extend(told(&reasons).map(
                 |(reason, rows)| json!({"texts": texts.name, "dropped_because": reason, "documents": rows}),
             ));
+            changed.extend(
+                told(&fixed).map(
+                    |(what, rows)| json!({"texts": texts.name, "fixed_because": what, "documents": rows}),
+                ),
+            );
             facts.push(json!(sum));
         }
         context.record("corpus", facts);
         context.record("dropped", dropped);
+        // What was not read as published is said, even if it stayed.
+        context.record("fixed", changed);
         Ok(labels)
     }
 

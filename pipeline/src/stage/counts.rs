@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::corpus::count::{self, Counts, Room};
+use tasks::corpus::count::{self, Counts, Room, Shard};
 
 use super::corpus::Corpus;
 use super::location::{self, Location, Place, Places};
@@ -28,33 +29,6 @@ pub struct Config {
     /// Folders with the counts of all shards, to be put together instead of counting the corpus.
     #[serde(skip_serializing)]
     pub merge: Option<Vec<Location>>,
-}
-
-/// One of several shares of a corpus, as `"2/4"`: the second, sixth, tenth... document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Shard {
-    number: u64,
-    of: u64,
-}
-
-impl TryFrom<String> for Shard {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let numbers =
-            text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-        match numbers {
-            Some((number, of)) if (1..=of).contains(&number) => Ok(Self { number, of }),
-            _ => Err(format!("{text:?} is no shard; expected \"1/4\" for the first of four, to \"4/4\"")),
-        }
-    }
-}
-
-impl From<Shard> for String {
-    fn from(shard: Shard) -> String {
-        format!("{}/{}", shard.number, shard.of)
-    }
 }
 
 /// The stage.
@@ -113,7 +87,8 @@ impl Counting {
                 let folders: Vec<PathBuf> =
                     places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
                 let what = &self.config.what;
-                let merged = count::merge(&folders, (what.min_count, what.max_words), room)?;
+                let merged =
+                    count::merge(&folders, (what.min_count, what.max_words), room).context("counts.merge")?;
                 anyhow::ensure!(
                     merged.config() == what,
                     "the shards of counts.merge were counted with other settings than counts.what says: {:?}",
@@ -125,13 +100,8 @@ impl Counting {
     }
 
     fn count(&self, corpus: &Corpus, context: &Context, room: &Room) -> anyhow::Result<Counts> {
-        let mut number = 0;
-        count::count(&self.config.what, room, |feed| {
-            corpus.each(context, |document| {
-                let mine = self.config.shard.is_none_or(|shard| number % shard.of == shard.number - 1);
-                number += 1;
-                if mine { Ok(feed.document(&document.text)?) } else { Ok(()) }
-            })?;
+        count::count(&self.config.what, self.config.shard, room, |feed| {
+            corpus.each(context, |_, document| Ok(feed.document(document)?))?;
             Ok(())
         })
     }
@@ -143,7 +113,7 @@ impl Stage for Counting {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -174,7 +144,8 @@ impl Stage for Counting {
         let index = counts?;
         context.record(
             "counts",
-            json!({"documents": index.documents, "segments": index.segments, "units": index.units,
+            json!({"documents": index.documents, "shard": index.shard, "corpus": index.corpus,
+                   "segments": index.segments, "units": index.units, "units_skipped": index.skipped,
                    "occurrences": index.occurrences, "different_words": index.distinct, "words": index.words,
                    "pairs": index.pairs.rows, "neighbours": index.adjacent.map(|total| total.rows)}),
         );
@@ -183,19 +154,5 @@ impl Stage for Counting {
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
         super::triples::inspect_parquet(file)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shard_is_one_of_several() {
-        let read = |text: &str| Shard::try_from(text.to_owned());
-        assert_eq!(read("2/4").map(String::from), Ok("2/4".to_owned()));
-        for text in ["0/4", "5/4", "1", "a/b", "1/0", ""] {
-            assert!(read(text).unwrap_err().contains("1/4"), "{text}");
-        }
     }
 }

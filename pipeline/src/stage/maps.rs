@@ -122,6 +122,8 @@ pub struct Around<'a> {
 
 /// The version of how samples are made of words; it rises when the same texts give others.
 const VERSION: u32 = 2;
+/// That of the stage, which rises, too, when documents are cut into other texts.
+const STAGE_VERSION: u32 = 3;
 
 /// The stage.
 #[derive(Debug)]
@@ -253,7 +255,7 @@ impl Stage for Mapping {
     }
 
     fn version(&self) -> u32 {
-        VERSION
+        STAGE_VERSION
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -284,8 +286,10 @@ impl Stage for Mapping {
         let build = |first: u32, pieces: &[Piece]| tools.samples(first, pieces);
         let mut writer = Writer::new(target, &build)?;
         let mut judge = tools.judge();
-        let labels = self.corpus.each(context, |document| {
-            judge.document(document);
+        let labels = self.corpus.each(context, |texts, document| {
+            if texts.format.has_spans() {
+                judge.document(&texts.name, document);
+            }
             Ok(writer.push(tools.piece(document))?)
         })?;
         let (part, counts) = writer.finish()?;

@@ -34,7 +34,7 @@ impl Stage for Scoring {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {

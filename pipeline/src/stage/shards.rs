@@ -67,7 +67,7 @@ impl Stage for Shards {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {

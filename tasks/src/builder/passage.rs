@@ -98,7 +98,7 @@ impl Passage {
         let length = aligned.subwords().len();
         let mut chunks = Vec::new();
         if length > room {
-            let borders = borders(&aligned, &mentions, &sentence::starts(&document.text));
+            let borders = borders(&aligned, &mentions, &sentence::of(&document.text, &document.sentences));
             let mut start = 0;
             while length - start > room {
                 let end = choose(&borders, start, room);

@@ -147,8 +147,12 @@ mod tests {
 
     #[test]
     fn sentences_of_given_words_are_tagged_by_those() {
-        let config =
-            conll::Config { scheme: conll::Scheme::Bio, separator: conll::Separator::Tab, untyped: None };
+        let config = conll::Config {
+            scheme: conll::Scheme::Bio,
+            separator: conll::Separator::Tab,
+            untyped: None,
+            broken_tags: conll::BrokenTags::Refuse,
+        };
         let file = b"Ab\tO\nc.d\tB-X\nefg\tI-X\nh\tB-X\n";
         let mut reader = conll::Reader::new(&file[..], Path::new("some.tsv"), config);
         let (mut document, mut labels) = (Document::default(), Labels::default());

@@ -76,6 +76,7 @@ pub enum Error {
 
 const WORD: &str = "number of the word";
 const ENTITY: &str = "number of the entity";
+const SENTENCE: &str = "number of the sentence";
 const BLANK: &str = "blank line";
 const EMPTY: &str = "no text";
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
-use super::{Counts, Document, Entity, Labels, drop_for, keep};
+use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence};
 pub use tree::LONGEST;
 use tree::{Step, Tree};
 
@@ -101,6 +101,15 @@ struct Open {
     key: String,
     annotation: Option<Annotation>,
     done: Vec<Annotation>,
+    /// Where texts stand, in bytes, and whether each is a sentence or a passage.
+    texts: Vec<(Range<usize>, Holds)>,
+}
+
+/// What a text of a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Passage,
+    Sentence,
 }
 
 /// Reads document after document.
@@ -143,6 +152,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
                         open = Open::default();
                         continue;
                     }
+                    document.sentences = sentences(&document.text, &open.texts);
                     self.mentions(open.done, document, labels)?;
                     keep(&mut self.counts.documents);
                     return Ok(true);
@@ -262,6 +272,17 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 }
 
+/// Where sentences begin: where the file says so and where passages begin, and by rule within these.
+fn sentences(text: &str, texts: &[(Range<usize>, Holds)]) -> Vec<usize> {
+    let of_text = |(bytes, holds): &(Range<usize>, Holds)| match holds {
+        Holds::Sentence => vec![bytes.start],
+        Holds::Passage => sentence::of_parts(text, std::slice::from_ref(bytes)),
+    };
+    let mut starts: Vec<usize> = texts.iter().flat_map(of_text).collect();
+    starts.dedup();
+    starts
+}
+
 /// Puts a passage's text where its offset says.
 fn place<R: BufRead>(tree: &Tree<'_, R>, open: &mut Open, document: &mut Document) -> Result<(), Error> {
     let Some(offset) = open.offset.take() else {
@@ -275,7 +296,10 @@ fn place<R: BufRead>(tree: &Tree<'_, R>, open: &mut Open, document: &mut Documen
         return Err(Error::Long { place: tree.place() });
     }
     document.text.extend(std::iter::once('\n').chain(std::iter::repeat(' ')).take(gap));
+    let start = document.text.len();
     document.text.push_str(tree.text());
+    let holds = if tree.is(&["sentence", "text"]) { Holds::Sentence } else { Holds::Passage };
+    open.texts.push((start..document.text.len(), holds));
     open.characters = offset + tree.text().chars().count();
     Ok(())
 }

@@ -160,6 +160,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
             return Ok(false);
         }
         document.id.push_str(&tree.line.to_string());
+        document.sentences.push(0);
         for word in &tree.words {
             if !document.words.is_empty() {
                 document.text.push(' ');

@@ -25,6 +25,34 @@ pub enum Scheme {
     Bilou,
 }
 
+/// What becomes of tags that their scheme does not allow where they stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BrokenTags {
+    /// They are an error: most often the file is tagged in another scheme.
+    #[default]
+    Refuse,
+    /// They are read as the most that they can mean (a stray `I-x` begins an entity), and sentences with such are counted.
+    Fix,
+}
+
+/// A tag that its scheme does not allow where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{place}: found {found:?} behind {behind:?}, which the scheme does not have: {}; set `scheme` to how the file is tagged, or `broken_tags` to \"fix\" if single tags are wrong",
+    scheme.rule()
+)]
+pub struct Broken {
+    /// The line.
+    pub place: Place,
+    /// The tag.
+    pub found: String,
+    /// The one before it in the sentence.
+    pub behind: String,
+    /// The scheme.
+    pub scheme: Scheme,
+}
+
 /// What stands between columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +73,9 @@ pub struct Config {
     pub separator: Separator,
     /// The kind that bare tags (`B` instead of `B-Disease`) mean; without it they are an error.
     pub untyped: Option<String>,
+    /// What becomes of tags that the scheme does not allow where they stand.
+    #[serde(default)]
+    pub broken_tags: BrokenTags,
 }
 
 /// Why there is no next sentence.
@@ -77,6 +108,24 @@ pub enum Error {
         /// Tags of the scheme, in words.
         expected: &'static str,
     },
+    /// A tag does not fit the one before it.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+impl Scheme {
+    /// What breaks it first in a file that is tagged otherwise.
+    fn rule(self) -> &'static str {
+        match self {
+            Self::Iob1 => {
+                "in `iob1` an entity begins with B- only right behind one of its kind (in `bio` always)"
+            }
+            Self::Bio => "in `bio` every entity begins with B- (in `iob1`, CoNLL-2003 as published, with I-)",
+            Self::Bilou => {
+                "in `bilou` an entity ends with L- or E- and one of a single word is U- or S- (not in `bio`)"
+            }
+        }
+    }
 }
 
 /// What a tag says of its word.
@@ -88,6 +137,7 @@ pub(super) enum Mark {
     Only,
 }
 
+const TAG: &str = "tag";
 const DOCUMENT: &str = "-DOCSTART-";
 const DOCUMENT_LINE: &str = "document line";
 pub(super) const MENDED: &str = "tags that break the scheme";
@@ -96,6 +146,7 @@ pub(super) const MENDED: &str = "tags that break the scheme";
 #[derive(Debug)]
 pub struct Reader<'f, R> {
     lines: Lines<'f, R>,
+    file: &'f Path,
     config: Config,
     counts: Counts,
     columns: Option<usize>,
@@ -106,17 +157,18 @@ impl<'f, R: BufRead> Reader<'f, R> {
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let documents = Tally { mended: [(MENDED, 0)].into(), ..Tally::new(file, &[DOCUMENT_LINE]) };
         let counts = Counts { documents, spans: SpanTally::default() };
-        Self { lines: Lines::with_last(reader, file, LastLine::MayLackEnd), config, counts, columns: None }
+        let lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+        Self { lines, file, config, counts, columns: None }
     }
 
-    /// Fills `document` with the next sentence and names its spans' labels; `false` at the end of the file. Tags that break the
-    /// scheme are read as the most that they can mean (a stray `I-x` begins an entity) and the sentence is counted as mended.
+    /// Fills `document` with the next sentence and names its spans' labels; `false` at the end of the file. A sentence with tags that break
+    /// the scheme is counted as mended, if [`BrokenTags::Fix`] lets it pass.
     ///
     /// # Errors
     /// See [`Error`].
     pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
         document.clear();
-        let mut open = Open::new(self.config.scheme);
+        let mut open = Open::new(self.config.scheme, self.config.broken_tags);
         while let Some(line) = self.lines.next_line()? {
             if unmarked(line.text).trim().is_empty() {
                 if document.words.is_empty() {
@@ -131,6 +183,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
             }
             if document.words.is_empty() {
                 document.id.push_str(&line.place(None).line.to_string());
+                document.sentences.push(0);
             } else {
                 document.text.push(' ');
             }
@@ -138,10 +191,12 @@ impl<'f, R: BufRead> Reader<'f, R> {
             document.text.push_str(word);
             let bytes = start..document.text.len();
             document.words.push(bytes.clone());
-            let tag = parse(line, (tag, self.columns.unwrap_or(0)), &self.config, labels)?;
-            open.word(&mut document.spans, bytes, tag);
+            let width = self.columns.unwrap_or(0);
+            let said = parse(line, (tag, width), &self.config, labels)?;
+            open.tagged(&mut document.spans, bytes, (said, tag), || line.place(Some((width, TAG))))?;
         }
-        open.word(&mut document.spans, 0..0, None);
+        let end = || Place { file: self.file.to_owned(), line: self.lines.lines(), column: None };
+        open.end(&mut document.spans, end)?;
         if document.words.is_empty() {
             return Ok(false);
         }
@@ -194,7 +249,7 @@ fn parse(
     labels: &mut Labels,
 ) -> Result<Option<(Mark, Label)>, Error> {
     tag(text, config.scheme, config.untyped.as_deref(), labels).map_err(|expected| {
-        let place = line.place(Some((width, "tag")));
+        let place = line.place(Some((width, TAG)));
         Error::Tag { place, found: text.to_owned(), expected }
     })
 }
@@ -233,13 +288,43 @@ pub(super) fn tag(
 pub(super) struct Open {
     label: Option<Label>,
     scheme: Scheme,
+    broken_tags: BrokenTags,
+    /// The last word's tag, as it is written.
+    behind: String,
     /// Tags that the scheme does not allow where they stand.
     pub(super) broken: u64,
 }
 
+/// What a tag says, and how it is written.
+type Tagged<'t> = (Option<(Mark, Label)>, &'t str);
+
 impl Open {
-    pub(super) fn new(scheme: Scheme) -> Self {
-        Self { label: None, scheme, broken: 0 }
+    pub(super) fn new(scheme: Scheme, broken_tags: BrokenTags) -> Self {
+        Self { label: None, scheme, broken_tags, behind: String::new(), broken: 0 }
+    }
+
+    /// The next word, where it stands and what its tag says.
+    pub(super) fn tagged(
+        &mut self,
+        spans: &mut Vec<Span>,
+        bytes: Range<usize>,
+        (said, tag): Tagged<'_>,
+        place: impl FnOnce() -> Place,
+    ) -> Result<(), Broken> {
+        let before = self.broken;
+        self.word(spans, bytes, said);
+        if self.broken > before && self.broken_tags == BrokenTags::Refuse {
+            let behind = Some(std::mem::take(&mut self.behind)).filter(|behind| !behind.is_empty());
+            let behind = behind.unwrap_or_else(|| "the beginning of the sentence".to_owned());
+            return Err(Broken { place: place(), found: tag.to_owned(), behind, scheme: self.scheme });
+        }
+        tag.clone_into(&mut self.behind);
+        Ok(())
+    }
+
+    /// The end of the sentence.
+    pub(super) fn end(&mut self, spans: &mut Vec<Span>, place: impl FnOnce() -> Place) -> Result<(), Broken> {
+        self.tagged(spans, 0..0, (None, "the end of the sentence"), place)
     }
 
     /// The next word, where it stands and what its tag says; without a tag the entity ends.
@@ -274,7 +359,7 @@ mod tests {
     use crate::corpus::drain;
 
     fn config(scheme: Scheme) -> Config {
-        Config { scheme, separator: Separator::Spaces, untyped: None }
+        Config { scheme, separator: Separator::Spaces, untyped: None, broken_tags: BrokenTags::Fix }
     }
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
@@ -368,5 +453,36 @@ mod tests {
         );
         assert!(refuse(b"a B\n", Scheme::Bio).contains("needs `untyped` in the config"));
         assert!(refuse(b"a B-\n", Scheme::Bilou).contains("found \"B-\""));
+    }
+
+    #[test]
+    fn silent_16_tags_of_another_scheme_are_refused_with_its_name_unless_told() {
+        let refuse = |tags: &str, scheme| {
+            let lines: String = tags.split(' ').map(|tag| format!("w {tag}\n")).collect();
+            let strict = Config { broken_tags: BrokenTags::Refuse, ..config(scheme) };
+            read(lines.as_bytes(), strict).map(drop).map_err(|error| error.to_string())
+        };
+        let (iob1, bio, bilou) = ("O I-x I-x B-x O I-y", "O B-x I-x B-x O B-y", "O B-x L-x U-x O U-y");
+        for (tags, scheme) in [(iob1, Scheme::Iob1), (bio, Scheme::Bio), (bilou, Scheme::Bilou)] {
+            assert_eq!(refuse(tags, scheme), Ok(()), "{tags}");
+        }
+        for (tags, scheme, place, says) in [
+            (iob1, Scheme::Bio, "line 2, column 2 (tag): found \"I-x\" behind \"O\"", "in `iob1`"),
+            (bio, Scheme::Iob1, "line 2, column 2 (tag): found \"B-x\" behind \"O\"", "(in `bio` always)"),
+            (bio, Scheme::Bilou, "line 4, column 2 (tag): found \"B-x\" behind \"I-x\"", "(not in `bio`)"),
+            ("B-x I-y", Scheme::Bio, "line 2, column 2 (tag): found \"I-y\" behind \"B-x\"", "broken_tags"),
+            (
+                "I-x",
+                Scheme::Bio,
+                "line 1, column 2 (tag): found \"I-x\" behind \"the beginning of the sentence\"",
+                "`iob1`",
+            ),
+            ("O B-x", Scheme::Bilou, "line 2: found \"the end of the sentence\" behind \"B-x\"", "`bio`"),
+        ] {
+            let refused = refuse(tags, scheme).unwrap_err();
+            assert!(refused.contains(place) && refused.contains(says), "{tags}: {refused}");
+        }
+        let told = r#"{"scheme": "bio", "separator": "tab"}"#;
+        assert_eq!(serde_json::from_str::<Config>(told).unwrap().broken_tags, BrokenTags::Refuse);
     }
 }

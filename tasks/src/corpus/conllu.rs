@@ -16,7 +16,7 @@ use kg::source::line::{self, LastLine, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::attach::{self, Mismatch};
-use super::conll::{self, MENDED, Open, Scheme};
+use super::conll::{self, Broken, BrokenTags, MENDED, Open, Scheme};
 use super::{Counts, Document, Entity, Labels, SpanTally, drop_for, keep, subtree, unmarked};
 use row::{Row, Sentence, Token};
 
@@ -50,6 +50,9 @@ pub struct Config {
     pub scheme: Scheme,
     /// How phrases are made.
     pub phrases: Phrases,
+    /// What becomes of tags that the scheme does not allow where they stand.
+    #[serde(default)]
+    pub broken_tags: BrokenTags,
 }
 
 /// Why there is no next document.
@@ -86,6 +89,9 @@ pub enum Error {
         /// What is wrong.
         mismatch: Mismatch,
     },
+    /// A tag does not fit the one before it.
+    #[error(transparent)]
+    Broken(#[from] Broken),
     /// Dependencies that lead to no root.
     #[error(
         "{place}: the word's dependencies go round in a circle, expected that they lead to a root (HEAD 0): mend the sentence"
@@ -225,6 +231,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
             return Err(long());
         }
         let words = document.words[first..].to_vec();
+        document.sentences.extend(words.first().map(|word| word.start));
         *end = sentence.tokens.last().map(Ended::behind);
         document.phrases.extend(self.phrases(sentence, &words)?);
         self.entities(sentence, &words, document, labels)
@@ -284,18 +291,21 @@ impl<'f, R: BufRead> Reader<'f, R> {
         document: &mut Document,
         labels: &mut Labels,
     ) -> Result<u64, Error> {
-        let (mut open, mut spans) = (Open::new(self.config.scheme), Vec::new());
+        let mut open = Open::new(self.config.scheme, self.config.broken_tags);
+        let (mut spans, mut last) = (Vec::new(), sentence.line);
+        let place = |line| Place { file: self.file.to_owned(), line, column: Some((10, "MISC")) };
         for (token, word) in sentence.tokens.iter().zip(words) {
             let tag = token.tag.as_deref().unwrap_or("O");
-            let tag = conll::tag(tag, self.config.scheme, None, labels).map_err(|_| Error::Value {
-                place: Place { file: self.file.to_owned(), line: token.line, column: Some((10, "MISC")) },
+            last = token.line;
+            let said = conll::tag(tag, self.config.scheme, None, labels).map_err(|_| Error::Value {
+                place: place(token.line),
                 found: format!("ner={tag}"),
                 expected: "a tag of the scheme with its kind, like B-Disease, or O (or set another `scheme`)"
                     .to_owned(),
             })?;
-            open.word(&mut spans, word.clone(), tag);
+            open.tagged(&mut spans, word.clone(), (said, tag), || place(last))?;
         }
-        open.word(&mut spans, 0..0, None);
+        open.end(&mut spans, || place(last))?;
         let entity =
             |span: super::Span| Entity { pieces: vec![span.bytes], label: span.label, concepts: Vec::new() };
         document.entities.extend(spans.into_iter().map(entity));
@@ -340,7 +350,12 @@ mod tests {
     use crate::corpus::damage::assert_sound_or_refuses;
     use crate::corpus::drain;
 
-    const PLAIN: Config = Config { unit: Unit::Sentence, scheme: Scheme::Bilou, phrases: Phrases::None };
+    const PLAIN: Config = Config {
+        unit: Unit::Sentence,
+        scheme: Scheme::Bilou,
+        phrases: Phrases::None,
+        broken_tags: BrokenTags::Fix,
+    };
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
         let mut reader = Reader::new(bytes, Path::new("some.conllu"), config);

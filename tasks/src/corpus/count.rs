@@ -12,6 +12,7 @@ mod read;
 mod runs;
 mod scan;
 mod schema;
+mod shard;
 mod spool;
 pub(super) mod table;
 mod write;
@@ -26,6 +27,7 @@ pub use merged::merge;
 pub use pass::Counts;
 pub use read::{Pair, Read, Word};
 pub use schema::{INDEX, Index, Table, Total, VERSION};
+pub use shard::Shard;
 
 use crate::self_check;
 use crate::stop::{Stop, Stopped};
@@ -38,6 +40,12 @@ pub const MOST_WORDS: usize = 1 << 28;
 pub const WIDEST_INVERSE: usize = 22;
 /// The widest window: a distance has 8 bits.
 pub const WIDEST: usize = 255;
+
+/// Different words of a sentence whose pairs are counted by presence, where nothing else is said: the longest that people write have some
+/// hundreds, a table or a damaged text without a full stop has more.
+pub const MOST_IN_SENTENCE: usize = 1_000;
+/// Those of a document: long articles have a few thousand, and ten thousand make fifty million pairs.
+pub const MOST_IN_DOCUMENT: usize = 10_000;
 
 /// What is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +63,10 @@ pub struct Config {
     pub min_count: u64,
     /// At most so many words, the most frequent ones; nothing for all.
     pub max_words: Option<usize>,
+    /// With [`Counting::Presence`]: a sentence or document with more different words than this is skipped and counted, since its pairs grow with
+    /// their square; nothing for [`MOST_IN_SENTENCE`] or [`MOST_IN_DOCUMENT`].
+    #[serde(default)]
+    pub max_distinct: Option<usize>,
 }
 
 /// What no pair reaches beyond.
@@ -183,6 +195,14 @@ pub enum Error {
     /// The index of counts cannot be read or written, is damaged or of another version.
     #[error(transparent)]
     Index(#[from] self_check::Error),
+    /// The counts that are to be put together are not each of a corpus's shards once.
+    #[error(
+        "the folders are not all shards of one corpus, each once: {problems}; count what is missing with the same corpus, and name each shard's folder once"
+    )]
+    Shards {
+        /// What is missing, there twice or of something else, with the folders.
+        problems: String,
+    },
     /// Counts that were made before cannot be used.
     #[error("{}: {problem}", file.display())]
     Read {
@@ -224,7 +244,7 @@ impl Config {
     /// When a number is out of its range.
     pub fn check(&self) -> Result<(), Error> {
         let (field, window, widest) = match self.pairs {
-            Counting::Presence => return self.check_words(),
+            Counting::Presence => return self.check_words().and_then(|()| self.check_distinct()),
             Counting::Window(window) => ("pairs.window", window, WIDEST),
             Counting::Distance(Distance { window, weight: Weight::Equal, .. }) => {
                 ("pairs.distance.window", window, WIDEST)
@@ -235,7 +255,30 @@ impl Config {
         if window < least || window > widest {
             return Err(Unfit::new(field, window, format!("{least} to {widest}")).into());
         }
+        if let Some(most) = self.max_distinct {
+            let expected = "nothing: only pairs = \"presence\" has such a limit, windows have one already";
+            return Err(Unfit::new("max_distinct", most, expected).into());
+        }
         self.check_words()
+    }
+
+    fn check_distinct(&self) -> Result<(), Error> {
+        match self.max_distinct {
+            Some(most) if most < 2 => Err(Unfit::new("max_distinct", most, "at least 2").into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Different words of a sentence or document beyond which its pairs are not counted.
+    fn most_distinct(&self) -> usize {
+        let most = match self.within {
+            Within::Sentence => MOST_IN_SENTENCE,
+            Within::Document => MOST_IN_DOCUMENT,
+        };
+        match self.pairs {
+            Counting::Presence => self.max_distinct.unwrap_or(most),
+            Counting::Window(_) | Counting::Distance(_) => usize::MAX,
+        }
     }
 
     fn check_words(&self) -> Result<(), Error> {
@@ -302,6 +345,7 @@ fn unit(window: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpus::Document;
     use std::collections::BTreeMap;
     use std::fs;
     use tempfile::tempdir;
@@ -322,6 +366,7 @@ mod tests {
             adjacent: Adjacent::Count,
             min_count: 1,
             max_words: None,
+            max_distinct: None,
         }
     }
 
@@ -348,18 +393,20 @@ mod tests {
         Room { memory: LEAST_MEMORY, threads, folder: folder.to_owned(), stop: Stop::NEVER }
     }
 
-    fn counted<'t>(
+    fn counted(config: &Config, threads: usize, texts: &[&str], to: &Path) -> Index {
+        counted_shard(config, (None, threads), texts, to)
+    }
+
+    fn counted_shard(
         config: &Config,
-        threads: usize,
-        texts: impl Iterator<Item = &'t str>,
+        (shard, threads): (Option<&str>, usize),
+        texts: &[&str],
         to: &Path,
     ) -> Index {
         fs::create_dir_all(to).unwrap();
-        let counts = count(config, &room(to, threads), |feed| {
-            for text in texts {
-                feed.document(text)?;
-            }
-            Ok::<(), Error>(())
+        let shard = shard.map(|shard| Shard::try_from(shard.to_owned()).unwrap());
+        let counts: Result<Counts, Error> = count(config, shard, &room(to, threads), |feed| {
+            texts.iter().try_for_each(|text| feed.text(text))
         });
         counts.unwrap().write(to).unwrap()
     }
@@ -433,8 +480,8 @@ mod tests {
         for config in every_config() {
             let dir = tempdir().unwrap();
             let (one, three) = (dir.path().join("1"), dir.path().join("3"));
-            let index = counted(&config, 1, TEXTS.into_iter(), &one);
-            counted(&config, 3, TEXTS.into_iter(), &three);
+            let index = counted(&config, 1, &TEXTS, &one);
+            counted(&config, 3, &TEXTS, &three);
             assert!(bytes(&one) == bytes(&three));
             let read = Read::open(&one).unwrap();
             assert_eq!(read.index, index);
@@ -456,11 +503,11 @@ mod tests {
         for whole in every_config() {
             let dir = tempdir().unwrap();
             let at = |name: &str| dir.path().join(name);
-            counted(&whole, 2, TEXTS.into_iter(), &at("whole"));
+            counted(&whole, 2, &TEXTS, &at("whole"));
             let part = Config { min_count: 1, max_words: None, ..whole.clone() };
-            let shards: Vec<PathBuf> = (0..3).map(|n| at(&n.to_string())).collect();
-            for (n, shard) in shards.iter().enumerate() {
-                counted(&part, 1, TEXTS.into_iter().skip(n).step_by(3), shard);
+            let shards: Vec<PathBuf> = (1..=3).map(|n| at(&n.to_string())).collect();
+            for (n, shard) in (1..).zip(&shards) {
+                counted_shard(&part, (Some(&format!("{n}/3")), 1), &TEXTS, shard);
             }
             fs::create_dir(at("merged")).unwrap();
             let limits = (whole.min_count, whole.max_words);
@@ -470,13 +517,102 @@ mod tests {
     }
 
     #[test]
+    fn silent_03_a_merge_takes_each_shard_of_one_corpus_exactly_once() {
+        let dir = tempdir().unwrap();
+        let config = config(Counting::Presence, Within::Sentence);
+        let made = |name: &str, shard: Option<&str>, texts: &[&str]| {
+            let folder = dir.path().join(name);
+            counted_shard(&config, (shard, 1), texts, &folder);
+            folder
+        };
+        let [one, two, three] =
+            ["1/3", "2/3", "3/3"].map(|shard| made(&shard.replace('/', "of"), Some(shard), &TEXTS));
+        let (whole, half) = (made("whole", None, &TEXTS), made("half", Some("2/2"), &TEXTS));
+        // The same texts in another order, and one that is cut in two: other corpora, whatever the words.
+        let turned: Vec<&str> = TEXTS.into_iter().rev().collect();
+        let other = made("other", Some("2/3"), &turned);
+        let cut: Vec<&str> = TEXTS.iter().flat_map(|text| [&text[..0], *text]).collect();
+        let in_two = made("in_two", Some("2/3"), &cut);
+        let merged = |folders: &[&PathBuf]| {
+            let folders: Vec<PathBuf> = folders.iter().map(|folder| (*folder).clone()).collect();
+            merge(&folders, (1, None), &room(dir.path(), 1)).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(merged(&[&three, &one, &two]), Ok(()), "in any order");
+        assert_eq!(merged(&[&whole]), Ok(()));
+        let twice = format!("shard 1/3 is there 2 times: {}, {}", one.display(), one.display());
+        for (folders, says) in [
+            (&[&one, &one, &two, &three][..], twice.as_str()),
+            (&[&one, &three], "missing: shard 2/3"),
+            (&[&one, &one, &one], "missing: shard 2/3, 3/3"),
+            (&[&one, &other, &three], "other is of another corpus than"),
+            (&[&one, &in_two, &three], "in_two is of another corpus than"),
+            (&[&one, &half, &three], "half is shard 2/2, but"),
+            (&[&one, &two, &three, &whole], "whole is shard 1/1, but"),
+            (&[&whole, &whole], "shard 1/1 is there 2 times"),
+        ] {
+            let refused = merged(folders).unwrap_err();
+            assert!(refused.contains(says) && refused.contains("each once"), "{says}: {refused}");
+        }
+    }
+
+    #[test]
+    fn silent_14_sentences_of_files_are_what_pairs_do_not_reach_beyond() {
+        let dir = tempdir().unwrap();
+        let config = config(Counting::Presence, Within::Sentence);
+        let text = "Odds were 0 . 64 . Next one .";
+        let units = |sentences: &[usize]| {
+            let document =
+                Document { text: text.to_owned(), sentences: sentences.into(), ..Document::default() };
+            let counted: Result<_, Error> =
+                count(&config, None, &room(dir.path(), 1), |feed| feed.document(&document));
+            counted.unwrap().write(dir.path()).unwrap().units
+        };
+        assert_eq!([units(&[]), units(&[0]), units(&[0, 19])], [3, 1, 2]);
+    }
+
+    #[test]
+    fn silent_23_units_of_too_many_words_are_skipped_and_counted() {
+        // Without a limit, the first text alone makes two hundred million pairs.
+        let long: String = (0..20_000).map(|word| format!("word{word} ")).collect();
+        let texts = [long.as_str(), "fever and cough", "a b c d a b c d"];
+        for within in [Within::Sentence, Within::Document] {
+            let dir = tempdir().unwrap();
+            let plain = config(Counting::Presence, within);
+            let index = counted(&plain, 1, &texts, &dir.path().join("plain"));
+            assert_eq!((index.segments, index.units, index.skipped, index.pairs.rows), (3, 2, 1, 9));
+            assert_eq!(
+                (index.occurrences, index.adjacent.map(|all| all.rows > 19_999)),
+                (20_011, Some(true))
+            );
+            let three = Config { max_distinct: Some(3), ..plain.clone() };
+            let index = counted(&three, 1, &texts, &dir.path().join("three"));
+            assert_eq!((index.units, index.skipped, index.pairs.rows), (1, 2, 3));
+            // Words that are left out count too, so that shards, which leave out none, skip what the whole does.
+            let whole = Config { min_count: 2, ..three.clone() };
+            counted(&whole, 1, &texts, &dir.path().join("whole"));
+            let shards: Vec<PathBuf> = (1..=2).map(|n| dir.path().join(n.to_string())).collect();
+            for (n, shard) in (1..).zip(&shards) {
+                counted_shard(&three, (Some(&format!("{n}/2")), 1), &texts, shard);
+            }
+            let merged = merge(&shards, (2, None), &room(dir.path(), 1)).unwrap();
+            fs::create_dir(dir.path().join("merged")).unwrap();
+            merged.write(&dir.path().join("merged")).unwrap();
+            assert!(bytes(&dir.path().join("whole")) == bytes(&dir.path().join("merged")));
+        }
+        let windows = Config { max_distinct: Some(9), ..config(Counting::Window(4), Within::Sentence) };
+        assert!(windows.check().unwrap_err().to_string().contains("only pairs = \"presence\""));
+        let one = Config { max_distinct: Some(1), ..config(Counting::Presence, Within::Sentence) };
+        assert!(one.check().unwrap_err().to_string().contains("at least 2"));
+    }
+
+    #[test]
     fn words_of_shards_that_do_not_fit_in_memory_are_refused() {
         let dir = tempdir().unwrap();
         let neighbours = Distance { window: 1, weight: Weight::Equal, order: Order::Directed };
         let config = config(Counting::Distance(neighbours), Within::Document);
         let many: String = (0..300_000).map(|word| format!("word{word}. ")).collect();
         let wide = Room { memory: 512 << 20, ..room(dir.path(), 1) };
-        let counted: Result<_, Error> = count(&config, &wide, |feed| feed.document(&many));
+        let counted: Result<_, Error> = count(&config, None, &wide, |feed| feed.text(&many));
         counted.unwrap().write(dir.path()).unwrap();
         let shards = [dir.path().to_owned()];
         let refused = merge(&shards, (1, None), &room(dir.path(), 1)).unwrap_err().to_string();
@@ -500,15 +636,17 @@ mod tests {
         assert!(error.contains("memory is 5"), "{error}");
         let (one, two) = (dir.path().join("1"), dir.path().join("2"));
         let plain = config(Counting::Presence, Within::Sentence);
-        counted(&plain, 1, TEXTS.into_iter(), &one);
-        counted(&config(Counting::Window(4), Within::Sentence), 1, TEXTS.into_iter(), &two);
+        counted_shard(&plain, (Some("1/2"), 1), &TEXTS, &one);
+        let windows = config(Counting::Window(4), Within::Sentence);
+        counted_shard(&windows, (Some("2/2"), 1), &TEXTS, &two);
         let merged =
             |folders: &[PathBuf]| merge(folders, (1, None), &room(dir.path(), 1)).unwrap_err().to_string();
         assert!(merged(&[one.clone(), two.clone()]).contains("one config"));
-        counted(&Config { min_count: 2, ..plain }, 1, TEXTS.into_iter(), &two);
+        counted(&Config { min_count: 2, ..plain.clone() }, 1, &TEXTS, &two);
         assert!(merged(&[two]).contains("lacks words"));
         assert!(merged(&[]).contains("at least 1"));
         assert!(merged(&[dir.path().join("none")]).contains("folder of counts"));
+        counted(&plain, 1, &TEXTS, &one);
         let pairs = one.join("pairs.parquet");
         kg::whole::write_whole(&pairs, &fs::read(&pairs).unwrap()[..100]).unwrap();
         assert!(merged(std::slice::from_ref(&one)).contains("count again"));
@@ -516,7 +654,7 @@ mod tests {
         let text = fs::read_to_string(&index).unwrap();
         for (from, to, says) in [
             ("\"documents\": 5", "\"documents\": 7", "damaged: its contents give the check"),
-            ("\"version\": 2", "\"version\": 1", "\"engraft-counts\" version 1, but this engraft reads"),
+            ("\"version\": 3", "\"version\": 2", "\"engraft-counts\" version 2, but this engraft reads"),
         ] {
             assert!(text.contains(from), "{text}");
             kg::whole::write_whole(&index, text.replace(from, to).as_bytes()).unwrap();
@@ -529,8 +667,8 @@ mod tests {
     fn a_failing_reader_ends_the_count_with_its_error() {
         let dir = tempdir().unwrap();
         let config = config(Counting::Presence, Within::Sentence);
-        let result = count(&config, &room(dir.path(), 2), |feed| {
-            (0..10_000).try_for_each(|_| feed.document(TEXTS[0]))?;
+        let result = count(&config, None, &room(dir.path(), 2), |feed| {
+            (0..10_000).try_for_each(|_| feed.text(TEXTS[0]))?;
             Err(Error::TooMany)
         });
         assert!(matches!(result, Err(Error::TooMany)));

@@ -163,6 +163,9 @@ fn sound(document: &Document, file: &str) {
         assert!(sound && pieces.windows(2).all(|pair| pair[0].end <= pair[1].start), "{document:?}\n{file}");
     };
     apart(&document.words);
+    let (ascend, place) =
+        (document.sentences.is_sorted_by(|a, b| a < b), |at: &usize| text.get(*at..).is_some());
+    assert!(ascend && document.sentences.iter().all(place), "{document:?}\n{file}");
     apart(&document.phrases);
     for entity in &document.entities {
         assert!(!entity.pieces.is_empty());

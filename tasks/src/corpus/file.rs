@@ -465,11 +465,198 @@ mod tests {
                     .map(|mut value| {
                         if let Some(conll) = value.get_mut("conll").and_then(|conll| conll.as_object_mut()) {
                             conll.insert("untyped".to_owned(), serde_json::Value::Null);
+                            conll.insert("broken_tags".to_owned(), "refuse".into());
                         }
                         value
                     })
                     .unwrap()
             );
+        }
+    }
+
+    /// A format, the name of a file of it, the file and, of formats that keep entities apart, the ending of the file beside it and that file. Each
+    /// has text to its last line.
+    const WHOLE: [(&str, &str, &str, Option<(&str, &str)>); 17] = [
+        (r#"{"text":"line"}"#, "a.txt", "Fever.\nPain.\n", None),
+        (r#"{"text":"paragraph"}"#, "a.txt", "Fever.\n\nPain.\n", None),
+        (
+            r#"{"jsonl":{"unit":"bytes","overlaps":"refuse","other_keys":"refuse"}}"#,
+            "a.jsonl",
+            "{\"text\":\"Fever.\"}\n{\"text\":\"Pain.\",\"spans\":[{\"start\":0,\"end\":4,\"label\":\"x\"}]}\n",
+            None,
+        ),
+        (
+            r#"{"conll":{"scheme":"bio","separator":"tab"}}"#,
+            "a.conll",
+            "Fever\tO\n.\tO\n\n0\tO\n.\tO\n64\tB-x\n",
+            None,
+        ),
+        (
+            r#"{"medquad":{"questions":"leave"}}"#,
+            "a.xml",
+            "<Document source='a'><QAPairs><QAPair><Question qid='1'>b</Question><Answer>Fever.</Answer></QAPair></QAPairs></Document>\n",
+            None,
+        ),
+        (
+            r#"{"mimic_notes":{"categories":[],"deidentified":"keep"}}"#,
+            "a.csv",
+            "ROW_ID,CATEGORY,ISERROR,TEXT\n1,Radiology,,Fever.\n2,Radiology,,Pain\n",
+            None,
+        ),
+        (r#""wikisection""#, "a.json", "{\"id\":\"1\",\"text\":\"Fever.\"}\n", None),
+        (
+            r#"{"pubtator":{"between":"newline","misfits":"refuse"}}"#,
+            "a.pubtator",
+            "1|t|Fever\n1|a|Pain.\n1\t6\t10\tPain\tSign\tD1\n",
+            None,
+        ),
+        (
+            r#"{"bioc":{"concepts":[],"composites":"whole","misfits":"refuse"}}"#,
+            "a.BioC.xml",
+            "<collection><document><id>1</id><passage><offset>0</offset><text>A . B</text></passage><passage>\
+             <sentence><offset>6</offset><text>C . D</text></sentence><sentence><offset>12</offset><text>E . F</text></sentence>\
+             </passage></document></collection>\n",
+            None,
+        ),
+        (
+            r#"{"brat":{"concepts":"none","misfits":"refuse"}}"#,
+            "a.txt",
+            "Fever. Pain.\n",
+            Some(("ann", "T1\tDISO 0 5\tFever\n")),
+        ),
+        (
+            r#"{"i2b2_concepts":{"misfits":"refuse"}}"#,
+            "a.txt",
+            "Fever . And\n0 . 64 mg\n",
+            Some(("con", "c=\"fever\" 1:0 1:0||t=\"problem\"\n")),
+        ),
+        (
+            r#"{"i2b2_xml":{"kinds_by":"element","offsets":"from_zero","misfits":"refuse"}}"#,
+            "a.xml",
+            "<deIdi2b2><TEXT><![CDATA[Fever.]]></TEXT><TAGS/></deIdi2b2>\n",
+            None,
+        ),
+        (
+            r#"{"share_clef":{"misfits":"refuse"}}"#,
+            "a.txt",
+            "Fever. Pain.\n",
+            Some(("pipe.txt", "a.txt||Disease_Disorder||C1||0||5\n")),
+        ),
+        (
+            r#"{"conllu":{"unit":"newdoc","scheme":"bio","phrases":"none"}}"#,
+            "a.conllu",
+            "1\t0\t_\t_\t_\t_\t_\t_\t_\t_\n2\t.\t_\t_\t_\t_\t_\t_\t_\t_\n3\t64\t_\t_\t_\t_\t_\t_\t_\t_\n\n\
+             1\tB\t_\t_\t_\t_\t_\t_\t_\tner=B-x\n",
+            None,
+        ),
+        (r#"{"brackets":{"level":2}}"#, "a.mrg", "(S (NP (X 0) (X .)) (X 64))\n", None),
+        (
+            r#"{"annotated_json":{"layout":"stanza","phrases":"none"}}"#,
+            "a.jsonl",
+            "[[{\"id\":1,\"text\":\"0\",\"start_char\":0,\"end_char\":1},{\"id\":2,\"text\":\".\",\"start_char\":2,\"end_char\":3},\
+             {\"id\":3,\"text\":\"64\",\"start_char\":4,\"end_char\":6}],[{\"id\":1,\"text\":\"B\",\"start_char\":7,\"end_char\":8}]]\n",
+            None,
+        ),
+        (
+            r#"{"annotated_json":{"layout":"spacy","phrases":"none"}}"#,
+            "a.jsonl",
+            "{\"text\":\"né . 64 B\",\"sents\":[{\"start\":0,\"end\":7},{\"start\":8,\"end\":9}]}\n",
+            None,
+        ),
+    ];
+
+    fn whole(documents: (&str, &str, &str, Option<(&str, &str)>)) -> Result<Vec<Document>, String> {
+        let (config, name, contents, beside) = documents;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        kg::whole::write_whole(&file, contents.as_bytes()).unwrap();
+        if let Some((ending, contents)) = beside {
+            kg::whole::write_whole(&file.with_extension(ending), contents.as_bytes()).unwrap();
+        }
+        let mut all = Vec::new();
+        let each = |document: &Document| -> Result<(), Infallible> {
+            all.push(document.clone());
+            Ok(())
+        };
+        documents_of(&file, &format(config), &mut Labels::default(), each).map_err(|e| e.to_string())?;
+        Ok(all)
+    }
+
+    #[test]
+    fn silent_14_sentences_are_the_files_wherever_a_format_has_them() {
+        let mut found = Vec::new();
+        for row in WHOLE {
+            for document in whole(row).unwrap() {
+                let cuts = super::super::sentence::of(&document.text, &document.sentences);
+                let mut ends = cuts.to_vec();
+                ends.push(document.text.len());
+                let mut from = 0;
+                let sentences =
+                    ends.into_iter().map(|to| document.text[std::mem::replace(&mut from, to)..to].trim());
+                found.push((row.0, sentences.map(str::to_owned).collect::<Vec<_>>()));
+            }
+        }
+        let of = |format: &str| -> Vec<&[String]> {
+            found
+                .iter()
+                .filter(|(config, _)| config.contains(format))
+                .map(|(_, all)| all.as_slice())
+                .collect()
+        };
+        for (format, expected) in [
+            ("\"conll\"", &[&["Fever ."][..], &["0 . 64"]][..]),
+            ("\"bioc\"", &[&["A .", "B", "C . D", "E . F"]]),
+            ("pubtator", &[&["Fever", "Pain."]]),
+            ("i2b2_concepts", &[&["Fever . And", "0 . 64 mg"]]),
+            ("\"conllu\"", &[&["0 . 64", "B"]]),
+            ("brackets", &[&["0 . 64"]]),
+            ("stanza", &[&["0 . 64", "B"]]),
+            ("spacy", &[&["né . 64", "B"]]),
+            // Whoever says nothing of sentences has them found by rule.
+            ("share_clef", &[&["Fever.", "Pain."]]),
+        ] {
+            assert_eq!(of(format), expected, "{format}");
+        }
+    }
+
+    #[test]
+    fn silent_17_a_missing_last_line_end_is_no_error_in_any_reader() {
+        for (config, name, contents, beside) in WHOLE {
+            let expected = whole((config, name, contents, beside)).unwrap();
+            let cut = |text: &'static str| text.strip_suffix('\n').unwrap();
+            let beside = beside.map(|(ending, contents)| (ending, cut(contents)));
+            let mut found = whole((config, name, cut(contents), beside)).unwrap();
+            // Where a file is a text, its line end is the text's.
+            for (document, expected) in found.iter_mut().zip(&expected) {
+                let ends = expected.text.ends_with('\n') && !document.text.ends_with('\n');
+                document.text.push_str(if ends { "\n" } else { "" });
+            }
+            assert_eq!(found, expected, "{config}");
+        }
+    }
+
+    #[test]
+    fn silent_17_lines_that_end_with_a_bare_carriage_return_are_named() {
+        let lines = [
+            "text",
+            "jsonl",
+            "conll",
+            "pubtator",
+            "brat",
+            "i2b2_concepts",
+            "share_clef",
+            "conllu",
+            "brackets",
+        ];
+        for (config, name, contents, beside) in WHOLE {
+            let [own, of_beside] = [Some(contents), beside.map(|(_, contents)| contents)]
+                .map(|text| text.map(|text| text.replace('\n', "\r").repeat(2)));
+            let beside = beside.zip(of_beside.as_deref()).map(|((ending, _), contents)| (ending, contents));
+            let read = whole((config, name, own.as_deref().unwrap(), beside));
+            if lines.iter().any(|name| config.starts_with(&format!("{{\"{name}\""))) {
+                let refused = read.unwrap_err();
+                assert!(refused.contains("line 1: the lines of the file end with a bare CR"), "{refused}");
+            }
         }
     }
 

@@ -189,15 +189,16 @@ mod tests {
             adjacent,
             min_count: 1,
             max_words: None,
+            max_distinct: None,
         };
         let room =
             Room { memory: LEAST_MEMORY, threads: 2, folder: dir.path().to_owned(), stop: Stop::NEVER };
-        let counted: Result<_, count::Error> = count::count(&config, &room, |feed| {
+        let counted: Result<_, count::Error> = count::count(&config, None, &room, |feed| {
             for n in 0..30 {
-                feed.document(&format!(
+                feed.text(&format!(
                     "The acute heart failure of patient {n}, an x-ray of the heart of a {n}."
                 ))?;
-                feed.document(&format!("Chronic heart failure {n} is the end , x-ray {n}"))?;
+                feed.text(&format!("Chronic heart failure {n} is the end , x-ray {n}"))?;
             }
             Ok(())
         });

@@ -168,11 +168,12 @@ mod tests {
             adjacent: Adjacent::Leave,
             min_count: 1,
             max_words: None,
+            max_distinct: None,
         };
         let room =
             Room { memory: LEAST_MEMORY, threads: 1, folder: dir.path().to_owned(), stop: Stop::NEVER };
         let counted =
-            count::count(&config, &room, |feed| TEXTS.iter().try_for_each(|text| feed.document(text)));
+            count::count(&config, None, &room, |feed| TEXTS.iter().try_for_each(|text| feed.text(text)));
         counted.map_err(|e: count::Error| e).unwrap().write(dir.path()).unwrap();
         let read = Read::open(dir.path()).unwrap();
         (dir, read)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
-use super::{Counts, Document, Entity, Labels, drop_for, keep, unmarked};
+use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence, unmarked};
 
 /// The one character between title and abstract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,11 +133,16 @@ impl<'f, R: BufRead> Reader<'f, R> {
         };
         let (id, body) = piped(line, 'a', BODY)?;
         same(line, id, &document.id)?;
+        let title = document.text.len();
         document.text.push(match self.config.between {
             Between::Space => ' ',
             Between::Newline => '\n',
         });
         document.text.push_str(body);
+        if self.config.between == Between::Newline {
+            let parts = [0..title, title + 1..document.text.len()];
+            document.sentences = sentence::of_parts(&document.text, &parts);
+        }
         self.mentions(document, labels)?;
         mention::sort(document);
         keep(&mut self.counts.documents);

@@ -1,8 +1,11 @@
-//! Where sentences begin, by rule. Knows no token.
+//! Where sentences begin: as a file says, or else by rule. Knows no token.
 //!
 //! Good enough to choose where a long document is cut, and within which words are counted together: a sentence ends with `.`, `!` or `?` and closing
 //! marks, followed by white space and no lower-case letter; with a full-width mark of CJK texts; or with a blank line. Initials
 //! and common abbreviations end none.
+
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// Words that end with a full stop inside a sentence, in lower case.
 const ABBREVIATIONS: [&str; 22] = [
@@ -13,7 +16,31 @@ const ABBREVIATIONS: [&str; 22] = [
 /// Characters of a word that may be an abbreviation.
 const LONGEST: usize = 64;
 
-/// The bytes at which sentences begin, the first at 0 left out, in order.
+/// The bytes at which the sentences of `text` begin, the first at 0 left out, in order: where its file says so (`told`), or, if that says
+/// nothing, by rule. A sentence of a file is never split again.
+#[must_use]
+pub fn of<'t>(text: &str, told: &'t [usize]) -> Cow<'t, [usize]> {
+    match told {
+        [] => Cow::Owned(starts(text)),
+        [0, others @ ..] => Cow::Borrowed(others),
+        all => Cow::Borrowed(all),
+    }
+}
+
+/// The bytes at which the sentences of a text begin that consists of `parts`, such as a title and an abstract: each part begins one, even where
+/// the one before has no full stop, and within it they are found by rule.
+#[must_use]
+pub fn of_parts(text: &str, parts: &[Range<usize>]) -> Vec<usize> {
+    let mut all = Vec::new();
+    for part in parts {
+        all.push(part.start);
+        all.extend(starts(&text[part.clone()]).into_iter().map(|at| part.start + at));
+    }
+    all.dedup();
+    all
+}
+
+/// The bytes at which sentences begin by rule, the first at 0 left out, in order.
 #[must_use]
 pub fn starts(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
@@ -78,5 +105,18 @@ mod tests {
         assert_eq!(sentences("疼痛。背痛！end"), ["疼痛。", "背痛！", "end"]);
         assert_eq!(sentences("It stopped... and went on. 5 mg"), ["It stopped... and went on.", "5 mg"]);
         assert!(starts("").is_empty() && starts("One. ").is_empty());
+    }
+
+    #[test]
+    fn silent_14_sentences_of_a_file_are_not_split_again() {
+        let text = "Odds were 0 . 64 . Next one .";
+        assert_eq!(&*of(text, &[]), [14, 19], "the rule cuts at the stop of a number in pieces");
+        assert!(of(text, &[0]).is_empty());
+        assert_eq!(&*of(text, &[0, 19]), [19]);
+        assert_eq!(&*of(text, &[10, 19]), [10, 19]);
+        let title = "Fever in asthma\nAims. We looked";
+        assert_eq!(starts(title), [22], "a line end alone ends no sentence");
+        assert_eq!(of_parts(title, &[0..15, 16..title.len()]), [0, 16, 22]);
+        assert_eq!(of_parts(title, &[0..0, 0..15]), [0]);
     }
 }

@@ -1,4 +1,4 @@
-//! How well a dictionary finds what a corpus marks: precision and recall, kind by kind. Knows no sample.
+//! How well a dictionary finds what a corpus marks: precision and recall, corpus by corpus and kind by kind. Knows no sample.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,46 +7,66 @@ use serde_json::{Value, json};
 use tasks::corpus::{Document, Label, Labels};
 use tasks::ner::{Dictionary, Mention, Score, Tagger, evaluate};
 
-/// Compares document after document.
+/// Compares document after document, corpus by corpus: a corpus says nothing of kinds that it does not mark.
 #[derive(Debug)]
 pub(super) struct Judge<'d> {
     tagger: Option<Tagger<'d>>,
     found: Vec<Mention>,
+    corpora: Vec<Corpus>,
+}
+
+/// What was found in the texts of one name.
+#[derive(Debug)]
+struct Corpus {
+    name: String,
+    documents: u64,
+    /// Everything found, in documents without marks too: where a kind is marked, whoever marked has looked at all of them.
+    found: u64,
+    /// By kind; what was found but lies at no mark of the kind is in `found` alone.
     scores: BTreeMap<Label, Score>,
-    /// What was found in marked documents before a kind was first marked in one: mistakes, if it is looked for.
-    before: u64,
 }
 
 impl<'d> Judge<'d> {
     /// Nothing is compared without a dictionary.
     pub(super) fn new(dictionary: Option<&'d Dictionary>) -> Self {
-        let tagger = dictionary.map(Tagger::new);
-        Self { tagger, found: Vec::new(), scores: BTreeMap::new(), before: 0 }
+        Self { tagger: dictionary.map(Tagger::new), found: Vec::new(), corpora: Vec::new() }
     }
 
-    /// Compares what is found in a document with each kind that is marked in it. A document without marks says nothing.
-    pub(super) fn document(&mut self, document: &Document) {
-        let Some(tagger) = self.tagger.as_mut().filter(|_| !document.spans.is_empty()) else { return };
+    /// Compares what is found in a document with what is marked in it. The documents of a corpus, whose files mark entities, come one after the
+    /// other.
+    pub(super) fn document(&mut self, corpus: &str, document: &Document) {
+        let Some(tagger) = self.tagger.as_mut() else { return };
         tagger.tag(&document.text, &mut self.found);
         let found: Vec<Range<usize>> = self.found.iter().map(|mention| mention.bytes.clone()).collect();
-        let before = self.before;
+        if self.corpora.last().is_none_or(|last| last.name != corpus) {
+            let (name, scores) = (corpus.to_owned(), BTreeMap::new());
+            self.corpora.push(Corpus { name, documents: 0, found: 0, scores });
+        }
+        let Some(corpus) = self.corpora.last_mut() else { return };
+        corpus.documents += 1;
+        corpus.found += found.len() as u64;
+        let mut marked: BTreeMap<Label, Vec<Range<usize>>> = BTreeMap::new();
         for span in &document.spans {
-            // What was found where this kind was not marked yet is no less wrong.
-            self.scores.entry(span.label).or_insert(Score { predicted: before, ..Score::default() });
+            marked.entry(span.label).or_default().push(span.bytes.clone());
         }
-        for (label, score) in &mut self.scores {
-            let marked = document.spans.iter().filter(|span| span.label == *label);
-            let marked: Vec<Range<usize>> = marked.map(|span| span.bytes.clone()).collect();
-            score.add(&evaluate(&found, &marked));
+        for (label, marked) in marked {
+            corpus.scores.entry(label).or_default().add(&evaluate(&found, &marked));
         }
-        self.before += found.len() as u64;
     }
 
-    /// The figures of each kind, by its name.
+    /// The figures of each corpus and kind that it marks, by their names.
     pub(super) fn told(&self, labels: &Labels) -> Vec<Value> {
+        self.corpora.iter().flat_map(|corpus| corpus.told(labels)).collect()
+    }
+}
+
+impl Corpus {
+    fn told(&self, labels: &Labels) -> Vec<Value> {
         let percent = |share: f64| (share * 1000.0).round() / 10.0;
         let row = |(label, score): (&Label, &Score)| {
-            json!({"marked_as": labels.names().get(label.number()), "marked": score.gold, "found": score.predicted,
+            let score = Score { predicted: self.found, ..*score };
+            json!({"texts": self.name, "marked_as": labels.names().get(label.number()), "documents": self.documents,
+                   "marked": score.gold, "found": score.predicted,
                    "exact": score.exact, "precision": percent(score.precision()), "recall": percent(score.recall()),
                    "f1": percent(score.f1()), "overlap_precision": percent(score.overlap_precision()),
                    "overlap_recall": percent(score.overlap_recall())})
@@ -63,7 +83,7 @@ mod tests {
     use tasks::ner::Entry;
 
     #[test]
-    fn every_kind_is_judged_on_all_marked_documents() {
+    fn silent_13_each_corpus_is_judged_by_the_kinds_it_marks_on_all_its_documents() {
         let filters = serde_json::from_value(json!({"min_letters": 1, "max_words": 4, "numbers": "keep", "stop_words": "none",
             "common_words": [], "ambiguous": "keep", "types": "all", "plurals": "as_written", "inverted": "as_written",
             "possessives": "keep", "upper_case": null}))
@@ -77,14 +97,23 @@ mod tests {
             spans: marks.iter().map(|(label, bytes)| Span { bytes: bytes.clone(), label: *label }).collect(),
             ..Document::default()
         };
-        judge.document(&document("fever, cough and chills", &[(sign, 0..5), (sign, 17..23)]));
-        judge.document(&document("fever", &[]));
-        judge.document(&document("aspirin for fever", &[(drug, 0..7)]));
+        judge.document("signs", &document("fever, cough and chills", &[(sign, 0..5), (sign, 17..23)]));
+        judge.document("signs", &document("fever", &[]));
+        judge.document("drugs", &document("cough", &[]));
+        judge.document("drugs", &document("aspirin for fever", &[(drug, 0..7)]));
+        judge.document("both", &document("cough", &[(sign, 0..5)]));
         let told = judge.told(&labels);
-        let figures = |row: &Value| ["marked", "found", "exact"].map(|key| row[key].as_u64().unwrap());
-        assert_eq!(figures(&told[0]), [2, 3, 1]);
-        assert_eq!(figures(&told[1]), [1, 3, 0], "found before the first drug was marked, too");
-        assert_eq!((&told[0]["marked_as"], &told[0]["recall"]), (&json!("Sign"), &json!(50.0)));
+        let figures =
+            |row: &Value| ["documents", "marked", "found", "exact"].map(|key| row[key].as_u64().unwrap());
+        assert_eq!(figures(&told[0]), [2, 2, 3, 1], "what is found where nothing is marked is wrong");
+        assert_eq!(figures(&told[1]), [2, 1, 2, 0], "before the first mark, too");
+        assert_eq!(figures(&told[2]), [1, 1, 1, 1], "a kind has figures for each corpus that marks it");
+        assert_eq!(told.len(), 3, "no corpus is judged by kinds that it does not mark");
+        assert_eq!(
+            [&told[0]["texts"], &told[0]["marked_as"], &told[0]["precision"], &told[0]["recall"]],
+            [&json!("signs"), &json!("Sign"), &json!(33.3), &json!(50.0)]
+        );
+        assert_eq!((&told[2]["texts"], &told[2]["precision"]), (&json!("both"), &json!(100.0)));
         assert!(Judge::new(None).told(&labels).is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! What samples of maps are made with: vocabulary, dictionary, phrases, relevance and graph, read from the artifacts before. Knows no
 //! stage's work and no file of samples.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,8 @@ pub type Made = (Sample, usize);
 #[derive(Debug)]
 pub struct Piece {
     text: String,
+    /// Where its sentences begin, if its file says so.
+    sentences: Vec<usize>,
     entities: Vec<Entity>,
     phrases: Vec<Range<usize>>,
 }
@@ -147,7 +150,7 @@ impl Tools {
         if self.config.phrases == Phrases::Marked {
             phrases.clone_from(&document.phrases);
         }
-        Piece { text: document.text.clone(), entities, phrases }
+        Piece { text: document.text.clone(), sentences: document.sentences.clone(), entities, phrases }
     }
 
     /// The sample of one text, whole, and its words, those of auxiliary terms behind the text's.
@@ -237,10 +240,12 @@ impl Tools {
         let (mut generator, mut made) = (Generator::new(self.from(&spell))?, Vec::new());
         let mut reader = Reader::new(self);
         for (document, piece) in (first..).zip(pieces) {
-            let starts =
-                if self.config.unit == Unit::Sentence { sentence::starts(&piece.text) } else { Vec::new() };
+            let starts = match self.config.unit {
+                Unit::Sentence => sentence::of(&piece.text, &piece.sentences),
+                Unit::Document => Cow::Borrowed(&[][..]),
+            };
             let (mut start, mut chunk) = (0, 0);
-            for end in starts.into_iter().chain([piece.text.len()]) {
+            for end in starts.iter().copied().chain([piece.text.len()]) {
                 let bytes = std::mem::replace(&mut start, end)..end;
                 reader.read(piece, bytes)?;
                 if reader.spelt.is_empty() {
@@ -297,7 +302,8 @@ impl<'t> Reader<'t> {
 
     /// Reads a text in which nothing is marked.
     fn read_unmarked(&mut self, text: &str) -> Result<(), Error> {
-        let piece = Piece { text: text.to_owned(), entities: Vec::new(), phrases: Vec::new() };
+        let (entities, phrases) = (Vec::new(), Vec::new());
+        let piece = Piece { text: text.to_owned(), sentences: Vec::new(), entities, phrases };
         self.read(&piece, 0..text.len())
     }
 

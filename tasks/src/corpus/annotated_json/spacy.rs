@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::super::characters::Characters;
 use super::super::conllu::Phrases;
 use super::super::{Document, Entity, Labels};
-use super::{ENTITY, Error, WORD, parse, phrases, value};
+use super::{ENTITY, Error, SENTENCE, WORD, parse, phrases, value};
 
 #[derive(Deserialize)]
 struct Doc<'a> {
@@ -18,7 +18,15 @@ struct Doc<'a> {
     #[serde(borrow, default)]
     ents: Vec<Ent<'a>>,
     #[serde(default)]
+    sents: Vec<Sent>,
+    #[serde(default)]
     tokens: Vec<Word>,
+}
+
+#[derive(Deserialize)]
+struct Sent {
+    start: usize,
+    end: usize,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +80,7 @@ pub(super) fn fill(
             concepts: concepts.into_iter().collect(),
         });
     }
+    document.sentences = sentences(line, &doc.sents, &characters)?;
     let (mut governors, mut firsts, mut before) = (Vec::with_capacity(doc.tokens.len()), Vec::new(), 0);
     for (number, word) in doc.tokens.iter().enumerate() {
         let wrong = |found, expected: String| value(line, (number + 1, WORD), found, expected);
@@ -99,4 +108,20 @@ pub(super) fn fill(
     let rows: Vec<usize> = (1..=doc.tokens.len()).collect();
     phrases((line, &rows), wanted, (&governors, &firsts), (document, 0))?;
     Ok(0)
+}
+
+/// The bytes at which sentences begin.
+fn sentences(line: Line<'_>, sents: &[Sent], characters: &Characters) -> Result<Vec<usize>, Error> {
+    let (mut starts, mut before) = (Vec::with_capacity(sents.len()), 0);
+    for (number, Sent { start, end }) in sents.iter().enumerate() {
+        let within = *start >= before && start < end && *end <= characters.len();
+        let Some(byte) = characters.byte(*start).filter(|_| within) else {
+            let expected =
+                format!("a piece behind the sentence before, of the text's {} characters", characters.len());
+            return Err(value(line, (number + 1, SENTENCE), format!("{start}..{end}"), expected));
+        };
+        starts.push(byte);
+        before = *end;
+    }
+    Ok(starts)
 }

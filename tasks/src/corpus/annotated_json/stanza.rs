@@ -6,7 +6,7 @@ use std::ops::Range;
 use kg::source::line::Line;
 use serde::Deserialize;
 
-use super::super::conll::{self, Open, Scheme};
+use super::super::conll::{self, BrokenTags, Open, Scheme};
 use super::super::conllu::Phrases;
 use super::super::{Document, Entity, Labels, Span};
 use super::{Error, WORD, parse, phrases, value};
@@ -70,7 +70,7 @@ impl Draft<'_> {
         labels: &mut Labels,
     ) -> Result<u64, Error> {
         let from = self.document.words.len();
-        let (mut open, mut spans) = (Open::new(Scheme::Bilou), Vec::new());
+        let (mut open, mut spans) = (Open::new(Scheme::Bilou, BrokenTags::Fix), Vec::new());
         let (mut governors, mut rows, mut firsts, mut inside) = (Vec::new(), Vec::new(), Vec::new(), 0..0);
         let count = sentence.iter().filter(|word| word.id.number().is_some()).count();
         for (number, word) in sentence.iter().enumerate() {
@@ -115,6 +115,7 @@ impl Draft<'_> {
             open.word(&mut spans, place, tag);
         }
         open.word(&mut spans, 0..0, None);
+        self.document.sentences.extend(self.document.words.get(from).map(|word| word.start));
         let entity =
             |span: Span| Entity { pieces: vec![span.bytes], label: span.label, concepts: Vec::new() };
         self.document.entities.extend(spans.into_iter().map(entity));

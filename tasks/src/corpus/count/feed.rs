@@ -6,12 +6,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{mem, thread};
 
-use super::pass::{self, Counts};
+use super::pass::{self, Counts, Of};
+use super::shard::Shard;
 use super::spool::Spool;
 use super::{Config, Error, Room, Within};
 use crate::corpus::lexicon::Lexicon;
-use crate::corpus::sentence;
 use crate::corpus::word::Words;
+use crate::corpus::{Document, sentence};
 
 /// Text that a thread takes at a time.
 const BATCH: usize = 1 << 18;
@@ -20,7 +21,16 @@ const BATCH: usize = 1 << 18;
 #[derive(Debug, Default)]
 struct Batch {
     text: String,
-    ends: Vec<usize>,
+    /// Where sentences begin, of documents whose files say so.
+    sentences: Vec<usize>,
+    ends: Vec<End>,
+}
+
+/// Where a document ends: its text, and its own sentences.
+#[derive(Debug)]
+struct End {
+    text: usize,
+    sentences: usize,
 }
 
 /// Takes documents.
@@ -29,18 +39,50 @@ pub struct Feed<'t> {
     batch: Batch,
     sender: SyncSender<Batch>,
     failed: &'t AtomicBool,
+    shard: Shard,
+    /// Documents of the corpus so far, those of other shards included.
+    met: u64,
+    /// Documents that are counted.
     documents: u64,
+    /// What tells the corpus from others: all of its documents in order, those of other shards included.
+    corpus: blake3::Hasher,
 }
 
 impl Feed<'_> {
-    /// Counts a document.
+    /// Counts a document of the corpus, if it is the shard's.
     ///
     /// # Errors
     /// When a thread has failed; [`count`] then returns its error.
-    pub fn document(&mut self, text: &str) -> Result<(), Error> {
+    pub fn document(&mut self, document: &Document) -> Result<(), Error> {
+        self.add(&document.text, &document.sentences)
+    }
+
+    /// Counts a text whose sentences are found by rule, as [`Feed::document`] does.
+    ///
+    /// # Errors
+    /// As of [`Feed::document`].
+    pub fn text(&mut self, text: &str) -> Result<(), Error> {
+        self.add(text, &[])
+    }
+
+    fn add(&mut self, text: &str, sentences: &[usize]) -> Result<(), Error> {
+        // Lengths keep one document from being taken for two others.
+        for length in [text.len(), sentences.len()] {
+            self.corpus.update(&(length as u64).to_le_bytes());
+        }
+        self.corpus.update(text.as_bytes());
+        for &start in sentences {
+            self.corpus.update(&(start as u64).to_le_bytes());
+        }
+        let mine = self.shard.takes(self.met);
+        self.met += 1;
+        if !mine {
+            return Ok(());
+        }
         self.documents += 1;
         self.batch.text.push_str(text);
-        self.batch.ends.push(self.batch.text.len());
+        self.batch.sentences.extend_from_slice(sentences);
+        self.batch.ends.push(End { text: self.batch.text.len(), sentences: self.batch.sentences.len() });
         if self.batch.text.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
@@ -53,12 +95,13 @@ impl Feed<'_> {
     }
 }
 
-/// Counts the documents that `documents` hands over.
+/// Counts the documents that `documents` hands over, which are those of the whole corpus; with `shard`, only those of that share of it.
 ///
 /// # Errors
 /// When `documents` fails, the words alone do not fit into memory, a count is beyond 64 bits, or the disk refuses.
 pub fn count<E: From<Error>>(
     config: &Config,
+    shard: Option<Shard>,
     room: &Room,
     documents: impl FnOnce(&mut Feed<'_>) -> Result<(), E>,
 ) -> Result<Counts, E> {
@@ -67,7 +110,7 @@ pub fn count<E: From<Error>>(
     let (failed, used) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (sender, receiver) = sync_channel(room.threads * 2);
     let receiver = Arc::new(Mutex::new(receiver));
-    let (spooled, fed, read) = thread::scope(|scope| {
+    let (spooled, fed, of) = thread::scope(|scope| {
         let workers: Vec<_> = (0..room.threads)
             .map(|_| {
                 let (receiver, failed, used) = (Arc::clone(&receiver), &failed, &used);
@@ -81,19 +124,27 @@ pub fn count<E: From<Error>>(
             .collect();
         // Threads that are gone must not leave a channel that nobody empties.
         drop(receiver);
-        let mut feed = Feed { batch: Batch::default(), sender, failed: &failed, documents: 0 };
+        let mut feed = Feed {
+            batch: Batch::default(),
+            sender,
+            failed: &failed,
+            shard: shard.unwrap_or(Shard::WHOLE),
+            met: 0,
+            documents: 0,
+            corpus: blake3::Hasher::new(),
+        };
         let fed = documents(&mut feed).and_then(|()| feed.flush().map_err(E::from));
-        let read = feed.documents;
+        let of = Of { corpus: feed.corpus.finalize().to_hex().to_string(), shard, documents: feed.documents };
         drop(feed);
         let joined = workers.into_iter().map(|worker| match worker.join() {
             Ok(worked) => worked,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        (joined.collect::<Result<Vec<Spooled>, Error>>(), fed, read)
+        (joined.collect::<Result<Vec<Spooled>, Error>>(), fed, of)
     });
     let spooled = spooled?;
     fed?;
-    Ok(pass::pairs(config, room, spooled, read)?)
+    Ok(pass::pairs(config, room, spooled, of)?)
 }
 
 /// What one thread has made of its documents.
@@ -130,10 +181,10 @@ impl Spooled {
             let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = next else { return Ok(self) };
             room.stop.check()?;
-            let mut start = 0;
-            for end in batch.ends {
-                self.document(&batch.text[start..end])?;
-                start = end;
+            let (mut start, mut first) = (0, 0);
+            for End { text, sentences } in batch.ends {
+                self.document(&batch.text[start..text], &batch.sentences[first..sentences])?;
+                (start, first) = (text, sentences);
             }
             let bytes = self.lexicon.bytes();
             let all = used.fetch_add(bytes - held, Ordering::Relaxed) + bytes - held;
@@ -144,12 +195,12 @@ impl Spooled {
         }
     }
 
-    fn document(&mut self, text: &str) -> Result<(), Error> {
+    fn document(&mut self, text: &str, sentences: &[usize]) -> Result<(), Error> {
         if self.within == Within::Document {
             return self.segment(text);
         }
         let mut start = 0;
-        for end in sentence::starts(text).into_iter().chain([text.len()]) {
+        for end in sentence::of(text, sentences).iter().copied().chain([text.len()]) {
             self.segment(&text[start..end])?;
             start = end;
         }

@@ -1,28 +1,32 @@
-//! Counts of the shards of a corpus put together. Knows no text.
+//! Counts of the shards of a corpus put together, each exactly once. Knows no text.
 
 use std::path::PathBuf;
 
 use super::accumulate::key;
-use super::pass::{Counts, ranks};
+use super::pass::{Counts, Of, ranks};
 use super::read::Read;
 use super::runs::Runs;
 use super::scan::OUT;
-use super::schema::Table;
+use super::schema::{INDEX, Index, Table};
+use super::shard::misfits;
 use super::{Adjacent, Config, Counting, Error, Order, Room};
 use crate::corpus::lexicon::Lexicon;
+use crate::self_check;
 use crate::unfit::Unfit;
 
 /// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives. `limits` are
 /// `min_count` and `max_words` of the whole.
 ///
 /// # Errors
-/// When a folder has no counts, the shards were counted in different ways, or words are missing from one because of a limit.
+/// When a folder has no counts, a shard is missing, there twice or of another corpus, the shards were counted in different ways, or words are
+/// missing from one because of a limit.
 pub fn merge(
     folders: &[PathBuf],
     (min_count, max_words): (u64, Option<usize>),
     room: &Room,
 ) -> Result<Counts, Error> {
     room.check()?;
+    let of = prove(folders)?;
     let Shards { read, lexicon, numbers, units } = Shards::read(folders, room)?;
     let Some(first) = read.first() else {
         return Err(Unfit::new("shards", 0, "at least 1").into());
@@ -48,12 +52,28 @@ pub fn merge(
         lexicon,
         ranked,
         units_of,
-        documents: sum(|r| r.index.documents),
+        of,
         segments: sum(|r| r.index.segments),
         units: sum(|r| r.index.units),
+        skipped: sum(|r| r.index.skipped),
         pairs,
         adjacent,
     })
+}
+
+/// The corpus that the folders are all shards of, each once.
+fn prove(folders: &[PathBuf]) -> Result<Of, Error> {
+    let read = |folder: &PathBuf| self_check::read::<Index>(&folder.join(INDEX));
+    let indices: Vec<Index> = folders.iter().map(read).collect::<Result<_, _>>()?;
+    let Some(first) = indices.first() else {
+        return Err(Unfit::new("shards", 0, "at least 1").into());
+    };
+    let problems = misfits(folders, &indices);
+    if !problems.is_empty() {
+        return Err(Error::Shards { problems: problems.join("; ") });
+    }
+    let documents = indices.iter().map(|index| index.documents).sum();
+    Ok(Of { corpus: first.corpus.clone(), shard: None, documents })
 }
 
 /// The shards, all counted in one way, and their words, each of which is held once.

@@ -6,6 +6,7 @@ use super::accumulate::{Accumulator, Shape};
 use super::feed::Spooled;
 use super::runs::Runs;
 use super::scan::{OUT, Scanner, places};
+use super::shard::Shard;
 use super::spool::Unwinding;
 use super::{Adjacent, Config, Counting, Error, MOST_WORDS, Order, Room};
 use crate::corpus::lexicon::Lexicon;
@@ -24,11 +25,20 @@ pub struct Counts {
     pub(super) ranked: Vec<u32>,
     /// Per rank, how many units have the word; empty where pairs are counted by distance.
     pub(super) units_of: Vec<u64>,
-    pub(super) documents: u64,
+    pub(super) of: Of,
     pub(super) segments: u64,
     pub(super) units: u64,
+    pub(super) skipped: u64,
     pub(super) pairs: Runs,
     pub(super) adjacent: Option<Runs>,
+}
+
+/// What was counted: which corpus, and how much of it.
+#[derive(Debug)]
+pub(super) struct Of {
+    pub(super) corpus: String,
+    pub(super) shard: Option<Shard>,
+    pub(super) documents: u64,
 }
 
 impl Counts {
@@ -56,12 +66,7 @@ pub(super) fn ranks(lexicon: &Lexicon, config: &Config) -> Result<(Vec<u32>, Vec
 }
 
 /// Counts the pairs of what was spooled.
-pub(super) fn pairs(
-    config: &Config,
-    room: &Room,
-    spooled: Vec<Spooled>,
-    documents: u64,
-) -> Result<Counts, Error> {
+pub(super) fn pairs(config: &Config, room: &Room, spooled: Vec<Spooled>, of: Of) -> Result<Counts, Error> {
     let segments = spooled.iter().map(|s| s.segments).sum();
     let mut lexicon = Lexicon::default();
     let mut parts = Vec::new();
@@ -92,14 +97,16 @@ pub(super) fn pairs(
         lexicon,
         ranked,
         units_of,
-        documents,
+        of,
         segments,
         units: 0,
+        skipped: 0,
         pairs: Runs::new(room),
         adjacent: plan.adjacent.is_some().then(|| Runs::new(room)),
     };
     for part in counted {
         counts.units += part.scanner.units;
+        counts.skipped += part.skipped;
         counts.units_of.iter_mut().zip(&part.scanner.units_of).for_each(|(sum, more)| *sum += more);
         counts.pairs.append(part.pairs);
         if let (Some(all), Some(more)) = (&mut counts.adjacent, part.adjacent) {
@@ -113,6 +120,8 @@ pub(super) fn pairs(
 struct Plan<'r> {
     counting: Counting,
     words: usize,
+    /// Different words that a segment may have for its pairs to count.
+    most: usize,
     room: &'r Room,
     weights: Vec<u32>,
     shape: Shape,
@@ -124,6 +133,7 @@ struct Plan<'r> {
 /// What one thread has counted.
 struct Part {
     scanner: Scanner,
+    skipped: u64,
     pairs: Runs,
     adjacent: Option<Runs>,
 }
@@ -140,6 +150,7 @@ impl<'r> Plan<'r> {
         Self {
             counting: config.pairs,
             words,
+            most: config.most_distinct(),
             room,
             weights: config.weights(),
             shape: Shape::new(words, cells, config.order()),
@@ -158,21 +169,33 @@ impl<'r> Plan<'r> {
         let mut pairs = Accumulator::new(&self.shape, &self.weights, self.waiting, self.room);
         let mut adjacent =
             self.adjacent.as_ref().map(|shape| Accumulator::new(shape, &[1, 1], self.waiting, self.room));
-        let (mut segment, mut words) = (Vec::new(), 0);
+        let (mut segment, mut words, mut skipped) = (Vec::new(), 0, 0);
+        let mut distinct = Vec::new();
         while spool.next(&mut segment).map_err(Error::temporary(folder))?.is_some() {
             if words >> 16 != (words + segment.len()) >> 16 {
                 self.room.stop.check()?;
             }
             words += segment.len();
+            // Before words are left out, so that shards, which keep all of them, skip what the whole does.
+            let skips = segment.len() > self.most && {
+                distinct.clone_from(&segment);
+                distinct.sort_unstable();
+                distinct.dedup();
+                distinct.len() > self.most
+            };
             for word in &mut segment {
                 *word = ranks[*word as usize];
             }
-            scanner.segment(&segment, &mut pairs)?;
+            if skips {
+                skipped += 1;
+            } else {
+                scanner.segment(&segment, &mut pairs)?;
+            }
             if let Some(adjacent) = &mut adjacent {
                 places(&segment, 1, adjacent)?;
             }
         }
         let pairs = pairs.finish()?;
-        Ok(Part { scanner, pairs, adjacent: adjacent.map(Accumulator::finish).transpose()? })
+        Ok(Part { scanner, skipped, pairs, adjacent: adjacent.map(Accumulator::finish).transpose()? })
     }
 }

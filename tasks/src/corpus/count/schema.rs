@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
+use super::shard::Shard;
 use super::{Config, table};
 use crate::self_check::{Kind, SelfChecked};
 
 /// The version of the format.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The name of the format.
 pub(super) const FORMAT: &str = "engraft-counts";
 /// The file that is written last.
@@ -69,12 +70,18 @@ pub struct Index {
     pub xxh3: String,
     /// What was counted.
     pub config: Config,
-    /// Documents read.
+    /// BLAKE3 of all documents of the corpus in order (texts, and sentences where files tell them), those of other shards included.
+    pub corpus: String,
+    /// Which share of the corpus was counted; nothing for all of it.
+    pub shard: Option<Shard>,
+    /// Documents counted.
     pub documents: u64,
     /// Sentences, or documents, that no pair reaches beyond.
     pub segments: u64,
     /// What words and pairs count once in: sentences, documents or windows; segments where pairs are counted by distance.
     pub units: u64,
+    /// Sentences or documents that are no units since they have more different words than `config.max_distinct`: their words are in no pair.
+    pub skipped: u64,
     /// All words, each as often as it occurs.
     pub occurrences: u64,
     /// Different words, those left out included.

@@ -12,7 +12,7 @@ use crate::corpus::count::table::{self, field};
 use crate::self_check::{self, Kind, SelfChecked};
 
 /// The version of the format.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The matrix for look-ups.
 pub const MATRIX: &str = "matrix.csr";
 pub(super) const FORMAT: &str = "engraft-pmi";

@@ -178,8 +178,7 @@ fn apart((number, entity): (usize, &Entity)) -> impl Iterator<Item = (Entity, us
 /// The words at which sentences begin, and the number of words.
 fn bounds(document: &Document, words: &[Range<usize>], entities: &[InWords]) -> Vec<usize> {
     let within = |at: usize| entities.iter().any(|of| of.first < at && at < of.end);
-    let by_rule = || sentence::starts(&document.text);
-    let starts = if document.sentences.is_empty() { by_rule() } else { document.sentences.clone() };
+    let starts = sentence::of(&document.text, &document.sentences);
     let at = starts.iter().map(|start| words.partition_point(|word| word.start < *start));
     let mut bounds: Vec<usize> = std::iter::once(0).chain(at.filter(|at| !within(*at))).collect();
     bounds.push(words.len());
@@ -190,7 +189,7 @@ fn bounds(document: &Document, words: &[Range<usize>], entities: &[InWords]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::conll::{self, Scheme, Separator};
+    use crate::corpus::conll::{self, BrokenTags, Scheme, Separator};
     use crate::corpus::mention::Misfits;
     use crate::corpus::pubtator;
 
@@ -219,7 +218,12 @@ mod tests {
 
     #[test]
     fn a_word_a_line_with_its_tag() {
-        let conll = conll::Config { scheme: Scheme::Bio, separator: Separator::Tab, untyped: None };
+        let conll = conll::Config {
+            scheme: Scheme::Bio,
+            separator: Separator::Tab,
+            untyped: None,
+            broken_tags: BrokenTags::Refuse,
+        };
         let config = config(Format::Conll(conll), Unit::Document);
         let (all, _) = items(
             "dev.tsv",
