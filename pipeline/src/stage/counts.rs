@@ -142,6 +142,14 @@ impl Stage for Counting {
         // Whoever was interrupted says that and nothing else.
         context.check()?;
         let index = counts?;
+        anyhow::ensure!(
+            index.units > 0 || index.skipped == 0 || index.shard.is_some(),
+            "all {} of the corpus have more different words than counts.what.max_distinct lets pass, so that no pair would be left: raise it, or count with {{ window = N }}",
+            match self.config.what.within {
+                count::Within::Sentence => "sentences",
+                count::Within::Document => "documents",
+            }
+        );
         context.record(
             "counts",
             json!({"documents": index.documents, "shard": index.shard, "corpus": index.corpus,

@@ -99,3 +99,24 @@ fn silent_16_tags_of_another_scheme_are_refused_or_counted() {
         "what was read otherwise than published is said: {told}"
     );
 }
+
+#[test]
+fn silent_23_sentences_of_too_many_words_are_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let texts = made(dir.path(), "{ text = \"line\" }");
+    let long: String = (0..1_001).map(|word| format!("w{word} ")).collect();
+    kg::whole::write_whole(&texts.join("a.txt"), long.as_bytes()).unwrap();
+    let ran = count(dir.path(), "out", &[]);
+    let says = "all sentences of the corpus have more different words than counts.what.max_distinct";
+    assert!(ran.code() == Some(1) && ran.text().contains(says), "{:?} {}", ran.code(), ran.text());
+    let ran = count(dir.path(), "out", &["counts.what.max_distinct=1001"]);
+    assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    kg::whole::write_whole(&texts.join("b.txt"), b"fever and cough\n").unwrap();
+    let ran = count(dir.path(), "out", &[]);
+    assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    let index = json(dir.path().join("out/counts/index.json"));
+    assert_eq!([&index["skipped"], &index["units"], &index["pairs"]["rows"]], [&1, &1, &3], "{index}");
+    let ran =
+        count(dir.path(), "refused", &["counts.what.pairs={ window = 9 }", "counts.what.max_distinct=9"]);
+    assert!(ran.code() == Some(2) && ran.text().contains("counts.what.max_distinct"), "{}", ran.text());
+}
