@@ -8,6 +8,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use kg::canon::Policy;
+use kg::source::naming::Allowed;
 use kg::source::triples::{Options, Stated, kg_bert};
 use kg::table::{Builder, Graph, read as table};
 
@@ -36,7 +37,7 @@ fn read(folder: &Path, builder: &mut Builder) -> Stated {
         relation_texts: file("relation2text.txt"),
     };
     let (name, curies) = ("kg-bert-umls".to_owned(), BTreeSet::new());
-    let options = Options { name, curies, inverses: Vec::new(), level: None };
+    let options = Options { name, curies, inverses: Vec::new(), level: None, allowed: Allowed::default() };
     kg_bert::read(files, &options, builder).unwrap()
 }
 

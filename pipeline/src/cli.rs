@@ -201,10 +201,12 @@ fn run(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> an
     let started = now();
     let summary = engine.run(stages, watch::choose(format, detail).as_ref())?;
     let seconds = now().saturating_sub(started).as_secs_f64();
+    let ledger = Ledger::read(&engine.layout().ledger())?;
+    let warnings = report::warnings(&summary, &ledger);
     let printed = print::result(
         format,
-        || vec![report::summary(&summary, seconds)],
-        || vec![report::summary_json(&summary, seconds)],
+        || report::summary(&summary, &warnings, seconds),
+        || vec![report::summary_json(&summary, &warnings, seconds)],
     );
     if let Err(error) = printed {
         // The work is done all the same, so this is no refusal.

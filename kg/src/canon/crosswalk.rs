@@ -102,9 +102,16 @@ pub(crate) fn walk(builder: &mut Builder, policy: &Policy) -> Crosswalk {
         builder.offers.iter().map(|offer| (offer.key.clone(), offer.text.clone())).collect();
     let mut target: Vec<u32> = (0..crate::table::id::dense(keyed.len())).collect();
     for (entity, means) in fates {
-        let text = texts.get(&means).cloned();
-        let text = text.unwrap_or_else(|| builder.entities.text(entity).to_owned());
-        let number = builder.entities.number(NOBODY, &means, &text);
+        let number = match texts.get(&means) {
+            Some(text) => builder.entities.number(NOBODY, &means, text),
+            None => {
+                let text = builder.entities.text(entity).to_owned();
+                match builder.entities.is_nameless(entity) {
+                    true => builder.entities.nameless(NOBODY, &means, &text),
+                    false => builder.entities.number(NOBODY, &means, &text),
+                }
+            }
+        };
         if number as usize == target.len() {
             target.push(number);
         }

@@ -10,6 +10,7 @@ use super::relation::{Fate, Inverses, Turn};
 use super::report::{Report, Stated};
 use crate::table::Builder;
 use crate::table::bits::Bits;
+use crate::table::builder::DraftEntity;
 use crate::table::id::dense;
 use crate::table::row::{Direction, Origin, TermKind};
 use crate::table::rows::{Row, Rows};
@@ -213,6 +214,11 @@ impl Canon {
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// Whether what an entity became is called by an id, because no source has a text for it.
+    pub(crate) fn is_nameless(&self, entity: DraftEntity) -> bool {
+        self.builder.entities.is_nameless(self.target[entity.0 as usize])
     }
 
     /// Counts the distinct triples of each relation and source, and takes out what has too few.

@@ -1,10 +1,13 @@
 //! What became of the rows of a source: read, dropped and why, kept, merged. Knows no format.
 
 use std::collections::BTreeMap;
+use std::io::BufRead;
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::line::Lines;
+use super::separated::BLANK_LINES;
 use crate::canon;
 
 /// The rows of one file. `read` = the sum of `dropped` + `kept`.
@@ -48,8 +51,19 @@ impl Tally {
     }
 
     pub(crate) fn drop(&mut self, reason: &'static str) {
-        self.read += 1;
-        *self.dropped.entry(reason).or_insert(0) += 1;
+        self.drop_all(reason, 1);
+    }
+
+    /// Notes what was read of a file whose blank lines were passed.
+    pub(crate) fn account<R: BufRead>(&mut self, lines: &Lines<'_, R>) {
+        (self.lines, self.bytes) = (lines.lines(), lines.bytes());
+        self.drop_all(BLANK_LINES, lines.blank());
+    }
+
+    /// Drops several rows for one reason, which is listed even if there are none.
+    pub(crate) fn drop_all(&mut self, reason: &'static str, rows: u64) {
+        self.read += rows;
+        *self.dropped.entry(reason).or_insert(0) += rows;
     }
 }
 

@@ -24,6 +24,7 @@ use self::ids::{Ids, Role};
 use super::funnel::{Funnel, Tally};
 use super::line::{self, Line, Lines, Place};
 use super::roster::{Known, Roster};
+use super::separated::BLANK_LINES;
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.
@@ -190,7 +191,7 @@ struct Table<'k> {
 impl<'k> Table<'k> {
     fn new(known: &'k Known, label: &Path) -> Self {
         let [symptoms, diseases] = ["symptom", "disease"].map(|role| Roster::new(SOURCE, role, known));
-        Self { symptoms, diseases, tally: Tally::new(label, &["below_min_tfidf"]) }
+        Self { symptoms, diseases, tally: Tally::new(label, &[BLANK_LINES, "below_min_tfidf"]) }
     }
 
     fn read<R: BufRead>(
@@ -201,7 +202,7 @@ impl<'k> Table<'k> {
     ) -> Result<(), Error> {
         let mut lines = Lines::new(reader, label);
         header(&mut lines, label, &HEADER)?;
-        while let Some(line) = lines.next_line()? {
+        while let Some(line) = lines.next_filled()? {
             let row = Row::parse(&line)?;
             let (disease, symptom) = (self.diseases.place(row.disease), self.symptoms.place(row.symptom));
             if options.min_tfidf.is_some_and(|least| row.tfidf < least) {
@@ -218,14 +219,14 @@ impl<'k> Table<'k> {
         for roster in [&self.diseases, &self.symptoms] {
             roster.settle(builder);
         }
-        (self.tally.lines, self.tally.bytes) = (lines.lines(), lines.bytes());
+        self.tally.account(&lines);
         Ok(())
     }
 }
 
 /// Checks the first line.
 fn header<R: BufRead>(lines: &mut Lines<'_, R>, label: &Path, expected: &[&str; 4]) -> Result<(), Error> {
-    let (place, found) = match lines.next_line()? {
+    let (place, found) = match lines.next_filled()? {
         Some(line) if line.text.split('\t').eq(*expected) => return Ok(()),
         Some(line) => (line.place(None), start(line.text)),
         None => (Place { file: label.to_owned(), line: 1, column: None }, String::new()),
@@ -347,6 +348,25 @@ mod tests {
     }
 
     #[test]
+    fn silent_17_lines_that_end_with_cr_alone_are_named() {
+        let message = parse(TABLE.replace('\n', "\r"), &ALL).unwrap_err();
+        assert!(message.contains("hsdn.tsv: line 1: the lines of the file end with a bare CR"), "{message}");
+    }
+
+    #[test]
+    fn silent_17_a_last_line_may_lack_its_end_and_blank_lines_are_counted() {
+        let texts = [TABLE, SYMPTOMS, DISEASES].map(|text| text.trim_end().replacen('\n', "\n\n \n", 1));
+        let (whole, graph) = parse_all([TABLE, SYMPTOMS, DISEASES].map(str::as_bytes), &ALL).unwrap();
+        let (stated, same) = parse_all([0, 1, 2].map(|file| texts[file].as_bytes()), &ALL).unwrap();
+        assert_eq!((graph.triples(), graph.entities()), (same.triples(), same.entities()));
+        assert_eq!(stated.funnel.triples.kept, whole.funnel.triples.kept);
+        for tally in stated.funnel.supporting.iter().chain([&stated.funnel.triples]) {
+            assert_eq!(tally.dropped["blank_lines"], 2, "{}", tally.file);
+            assert_eq!(tally.read, tally.kept + tally.dropped.values().sum::<u64>());
+        }
+    }
+
+    #[test]
     fn weak_rows_are_dropped_and_counted_and_their_entities_stay_out() {
         let (funnel, graph) = parse(TABLE, &Options { min_tfidf: Some(3.5) }).unwrap();
         assert_eq!(funnel.triples.dropped["below_min_tfidf"], 2);
@@ -386,7 +406,10 @@ mod tests {
         let [symptoms, diseases] = &stated.funnel.supporting[..] else { panic!("two files") };
         assert_eq!((symptoms.read, symptoms.kept, symptoms.lines), (3, 3, 4));
         assert_eq!((diseases.read, diseases.kept, diseases.bytes), (3, 1, DISEASES.len() as u64));
-        assert_eq!(diseases.dropped, BTreeMap::from([("no_id", 1), ("not_in_table", 1), ("repeated", 0)]));
+        assert_eq!(
+            diseases.dropped,
+            BTreeMap::from([("blank_lines", 0), ("no_id", 1), ("not_in_table", 1), ("repeated", 0)])
+        );
     }
 
     #[test]
@@ -458,7 +481,7 @@ mod tests {
                 "line 3, column 4 (TFIDF score): found \"-1\", expected a number, 0 or above",
             ),
             (with(" \tFlu\t1\t2\n"), "line 3, column 1 (MeSH Symptom Term): found \" \", expected a name"),
-            (with("Pain\tFlu\t1\t2.48"), "line 3: the file ends in the middle"),
+            (with("Pain\tFlu\t1"), "line 3: 3 columns, expected 4"),
             (latin, "line 3: byte 2 of the line is not valid UTF-8"),
         ];
         for (text, expected) in cases {

@@ -20,7 +20,9 @@ use self::nodes::{Nodes, Roles};
 use super::curie;
 use super::funnel::{Funnel, Tally};
 use super::line::{self, Place};
-use super::separated::{self, Column, FirstLine, Record, Records, Separator};
+use super::naming::{Allowed, Naming, Untexted};
+use super::separated::{self, BLANK_LINES, Column, Record, Records, Shape};
+use super::share::Share;
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
 
@@ -38,6 +40,9 @@ pub struct Options {
     pub inverses: Vec<[String; 2]>,
     /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
     pub level: Option<u8>,
+    /// Nodes of triples that may be without a name, as a share.
+    #[serde(default)]
+    pub max_untexted: Share,
 }
 
 /// What the column `xref` means: publishers differ.
@@ -66,6 +71,8 @@ pub struct Stated {
     pub funnel: Funnel,
     /// Nodes of triples without a name; their text is their id.
     pub without_name: u64,
+    /// Which nodes those are.
+    pub naming: Naming,
 }
 
 /// Why the files cannot be read.
@@ -144,8 +151,20 @@ pub fn read<R: BufRead>(
     }
     let [subjects, objects] = edges.nodes.ends();
     let (nodes, without_name) = edges.nodes.settle();
+    let allowed = Allowed { max_untexted: options.max_untexted, ..Allowed::default() };
+    let entities = Untexted { without: without_name, all: nodes.kept };
+    let without_name = entities.without.len() as u64;
+    let relations_named = Untexted { without: Vec::new(), all: relations.len() as u64 };
+    let naming = Naming {
+        source: options.name.clone(),
+        allowed,
+        entities,
+        relations: relations_named,
+        unused: Vec::new(),
+    };
     let (source, triples, supporting) = (options.name.clone(), edges.tally, vec![nodes]);
-    Ok(Stated { funnel: Funnel { source, triples, supporting, subjects, objects, relations }, without_name })
+    let funnel = Funnel { source, triples, supporting, subjects, objects, relations };
+    Ok(Stated { funnel, without_name, naming })
 }
 
 /// A predicate and how often it was used.
@@ -179,17 +198,17 @@ struct Columns {
 
 impl<'o> Edges<'o> {
     fn new(options: &'o Options, nodes: Nodes<'o>, label: &Path) -> Self {
-        let tally = Tally::new(label, &[NEGATED, NO_NODE]);
+        let tally = Tally::new(label, &[BLANK_LINES, NEGATED, NO_NODE]);
         Self { options, nodes, relations: HashMap::new(), origins: HashMap::new(), tally }
     }
 
     fn read<R: BufRead>(&mut self, file: (R, &Path), builder: &mut Builder) -> Result<(), Error> {
-        let mut records = Records::new(file, Separator::Tab, FirstLine::Names)?;
+        let mut records = Records::new(file, Shape::TABS)?;
         let columns = Columns::new(&mut records, self.options)?;
         while let Some(record) = records.next_record()? {
             self.edge(&record, columns, builder)?;
         }
-        (self.tally.lines, self.tally.bytes) = (records.lines(), records.bytes());
+        records.account(&mut self.tally);
         Ok(())
     }
 
@@ -197,8 +216,8 @@ impl<'o> Edges<'o> {
         let subject = node_key(record, columns.subject, "subject")?;
         let object = node_key(record, columns.object, "object")?;
         let predicate = record.field(columns.predicate).trim();
-        if predicate.is_empty() {
-            return Err(wrong(record, (columns.predicate, "predicate"), "a predicate"));
+        if predicate.is_empty() || record.is_wrapped(columns.predicate) {
+            return Err(wrong(record, (columns.predicate, "predicate"), "a predicate without quotes"));
         }
         let weight = weight(record, columns.weight)?;
         let negated = is_negated(record, columns.negated)?;
@@ -278,8 +297,8 @@ impl Columns {
 
 /// The key of the node that a field names.
 fn node_key(record: &Record<'_>, column: usize, name: &'static str) -> Result<String, Error> {
-    let curie = curie::split(record.field(column).trim());
-    curie.map(curie::key).ok_or_else(|| wrong(record, (column, name), "a CURIE (PREFIX:id)"))
+    let curie = curie::split(record.field(column).trim()).filter(|_| !record.is_wrapped(column));
+    curie.map(curie::key).ok_or_else(|| wrong(record, (column, name), "a CURIE (PREFIX:id), without quotes"))
 }
 
 fn weight(record: &Record<'_>, column: Option<usize>) -> Result<Option<f64>, Error> {
@@ -333,6 +352,7 @@ mod tests {
             weight: Some("score".to_owned()),
             inverses: Vec::new(),
             level: Some(0),
+            max_untexted: Share::default(),
         }
     }
 
@@ -374,10 +394,21 @@ mod tests {
         let (stated, _) = parse(NODES, EDGES, &options()).unwrap();
         let edges = &stated.funnel.triples;
         assert_eq!((edges.read, edges.kept, edges.lines, edges.bytes), (5, 3, 6, EDGES.len() as u64));
-        assert_eq!(edges.dropped, BTreeMap::from([("negated", 1), ("no_node", 1)]));
+        assert_eq!(
+            edges.dropped,
+            BTreeMap::from([("blank_lines", 0), ("negated", 1), ("no_node", 1), ("repeated_header", 0)])
+        );
         let nodes = &stated.funnel.supporting[0];
         assert_eq!((nodes.read, nodes.kept, nodes.bytes), (5, 3, NODES.len() as u64));
-        assert_eq!(nodes.dropped, BTreeMap::from([("in_no_triple", 1), ("repeated", 1)]));
+        assert_eq!(
+            nodes.dropped,
+            BTreeMap::from([
+                ("blank_lines", 0),
+                ("in_no_triple", 1),
+                ("repeated", 1),
+                ("repeated_header", 0)
+            ])
+        );
         let relations = BTreeMap::from([("ro:0001".to_owned(), 1), ("treats".to_owned(), 2)]);
         assert_eq!(stated.funnel.relations, relations);
     }
@@ -415,6 +446,28 @@ mod tests {
         };
         assert_eq!(keys(&options), ["a:1", "b:1"]);
         assert_eq!(keys(&Options { xref: Xref::SameAs, ..options }), ["mesh:D000001", "mesh:D000002"]);
+    }
+
+    #[test]
+    fn silent_02_nodes_without_a_name_are_refused_unless_another_source_names_them() {
+        let (stated, canon) = parse(NODES, EDGES, &options()).unwrap();
+        let message = stated.naming.clone().settle(&canon).unwrap_err().to_string();
+        assert!(
+            message.starts_with("kgx: 1 of 3 entities have no text") && message.contains("\"mondo:1\""),
+            "{message}"
+        );
+        let options = Options { max_untexted: Share::try_from(0.4).unwrap(), ..options() };
+        let (stated, canon) = parse(NODES, EDGES, &options).unwrap();
+        let told = stated.naming.settle(&canon).unwrap();
+        assert_eq!(told, ["kgx: 1 of 3 entities have no text and are called by their ids (\"mondo:1\")"]);
+        // One that is another source's thing is called as that is.
+        let (stated, canon) = parse(
+            &NODES.replace("MONDO:1\tbiolink:Disease\t", "MONDO:1\tbiolink:Disease\tUMLS:C0018681"),
+            EDGES,
+            &tests::options(),
+        )
+        .unwrap();
+        assert!(stated.naming.settle(&canon).unwrap().is_empty());
     }
 
     #[test]
@@ -456,7 +509,12 @@ mod tests {
                 "line 5, column 6 (negated): found \"maybe\", expected true or false",
             ),
             (NODES.to_owned(), EDGES.replace("score", "strength"), "kg/edges.tsv: line 1: found"),
-            (NODES.to_owned(), EDGES[..EDGES.len() - 3].to_owned(), "line 6: the file ends in the middle"),
+            (NODES.to_owned(), EDGES[..EDGES.len() - 3].to_owned(), "line 6: 4 columns, expected 6"),
+            (
+                NODES.to_owned(),
+                EDGES.replace("NO:1", "\"NO:1\""),
+                "line 6, column 1 (object): found \"\\\"NO:1\\\"\", expected a CURIE (PREFIX:id), without quotes",
+            ),
             (
                 NODES.to_owned(),
                 String::new(),

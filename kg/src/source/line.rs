@@ -1,4 +1,7 @@
 //! Lines of a text file, with their numbers. Knows no columns.
+//!
+//! A line ends with LF or CRLF, the last one as it likes: published files lack its end as often as not. A file whose lines end with
+//! a bare CR is named as such.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -57,6 +60,14 @@ pub enum Error {
         /// The line.
         place: Place,
     },
+    /// The file ends inside what must have an end.
+    #[error(
+        "{place}: the file ends in the middle of this line; expected its end: fetch the file again, or close what is open (a quote)"
+    )]
+    Cut {
+        /// The last line.
+        place: Place,
+    },
     /// A file whose lines end as no others do: read as one line, its rows would be one.
     #[error(
         "{place}: the lines of the file end with a bare CR (\\r, as on old Macs), expected LF or CRLF; convert it (tr '\\r' '\\n')"
@@ -65,22 +76,12 @@ pub enum Error {
         /// The first line.
         place: Place,
     },
-    /// The last line has no end.
-    #[error(
-        "{place}: the file ends in the middle of this line; expected a line end: fetch the file again (if it is whole, append a line feed)"
-    )]
-    Cut {
-        /// The last line.
-        place: Place,
-    },
 }
 
 /// What the end of a file says about its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLine {
-    /// Without a line end it counts as cut.
-    Ends,
-    /// It is published without a line end.
+    /// It may lack its end, as that of many a published file.
     MayLackEnd,
 }
 
@@ -89,10 +90,10 @@ pub enum LastLine {
 pub struct Lines<'f, R> {
     reader: R,
     file: &'f Path,
-    last: LastLine,
-    buffer: Vec<u8>,
+    buffer: String,
     number: u64,
     bytes: u64,
+    blank: u64,
 }
 
 /// One line without its end.
@@ -113,14 +114,14 @@ impl Line<'_> {
 }
 
 impl<'f, R: BufRead> Lines<'f, R> {
-    /// Lines of `reader`, all with an end; `file` names it in messages.
+    /// Lines of `reader`; `file` names it in messages.
     pub fn new(reader: R, file: &'f Path) -> Self {
-        Self::with_last(reader, file, LastLine::Ends)
+        Self { reader, file, buffer: String::new(), number: 0, bytes: 0, blank: 0 }
     }
 
-    /// Lines of `reader`, the last as `last` says.
-    pub fn with_last(reader: R, file: &'f Path, last: LastLine) -> Self {
-        Self { reader, file, last, buffer: Vec::new(), number: 0, bytes: 0 }
+    /// As [`Lines::new`].
+    pub fn with_last(reader: R, file: &'f Path, _: LastLine) -> Self {
+        Self::new(reader, file)
     }
 
     /// The next line, or none at the end of the file.
@@ -128,33 +129,62 @@ impl<'f, R: BufRead> Lines<'f, R> {
     /// # Errors
     /// See [`Error`].
     pub fn next_line(&mut self) -> Result<Option<Line<'_>>, Error> {
-        self.buffer.clear();
-        let place = |line| Place { file: self.file.to_owned(), line, column: None };
-        let length = fill(&mut self.reader, &mut self.buffer)
-            .map_err(|source| Error::Read { place: place(self.number + 1), source })?;
-        if length == 0 {
-            return Ok(None);
+        Ok(if self.advance()? { Some(self.line()) } else { None })
+    }
+
+    /// The next line that has more than white space. The others are counted.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn next_filled(&mut self) -> Result<Option<Line<'_>>, Error> {
+        while self.advance()? {
+            if !self.buffer.trim().is_empty() {
+                return Ok(Some(self.line()));
+            }
+            self.blank += 1;
         }
+        Ok(None)
+    }
+
+    /// The line that was read last.
+    pub(super) fn line(&self) -> Line<'_> {
+        Line { text: &self.buffer, number: self.number, file: self.file }
+    }
+
+    /// Reads the next line, if there is one.
+    pub(super) fn advance(&mut self) -> Result<bool, Error> {
+        let mut bytes = std::mem::take(&mut self.buffer).into_bytes();
+        bytes.clear();
+        let place = || Place { file: self.file.to_owned(), line: self.number + 1, column: None };
+        let length =
+            fill(&mut self.reader, &mut bytes).map_err(|source| Error::Read { place: place(), source })?;
+        if length == 0 {
+            return Ok(false);
+        }
+        let is_whole = bytes.ends_with(b"\n");
+        let end = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let end = end.strip_suffix(b"\r").unwrap_or(end).len();
+        bytes.truncate(end);
         // The first line is the whole file, or more of it than a line may have.
-        let only = self.number == 0 && (length > LONGEST || !self.buffer.ends_with(b"\n"));
-        if only && memchr::memchr(b'\r', &self.buffer).is_some_and(|at| at + 1 < length) {
-            return Err(Error::BareCr { place: place(1) });
+        if self.number == 0 && (length > LONGEST || !is_whole) && has_returns(&bytes) {
+            return Err(Error::BareCr { place: place() });
         }
         if length > LONGEST {
-            return Err(Error::Long { place: place(self.number + 1) });
+            return Err(Error::Long { place: place() });
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => self.buffer = text,
+            Err(e) => return Err(Error::Utf8 { place: place(), byte: e.utf8_error().valid_up_to() + 1 }),
         }
         self.number += 1;
         self.bytes += length as u64;
-        let line = match (self.buffer.strip_suffix(b"\n"), self.last) {
-            (Some(line), _) => line,
-            (None, LastLine::MayLackEnd) => &self.buffer,
-            (None, LastLine::Ends) => return Err(Error::Cut { place: place(self.number) }),
-        };
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        match std::str::from_utf8(line) {
-            Ok(text) => Ok(Some(Line { text, number: self.number, file: self.file })),
-            Err(e) => Err(Error::Utf8 { place: place(self.number), byte: e.valid_up_to() + 1 }),
-        }
+        Ok(true)
+    }
+
+    /// Lines passed by [`Lines::next_filled`] so far.
+    #[must_use]
+    pub fn blank(&self) -> u64 {
+        self.blank
     }
 
     /// Lines read so far.
@@ -168,6 +198,11 @@ impl<'f, R: BufRead> Lines<'f, R> {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Whether a line without its end has CRs, as the one line of a file has whose lines end with these.
+pub(super) fn has_returns(line: &[u8]) -> bool {
+    memchr::memchr(b'\r', line).is_some()
 }
 
 /// Appends the bytes up to and with the next line feed, as `read_until` does, but with the faster search of `memchr`. Stops where
@@ -241,18 +276,21 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_end_is_a_cut_file() {
-        let message = texts(b"one\ntw").unwrap_err();
-        assert!(message.starts_with("some.file: line 2: the file ends in the middle"), "{message}");
+    fn silent_17_a_last_line_may_lack_its_end() {
+        for text in [&b"one\r\ntw"[..], b"one\ntw\r"] {
+            assert_eq!(texts(text).unwrap(), ["one", "tw"]);
+        }
     }
 
     #[test]
-    fn a_last_line_without_end_may_be_allowed() {
-        let mut lines = Lines::with_last(&b"one\r\ntw"[..], Path::new("some.file"), LastLine::MayLackEnd);
-        assert_eq!(lines.next_line().unwrap().unwrap().text, "one");
-        assert_eq!(lines.next_line().unwrap().unwrap().text, "tw");
-        assert!(lines.next_line().unwrap().is_none());
-        assert_eq!((lines.lines(), lines.bytes()), (2, 7));
+    fn blank_lines_are_counted_where_they_are_passed() {
+        let mut lines = Lines::new(&b"\n one\n \t\r\n\ntwo"[..], Path::new("some.file"));
+        let mut filled = Vec::new();
+        while let Some(line) = lines.next_filled().unwrap() {
+            filled.push((line.text.to_owned(), line.place(None).line));
+        }
+        assert_eq!(filled, [(" one".to_owned(), 2), ("two".to_owned(), 5)]);
+        assert_eq!((lines.blank(), lines.lines()), (3, 5));
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! A reader that leaves out the mark of byte order with which UTF-8 may begin, however its bytes come. A CSV parser knows the mark only in
+//! A reader that leaves out the BOM with which UTF-8 may begin, however its bytes come. A CSV parser knows the mark only in
 //! one piece, and what [`super::gz`] reads begins with a piece of two bytes. Knows no line.
 
 use std::io::{self, Cursor, Read};
 
-const MARK: &[u8] = b"\xef\xbb\xbf";
+/// The byte order mark in UTF-8.
+pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The bytes of `inner` without the mark.
 #[derive(Debug)]
@@ -35,9 +36,9 @@ impl<R: Read> Read for Unmarked<R> {
         let head = match &mut self.head {
             Some(head) => head,
             None => {
-                let mut head = Vec::with_capacity(MARK.len());
-                self.inner.by_ref().take(MARK.len() as u64).read_to_end(&mut head)?;
-                if head == MARK {
+                let mut head = Vec::with_capacity(BOM.len());
+                self.inner.by_ref().take(BOM.len() as u64).read_to_end(&mut head)?;
+                if head == BOM {
                     head.clear();
                 }
                 self.head.insert(Cursor::new(head))

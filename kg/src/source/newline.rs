@@ -4,6 +4,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::line::LONGEST;
+use super::mark::BOM;
 
 /// Turns every line end of `inner` into LF, and counts what a check for cut files needs.
 #[derive(Debug)]
@@ -16,6 +17,9 @@ pub(super) struct Newlines<R> {
     lines: u64,
     ended: bool,
     record: usize,
+    /// Whether the line under way has anything but a BOM.
+    filled: bool,
+    blank: u64,
 }
 
 impl<R> Newlines<R> {
@@ -29,7 +33,14 @@ impl<R> Newlines<R> {
             lines: 0,
             ended: false,
             record: 0,
+            filled: false,
+            blank: 0,
         }
+    }
+
+    /// Lines outside quotes that have nothing, so far.
+    pub(super) fn blank_lines(&self) -> u64 {
+        self.blank
     }
 
     /// Bytes of `inner` read so far.
@@ -62,7 +73,7 @@ impl<R: BufRead> Read for Newlines<R> {
                 break;
             }
             let taken = bytes.len().min(out.len());
-            for &byte in &bytes[..taken] {
+            for (place, &byte) in (self.bytes..).zip(&bytes[..taken]) {
                 let rest_of_crlf = self.after_return && byte == b'\n';
                 self.after_return = byte == b'\r';
                 if rest_of_crlf {
@@ -71,6 +82,9 @@ impl<R: BufRead> Read for Newlines<R> {
                 let byte = if byte == b'\r' { b'\n' } else { byte };
                 self.quotes += u64::from(byte == b'"');
                 self.lines += u64::from(byte == b'\n');
+                self.blank += u64::from(byte == b'\n' && !self.filled && self.quotes % 2 == 0);
+                let of_bom = usize::try_from(place).is_ok_and(|place| BOM.get(place) == Some(&byte));
+                self.filled = byte != b'\n' && (self.filled || !of_bom);
                 self.ends_in_line = byte != b'\n';
                 self.record = if self.ends_in_line || self.quotes % 2 == 1 { self.record + 1 } else { 0 };
                 out[written] = byte;
@@ -112,6 +126,7 @@ mod tests {
             assert_eq!(text, "a\nb\nc\n\n\n\"d\n", "buffer of {size}");
             assert_eq!((newlines.bytes_read(), newlines.lines_read()), (12, 6));
             assert!(newlines.is_cut());
+            assert_eq!(newlines.blank_lines(), 2);
         }
     }
 }

@@ -16,6 +16,7 @@ use super::line::{self, Place};
 use super::mark::Unmarked;
 use super::newline::Newlines;
 use super::roster::{Known, Roster};
+use super::separated::BLANK_LINES;
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.
@@ -87,7 +88,7 @@ pub fn read<R: BufRead>(
     builder: &mut Builder,
 ) -> Result<Funnel, Error> {
     let mut rows = Rows::new(reader, label)?;
-    let mut tally = Tally::new(label, &["below_min_probability"]);
+    let mut tally = Tally::new(label, &[BLANK_LINES, "below_min_probability"]);
     let no_ids = Known::new();
     let [mut diseases, mut symptoms] = ["disease", "symptom"].map(|role| Roster::new(SOURCE, role, &no_ids));
     while let Some(row) = rows.next_row()? {
@@ -110,8 +111,9 @@ pub fn read<R: BufRead>(
     for roster in [&diseases, &symptoms] {
         roster.settle(builder);
     }
-    (tally.lines, tally.bytes) =
-        (rows.csv.get_ref().get_ref().lines_read(), rows.csv.get_ref().get_ref().bytes_read());
+    let read = rows.csv.get_ref().get_ref();
+    (tally.lines, tally.bytes) = (read.lines_read(), read.bytes_read());
+    tally.drop_all(BLANK_LINES, read.blank_lines());
     Ok(Funnel {
         source: SOURCE.to_owned(),
         subjects: diseases.read(),

@@ -5,7 +5,7 @@ pub mod scan;
 
 use std::path::Path;
 
-use super::line::{self, Place};
+use super::line::{self, Place, has_returns};
 
 /// Why there is no next record.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +65,8 @@ impl Error {
                 line::Error::Read { place, .. }
                 | line::Error::Utf8 { place, .. }
                 | line::Error::Long { place }
-                | line::Error::BareCr { place }
-                | line::Error::Cut { place },
+                | line::Error::Cut { place }
+                | line::Error::BareCr { place },
             )
             | Error::Columns { place, .. }
             | Error::Unfinished { place, .. }
@@ -128,13 +128,19 @@ impl<'a, const N: usize> Rows<'a, N> {
     /// # Errors
     /// When the line is cut, no UTF-8, or has another number of fields.
     pub fn next_record(&mut self) -> Result<Option<Record<'_, N>>, Error> {
-        let Some(end) = memchr::memchr(b'\n', self.rest.as_bytes()) else { return self.end() };
-        let (line, rest) = (&self.rest[..end], &self.rest[end + 1..]);
+        let (line, rest) = match memchr::memchr(b'\n', self.rest.as_bytes()) {
+            Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
+            None if self.is_last_line() => (self.rest, ""),
+            None => return self.end(),
+        };
         self.rest = rest;
         self.number += 1;
         let line = line.strip_suffix('\r').unwrap_or(line);
         let found = split(line.as_bytes(), &mut self.ends);
         if found != N {
+            if has_returns(line.as_bytes()) {
+                return Err(line::Error::BareCr { place: self.place() }.into());
+            }
             return Err(Error::Columns { place: self.place(), found, expected: N });
         }
         let after = self.ends[N - 1] + 1;
@@ -145,12 +151,14 @@ impl<'a, const N: usize> Rows<'a, N> {
         Ok(Some(Record { line, number: self.number, file: self.file, ends: &self.ends }))
     }
 
+    /// Whether what is left is the file's last line without its end: the `|` after its last field tells that it is whole.
+    fn is_last_line(&self) -> bool {
+        !self.rest.is_empty() && matches!(self.after, After::Nothing)
+    }
+
     fn end(&mut self) -> Result<Option<Record<'_, N>>, Error> {
-        let cut = !self.rest.is_empty();
-        self.rest = "";
         let place = Place { file: self.file.to_owned(), line: self.number + 1, column: None };
         match self.after {
-            _ if cut => Err(line::Error::Cut { place }.into()),
             After::NoText(byte) => Err(line::Error::Utf8 { place, byte }.into()),
             After::Nothing => Ok(None),
         }
@@ -247,13 +255,22 @@ mod tests {
     }
 
     #[test]
+    fn silent_17_a_last_record_may_lack_its_line_end() {
+        for text in [&b"a|b|c|\nd|e|f|"[..], b"a|b|c|\nd|e|f|\r"] {
+            assert_eq!(fields(text).unwrap(), [["a", "b", "c"], ["d", "e", "f"]]);
+        }
+        let message = fields(b"a|b|c|\rd|e|f|\r").unwrap_err();
+        assert!(message.contains("line 1: the lines of the file end with a bare CR"), "{message}");
+    }
+
+    #[test]
     fn damaged_lines_are_refused_with_their_number() {
         let cases: [(&[u8], &str); 8] = [
             (b"a|b|c|\na|b|\n", "META/X.RRF: line 2: 2 columns, expected 3"),
             (b"a|b|c|d|\n", "line 1: 4 columns, expected 3"),
             (b"a|b|c|d\n", "line 1: the line does not end with |, found \"d\""),
             (b"a|b|c|\n\n", "line 2: 0 columns"),
-            (b"a|b|c|\na|b|c|", "line 2: the file ends in the middle"),
+            (b"a|b|c|\na|b|c", "line 2: 2 columns"),
             (b"a|b|c|\na|\xff|c|\n", "line 2: byte 3 of the line is not valid UTF-8"),
             (b"\xff", "line 1: byte 1 of the line is not valid UTF-8"),
             (b"a|b|\na|\xff|c|\n", "line 1: 2 columns"),

@@ -4,7 +4,9 @@
 //! other sources (`UMLS:C0000005` is `umls:C0000005`). Relations keep their ids, since `may_treat` is `may_treat` everywhere. White
 //! space around an id does not count. A text comes from the files of texts, or from the id, its underscores read as spaces.
 
+mod fit;
 pub mod kg_bert;
+mod layout;
 mod names;
 mod parquet;
 mod statements;
@@ -14,13 +16,15 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::layout::{Columns, Inactive, Layout, TextColumns, TextLayout};
 pub use self::parquet::{Error as ParquetError, Fields};
 pub use self::statements::{Statements, Things};
 use super::curie;
 use super::funnel::{Funnel, Tally};
 use super::line::{self, Place};
+use super::naming::{Allowed, Naming};
 use super::separated;
-pub use super::separated::{Column, FirstLine, Separator};
+pub use super::separated::{Column, FirstLine, Quotes, Separator};
 
 /// Names that no source of triples may take: their keys have a meaning, or their origins would be mixed up.
 pub const RESERVED: [&str; 5] = ["umls", "mesh", "name", "hsdn", "rotmensch"];
@@ -37,41 +41,9 @@ pub struct Options {
     pub inverses: Vec<[String; 2]>,
     /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
     pub level: Option<u8>,
-}
-
-/// The columns that are read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Columns {
-    /// Of what it is said.
-    pub subject: Column,
-    /// What is said.
-    pub relation: Column,
-    /// With respect to what.
-    pub object: Column,
-    /// How strongly, a number; an empty field has none.
-    pub weight: Option<Column>,
-}
-
-impl Columns {
-    /// Subject, relation, object: the first three.
-    #[must_use]
-    pub fn first_three() -> Self {
-        let [subject, relation, object] = [1, 2, 3].map(Column::Position);
-        Self { subject, relation, object, weight: None }
-    }
-}
-
-/// How a table of text is laid out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Layout {
-    /// What separates columns.
-    pub separator: Separator,
-    /// What the first line is.
-    pub first_line: FirstLine,
-    /// The columns.
-    pub columns: Columns,
+    /// How much may not fit.
+    #[serde(default)]
+    pub allowed: Allowed,
 }
 
 /// What was read.
@@ -85,6 +57,8 @@ pub struct Stated {
     pub entities_without_text: u64,
     /// Relations of triples for which no file has a text.
     pub relations_without_text: u64,
+    /// Whether texts and ids fit each other.
+    pub naming: Naming,
 }
 
 /// Why a source cannot be read.
@@ -98,7 +72,7 @@ pub enum Error {
     Row(#[from] separated::Error),
     /// A Parquet file has other columns, or cannot be decoded.
     #[error(transparent)]
-    Parquet(#[from] ParquetError),
+    Parquet(#[from] Box<ParquetError>),
     /// The source is called something that cannot be.
     #[error("the source is called {found:?}, expected small letters, digits, _ and -, and none of {}; rename it in the config", RESERVED.join(", "))]
     Name {
@@ -123,8 +97,32 @@ pub enum Error {
         /// What should.
         expected: String,
     },
+    /// A file is not laid out as the config says, or as nothing says how it is.
+    #[error(
+        "{place}: found {found:?}, expected {expected}; say in the config how the file is laid out (docs/config.md)"
+    )]
+    Laid {
+        /// The line.
+        place: Place,
+        /// What stands there, its beginning at least.
+        found: String,
+        /// What should, and how else it is said.
+        expected: &'static str,
+    },
+    /// More rows do not fit than the config allows.
+    #[error("{first}; {rows} of {all} rows of the file do not fit, this first: max_unfit allows fewer")]
+    Unfit {
+        /// What is wrong with the first one.
+        first: Box<Error>,
+        /// How many there are.
+        rows: u64,
+        /// Rows of the file.
+        all: u64,
+    },
     /// A line of a file of names has no tab.
-    #[error("{place}: no tab, expected an id, a tab and a text; mend the line")]
+    #[error(
+        "{place}: no tab, expected an id, a tab and a text; mend the line, or say in the config how the file is laid out"
+    )]
     NoTab {
         /// The line.
         place: Place,
@@ -193,6 +191,7 @@ mod tests {
 
     use super::*;
     use crate::canon::{Canon, Policy};
+    use crate::source::share::Share;
     use crate::table::{Builder, Graph, read};
 
     fn options() -> Options {
@@ -201,11 +200,12 @@ mod tests {
             curies: BTreeSet::from(["UMLS".to_owned(), "mesh".to_owned()]),
             inverses: Vec::new(),
             level: None,
+            allowed: Allowed::default(),
         }
     }
 
     fn layout(separator: Separator, first_line: FirstLine) -> Layout {
-        Layout { separator, first_line, columns: Columns::first_three() }
+        Layout { separator, first_line, ..Layout::three() }
     }
 
     fn weighted(separator: Separator) -> Layout {
@@ -214,8 +214,9 @@ mod tests {
             relation: Column::Position(3),
             object: Column::Name("to".to_owned()),
             weight: Some(Column::Name("p".to_owned())),
+            active: None,
         };
-        Layout { separator, first_line: FirstLine::Names, columns }
+        Layout { separator, first_line: FirstLine::Names, columns, ..Layout::three() }
     }
 
     fn parse(text: &[u8], layout: &Layout, options: &Options) -> Result<(Stated, Graph), String> {
@@ -282,9 +283,11 @@ mod tests {
         let mut builder = Builder::new();
         let mut statements = Statements::new(&options, &mut builder).unwrap();
         let file = |text: &'static str| (text.as_bytes(), Path::new("some.txt"));
-        statements.texts(Things::Entities, file("a\tAspirin\nb\tFlu\nb\t Flu \nx\tunused\ny\t\n")).unwrap();
-        statements.definitions(file("a\tA pill.\tReally.")).unwrap();
-        statements.texts(Things::Relations, file("treats\ttreats well")).unwrap();
+        statements
+            .texts(Things::Entities, file("a\tAspirin\nb\tFlu\nb\t Flu \nx\tunused\ny\t\n"), None)
+            .unwrap();
+        statements.definitions(file("a\tA pill.  Really."), None).unwrap();
+        statements.texts(Things::Relations, file("treats\ttreats well"), None).unwrap();
         let layout = layout(Separator::Tab, FirstLine::Row);
         statements
             .table(file("a\ttreats\tb\nb\ttreated_by\ta\nb\ttreats\tc\n"), &layout, None, &mut builder)
@@ -321,6 +324,262 @@ mod tests {
         assert!(graph.entities().iter().all(|entity| entity.level == Some(3)));
         assert!((0..2).all(|row| graph.origins(row).all(|origin| origin.level == Some(3))));
         assert_eq!(graph.entities()[0].text, "Aspirin");
+    }
+
+    /// What a source comes to: `triples` as a table of tabs, `texts` and `relations` as given.
+    fn named(
+        [triples, texts, relations]: [&str; 3],
+        layout: Option<&TextLayout>,
+        allowed: Allowed,
+    ) -> Result<(Funnel, Vec<String>, Vec<String>), String> {
+        let options = Options { allowed, ..options() };
+        let mut builder = Builder::new();
+        let read = |builder: &mut Builder| -> Result<Stated, Error> {
+            let mut statements = Statements::new(&options, builder)?;
+            statements.texts(Things::Entities, (texts.as_bytes(), Path::new("data/texts.tsv")), layout)?;
+            if !relations.is_empty() {
+                statements.texts(
+                    Things::Relations,
+                    (relations.as_bytes(), Path::new("data/rel.tsv")),
+                    None,
+                )?;
+            }
+            statements.table(
+                (triples.as_bytes(), Path::new("data/t.tsv")),
+                &Layout::three(),
+                None,
+                builder,
+            )?;
+            Ok(statements.finish(Path::new("data")))
+        };
+        let stated = read(&mut builder).map_err(|e| e.to_string())?;
+        let canon = builder.finish(&Policy::standard()).unwrap();
+        let told = stated.naming.settle(&canon).map_err(|e| e.to_string())?;
+        let texts = canon.graph().unwrap().entities().iter().map(|entity| entity.text.clone()).collect();
+        Ok((stated.funnel, told, texts))
+    }
+
+    fn share(share: f64) -> Share {
+        Share::try_from(share).unwrap()
+    }
+
+    #[test]
+    fn silent_02_ids_without_text_are_refused_unless_a_share_of_them_is_allowed() {
+        let triples = "22298006\tr\t2\n22298006\tr\t3\n";
+        // No text fits: what a wrong column, or the file of another release, gives.
+        let message =
+            named([triples, "H1\tHeart attack\nH2\tPain\n", ""], None, Allowed::default()).unwrap_err();
+        for part in [
+            "3 of 3 entities have no text",
+            "\"22298006\", \"2\", \"3\"",
+            "texts.tsv has texts of ids that are in no triple (\"H1\")",
+            "max_untexted = 1.0",
+        ] {
+            assert!(message.contains(part), "{message}\nlacks {part}");
+        }
+        let one = [triples, "22298006\tHeart attack\n2\tPain\n", ""];
+        let message = named(one, None, Allowed::default()).unwrap_err();
+        assert!(
+            message.contains("1 of 3 entities") && message.contains("max_untexted = 0.3334"),
+            "{message}"
+        );
+        let allowed = Allowed { max_untexted: share(0.3334), ..Allowed::default() };
+        let (_, told, texts) = named(one, None, allowed).unwrap();
+        assert_eq!(told, ["mine: 1 of 3 entities have no text and are called by their ids (\"3\")"]);
+        assert_eq!(texts, ["Pain", "Heart attack", "3"]);
+        assert!(named(one, None, Allowed { max_untexted: share(0.33), ..allowed }).is_err());
+        let relations = [triples, "22298006\ta\n2\tb\n3\tc\n", "q\tquarrels\n"];
+        let message = named(relations, None, Allowed::default()).unwrap_err();
+        assert!(message.contains("1 of 1 relations have no text") && message.contains("\"r\""), "{message}");
+    }
+
+    #[test]
+    fn silent_02_texts_without_an_id_are_refused_unless_a_share_of_them_is_allowed() {
+        let files = ["1\tr\t2\n", "1\tone\n4\tfour\n2\ttwo\n5\tfive\n", ""];
+        let message = named(files, None, Allowed::default()).unwrap_err();
+        assert!(
+            message.starts_with("data/texts.tsv: line 2: 2 of 4 texts are of ids that are in no triple"),
+            "{message}"
+        );
+        assert!(message.contains("(\"4\")") && message.contains("mine.max_unused_texts = 0.5"), "{message}");
+        let allowed = Allowed { max_unused_texts: share(0.5), ..Allowed::default() };
+        let (funnel, told, _) = named(files, None, allowed).unwrap();
+        assert_eq!(told, ["mine: 2 of 4 texts of texts.tsv are of ids that are in no triple"]);
+        assert_eq!(funnel.supporting[0].dropped["in_no_triple"], 2);
+    }
+
+    #[test]
+    fn silent_02_a_text_of_another_source_names_an_id() {
+        let mut builder = Builder::new();
+        let options = options();
+        let mut statements = Statements::new(&options, &mut builder).unwrap();
+        statements.texts(Things::Entities, (&b"a\tA\n"[..], Path::new("x")), None).unwrap();
+        let table = (&b"a\tr\tUMLS:C0000001\n"[..], Path::new("t"));
+        statements.table(table, &Layout::three(), None, &mut builder).unwrap();
+        let stated = statements.finish(Path::new("x"));
+        let entity = builder.entity("umls", "umls:C0000001", "Fever");
+        builder.own(entity, "Fever", None);
+        let canon = builder.finish(&Policy::standard()).unwrap();
+        assert!(stated.naming.settle(&canon).unwrap().is_empty());
+        assert_eq!(canon.graph().unwrap().entities()[1].text, "Fever");
+    }
+
+    fn text_layout(active: Option<Column>, inactive: Option<Inactive>) -> TextLayout {
+        let [id, text] = ["conceptId", "term"].map(|name| Column::Name(name.to_owned()));
+        let columns = TextColumns { id, text, active };
+        TextLayout {
+            separator: Separator::Tab,
+            quotes: None,
+            first_line: FirstLine::Names,
+            columns,
+            inactive,
+        }
+    }
+
+    #[test]
+    fn silent_02_inactive_rows_are_left_out_and_counted_or_refused() {
+        let texts = "id\tactive\tconceptId\tterm\n1\t1\ta\tAsthma\n2\t0\ta\tOld\n3\t1\tb\tBone\n";
+        let files = ["a\tr\tb\n", texts, ""];
+        let active = || Some(Column::Name("active".to_owned()));
+        for layout in [text_layout(active(), None), text_layout(None, Some(Inactive::Drop))] {
+            let (funnel, _, names) = named(files, Some(&layout), Allowed::default()).unwrap();
+            assert_eq!(names, ["Asthma", "Bone"]);
+            let texts = &funnel.supporting[0];
+            assert_eq!((texts.read, texts.kept, texts.dropped["inactive"]), (3, 2, 1));
+        }
+        let message = named(files, Some(&text_layout(None, None)), Allowed::default()).unwrap_err();
+        assert!(message.contains("texts.tsv: line 3, column 2 (active): found \"0\""), "{message}");
+        assert!(message.contains("inactive = \"drop\"") && message.contains("\"keep\""), "{message}");
+        let kept = named(files, Some(&text_layout(None, Some(Inactive::Keep))), Allowed::default());
+        assert!(kept.unwrap_err().contains("\"a\" has another text in line 2"));
+        let odd = texts.replace("\t0\ta", "\tperhaps\ta");
+        let message = named([files[0], &odd, ""], Some(&text_layout(active(), None)), Allowed::default());
+        assert!(message.unwrap_err().contains("found \"perhaps\", expected 1 or 0"));
+        // Of triples likewise.
+        let layout = Layout { first_line: FirstLine::Names, ..Layout::three() };
+        let table = b"s\tr\to\tactive\na\tr\tb\t1\nb\tr\tc\t0\n";
+        let message = parse(table, &layout, &options()).unwrap_err();
+        assert!(message.contains("data/t.tsv: line 3, column 4 (active): found \"0\""), "{message}");
+        let dropped = Layout { inactive: Some(Inactive::Drop), ..layout };
+        let (stated, graph) = parse(table, &dropped, &options()).unwrap();
+        assert_eq!((graph.triples().len(), stated.funnel.triples.dropped["inactive"]), (1, 1));
+    }
+
+    #[test]
+    fn silent_16_texts_of_more_columns_are_chosen_and_not_guessed() {
+        let texts = "a\tuterine cervix\tAnatomy\nb\tbone\tAnatomy\n";
+        let message = named(["a\tr\tb\n", texts, ""], None, Allowed::default()).unwrap_err();
+        assert!(message.starts_with("data/texts.tsv: line 1: found \"a\\tuterine cervix\\tAnatomy\", expected an id, a tab and a text"), "{message}");
+        assert!(message.contains("layout = { separator = \"tab\""), "{message}");
+        let [id, text] = [1, 2].map(Column::Position);
+        let columns = TextColumns { id, text, active: None };
+        let layout = TextLayout { first_line: FirstLine::Row, columns, ..text_layout(None, None) };
+        let (_, _, names) = named(["a\tr\tb\n", texts, ""], Some(&layout), Allowed::default()).unwrap();
+        assert_eq!(names, ["uterine cervix", "bone"]);
+        // A later line with more columns is none of two.
+        let message = named(["a\tr\tb\n", "a\tA\nb\tB\tC\n", ""], None, Allowed::default()).unwrap_err();
+        assert!(message.starts_with("data/texts.tsv: line 2: found \"b\\tB\\tC\""), "{message}");
+    }
+
+    #[test]
+    fn silent_16_headers_are_no_rows() {
+        for header in ["id\tname\n", "Concept ID\tPreferred-Term\n", "\"code\"\t\"label\"\n"] {
+            let texts = format!("{header}a\tA\nb\tB\n");
+            let message = named(["a\tr\tb\n", &texts, ""], None, Allowed::default()).unwrap_err();
+            assert!(
+                message.contains("texts.tsv: line 1: found") && message.contains("first_line = \"names\""),
+                "{message}"
+            );
+        }
+        let message =
+            named(["Subject\tPredicate\tObject\na\tr\tb\n", "a\tA\nb\tB\n", ""], None, Allowed::default());
+        let message = message.unwrap_err();
+        assert!(message.contains("t.tsv: line 1: found \"Subject Predicate Object\""), "{message}");
+        // In the middle of a table, as where two files were put together.
+        let layout = Layout { first_line: FirstLine::Names, ..Layout::three() };
+        let table = b"subject\tpredicate\tobject\na\tr\tb\nsubject\tpredicate\tobject\nb\tr\tc\n";
+        let (stated, graph) = parse(table, &layout, &options()).unwrap();
+        assert_eq!((graph.triples().len(), stated.funnel.triples.dropped["repeated_header"]), (2, 1));
+    }
+
+    #[test]
+    fn silent_16_quotes_do_not_become_part_of_keys() {
+        let tab = layout(Separator::Tab, FirstLine::Row);
+        let table = b"\"a\"\t\"r\"\t\"b\"\n";
+        let message = parse(table, &tab, &options()).unwrap_err();
+        for part in
+            ["data/t.tsv: line 1, column 1 (subject): found \"\\\"a\\\"\"", "quotes = \"double\"", "\"none\""]
+        {
+            assert!(message.contains(part), "{message}\nlacks {part}");
+        }
+        let quoted = |quotes| Layout { quotes: Some(quotes), ..tab.clone() };
+        let (_, graph) = parse(table, &quoted(Quotes::Double), &options()).unwrap();
+        assert_eq!(sentences(&graph), ["mine:a r mine:b None"]);
+        let (_, graph) = parse(table, &quoted(Quotes::None), &options()).unwrap();
+        assert_eq!(sentences(&graph), ["mine:\"a\" \"r\" mine:\"b\" None"]);
+        let message = named(["a\tr\tb\n", "\"a\"\t\"A\"\n", ""], None, Allowed::default()).unwrap_err();
+        assert!(message.contains("texts.tsv: line 1, column 1 (id): found \"\\\"a\\\"\""), "{message}");
+        let message = named(["a\tr\tb\n", "a\t\"A \"\"b\"\"\"\n", ""], None, Allowed::default()).unwrap_err();
+        assert!(message.contains("line 1, column 2 (text)"), "{message}");
+    }
+
+    #[test]
+    fn silent_26_rows_that_do_not_fit_are_left_out_up_to_a_share() {
+        let tab = layout(Separator::Tab, FirstLine::Row);
+        let table = b"a\tr\tb\nx\tr\n\n\tr\ty\nb\tr\tc\n";
+        assert!(parse(table, &tab, &options()).unwrap_err().contains("line 2: 2 columns, expected 3"));
+        let allowing = |unfit| Options {
+            allowed: Allowed { max_unfit: share(unfit), ..Allowed::default() },
+            ..options()
+        };
+        let (stated, graph) = parse(table, &tab, &allowing(0.4)).unwrap();
+        assert_eq!(sentences(&graph), ["mine:a r mine:b None", "mine:b r mine:c None"]);
+        let triples = &stated.funnel.triples;
+        assert_eq!(
+            (triples.read, triples.kept, triples.dropped["unfit"], triples.dropped["blank_lines"]),
+            (5, 2, 2, 1)
+        );
+        assert_eq!(
+            (stated.funnel.subjects, stated.entities_without_text),
+            (2, 3),
+            "nothing is left of such a row"
+        );
+        let message = parse(table, &tab, &allowing(0.3)).unwrap_err();
+        assert!(
+            message.contains("line 2: 2 columns") && message.contains("2 of 5 rows of the file do not fit"),
+            "{message}"
+        );
+        let null: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
+        let with = columns().into_iter().filter(|(name, _)| *name != "s").chain([("s", null)]);
+        let bytes = parquet(with.collect());
+        let (options, mut builder) = (allowing(0.4), Builder::new());
+        let mut statements = Statements::new(&options, &mut builder).unwrap();
+        statements.parquet((bytes, Path::new("t.parquet")), &fields(), None, &mut builder).unwrap();
+        let triples = statements.finish(Path::new("x")).funnel.triples;
+        assert_eq!((triples.read, triples.kept, triples.dropped["unfit"]), (3, 2, 1));
+    }
+
+    #[test]
+    fn silent_26_parquet_of_the_usual_packings_is_read() {
+        use ::parquet::basic::{Compression, ZstdLevel};
+        use ::parquet::file::properties::WriterProperties;
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns().into_iter().map(|(n, c)| (n, c, true)));
+        let batch = batch.unwrap();
+        for packing in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::GZIP(::parquet::basic::GzipLevel::default()),
+            Compression::LZ4,
+            Compression::LZ4_RAW,
+            Compression::ZSTD(ZstdLevel::default()),
+        ] {
+            let properties = WriterProperties::builder().set_compression(packing).build();
+            let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            let (stated, _) = parse_parquet(writer.into_inner().unwrap().into()).unwrap();
+            assert_eq!(stated.funnel.triples.kept, 3, "{packing:?}");
+        }
     }
 
     #[test]
@@ -366,7 +625,7 @@ mod tests {
             let mut statements = Statements::new(&options, &mut builder).unwrap();
             let mut read = || {
                 statements.list(Things::Entities, (list, Path::new("entities.txt")))?;
-                statements.texts(Things::Entities, (texts, Path::new("texts.txt")))?;
+                statements.texts(Things::Entities, (texts, Path::new("texts.txt")), None)?;
                 let layout = layout(Separator::Tab, FirstLine::Row);
                 statements.table((&b"a\tr\tb\n"[..], Path::new("t.tsv")), &layout, None, &mut builder)
             };
@@ -378,7 +637,6 @@ mod tests {
             b"",
             "t.tsv: line 1, column 3 (object): found \"b\", expected an id that is listed in entities.txt",
         );
-        refuse(b"a\n\nb", b"", "entities.txt: line 2, column 1 (id): found \"\", expected one id");
         refuse(b"a\tx\nb", b"", "entities.txt: line 1, column 1 (id): found \"a\\tx\", expected one id");
         refuse(b"a\nb", b"a\tA\na", "texts.txt: line 2: no tab, expected an id, a tab and a text");
         refuse(b"a\nb", b"a\tA\na\tB", "texts.txt: line 2: \"a\" has another text in line 1");
@@ -393,12 +651,19 @@ mod tests {
         writer.into_inner().unwrap().into()
     }
 
-    fn parse_parquet(bytes: Bytes) -> Result<(Stated, Graph), String> {
+    fn fields() -> Fields {
         let [subject, relation, object] = ["s", "r", "o"].map(str::to_owned);
-        let fields = Fields { subject, relation, object, weight: Some("w".to_owned()) };
+        Fields { subject, relation, object, weight: Some("w".to_owned()), active: None, inactive: None }
+    }
+
+    fn parse_parquet(bytes: Bytes) -> Result<(Stated, Graph), String> {
+        parse_fields(bytes, &fields())
+    }
+
+    fn parse_fields(bytes: Bytes, fields: &Fields) -> Result<(Stated, Graph), String> {
         let (options, mut builder) = (options(), Builder::new());
         let mut statements = Statements::new(&options, &mut builder).unwrap();
-        let read = statements.parquet((bytes, Path::new("t.parquet")), &fields, None, &mut builder);
+        let read = statements.parquet((bytes, Path::new("t.parquet")), fields, None, &mut builder);
         read.map_err(|e| e.to_string())?;
         Ok((statements.finish(Path::new("x")), graph(builder)))
     }
@@ -423,6 +688,39 @@ mod tests {
         assert_eq!(sentences(&graph), expected);
         let triples = &stated.funnel.triples;
         assert_eq!((triples.read, triples.kept, triples.bytes, triples.lines), (3, 3, length, 0));
+    }
+
+    #[test]
+    fn silent_02_inactive_rows_of_parquet_are_left_out_or_refused() {
+        let flags: [ArrayRef; 2] = [
+            Arc::new(arrow_array::BooleanArray::from(vec![true, false, true])),
+            Arc::new(Int64Array::from(vec![1, 0, 1])),
+        ];
+        for flags in flags {
+            let bytes = parquet(columns().into_iter().chain([("active", flags)]).collect());
+            let message = parse_fields(bytes.clone(), &fields()).unwrap_err();
+            assert!(
+                message.contains("t.parquet: row 2, column \"active\" (active): found \"0\""),
+                "{message}"
+            );
+            for fields in [
+                Fields { active: Some("active".to_owned()), ..fields() },
+                Fields { inactive: Some(Inactive::Drop), ..fields() },
+            ] {
+                let (stated, _) = parse_fields(bytes.clone(), &fields).unwrap();
+                let triples = &stated.funnel.triples;
+                assert_eq!((triples.read, triples.kept, triples.dropped["inactive"]), (3, 2, 1));
+            }
+            let (stated, _) =
+                parse_fields(bytes, &Fields { inactive: Some(Inactive::Keep), ..fields() }).unwrap();
+            assert_eq!(stated.funnel.triples.kept, 3);
+        }
+        let counts: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 9]));
+        let bytes = parquet(columns().into_iter().chain([("active", counts)]).collect());
+        assert_eq!(parse_fields(bytes.clone(), &fields()).unwrap().0.funnel.triples.kept, 3);
+        let message =
+            parse_fields(bytes, &Fields { active: Some("active".to_owned()), ..fields() }).unwrap_err();
+        assert!(message.contains("found \"7\", expected 1 or 0"), "{message}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::canon::{self, Canon, Policy};
 
 /// An entity while the graph is being built; not its final id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DraftEntity(u32);
+pub struct DraftEntity(pub(crate) u32);
 
 /// A relation while the graph is being built; not its final id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +168,12 @@ impl Builder {
             self.wanted.names.insert(name.to_owned(), number);
         }
         DraftEntity(number)
+    }
+
+    /// The entity `key`, mentioned by `source` without a text: it is called `id` until a source has one.
+    pub fn nameless(&mut self, source: &str, key: &str, id: &str) -> DraftEntity {
+        self.speaker = self.source(source);
+        DraftEntity(self.entities.nameless(self.speaker, key, id))
     }
 
     /// Says which licence level the text has that the source of the last [`Builder::entity`] gave. Of no effect when another source's

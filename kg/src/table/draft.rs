@@ -1,6 +1,6 @@
 //! Things that have a key, while a graph is being built. Knows no file and no final id.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hashbrown::HashTable;
 
@@ -100,6 +100,8 @@ pub(crate) struct Entities {
     respelled: HashMap<u32, String>,
     /// Text and level of entities that the owner of their namespace words otherwise than who named them first.
     owned: HashMap<u32, (String, Option<u8>)>,
+    /// Entities whose text is their id, since no source has worded them.
+    nameless: HashSet<u32>,
     pub(crate) types: Interned<SemanticType>,
     /// (entity, type), as they came.
     pub(crate) typed: Vec<(u32, u32)>,
@@ -113,6 +115,7 @@ impl Entities {
             sources: Vec::new(),
             respelled: HashMap::new(),
             owned: HashMap::new(),
+            nameless: HashSet::new(),
             types: Interned::new(),
             typed: Vec::new(),
         }
@@ -125,10 +128,30 @@ impl Entities {
         if number as usize == self.levels.len() {
             self.levels.push(NO_LEVEL);
             self.sources.push(source);
+        } else if !self.nameless.is_empty() && self.nameless.remove(&number) {
+            self.respelled.insert(number, text.to_owned());
+            self.levels[number as usize] = NO_LEVEL;
+            self.sources[number as usize] = source;
         } else if self.sources[number as usize] == source && self.spelling(number) < text {
             self.respelled.insert(number, text.to_owned());
         }
         number
+    }
+
+    /// The number of a key that its source has no text for: the first source that has one words it.
+    pub(crate) fn nameless(&mut self, source: u32, key: &str, id: &str) -> u32 {
+        let number = self.keyed.number(key, id);
+        if number as usize == self.levels.len() {
+            self.levels.push(NO_LEVEL);
+            self.sources.push(source);
+            self.nameless.insert(number);
+        }
+        number
+    }
+
+    /// Whether the text of an entity is its id.
+    pub(crate) fn is_nameless(&self, number: u32) -> bool {
+        self.nameless.contains(&number)
     }
 
     fn spelling(&self, number: u32) -> &str {
@@ -148,6 +171,7 @@ impl Entities {
         if self.text(number) != text || self.level(number) != level {
             self.owned.insert(number, (text.to_owned(), level));
         }
+        self.nameless.remove(&number);
         // Nobody else's word counts from here on, the first source's neither.
         self.sources[number as usize] = OWNER;
     }
@@ -196,6 +220,29 @@ mod tests {
         assert_eq!((entities.level(one), entities.text(one)), (Some(3), "secret"));
         entities.own(one, "Preferred", Some(9));
         assert_eq!((entities.level(one), entities.text(one)), (Some(9), "Preferred"));
+    }
+
+    #[test]
+    fn silent_02_an_id_is_a_name_only_until_a_source_has_a_text() {
+        let mut entities = Entities::new();
+        let one = entities.nameless(0, "x:22298006", "22298006");
+        assert_eq!(
+            (entities.nameless(1, "x:22298006", "22298006 again"), entities.text(one)),
+            (one, "22298006")
+        );
+        assert!(entities.is_nameless(one));
+        entities.set_level(0, one, 3);
+        assert_eq!(entities.number(1, "x:22298006", "Heart attack"), one);
+        assert_eq!(
+            (entities.text(one), entities.level(one), entities.is_nameless(one)),
+            ("Heart attack", None, false)
+        );
+        assert_eq!(entities.number(0, "x:22298006", "later"), one);
+        assert_eq!(entities.nameless(0, "x:22298006", "22298006"), one);
+        assert_eq!(entities.text(one), "Heart attack");
+        let two = entities.nameless(0, "umls:C1", "C1");
+        entities.own(two, "C1", Some(0));
+        assert!(!entities.is_nameless(two), "its owner calls it so");
     }
 
     #[test]

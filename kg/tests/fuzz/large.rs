@@ -164,7 +164,15 @@ pub(crate) fn gz_seeds() -> Vec<Vec<Vec<u8>>> {
     };
     let text = mesh_tables_seeds().concat().concat();
     let text = String::from_utf8(text).unwrap();
-    vec![vec![pack(&text)], vec![[pack(&text), pack("more\n")].concat()], vec![text.into_bytes()]]
+    let frames = zstd::encode_all(text.as_bytes(), 3).unwrap();
+    let padded = [pack(&text), vec![0; 40]].concat();
+    vec![
+        vec![pack(&text)],
+        vec![[pack(&text), pack("more\n")].concat()],
+        vec![padded],
+        vec![frames],
+        vec![text.into_bytes()],
+    ]
 }
 
 pub(crate) fn gz(files: &[Vec<u8>]) -> Result<(), String> {

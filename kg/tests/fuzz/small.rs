@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use bytes::Bytes;
+use kg::source::naming::Allowed;
+use kg::source::share::Share;
 use kg::source::triples::{
-    Column, Columns, Fields, FirstLine, Layout, Options, Separator, Statements, Things, kg_bert,
+    Column, Columns, Fields, FirstLine, Layout, Options, Quotes, Separator, Statements, TextColumns,
+    TextLayout, Things, kg_bert,
 };
 use kg::source::{hsdn, kgx, rotmensch};
 use kg::table::Builder;
@@ -65,22 +68,24 @@ fn options() -> Options {
             ["like".to_owned(), "like".to_owned()],
         ],
         level: Some(0),
+        allowed: Allowed { max_unfit: Share::try_from(0.5).unwrap(), ..Allowed::default() },
     }
 }
 
 fn weighted(separator: Separator) -> Layout {
     let [subject, object, weight] = ["s", "o", "w"].map(|name| Column::Name(name.to_owned()));
-    let columns = Columns { subject, relation: Column::Position(2), object, weight: Some(weight) };
-    Layout { separator, first_line: FirstLine::Names, columns }
+    let columns =
+        Columns { subject, relation: Column::Position(2), object, weight: Some(weight), active: None };
+    Layout { separator, quotes: None, first_line: FirstLine::Names, columns, inactive: None }
 }
 
 pub(crate) fn tsv_seeds() -> Vec<Vec<Vec<u8>>> {
     vec![seed(&[
         "o\tr\ts\tw\nUMLS:C0000001\ttreats\tb\t0.5\nb\ttreated_by\tUMLS:C0000001\t\nb\tlike\tc\t1\nc\tlike\tb\t-2e3\n",
         "UMLS:C0000001\nb\nc\nd",
-        "b\tBee\nc\tSea\tsea\nd\t\nc\tSea sea",
+        "b\tBee\nc\tSea sea\n\nd\t\nc\tSea  sea",
         "treats\ttreats well\n",
-        "c\tmuch water",
+        "c|\"much\n| water\"\nb|x",
     ])]
 }
 
@@ -89,9 +94,12 @@ pub(crate) fn tsv(files: &[Vec<u8>]) -> Result<(), String> {
     let mut statements = Statements::new(&options, &mut builder).map_err(|e| e.to_string())?;
     let mut read = || -> Result<(), Box<dyn std::error::Error>> {
         statements.list(Things::Entities, file(files, 1, "entities.txt"))?;
-        statements.texts(Things::Entities, file(files, 2, "texts.txt"))?;
-        statements.texts(Things::Relations, file(files, 3, "relations.txt"))?;
-        statements.definitions(file(files, 4, "long.txt"))?;
+        statements.texts(Things::Entities, file(files, 2, "texts.txt"), None)?;
+        statements.texts(Things::Relations, file(files, 3, "relations.txt"), None)?;
+        let columns = TextColumns { id: Column::Position(1), text: Column::Position(2), active: None };
+        let (separator, first_line, quotes) = (Separator::Pipe, FirstLine::Row, Some(Quotes::Double));
+        let layout = TextLayout { separator, quotes, first_line, columns, inactive: None };
+        statements.definitions(file(files, 4, "long.txt"), Some(&layout))?;
         statements.table(file(files, 0, "t.tsv"), &weighted(Separator::Tab), None, &mut builder)?;
         Ok(())
     };
@@ -140,6 +148,9 @@ pub(crate) fn parquet_seeds() -> Vec<Vec<Vec<u8>>> {
         write(Compression::UNCOMPRESSED, Encoding::PLAIN),
         write(Compression::UNCOMPRESSED, Encoding::RLE_DICTIONARY),
         write(zstd, Encoding::RLE_DICTIONARY),
+        write(Compression::SNAPPY, Encoding::PLAIN),
+        write(Compression::GZIP(Default::default()), Encoding::RLE_DICTIONARY),
+        write(Compression::LZ4_RAW, Encoding::PLAIN),
     ]
 }
 
@@ -147,7 +158,8 @@ pub(crate) fn parquet(files: &[Vec<u8>]) -> Result<(), String> {
     let (options, mut builder) = (options(), Builder::new());
     let mut statements = Statements::new(&options, &mut builder).map_err(|e| e.to_string())?;
     let [subject, relation, object] = ["s", "r", "o"].map(str::to_owned);
-    let fields = Fields { subject, relation, object, weight: Some("w".to_owned()) };
+    let fields =
+        Fields { subject, relation, object, weight: Some("w".to_owned()), active: None, inactive: None };
     let bytes = Bytes::copy_from_slice(&files[0]);
     let read = statements.parquet((bytes, Path::new("t.parquet")), &fields, None, &mut builder);
     read.map_err(|e| e.to_string())?;
@@ -203,6 +215,7 @@ pub(crate) fn kgx(files: &[Vec<u8>]) -> Result<(), String> {
         weight: Some("score".to_owned()),
         inverses: options().inverses,
         level: None,
+        max_untexted: Share::default(),
     };
     let named = kgx::Files { nodes: file(files, 0, "nodes.tsv"), edges: file(files, 1, "edges.tsv") };
     let stated = kgx::read(named, &options, &mut builder).map_err(|e| e.to_string())?;

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::measure;
 use crate::engine::clean::{Cleaned, Mode};
+use crate::engine::context::WARNINGS;
+use crate::engine::ledger::{Ledger, Line};
 use crate::engine::run::{Outcome, Summary};
 use crate::engine::verify::{Damage, Verified};
 
@@ -59,15 +61,31 @@ pub(super) fn cleaned_json(cleaned: &Cleaned, mode: Mode) -> Value {
     })
 }
 
-/// How a run ended, in a line.
-pub(super) fn summary(summary: &Summary, seconds: f64) -> String {
+/// What the stages warned of whose artifacts stand, those of earlier runs too.
+pub(super) fn warnings<'l>(summary: &Summary, ledger: &'l Ledger) -> Vec<(&'l str, &'l str)> {
+    let stands = |outcome: &Outcome| matches!(outcome, Outcome::Done(_) | Outcome::Fresh);
+    let standing = summary.outcomes.iter().filter(|(_, outcome)| stands(outcome));
+    let lines = standing.filter_map(|(stage, _)| ledger.last(stage));
+    let texts = |line: &'l Line| line.facts.get(WARNINGS).and_then(Value::as_array).into_iter().flatten();
+    lines
+        .flat_map(|line| texts(line).filter_map(|text| Some((line.stage.as_str(), text.as_str()?))))
+        .collect()
+}
+
+/// How a run ended, in a line, after its warnings.
+pub(super) fn summary(summary: &Summary, warnings: &[(&str, &str)], seconds: f64) -> Vec<String> {
     let told = tally(summary).into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}"));
-    format!("{} ({})", told.collect::<Vec<_>>().join(", "), measure::time(seconds))
+    let end = format!("{} ({})", told.collect::<Vec<_>>().join(", "), measure::time(seconds));
+    warnings.iter().map(|(stage, text)| format!("{stage}: warning: {text}")).chain([end]).collect()
 }
 
 /// How a run ended, for machines.
-pub(super) fn summary_json(summary: &Summary, seconds: f64) -> Value {
+pub(super) fn summary_json(summary: &Summary, warnings: &[(&str, &str)], seconds: f64) -> Value {
     let mut value = json!({"event": "end", "seconds": seconds});
+    if !warnings.is_empty() {
+        let one = |(stage, text): &(&str, &str)| json!({"stage": stage, "text": text});
+        value["warnings"] = warnings.iter().map(one).collect();
+    }
     for (what, n) in tally(summary) {
         value[what.replace(' ', "_")] = json!(n);
     }

@@ -21,6 +21,9 @@ pub struct Undeclared {
     name: String,
 }
 
+/// The fact with the warnings of a stage, a list of texts.
+pub const WARNINGS: &str = "warnings";
+
 /// Handed to [`super::stage::Stage::run`]; one for every run of a stage. All its methods take `&self`, so threads of the
 /// stage may share it.
 #[derive(Debug)]
@@ -99,6 +102,16 @@ impl Context {
     /// A list of flat tables is shown as a table.
     pub fn record(&self, key: &str, value: impl Into<Value>) {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), value.into());
+    }
+
+    /// Leaves a warning: what is right as the config has it, and may not be what was meant. It is shown when the stage is done, at the
+    /// end of each run that has the artifact, and by `inspect`.
+    pub fn warn(&self, text: impl Into<String>) {
+        let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        let warnings = facts.entry(WARNINGS).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(warnings) = warnings {
+            warnings.push(Value::String(text.into()));
+        }
     }
 
     fn find<'a>(among: &'a BTreeMap<String, PathBuf>, name: &str) -> Option<&'a Path> {

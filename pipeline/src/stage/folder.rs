@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// `path` itself, or the files below it whose names end in one of these, in the order of their names.
+/// How names end of files that are packed otherwise than by gzip. What cannot be unpacked is named when it is opened, and not passed over.
+const PACKED: [&str; 3] = [".zst", ".bz2", ".xz"];
+
+/// `path` itself, or the files below it whose names end in one of these, in the order of their names. `.txt.gz` stands for every packing.
 ///
 /// # Errors
 /// When a folder cannot be read.
@@ -12,7 +15,11 @@ pub(super) fn ending(path: &Path, endings: &[&str]) -> anyhow::Result<Vec<PathBu
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let is_wanted = |name: &str| endings.iter().any(|ending| name.ends_with(ending));
+    let packed = |name: &str, ending: &str| {
+        let unpacked = PACKED.iter().find_map(|packing| name.strip_suffix(packing));
+        unpacked.zip(ending.strip_suffix(".gz")).is_some_and(|(name, ending)| name.ends_with(ending))
+    };
+    let is_wanted = |name: &str| endings.iter().any(|ending| name.ends_with(ending) || packed(name, ending));
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
         let entry = entry?.path();
@@ -24,4 +31,25 @@ pub(super) fn ending(path: &Path, endings: &[&str]) -> anyhow::Result<Vec<PathBu
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silent_17_files_of_a_folder_are_found_however_they_are_packed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in
+            ["a.txt", "b.txt.gz", "c.txt.zst", "d.txt.bz2", "e.txt.xz", "f.tsv.zst", "g.zst", "h.txt.bak"]
+        {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = |endings: &[&str]| -> Vec<String> {
+            let names = ending(folder.path(), endings).unwrap();
+            names.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(found(&[".txt", ".txt.gz"]), ["a.txt", "b.txt.gz", "c.txt.zst", "d.txt.bz2", "e.txt.xz"]);
+        assert_eq!(found(&[".txt"]), ["a.txt"], "a format whose files are not unpacked");
+    }
 }

@@ -5,12 +5,14 @@ mod kgx;
 mod mesh;
 mod open;
 mod rotmensch;
+mod texts;
 mod triples;
 mod umls;
 
 use std::collections::BTreeMap;
 
 use kg::source::Funnel;
+use kg::source::naming::Naming;
 use kg::table::Builder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -44,11 +46,13 @@ pub struct Told {
     pub funnel: Funnel,
     /// What else there is to know of it, by name.
     pub notes: Map<String, Value>,
+    /// Whether its texts fit its ids; to be judged when all sources are read.
+    pub naming: Option<Naming>,
 }
 
 impl Told {
     fn plain(funnel: Funnel) -> Self {
-        Self { funnel, notes: Map::new() }
+        Self { funnel, notes: Map::new(), naming: None }
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use kg::canon;
-use kg::source::funnel::{Report, Tally};
+use kg::source::funnel::{Funnel, Report, Tally};
 use kg::table::{Builder, Graph};
 use kg::whole::write_whole;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -81,7 +81,7 @@ impl Stage for Triples {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -110,11 +110,18 @@ impl Stage for Triples {
         }
         let canon = builder.finish(&self.policy())?;
         context.check()?;
+        let (mut read, mut notes) = (Vec::new(), Vec::new());
+        for Told { funnel, notes: noted, naming } in told {
+            left_out(context, &funnel);
+            for warning in naming.map(|naming| naming.settle(&canon)).transpose()?.unwrap_or_default() {
+                context.warn(warning);
+            }
+            read.push(funnel);
+            notes.push(noted);
+        }
         canon.write(context.out())?;
         let merged = canon.report().clone();
         drop(canon);
-        let (read, notes): (Vec<_>, Vec<_>) =
-            told.into_iter().map(|Told { funnel, notes }| (funnel, notes)).unzip();
         let report = Report { read, merged };
         let json = serde_json::to_vec_pretty(&report)?;
         write_whole(&context.out().join(FUNNEL), &json)?;
@@ -124,6 +131,26 @@ impl Stage for Triples {
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
         inspect_parquet(file)
+    }
+}
+
+/// Rows that were left out although they say something, and that no setting of the source asks to leave out.
+const WARNED_OF: [(&str, &str); 3] = [
+    ("unfit", "do not fit and are left out"),
+    ("inactive", "are inactive and left out"),
+    ("repeated_header", "repeat the names of the columns and are left out"),
+];
+
+/// Warns of rows that were left out.
+fn left_out(context: &Context, funnel: &Funnel) {
+    for tally in std::iter::once(&funnel.triples).chain(&funnel.supporting) {
+        for (reason, what) in WARNED_OF {
+            let rows = tally.dropped.get(reason).copied().unwrap_or_default();
+            if rows > 0 {
+                let (source, file, read) = (&funnel.source, &tally.file, tally.read);
+                context.warn(format!("{source}: {rows} of {read} rows of {file} {what}"));
+            }
+        }
     }
 }
 

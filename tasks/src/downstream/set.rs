@@ -293,7 +293,7 @@ fn open(file: &Path) -> Result<Opened, Error> {
 /// A file's name without its endings: what its items are called by.
 pub(crate) fn stem(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let name = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned()
 }
 

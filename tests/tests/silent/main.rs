@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
 
 mod corpus;
+mod sources;

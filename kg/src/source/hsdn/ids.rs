@@ -11,6 +11,7 @@ use std::path::Path;
 use super::super::funnel::Tally;
 use super::super::line::{Line, Lines, Place};
 use super::super::roster::{Id, Known, Roster};
+use super::super::separated::BLANK_LINES;
 use super::{Error, TwoIds, columns, header, wrong};
 use crate::canon::fold::{fold, tidy};
 
@@ -66,12 +67,14 @@ impl Ids {
     ) -> Result<Pending, Error> {
         let mut lines = Lines::new(reader, label);
         header(&mut lines, label, role.header())?;
-        let mut pending =
-            Pending { tally: Tally::new(label, &[NO_ID, REPEATED, NOT_IN_TABLE]), names: Vec::new() };
-        while let Some(line) = lines.next_line()? {
+        let mut pending = Pending {
+            tally: Tally::new(label, &[BLANK_LINES, NO_ID, REPEATED, NOT_IN_TABLE]),
+            names: Vec::new(),
+        };
+        while let Some(line) = lines.next_filled()? {
             self.row(&line, role, &mut pending)?;
         }
-        (pending.tally.lines, pending.tally.bytes) = (lines.lines(), lines.bytes());
+        pending.tally.account(&lines);
         Ok(pending)
     }
 

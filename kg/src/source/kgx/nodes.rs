@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::super::curie;
 use super::super::funnel::Tally;
-use super::super::separated::{Column, FirstLine, Records, Separator};
+use super::super::separated::{BLANK_LINES, Column, Records, Shape};
 use super::{Error, Options, Xref, node_key};
 use crate::canon::crosswalk::namespace;
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
@@ -23,7 +23,7 @@ pub(super) struct Nodes<'o> {
     nodes: HashMap<String, Node>,
     missing: HashMap<String, Roles>,
     terms: Option<DraftTermOrigin>,
-    without_name: u64,
+    without_name: Vec<(DraftEntity, String)>,
     tally: Tally,
 }
 
@@ -64,7 +64,7 @@ struct Columns {
 
 impl<'o> Nodes<'o> {
     pub(super) fn read<R: BufRead>((reader, label): (R, &Path), options: &'o Options) -> Result<Self, Error> {
-        let mut records = Records::new((reader, label), Separator::Tab, FirstLine::Names)?;
+        let mut records = Records::new((reader, label), Shape::TABS)?;
         let id = records.column(&Column::Name("id".to_owned()), "id")?;
         let xref = (options.xref == Xref::SameAs).then(|| records.optional(&["xref"])).flatten();
         let same = [records.optional(&["same_as"]), records.optional(&["equivalent_identifiers"]), xref];
@@ -76,7 +76,7 @@ impl<'o> Nodes<'o> {
             same: same.into_iter().flatten().collect(),
         };
         let mut nodes: HashMap<String, Node> = HashMap::new();
-        let mut tally = Tally::new(label, &[REPEATED, IN_NO_TRIPLE]);
+        let mut tally = Tally::new(label, &[BLANK_LINES, REPEATED, IN_NO_TRIPLE]);
         while let Some(record) = records.next_record()? {
             let key = node_key(&record, id, "id")?;
             let (row, place) = (record.line(), record.place(Some((id, "id"))));
@@ -89,8 +89,8 @@ impl<'o> Nodes<'o> {
                 Some(before) => return Err(Error::TwoNodes { place, key, line: before.line }),
             }
         }
-        (tally.lines, tally.bytes) = (records.lines(), records.bytes());
-        let (missing, terms, without_name) = (HashMap::new(), None, 0);
+        records.account(&mut tally);
+        let (missing, terms, without_name) = (HashMap::new(), None, Vec::new());
         Ok(Self { options, columns, nodes, missing, terms, without_name, tally })
     }
 
@@ -121,8 +121,10 @@ impl<'o> Nodes<'o> {
         });
         let fields: Vec<&str> = node.row.split('\t').collect();
         let printed = Printed { key, fields: &fields, columns: &self.columns };
-        self.without_name += u64::from(printed.name().is_none());
-        let entity = printed.state((self.options, terms), builder);
+        let (entity, is_named) = (printed.state((self.options, terms), builder), printed.name().is_some());
+        if !is_named {
+            self.without_name.push((entity, key.to_owned()));
+        }
         node.entity = Some(entity);
         Some(entity)
     }
@@ -135,8 +137,8 @@ impl<'o> Nodes<'o> {
         [subjects as u64, objects as u64]
     }
 
-    /// What became of the nodes, and how many of triples have no name.
-    pub(super) fn settle(mut self) -> (Tally, u64) {
+    /// What became of the nodes, and which of triples have no name.
+    pub(super) fn settle(mut self) -> (Tally, Vec<(DraftEntity, String)>) {
         let all = self.nodes.len() as u64;
         let kept = self.nodes.values().filter(|node| node.entity.is_some()).count() as u64;
         self.tally.read += all;
@@ -168,7 +170,10 @@ impl<'a> Printed<'a> {
 
     fn state(&self, (options, terms): (&Options, DraftTermOrigin), builder: &mut Builder) -> DraftEntity {
         let text = self.name().unwrap_or(self.key);
-        let entity = builder.entity(&options.name, self.key, text);
+        let entity = match self.name() {
+            Some(name) => builder.entity(&options.name, self.key, name),
+            None => builder.nameless(&options.name, self.key, self.key),
+        };
         if let Some(level) = options.level {
             builder.set_level(entity, level);
         }

@@ -16,6 +16,7 @@ use super::{LEVEL, SOURCE};
 use crate::canon::fold::tidy;
 use crate::source::funnel::{Funnel, Tally};
 use crate::source::line::{self, Line, Lines, Place};
+use crate::source::separated::BLANK_LINES;
 use crate::table::builder::{DraftEntity, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
 
@@ -81,7 +82,7 @@ pub enum Error {
 pub fn read<R: BufRead>(files: Files<'_, R>, builder: &mut Builder) -> Result<Funnel, Error> {
     let (entities, terms) = headings(files.terms, builder)?;
     let (reader, label) = files.trees;
-    let mut tally = Tally::new(label, &["unknown_descriptor", "tree_root", "no_parent"]);
+    let mut tally = Tally::new(label, &[BLANK_LINES, "unknown_descriptor", "tree_root", "no_parent"]);
     let mut table = Table::new(reader, label, TREES)?;
     let mut tree = Tree::new();
     let (mut subjects, mut objects) = (AHashSet::new(), AHashSet::new());
@@ -95,7 +96,7 @@ pub fn read<R: BufRead>(files: Files<'_, R>, builder: &mut Builder) -> Result<Fu
             tally.drop("unknown_descriptor");
         }
     }
-    (tally.lines, tally.bytes) = (table.lines.lines(), table.lines.bytes());
+    tally.account(&table.lines);
     let origin = builder.origin(Origin {
         source: SOURCE.to_owned(),
         vocabulary: None,
@@ -136,7 +137,7 @@ fn headings<R: BufRead>(
     (reader, label): (R, &Path),
     builder: &mut Builder,
 ) -> Result<(AHashMap<Ui, DraftEntity>, Tally), Error> {
-    let mut tally = Tally::new(label, &[]);
+    let mut tally = Tally::new(label, &[BLANK_LINES]);
     let mut table = Table::new(reader, label, TERMS)?;
     let mut entities = AHashMap::new();
     let origin = builder.term_origin(TermOrigin {
@@ -161,7 +162,7 @@ fn headings<R: BufRead>(
         }
         tally.keep();
     }
-    (tally.lines, tally.bytes) = (table.lines.lines(), table.lines.bytes());
+    tally.account(&table.lines);
     Ok((entities, tally))
 }
 
@@ -182,7 +183,7 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     fn new(reader: R, file: &'f Path, header: [&'static str; N]) -> Result<Self, Error> {
         let mut lines = Lines::new(reader, file);
         let nothing = Place { file: file.to_owned(), line: 1, column: None };
-        let (place, found) = match lines.next_line()? {
+        let (place, found) = match lines.next_filled()? {
             Some(line) if line.text.split('\t').eq(header) => return Ok(Self { lines, header }),
             Some(line) => (line.place(None), line.text.chars().take(80).collect()),
             None => (nothing, String::new()),
@@ -192,7 +193,7 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
 
     fn next_row(&mut self) -> Result<Option<Row<'_, N>>, Error> {
         let header = self.header;
-        let Some(line) = self.lines.next_line()? else { return Ok(None) };
+        let Some(line) = self.lines.next_filled()? else { return Ok(None) };
         let (mut fields, mut found) = ([""; N], 0);
         for field in line.text.split('\t') {
             if let Some(slot) = fields.get_mut(found) {
@@ -250,7 +251,7 @@ mod tests {
         let pairs: Vec<_> = graph.triples().iter().map(|t| (text(t.subject), text(t.object))).collect();
         assert_eq!(pairs, [("Calcimycin", "Agents"), ("Agents", "Chemicals")]);
         assert_eq!((funnel.triples.read, funnel.triples.kept, funnel.triples.lines), (5, 2, 6));
-        assert_eq!(funnel.triples.dropped.values().copied().collect::<Vec<_>>(), [1, 1, 1]);
+        assert_eq!(funnel.triples.dropped.values().copied().collect::<Vec<_>>(), [0, 1, 1, 1]);
         assert_eq!((funnel.subjects, funnel.objects, funnel.relations["isa"]), (4, 2, 2));
         assert_eq!((funnel.supporting[0].read, funnel.supporting[0].file.as_str()), (3, "terms.tsv"));
     }
@@ -282,7 +283,7 @@ mod tests {
                 NUMBERS,
                 "line 3, column 1 (mesh_id): found \"D1\", expected an",
             ),
-            ("mesh_id\tmesh_name\nD1\ta", NUMBERS, "line 2: the file ends in the middle"),
+            ("mesh_id\tmesh_name\nD1", NUMBERS, "line 2: 1 columns, expected 2"),
         ];
         for (terms, trees, expected) in cases {
             let message = parse(terms, trees).unwrap_err();

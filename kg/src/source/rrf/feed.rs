@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::mem;
 
+use crate::source::line::has_returns;
+
 /// What a line may have at most. The longest published ones, of definitions, have some ten thousand bytes.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
@@ -17,6 +19,8 @@ pub(super) struct Piece {
 pub(super) enum Failure {
     Read(io::Error),
     TooLong,
+    /// There are CRs where line ends should be.
+    Returns,
 }
 
 /// Reads pieces of about `size` bytes.
@@ -75,7 +79,7 @@ impl<'f> Feed<'f> {
                     if bytes.len() <= LONGEST_LINE {
                         continue;
                     }
-                    Failure::TooLong
+                    if has_returns(&bytes) { Failure::Returns } else { Failure::TooLong }
                 }
             };
             self.ended = true;

@@ -108,6 +108,7 @@ fn error(failure: Failure, label: &Path, line: u64) -> Error {
     match failure {
         Failure::Read(source) => line::Error::Read { place, source }.into(),
         Failure::TooLong => Error::TooLong { place, limit: LONGEST_LINE },
+        Failure::Returns => line::Error::BareCr { place }.into(),
     }
 }
 
@@ -190,7 +191,7 @@ mod tests {
                 assert!(message.starts_with(&format!("X.RRF: line {}: byte 3", line + 1)), "{message}");
             }
             let message = firsts(&lines(120)[..lines(120).len() - 2], piece).unwrap_err();
-            assert!(message.starts_with("X.RRF: line 120: the file ends in the middle"), "{message}");
+            assert!(message.starts_with("X.RRF: line 120: 1 columns, expected 2"), "{message}");
         }
     }
 

@@ -7,7 +7,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use super::{Columns, Error, FirstLine, Layout, Options, Separator, Stated, Statements, Things};
+use super::{Error, Layout, Options, Stated, Statements, Things};
 use crate::table::Builder;
 
 /// The parts of the split, as in the origins and, with `.tsv`, on disk.
@@ -44,11 +44,10 @@ pub fn read<R: BufRead>(
     let mut statements = Statements::new(options, builder)?;
     statements.list(Things::Entities, files.entities)?;
     statements.list(Things::Relations, files.relations)?;
-    statements.texts(Things::Entities, files.entity_texts)?;
-    statements.texts(Things::Relations, files.relation_texts)?;
-    files.definitions.map(|file| statements.definitions(file)).transpose()?;
-    let layout =
-        Layout { separator: Separator::Tab, first_line: FirstLine::Row, columns: Columns::first_three() };
+    statements.texts(Things::Entities, files.entity_texts, None)?;
+    statements.texts(Things::Relations, files.relation_texts, None)?;
+    files.definitions.map(|file| statements.definitions(file, None)).transpose()?;
+    let layout = Layout::three();
     for (file, part) in files.parts.into_iter().zip(PARTS) {
         statements.table(file, &layout, Some(part), builder)?;
     }

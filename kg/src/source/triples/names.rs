@@ -1,16 +1,20 @@
 //! Files of ids, texts and definitions beside tables of triples. Knows no triple.
 //!
-//! One id a line, or `id<TAB>text` (a further tab belongs to the text). As published, the last line may lack its end. A line that
-//! repeats another is counted; an id with two texts is an error.
+//! One id a line, or `id<TAB>text`, or columns as a layout says. A line that repeats another is counted; an id with two texts is an error.
 
 use std::collections::HashMap;
 use std::io::BufRead;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::super::funnel::Tally;
-use super::super::line::{LastLine, Lines, Place};
+use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TEXT, TWO_COLUMNS, Unfit, is_header};
+use super::layout::{TextColumns, TextLayout};
 use super::{Error, start};
 use crate::canon::fold::tidy;
+use crate::source::funnel::Tally;
+use crate::source::line::Place;
+use crate::source::naming::Unused;
+use crate::source::separated::{BLANK_LINES, Column, FirstLine, Quotes, Record, Records, Separator, Shape};
+use crate::source::share::Share;
 
 const REPEATED: &str = "repeated";
 const NO_TEXT: &str = "no_text";
@@ -28,6 +32,7 @@ pub(super) struct Names {
 /// One file.
 #[derive(Debug)]
 struct Book {
+    file: PathBuf,
     entries: HashMap<String, Entry>,
     tally: Tally,
 }
@@ -39,25 +44,83 @@ struct Entry {
     taken: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+/// How a file is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form<'l> {
+    /// An id a line.
     Ids,
-    Texts,
+    /// An id, a tab and a text a line.
+    Plain,
+    /// As it is laid out.
+    Laid(&'l TextLayout),
+}
+
+impl Form<'_> {
+    fn shape(self) -> Shape {
+        let (separator, first_line) = (Separator::Tab, FirstLine::Row);
+        match self {
+            // Ids are listed as they stand in the triples.
+            Form::Ids => Shape { separator, quotes: Some(Quotes::None), first_line },
+            Form::Plain => Shape { separator, quotes: None, first_line },
+            Form::Laid(layout) => layout.shape(),
+        }
+    }
+}
+
+/// Where the columns of a file are.
+struct Columns {
+    id: usize,
+    text: Option<usize>,
+    active: Activity,
+    /// How many there are, if nothing says which is which.
+    all: Option<usize>,
+}
+
+impl Columns {
+    fn new<R: BufRead>(form: Form<'_>, records: &mut Records<'_, R>) -> Result<Self, Error> {
+        let [first, second] = [1, 2].map(Column::Position);
+        let plain = TextColumns { id: first, text: second, active: None };
+        let (columns, inactive, all) = match form {
+            Form::Ids | Form::Plain => {
+                // How many there are is then told in other words.
+                records.any_width();
+                (&plain, None, Some(if matches!(form, Form::Ids) { 1 } else { 2 }))
+            }
+            Form::Laid(layout) => (&layout.columns, layout.inactive, None),
+        };
+        let id = records.column(&columns.id, "id")?;
+        let text = match form {
+            Form::Ids => None,
+            Form::Plain | Form::Laid(_) => Some(records.column(&columns.text, "text")?),
+        };
+        let active = Activity::new(records, columns.active.as_ref(), inactive)?;
+        Ok(Self { id, text, active, all })
+    }
 }
 
 impl Names {
-    pub(super) fn list<R: BufRead>(&mut self, file: (R, &Path)) -> Result<(), Error> {
-        self.list = Some(Book::read(file, Content::Ids)?);
+    pub(super) fn list<R: BufRead>(&mut self, file: (R, &Path), unfit: Share) -> Result<(), Error> {
+        self.list = Some(Book::read(file, Form::Ids, unfit)?);
         Ok(())
     }
 
-    pub(super) fn texts<R: BufRead>(&mut self, file: (R, &Path)) -> Result<(), Error> {
-        self.texts = Some(Book::read(file, Content::Texts)?);
+    pub(super) fn texts<R: BufRead>(
+        &mut self,
+        file: (R, &Path),
+        form: Form<'_>,
+        unfit: Share,
+    ) -> Result<(), Error> {
+        self.texts = Some(Book::read(file, form, unfit)?);
         Ok(())
     }
 
-    pub(super) fn definitions<R: BufRead>(&mut self, file: (R, &Path)) -> Result<(), Error> {
-        self.definitions = Some(Book::read(file, Content::Texts)?);
+    pub(super) fn definitions<R: BufRead>(
+        &mut self,
+        file: (R, &Path),
+        form: Form<'_>,
+        unfit: Share,
+    ) -> Result<(), Error> {
+        self.definitions = Some(Book::read(file, form, unfit)?);
         Ok(())
     }
 
@@ -65,6 +128,11 @@ impl Names {
     pub(super) fn lacks(&self, id: &str) -> Option<&str> {
         let list = self.list.as_ref().filter(|list| !list.entries.contains_key(id))?;
         Some(&list.tally.file)
+    }
+
+    /// Whether ids have texts, so that one without would be called by its id though others are not.
+    pub(super) fn has_texts(&self) -> bool {
+        self.texts.is_some()
     }
 
     /// The text and the definition of an id that a triple has, asked once for each.
@@ -82,6 +150,12 @@ impl Names {
         self.taken_without_text
     }
 
+    /// The texts that nothing asked for, of ids that the list does not have either.
+    pub(super) fn unused(&self) -> impl Iterator<Item = Unused> {
+        let books = [&self.texts, &self.definitions].into_iter().flatten();
+        books.filter_map(|book| book.unused(self.list.as_ref()))
+    }
+
     /// What became of the files' lines.
     pub(super) fn settle(self) -> impl Iterator<Item = Tally> {
         [self.list, self.texts, self.definitions].into_iter().flatten().map(Book::settle)
@@ -89,50 +163,109 @@ impl Names {
 }
 
 impl Book {
-    fn read<R: BufRead>((reader, label): (R, &Path), content: Content) -> Result<Self, Error> {
-        let reasons: &[&'static str] = match content {
-            Content::Ids => &[REPEATED, IN_NO_TRIPLE],
-            Content::Texts => &[REPEATED, NO_TEXT, IN_NO_TRIPLE],
+    fn read<R: BufRead>((reader, label): (R, &Path), form: Form<'_>, unfit: Share) -> Result<Self, Error> {
+        let reasons: &[&'static str] = match form {
+            Form::Ids => &[BLANK_LINES, REPEATED, IN_NO_TRIPLE],
+            Form::Plain | Form::Laid(_) => &[BLANK_LINES, REPEATED, NO_TEXT, IN_NO_TRIPLE],
         };
-        let mut lines = Lines::with_last(reader, label, LastLine::MayLackEnd);
-        let mut book = Self { entries: HashMap::new(), tally: Tally::new(label, reasons) };
+        let mut records = Records::new((reader, label), form.shape())?;
+        let columns = Columns::new(form, &mut records)?;
+        let mut unfit = Unfit::new(unfit);
+        let mut book =
+            Self { file: label.to_owned(), entries: HashMap::new(), tally: Tally::new(label, reasons) };
         loop {
-            let number = lines.lines() + 1;
-            let Some(line) = lines.next_line()? else { break };
-            let place = |column| Place { file: label.to_owned(), line: number, column };
-            let bare = line.text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(line.text);
-            let (id, text) = match content {
-                Content::Ids => (bare, ""),
-                Content::Texts => bare.split_once('\t').ok_or_else(|| Error::NoTab { place: place(None) })?,
+            let entered = match records.next_record() {
+                Ok(None) => break,
+                Ok(Some(record)) => book.enter(&record, &columns),
+                Err(error) => Err(error.into()),
             };
-            let (id, text) = (id.trim(), tidy(text));
-            if id.is_empty() || id.contains('\t') {
-                let expected = "one id".to_owned();
-                return Err(Error::Field { place: place(Some((1, "id"))), found: start(id), expected });
-            }
-            if content == Content::Texts && text.is_empty() {
-                book.tally.drop(NO_TEXT);
-                continue;
-            }
-            match book.entries.get(id) {
-                None => {
-                    book.entries.insert(id.to_owned(), Entry { text, line: number, taken: false });
-                }
-                Some(before) if before.text == text => book.tally.drop(REPEATED),
-                Some(before) => {
-                    let line = before.line;
-                    return Err(Error::TwoTexts { place: place(None), id: start(id), line });
-                }
+            if let Err(error) = entered {
+                unfit.drop(error, &mut book.tally)?;
             }
         }
-        (book.tally.lines, book.tally.bytes) = (lines.lines(), lines.bytes());
+        records.account(&mut book.tally);
+        // Entries are counted when it is known which triples have them.
+        let mut all = book.tally.clone();
+        all.read += book.entries.len() as u64;
+        unfit.settle(&all)?;
         Ok(book)
+    }
+
+    fn enter(&mut self, record: &Record<'_>, columns: &Columns) -> Result<(), Error> {
+        let place = |column| record.place(column);
+        let at_id = || place(Some((columns.id, "id")));
+        match (columns.all, record.width()) {
+            (Some(1), found) if found > 1 => {
+                let expected = "one id".to_owned();
+                return Err(Error::Field { place: at_id(), found: start(record.line()), expected });
+            }
+            (Some(2), 1) => return Err(Error::NoTab { place: place(None) }),
+            (Some(2), found) if found > 2 => {
+                return Err(Error::Laid {
+                    place: place(None),
+                    found: start(record.line()),
+                    expected: TWO_COLUMNS,
+                });
+            }
+            _ => {}
+        }
+        if columns.active.leaves_out(record)? {
+            self.tally.drop(INACTIVE);
+            return Ok(());
+        }
+        let (id, text) = (record.field(columns.id).trim(), columns.text.map(|column| record.field(column)));
+        if self.entries.is_empty() && is_header(&[id, text.unwrap_or_default()], &TEXT) {
+            let found = start(&[id, text.unwrap_or_default()].join(" "));
+            return Err(Error::Laid { place: place(None), found, expected: NO_NAMES });
+        }
+        let wrapped = [Some((columns.id, "id")), columns.text.map(|text| (text, "text"))];
+        if let Some((column, name)) =
+            wrapped.into_iter().flatten().find(|(column, _)| record.is_wrapped(*column))
+        {
+            let found = start(record.field(column));
+            return Err(Error::Laid { place: place(Some((column, name))), found, expected: NO_QUOTES });
+        }
+        if id.is_empty() || id.contains(['\n', '\r']) {
+            return Err(Error::Field { place: at_id(), found: start(id), expected: "one id".to_owned() });
+        }
+        self.add(id, text.map(tidy), &place(None))
+    }
+
+    fn add(&mut self, id: &str, text: Option<String>, place: &Place) -> Result<(), Error> {
+        if text.as_ref().is_some_and(String::is_empty) {
+            self.tally.drop(NO_TEXT);
+            return Ok(());
+        }
+        let text = text.unwrap_or_default();
+        match self.entries.get(id) {
+            None => {
+                self.entries.insert(id.to_owned(), Entry { text, line: place.line, taken: false });
+            }
+            Some(before) if before.text == text => self.tally.drop(REPEATED),
+            Some(before) => {
+                let line = before.line;
+                return Err(Error::TwoTexts { place: place.clone(), id: start(id), line });
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, id: &str) -> Option<&str> {
         let entry = self.entries.get_mut(id)?;
         entry.taken = true;
         Some(&entry.text)
+    }
+
+    fn unused(&self, list: Option<&Book>) -> Option<Unused> {
+        let listed = |id: &String| list.is_some_and(|list| list.entries.contains_key(id));
+        let unused = || self.entries.iter().filter(|(id, entry)| !entry.taken && !listed(id));
+        let (first, entry) = unused().min_by_key(|(_, entry)| entry.line)?;
+        Some(Unused {
+            file: self.file.clone(),
+            first: (start(first), entry.line),
+            texts: unused().count() as u64,
+            all: self.entries.len() as u64,
+        })
     }
 
     fn settle(mut self) -> Tally {

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
+use super::fit::{ACTIVE, ACTIVE_ROWS, Rule};
+use super::layout::Inactive;
 use super::statements::{Role, Row};
 use crate::table::guard::guarded;
 
@@ -32,13 +34,17 @@ pub struct Fields {
     pub object: String,
     /// How strongly, a floating-point number; null has none.
     pub weight: Option<String>,
+    /// Whether the row is valid still: true or false, 1 or 0.
+    pub active: Option<String>,
+    /// What becomes of rows that are not active, as in tables of text.
+    pub inactive: Option<Inactive>,
 }
 
 /// Why a Parquet file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is damaged, or uses a coding that is not read.
-    #[error("{}: cannot decode it: {source}; fetch the file again, or write it anew with zstd or no compression", file.display())]
+    #[error("{}: cannot decode it: {source}; fetch the file again, or write it anew with Snappy, gzip, LZ4, zstd or no compression", file.display())]
     Decode {
         /// The file.
         file: PathBuf,
@@ -77,18 +83,20 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a row, for a message; nothing when reading only ends.
-pub(super) type Stop = Option<(Role, String, String)>;
+/// What is wrong with a row: in which column, what stands there, what should.
+pub(super) type Wrong = (Role, String, String);
 
-/// Gives each row to `state` until that stops.
+/// Gives each row with its number (from 1) to `each`, or what is wrong with it, or nothing if it is inactive and left out.
 pub(super) fn rows<C: ChunkReader + 'static>(
     (chunks, file): (C, &Path),
     fields: &Fields,
-    mut state: impl FnMut(&Row<'_>) -> Result<(), Stop>,
-) -> Result<(), Error> {
+    mut each: impl FnMut(u64, Result<Option<Row<'_>>, Wrong>) -> Result<(), super::Error>,
+) -> Result<(), super::Error> {
     // Without the schema that Arrow hides in the footer: text is then never a dictionary.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let reader = decoded(file, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
+    let rule = Rule::new(fields.active.as_ref(), fields.inactive);
+    let fields = &fields.with_activity(reader.schema(), rule);
     let roots = fields.roots(reader.schema(), file)?;
     let mask = ProjectionMask::roots(reader.parquet_schema(), roots);
     let mut batches = decoded(file, || reader.with_projection(mask).with_batch_size(BATCH).build())?;
@@ -97,24 +105,16 @@ pub(super) fn rows<C: ChunkReader + 'static>(
         let columns = fields.columns(&batch, file)?;
         for row in 0..batch.num_rows() {
             number += 1;
-            let stop = match columns.row(row) {
-                Ok(row) => state(&row).err(),
-                Err(stop) => Some(Some(stop)),
-            };
-            match stop {
-                None => {}
-                Some(None) => return Ok(()),
-                Some(Some((role, found, expected))) => {
-                    let (file, column) = (file.to_owned(), fields.name(role).to_owned());
-                    return Err(Error::Field {
-                        file,
-                        row: number,
-                        column,
-                        role: role.name(),
-                        found,
-                        expected,
-                    });
+            match columns.active.as_ref().map_or(Ok(true), |column| activity(column, row)) {
+                Ok(false) if rule == Rule::Refuse => {
+                    let said = ("0".to_owned(), ACTIVE_ROWS.to_owned());
+                    return Err(fields.refused((file, number), Role::Active, said).into());
                 }
+                Ok(false) => each(number, Ok(None))?,
+                Ok(true) => each(number, columns.row(row).map(Some))?,
+                // It only happens to be called so.
+                Err(_) if rule == Rule::Refuse => each(number, columns.row(row).map(Some))?,
+                Err(wrong) => each(number, Err(wrong))?,
             }
         }
     }
@@ -129,6 +129,12 @@ where
     guarded(decode).map_err(|source| Error::Decode { file: file.to_owned(), source })
 }
 
+impl From<Error> for super::Error {
+    fn from(error: Error) -> Self {
+        Self::Parquet(Box::new(error))
+    }
+}
+
 impl Fields {
     fn name(&self, role: Role) -> &str {
         match role {
@@ -136,12 +142,41 @@ impl Fields {
             Role::Relation => &self.relation,
             Role::Object => &self.object,
             Role::Weight => self.weight.as_deref().unwrap_or_default(),
+            Role::Active => self.active.as_deref().unwrap_or_default(),
         }
     }
 
     fn roles(&self) -> impl Iterator<Item = Role> {
         let weight = self.weight.as_ref().map(|_| Role::Weight);
-        [Role::Subject, Role::Relation, Role::Object].into_iter().chain(weight)
+        let active = self.active.as_ref().map(|_| Role::Active);
+        [Role::Subject, Role::Relation, Role::Object].into_iter().chain(weight).chain(active)
+    }
+
+    /// With the column that says whether rows are active, where that is not named: one that is called so and holds nothing else; where
+    /// such rows are read like all others, without one.
+    fn with_activity(&self, schema: &arrow_schema::Schema, rule: Rule) -> Self {
+        let called = |field: &&std::sync::Arc<arrow_schema::Field>| {
+            ACTIVE.contains(&field.name().as_str()) && is_flag(field.data_type())
+        };
+        let active = match (rule, &self.active) {
+            (Rule::Keep, _) => None,
+            (_, Some(active)) => Some(active.clone()),
+            (Rule::Drop, None) => Some(ACTIVE[0].to_owned()),
+            (Rule::Refuse, None) => schema.fields().iter().find(called).map(|field| field.name().clone()),
+        };
+        Self { active, ..self.clone() }
+    }
+
+    /// What is wrong with a row.
+    pub(super) fn refused(
+        &self,
+        (file, row): (&Path, u64),
+        role: Role,
+        (found, expected): (String, String),
+    ) -> Error {
+        let name = if role == Role::Active && self.active.is_none() { ACTIVE[0] } else { self.name(role) };
+        let column = name.to_owned();
+        Error::Field { file: file.to_owned(), row, column, role: role.name(), found, expected }
     }
 
     /// The places of the columns, after a look at their types.
@@ -166,6 +201,10 @@ impl Fields {
                         super::start(&other.to_string()),
                         "floating-point numbers of 32 or 64 bits",
                     )),
+                    (Role::Active, kind) if is_flag(kind) => Ok(place),
+                    (Role::Active, other) => {
+                        Err(wrong(super::start(&other.to_string()), "true or false, or whole numbers"))
+                    }
                     (_, DataType::Utf8) => Ok(place),
                     (_, other) => Err(wrong(super::start(&other.to_string()), "text (UTF-8)")),
                 }
@@ -188,6 +227,7 @@ impl Fields {
             relation: column(Role::Relation)?,
             object: column(Role::Object)?,
             weight: self.weight.as_ref().map(|_| column(Role::Weight)).transpose()?,
+            active: self.active.as_ref().map(|_| column(Role::Active)).transpose()?,
         })
     }
 }
@@ -198,10 +238,11 @@ struct Columns {
     relation: ArrayRef,
     object: ArrayRef,
     weight: Option<ArrayRef>,
+    active: Option<ArrayRef>,
 }
 
 impl Columns {
-    fn row(&self, row: usize) -> Result<Row<'_>, (Role, String, String)> {
+    fn row(&self, row: usize) -> Result<Row<'_>, Wrong> {
         let weight = self.weight.as_ref().map(|column| number(column, row)).transpose()?;
         Ok(Row {
             subject: text(&self.subject, row, Role::Subject)?,
@@ -212,14 +253,14 @@ impl Columns {
     }
 }
 
-fn text(column: &ArrayRef, row: usize, role: Role) -> Result<&str, (Role, String, String)> {
+fn text(column: &ArrayRef, row: usize, role: Role) -> Result<&str, Wrong> {
     match column.as_string_opt::<i32>() {
         Some(texts) if texts.is_valid(row) => Ok(texts.value(row)),
         _ => Err((role, "null".to_owned(), "an id".to_owned())),
     }
 }
 
-fn number(column: &ArrayRef, row: usize) -> Result<Option<f64>, (Role, String, String)> {
+fn number(column: &ArrayRef, row: usize) -> Result<Option<f64>, Wrong> {
     if column.is_null(row) {
         return Ok(None);
     }
@@ -231,5 +272,26 @@ fn number(column: &ArrayRef, row: usize) -> Result<Option<f64>, (Role, String, S
             let found = other.map_or_else(String::new, |weight| weight.to_string());
             Err((Role::Weight, found, "a finite number, or null".to_owned()))
         }
+    }
+}
+
+/// Whether a column may say whether rows are active.
+fn is_flag(kind: &DataType) -> bool {
+    kind == &DataType::Boolean || kind.is_integer()
+}
+
+/// Whether a row is active; null is not.
+fn activity(column: &ArrayRef, row: usize) -> Result<bool, Wrong> {
+    if let Some(flags) = column.as_boolean_opt() {
+        return Ok(flags.is_valid(row) && flags.value(row));
+    }
+    let shown = downcast_integer_array!(
+        column => if column.is_valid(row) { column.value(row).to_string() } else { "0".to_owned() },
+        _ => String::new()
+    );
+    match shown.as_str() {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err((Role::Active, shown, "1 or 0".to_owned())),
     }
 }

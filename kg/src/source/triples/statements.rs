@@ -6,11 +6,14 @@ use std::path::Path;
 
 use ::parquet::file::reader::ChunkReader;
 
-use super::super::funnel::{Funnel, Tally};
-use super::super::separated::{Column, Records};
-use super::names::Names;
+use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TRIPLE, Unfit, is_header};
+use super::layout::{Layout, TextLayout};
+use super::names::{Form, Names};
 use super::parquet::{self, Fields};
-use super::{Error, Layout, Options, Stated, start};
+use super::{Error, Options, Stated, start};
+use crate::source::funnel::{Funnel, Tally};
+use crate::source::naming::{Naming, Untexted};
+use crate::source::separated::{BLANK_LINES, Column, FirstLine, Record, Records};
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
 
@@ -21,6 +24,7 @@ pub(super) enum Role {
     Relation,
     Object,
     Weight,
+    Active,
 }
 
 impl Role {
@@ -30,6 +34,7 @@ impl Role {
             Role::Relation => "relation",
             Role::Object => "object",
             Role::Weight => "weight",
+            Role::Active => "active",
         }
     }
 }
@@ -49,8 +54,14 @@ pub struct Statements<'o> {
     options: &'o Options,
     entity_names: Names,
     relation_names: Names,
-    entities: HashMap<String, End>,
-    relations: HashMap<String, Used>,
+    /// Places in `ends` and `used`.
+    entities: HashMap<String, usize>,
+    relations: HashMap<String, usize>,
+    ends: Vec<End>,
+    used: Vec<Used>,
+    /// Those without a text, if others have one.
+    untexted: Vec<(DraftEntity, String)>,
+    untexted_relations: Vec<String>,
     terms: DraftTermOrigin,
     tables: Vec<Tally>,
 }
@@ -115,33 +126,49 @@ impl<'o> Statements<'o> {
             relation_names: Names::default(),
             entities: HashMap::new(),
             relations: HashMap::new(),
+            ends: Vec::new(),
+            used: Vec::new(),
+            untexted: Vec::new(),
+            untexted_relations: Vec::new(),
             terms: builder.term_origin(terms),
             tables: Vec::new(),
         })
     }
 
-    /// Reads the list of all ids, one a line; a triple with another id is then an error.
+    /// Reads the list of all ids, one a line; a triple with another id then does not fit.
     ///
     /// # Errors
     /// When the file is damaged.
     pub fn list<R: BufRead>(&mut self, things: Things, file: (R, &Path)) -> Result<(), Error> {
-        self.names(things).list(file)
+        let unfit = self.options.allowed.max_unfit;
+        self.names(things).list(file, unfit)
     }
 
-    /// Reads texts, `id<TAB>text` a line.
+    /// Reads texts, `id<TAB>text` a line or as `layout` says.
     ///
     /// # Errors
-    /// When the file is damaged, or an id has two texts.
-    pub fn texts<R: BufRead>(&mut self, things: Things, file: (R, &Path)) -> Result<(), Error> {
-        self.names(things).texts(file)
+    /// When the file is damaged or of another layout, or an id has two texts.
+    pub fn texts<R: BufRead>(
+        &mut self,
+        things: Things,
+        file: (R, &Path),
+        layout: Option<&TextLayout>,
+    ) -> Result<(), Error> {
+        let unfit = self.options.allowed.max_unfit;
+        self.names(things).texts(file, layout.map_or(Form::Plain, Form::Laid), unfit)
     }
 
-    /// Reads definitions of entities, `id<TAB>text` a line.
+    /// Reads definitions of entities, `id<TAB>text` a line or as `layout` says.
     ///
     /// # Errors
-    /// When the file is damaged, or an id has two definitions.
-    pub fn definitions<R: BufRead>(&mut self, file: (R, &Path)) -> Result<(), Error> {
-        self.entity_names.definitions(file)
+    /// When the file is damaged or of another layout, or an id has two definitions.
+    pub fn definitions<R: BufRead>(
+        &mut self,
+        file: (R, &Path),
+        layout: Option<&TextLayout>,
+    ) -> Result<(), Error> {
+        let unfit = self.options.allowed.max_unfit;
+        self.entity_names.definitions(file, layout.map_or(Form::Plain, Form::Laid), unfit)
     }
 
     fn names(&mut self, things: Things) -> &mut Names {
@@ -154,7 +181,7 @@ impl<'o> Statements<'o> {
     /// Reads a table of text. `part` names its part of an official split (`train`, `dev`, `test`) and becomes the origins' vocabulary.
     ///
     /// # Errors
-    /// When the table is damaged or of another layout, or an id is not listed.
+    /// When the table is damaged or of another layout, or more rows do not fit than may.
     pub fn table<R: BufRead>(
         &mut self,
         (reader, label): (R, &Path),
@@ -162,35 +189,61 @@ impl<'o> Statements<'o> {
         part: Option<&str>,
         builder: &mut Builder,
     ) -> Result<(), Error> {
-        let mut records = Records::new((reader, label), layout.separator, layout.first_line)?;
+        let mut records = Records::new((reader, label), layout.shape())?;
         let columns = Places::new(layout, &mut records)?;
         let mut table = Table::new(label, part, self.options);
-        while let Some(record) = records.next_record()? {
-            let refused = |role: Role, found: String, expected: String| {
-                let place = record.place(Some((columns.of(role), role.name())));
-                Error::Field { place, found, expected }
+        let mut unfit = Unfit::new(self.options.allowed.max_unfit);
+        let mut first = layout.first_line == FirstLine::Row;
+        loop {
+            let stated = match records.next_record() {
+                Ok(None) => break,
+                Ok(Some(record)) => {
+                    columns.look(&record, std::mem::take(&mut first))?;
+                    if columns.active.leaves_out(&record)? {
+                        table.tally.drop(INACTIVE);
+                        continue;
+                    }
+                    self.record(&record, &columns, (&mut table, &mut *builder))
+                }
+                Err(error) => Err(error.into()),
             };
-            let weight =
-                columns.weight.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
-            let weight = weight.map(|text| finite(text).ok_or(text)).transpose().map_err(|text| {
-                refused(Role::Weight, start(text), "a finite number, or nothing".to_owned())
-            })?;
-            let [subject, relation, object] = columns.ids.map(|column| record.field(column));
-            match self.state(&Row { subject, relation, object, weight }, &mut table, builder) {
-                Ok(()) => {}
-                Err(Refused::Keep(source)) => return Err(self.full(source)),
-                Err(Refused::Field { role, found, expected }) => return Err(refused(role, found, expected)),
+            if let Err(error) = stated {
+                unfit.drop(error, &mut table.tally)?;
             }
         }
-        (table.tally.lines, table.tally.bytes) = (records.lines(), records.bytes());
+        records.account(&mut table.tally);
+        unfit.settle(&table.tally)?;
         self.tables.push(table.tally);
         Ok(())
+    }
+
+    /// States one row of a table of text.
+    fn record(
+        &mut self,
+        record: &Record<'_>,
+        columns: &Places,
+        (table, builder): (&mut Table, &mut Builder),
+    ) -> Result<(), Error> {
+        let refused = |role: Role, found: String, expected: String| {
+            let place = record.place(Some((columns.of(role), role.name())));
+            Error::Field { place, found, expected }
+        };
+        let weight = columns.weight.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
+        let weight = weight
+            .map(|text| finite(text).ok_or(text))
+            .transpose()
+            .map_err(|text| refused(Role::Weight, start(text), "a finite number, or nothing".to_owned()))?;
+        let [subject, relation, object] = columns.ids.map(|column| record.field(column));
+        self.state(&Row { subject, relation, object, weight }, table, builder).map_err(|error| match error {
+            Refused::Keep(source) => self.full(source),
+            Refused::Field { role, found, expected } => refused(role, found, expected),
+        })
     }
 
     /// Reads a Parquet file, batch by batch. Its tally has no lines; `part` is as in [`Self::table`].
     ///
     /// # Errors
-    /// When the file cannot be decoded or lacks a column, or an id is not listed.
+    /// When the file cannot be decoded or lacks a column, or more rows do not fit than may.
     pub fn parquet<C: ChunkReader + 'static>(
         &mut self,
         (chunks, label): (C, &Path),
@@ -200,16 +253,26 @@ impl<'o> Statements<'o> {
     ) -> Result<(), Error> {
         let mut table = Table::new(label, part, self.options);
         table.tally.bytes = chunks.len();
-        let mut kept = Ok(());
-        parquet::rows((chunks, label), fields, |row| match self.state(row, &mut table, builder) {
-            Ok(()) => Ok(()),
-            Err(Refused::Field { role, found, expected }) => Err(Some((role, found, expected))),
-            Err(Refused::Keep(source)) => {
-                kept = Err(source);
-                Err(None)
+        let mut unfit = Unfit::new(self.options.allowed.max_unfit);
+        parquet::rows((chunks, label), fields, |number, row| -> Result<(), Error> {
+            let stated = match row {
+                Ok(None) => {
+                    table.tally.drop(INACTIVE);
+                    return Ok(());
+                }
+                Ok(Some(row)) => self.state(&row, &mut table, builder),
+                Err((role, found, expected)) => Err(Refused::Field { role, found, expected }),
+            };
+            match stated {
+                Ok(()) => Ok(()),
+                Err(Refused::Keep(source)) => Err(self.full(source)),
+                Err(Refused::Field { role, found, expected }) => {
+                    let error = fields.refused((label, number), role, (found, expected));
+                    unfit.drop(error.into(), &mut table.tally)
+                }
             }
         })?;
-        kept.map_err(|source| self.full(source))?;
+        unfit.settle(&table.tally)?;
         self.tables.push(table.tally);
         Ok(())
     }
@@ -218,35 +281,41 @@ impl<'o> Statements<'o> {
         Error::Keep { name: self.options.name.clone(), source }
     }
 
-    /// States one triple.
+    /// States one triple. A row that does not fit leaves nothing behind.
     fn state(&mut self, row: &Row<'_>, table: &mut Table, builder: &mut Builder) -> Result<(), Refused> {
-        let subject = self.entity(row.subject, Role::Subject, builder)?;
-        let relation = self.relation(row.relation, builder)?;
-        let object = self.entity(row.object, Role::Object, builder)?;
+        let [subject, relation, object] = [row.subject, row.relation, row.object].map(str::trim);
+        let [known_subject, known_object] = [subject, object].map(|id| self.entities.get(id).copied());
+        let known_relation = self.relations.get(relation).copied();
+        if known_subject.is_none() {
+            check(subject, Role::Subject, &self.entity_names)?;
+        }
+        if known_relation.is_none() {
+            check(relation, Role::Relation, &self.relation_names)?;
+        }
+        if known_object.is_none() {
+            check(object, Role::Object, &self.entity_names)?;
+        }
+        let place = known_subject.unwrap_or_else(|| self.draft(subject, builder));
+        self.ends[place].subject = true;
+        let subject = self.ends[place].draft;
+        let place = known_relation.unwrap_or_else(|| self.draft_relation(relation, builder));
+        self.used[place].rows += 1;
+        let relation = self.used[place].draft;
+        // It may be the subject that was just met.
+        let known_object = known_object.or_else(|| self.entities.get(object).copied());
+        let place = known_object.unwrap_or_else(|| self.draft(object, builder));
+        self.ends[place].object = true;
+        let object = self.ends[place].draft;
         let origin = table.origin(row.weight, builder);
         table.tally.keep();
         builder.triple(subject, relation, object, origin).map_err(Refused::Keep)
     }
 
-    fn entity(&mut self, id: &str, role: Role, builder: &mut Builder) -> Result<DraftEntity, Refused> {
-        let id = id.trim();
-        if !self.entities.contains_key(id) {
-            check(id, role, &self.entity_names)?;
-            let end = End { draft: self.draft(id, builder), subject: false, object: false };
-            self.entities.insert(id.to_owned(), end);
-        }
-        let Some(end) = self.entities.get_mut(id) else {
-            return Err(refused(id, role, "an id".to_owned()));
-        };
-        end.subject |= role == Role::Subject;
-        end.object |= role == Role::Object;
-        Ok(end.draft)
-    }
-
-    /// A new entity with its texts.
-    fn draft(&mut self, id: &str, builder: &mut Builder) -> DraftEntity {
+    /// The place of a new entity, made with its texts.
+    fn draft(&mut self, id: &str, builder: &mut Builder) -> usize {
         let (options, terms) = (self.options, self.terms);
         let key = options.key(id);
+        let named = self.entity_names.has_texts();
         let (text, definition) = self.entity_names.take(id);
         let entity = match text {
             Some(text) => {
@@ -255,7 +324,13 @@ impl<'o> Statements<'o> {
                 builder.offer(text, &key, text, OfferKind::Preferred);
                 entity
             }
-            None => builder.entity(&options.name, &key, &words(id)),
+            None => {
+                let entity = builder.nameless(&options.name, &key, &words(id));
+                if named {
+                    self.untexted.push((entity, id.to_owned()));
+                }
+                entity
+            }
         };
         if let Some(definition) = definition {
             builder.term(entity, TermKind::Definition, definition, terms);
@@ -263,31 +338,40 @@ impl<'o> Statements<'o> {
         if let Some(level) = options.level {
             builder.set_level(entity, level);
         }
-        entity
+        self.ends.push(End { draft: entity, subject: false, object: false });
+        self.entities.insert(id.to_owned(), self.ends.len() - 1);
+        self.ends.len() - 1
     }
 
-    fn relation(&mut self, id: &str, builder: &mut Builder) -> Result<DraftRelation, Refused> {
-        let id = id.trim();
-        if let Some(used) = self.relations.get_mut(id) {
-            used.rows += 1;
-            return Ok(used.draft);
+    /// The place of a new relation.
+    fn draft_relation(&mut self, id: &str, builder: &mut Builder) -> usize {
+        let named = self.relation_names.has_texts();
+        let text = self.relation_names.take(id).0.map(str::to_owned);
+        if named && text.is_none() {
+            self.untexted_relations.push(id.to_owned());
         }
-        check(id, Role::Relation, &self.relation_names)?;
-        let (text, _) = self.relation_names.take(id);
-        let text = text.map_or_else(|| words(id), str::to_owned);
+        let text = text.unwrap_or_else(|| words(id));
         let draft = builder.relation(&self.options.name, id, &text);
-        self.relations.insert(id.to_owned(), Used { draft, key: id.to_owned(), rows: 1 });
-        Ok(draft)
+        self.used.push(Used { draft, key: id.to_owned(), rows: 0 });
+        self.relations.insert(id.to_owned(), self.used.len() - 1);
+        self.used.len() - 1
     }
 
     /// What was read.
     #[must_use]
     pub fn finish(self, label: &Path) -> Stated {
-        let count = |end: fn(&End) -> bool| self.entities.values().filter(|other| end(other)).count() as u64;
+        let count = |end: fn(&End) -> bool| self.ends.iter().filter(|other| end(other)).count() as u64;
         let (subjects, objects) = (count(|end| end.subject), count(|end| end.object));
         let without_text = [self.entity_names.taken_without_text(), self.relation_names.taken_without_text()];
-        let relations = self.relations.into_values().map(|used| (used.key, used.rows));
-        let relations: BTreeMap<String, u64> = relations.collect();
+        let naming = Naming {
+            source: self.options.name.clone(),
+            allowed: self.options.allowed,
+            entities: Untexted { without: self.untexted, all: self.ends.len() as u64 },
+            relations: Untexted { without: self.untexted_relations, all: self.used.len() as u64 },
+            unused: self.entity_names.unused().chain(self.relation_names.unused()).collect(),
+        };
+        let relations: BTreeMap<String, u64> =
+            self.used.into_iter().map(|used| (used.key, used.rows)).collect();
         let supporting = self.entity_names.settle().chain(self.relation_names.settle());
         let funnel = Funnel {
             source: self.options.name.clone(),
@@ -298,7 +382,7 @@ impl<'o> Statements<'o> {
             relations,
         };
         let [entities_without_text, relations_without_text] = without_text;
-        Stated { funnel, tables: self.tables, entities_without_text, relations_without_text }
+        Stated { funnel, tables: self.tables, entities_without_text, relations_without_text, naming }
     }
 }
 
@@ -313,6 +397,9 @@ fn together(tables: &[Tally], label: &Path) -> Tally {
         sum.lines += table.lines;
         sum.read += table.read;
         sum.kept += table.kept;
+        for (reason, rows) in &table.dropped {
+            *sum.dropped.entry(reason).or_insert(0) += rows;
+        }
     }
     sum
 }
@@ -346,7 +433,7 @@ impl Table {
     fn new(label: &Path, part: Option<&str>, options: &Options) -> Self {
         let (source, vocabulary, level) = (options.name.clone(), part.map(str::to_owned), options.level);
         let origin = Origin { source, vocabulary, weight: None, count: None, level };
-        Self { tally: Tally::new(label, &[]), origin, unweighted: None }
+        Self { tally: Tally::new(label, &[BLANK_LINES]), origin, unweighted: None }
     }
 
     fn origin(&mut self, weight: Option<f64>, builder: &mut Builder) -> DraftOrigin {
@@ -361,6 +448,7 @@ impl Table {
 struct Places {
     ids: [usize; 3],
     weight: Option<usize>,
+    active: Activity,
 }
 
 impl Places {
@@ -373,7 +461,29 @@ impl Places {
             place(&columns.object, Role::Object)?,
         ];
         let weight = columns.weight.as_ref().map(|column| place(column, Role::Weight)).transpose()?;
-        Ok(Self { ids, weight })
+        let active = Activity::new(records, columns.active.as_ref(), layout.inactive)?;
+        Ok(Self { ids, weight, active })
+    }
+
+    /// Refuses what shows that the file is laid out otherwise than the config says.
+    fn look(&self, record: &Record<'_>, is_first: bool) -> Result<(), Error> {
+        let fields = self.ids.map(|column| record.field(column));
+        if is_first && is_header(&fields, &TRIPLE) {
+            return Err(Error::Laid {
+                place: record.place(None),
+                found: start(&fields.join(" ")),
+                expected: NO_NAMES,
+            });
+        }
+        let roles = [Role::Subject, Role::Relation, Role::Object];
+        match self.ids.into_iter().zip(roles).find(|(column, _)| record.is_wrapped(*column)) {
+            Some((column, role)) => Err(Error::Laid {
+                place: record.place(Some((column, role.name()))),
+                found: start(record.field(column)),
+                expected: NO_QUOTES,
+            }),
+            None => Ok(()),
+        }
     }
 
     fn of(&self, role: Role) -> usize {
@@ -382,7 +492,7 @@ impl Places {
             Role::Subject => subject,
             Role::Relation => relation,
             Role::Object => object,
-            Role::Weight => self.weight.unwrap_or_default(),
+            Role::Weight | Role::Active => self.weight.unwrap_or_default(),
         }
     }
 }

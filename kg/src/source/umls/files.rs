@@ -4,12 +4,11 @@
 //! which follow one another. Where more than one form lies there, the plain one is read, then the packed one.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
-
 use super::Error;
+use crate::source::gz::{self, Packing};
 use crate::source::rrf;
 use crate::source::rrf::scan::{Input, Totals};
 
@@ -119,12 +118,7 @@ pub fn locate(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, Error> 
 pub fn open<'f>(paths: &[PathBuf], wrap: &dyn Fn(fs::File) -> Bytes<'f>) -> io::Result<Bytes<'f>> {
     let mut all: Bytes<'f> = Box::new(io::empty());
     for path in paths {
-        let file = wrap(fs::File::open(path)?);
-        let bytes = if path.extension().is_some_and(|ending| ending == "gz") {
-            Box::new(Unpacked::new(file, path.clone()))
-        } else {
-            file
-        };
+        let bytes: Bytes<'f> = Box::new(Unpacked::new(wrap(fs::File::open(path)?), path.clone())?);
         all = if paths.len() == 1 { bytes } else { Box::new(all.chain(bytes)) };
     }
     Ok(all)
@@ -132,35 +126,34 @@ pub fn open<'f>(paths: &[PathBuf], wrap: &dyn Fn(fs::File) -> Bytes<'f>) -> io::
 
 /// A packed file, unpacked. Its errors name it, since a file in parts is called by the name of the whole.
 struct Unpacked<R> {
-    decoder: MultiGzDecoder<BufReader<R>>,
+    unpacked: gz::Unpacked<R>,
     path: PathBuf,
 }
 
 impl<R: Read> Unpacked<R> {
-    fn new(reader: R, path: PathBuf) -> Self {
-        Self { decoder: MultiGzDecoder::new(BufReader::with_capacity(1 << 18, reader)), path }
+    fn new(reader: R, path: PathBuf) -> io::Result<Self> {
+        let unpacked = gz::reader(reader).map_err(|error| named(&path, error))?;
+        if unpacked.packing() == Packing::Plain && path.extension().is_some_and(|ending| ending == "gz") {
+            let what = io::Error::new(io::ErrorKind::InvalidData, "it is no whole gzip file: fetch it again");
+            return Err(named(&path, what));
+        }
+        Ok(Self { unpacked, path })
     }
 }
 
 impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.decoder.read(buffer) {
-            Err(error) if is_damage(&error, self.decoder.get_mut()) => {
-                let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-                Err(io::Error::new(
-                    error.kind(),
-                    format!("{name} is no whole gzip file ({error}): fetch it again"),
-                ))
-            }
-            read => read,
-        }
+        self.unpacked.read(buffer).map_err(|error| named(&self.path, error))
     }
 }
 
-/// Whether the bytes are to blame, and not that they cannot be had (or are no longer wanted).
-fn is_damage(error: &io::Error, reader: &mut impl BufRead) -> bool {
-    let damage = [io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
-    damage.contains(&error.kind()) && reader.fill_buf().is_ok()
+/// An error with the name of the file, if its bytes are to blame and not that they cannot be had (or are no longer wanted).
+fn named(path: &Path, error: io::Error) -> io::Error {
+    if !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Unsupported) {
+        return error;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
 #[cfg(test)]
@@ -211,6 +204,16 @@ mod tests {
     }
 
     #[test]
+    fn silent_17_a_file_is_unpacked_by_its_bytes_and_named_if_it_cannot_be() {
+        let padded = [packed(b"one|\n"), vec![0; 512]].concat();
+        for (name, bytes) in [("MRX.RRF.gz", &padded), ("MRX.RRF", &packed(b"one|\n"))] {
+            assert_eq!(read(&folder(&[(name, bytes)])).unwrap().unwrap(), "one|\n", "{name}");
+        }
+        let message = read(&folder(&[("MRX.RRF", b"BZh91AY&SY")])).unwrap_err();
+        assert!(message.contains("MRX.RRF: it is packed by bzip2"), "{message}");
+    }
+
+    #[test]
     fn a_missing_part_and_a_folder_are_named() {
         let message = read(&folder(&[("MRX.RRF.aa.gz", b""), ("MRX.RRF.ac.gz", b"")])).unwrap_err();
         assert!(message.contains("MRX.RRF.ab.gz"), "{message}");
@@ -229,7 +232,7 @@ mod tests {
         for bytes in [&whole[..whole.len() - 5], b"no gzip at all, but long enough", &flipped, &trailing, b""]
         {
             let message = read(&folder(&[("MRX.RRF.gz", bytes)])).unwrap_err();
-            assert!(message.contains("MRX.RRF.gz is no whole gzip file"), "{message}");
+            assert!(message.contains("MRX.RRF.gz: ") && message.contains("fetch it again"), "{message}");
         }
     }
 }

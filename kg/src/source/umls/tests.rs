@@ -308,7 +308,7 @@ fn bad_files_are_refused_with_line_column_and_remedy() {
     let cut = &CONSO[..CONSO.len() - 20];
     let bad_cui = REL.replace("C0000004", "C004");
     let cases: [(Files<'_>, &str); 6] = [
-        (files(cut, REL), "META/MRCONSO.RRF: line 8: the file ends in the middle"),
+        (files(cut, REL), "META/MRCONSO.RRF: line 8: 12 columns, expected 18"),
         (files(CONSO, CONSO), "META/MRREL.RRF: line 1: 18 columns, expected 16"),
         (files(CONSO, "C01|||||||||||||||\n"), "MRREL.RRF: line 1: 15 columns, expected 16"),
         (files(CONSO, &bad_cui), "line 8, column 1 (CUI1): found \"C004\", expected C and seven"),

@@ -1,6 +1,7 @@
 //! A KGX graph in a config. Knows no column.
 
 use kg::source::kgx;
+use kg::source::share::Share;
 use kg::table::Builder;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -28,6 +29,9 @@ pub struct Config {
     pub inverses: Vec<[String; 2]>,
     /// Licence level of it all.
     pub level: Option<u8>,
+    /// Nodes of triples that may be without a name and are then called by their ids, as a share; none without it.
+    #[serde(default)]
+    pub max_untexted: Share,
 }
 
 /// The source.
@@ -46,6 +50,7 @@ impl Kgx {
             weight: config.weight.clone(),
             inverses: config.inverses.clone(),
             level: config.level,
+            max_untexted: config.max_untexted,
         };
         let place = |location: &Location, key| location.place(&format!("sources.kgx.{name}.{key}"), places);
         Ok(Self { options, nodes: place(&config.nodes, "nodes")?, edges: place(&config.edges, "edges")? })
@@ -63,6 +68,7 @@ impl Source for Kgx {
         let stated = kgx::read(files, &self.options, builder)?;
         let mut told = Told::plain(stated.funnel);
         told.notes.insert("nodes_without_name".to_owned(), json!(stated.without_name));
+        told.naming = Some(stated.naming);
         Ok(told)
     }
 }

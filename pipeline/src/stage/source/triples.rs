@@ -5,11 +5,14 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::Context as _;
+use kg::source::naming::Allowed;
+use kg::source::share::Share;
 use kg::source::triples::{self, Fields, Layout, Options, RESERVED, Statements, Things, kg_bert};
 use kg::table::Builder;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::texts::{TextFile, Texts};
 use super::{Source, Told, open};
 use crate::engine::context::Context;
 use crate::stage::location::{Location, Place, Places};
@@ -33,15 +36,21 @@ pub struct Config {
     pub table: Option<Table>,
     /// Parquet files.
     pub parquet: Option<Parquet>,
-    /// Texts of entities, `id<TAB>text` a line; not beside `kg_bert`.
-    #[serde(skip_serializing)]
-    pub entity_texts: Option<Location>,
+    /// Texts of entities; not beside `kg_bert`.
+    pub entity_texts: Option<Texts>,
     /// Texts of relations.
-    #[serde(skip_serializing)]
-    pub relation_texts: Option<Location>,
+    pub relation_texts: Option<Texts>,
     /// Definitions of entities.
-    #[serde(skip_serializing)]
-    pub definitions: Option<Location>,
+    pub definitions: Option<Texts>,
+    /// Where there are texts: entities, or relations, that may be without one and are then called by their ids, as a share; none without it.
+    #[serde(default)]
+    pub max_untexted: Share,
+    /// Texts of each file that may be of ids in no triple, as a share; none without it.
+    #[serde(default)]
+    pub max_unused_texts: Share,
+    /// Rows of each file that are left out if they do not fit, as a share; none without it.
+    #[serde(default)]
+    pub max_unfit: Share,
 }
 
 /// Tables of text.
@@ -80,9 +89,9 @@ pub struct Piece {
 pub(super) struct Triples {
     options: Options,
     input: Input,
-    entity_texts: Option<Place>,
-    relation_texts: Option<Place>,
-    definitions: Option<Place>,
+    entity_texts: Option<TextFile>,
+    relation_texts: Option<TextFile>,
+    definitions: Option<TextFile>,
 }
 
 #[derive(Debug)]
@@ -115,8 +124,8 @@ impl Triples {
     pub(super) fn new(name: &str, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let key = format!("sources.triples.{name}");
         let place = |location: &Location, below: &str| location.place(&format!("{key}.{below}"), places);
-        let maybe = |location: &Option<Location>, below: &str| {
-            location.as_ref().map(|location| place(location, below)).transpose()
+        let texts = |texts: &Option<Texts>, below: &str| {
+            texts.as_ref().map(|texts| texts.file(&format!("{key}.{below}"), places)).transpose()
         };
         let pieces = |files: &[Piece], below: &str| -> anyhow::Result<Vec<_>> {
             let piece = |(i, piece): (usize, &Piece)| {
@@ -138,9 +147,9 @@ impl Triples {
             }
             _ => anyhow::bail!("[{key}] needs exactly one of `kg_bert`, `table` and `parquet`"),
         };
-        let texts = [&config.entity_texts, &config.relation_texts, &config.definitions];
+        let given = [&config.entity_texts, &config.relation_texts, &config.definitions];
         anyhow::ensure!(
-            config.kg_bert.is_none() || texts.iter().all(|text| text.is_none()),
+            config.kg_bert.is_none() || given.iter().all(|text| text.is_none()),
             "[{key}] with `kg_bert` takes the texts that lie there: leave out entity_texts, relation_texts and definitions"
         );
         anyhow::ensure!(
@@ -152,13 +161,18 @@ impl Triples {
             curies: config.curies.clone(),
             inverses: config.inverses.clone(),
             level: config.level,
+            allowed: Allowed {
+                max_untexted: config.max_untexted,
+                max_unused_texts: config.max_unused_texts,
+                max_unfit: config.max_unfit,
+            },
         };
         Ok(Self {
             options,
             input,
-            entity_texts: maybe(&config.entity_texts, "entity_texts")?,
-            relation_texts: maybe(&config.relation_texts, "relation_texts")?,
-            definitions: maybe(&config.definitions, "definitions")?,
+            entity_texts: texts(&config.entity_texts, "entity_texts")?,
+            relation_texts: texts(&config.relation_texts, "relation_texts")?,
+            definitions: texts(&config.definitions, "definitions")?,
         })
     }
 
@@ -167,14 +181,16 @@ impl Triples {
             return self.kg_bert((files, definitions.as_ref()), context, builder);
         }
         let mut statements = Statements::new(&self.options, builder)?;
-        if let Some(mut file) = open::maybe(self.entity_texts.as_ref(), context)? {
-            statements.texts(Things::Entities, open::labelled(&mut file))?;
+        for (texts, things) in
+            [(&self.entity_texts, Things::Entities), (&self.relation_texts, Things::Relations)]
+        {
+            let Some(texts) = texts else { continue };
+            let mut file = open::at(&texts.place, context)?;
+            statements.texts(things, open::labelled(&mut file), texts.layout.as_ref())?;
         }
-        if let Some(mut file) = open::maybe(self.relation_texts.as_ref(), context)? {
-            statements.texts(Things::Relations, open::labelled(&mut file))?;
-        }
-        if let Some(mut file) = open::maybe(self.definitions.as_ref(), context)? {
-            statements.definitions(open::labelled(&mut file))?;
+        if let Some(texts) = &self.definitions {
+            let mut file = open::at(&texts.place, context)?;
+            statements.definitions(open::labelled(&mut file), texts.layout.as_ref())?;
         }
         match &self.input {
             Input::Table { layout, files } => {
@@ -243,12 +259,13 @@ impl Input {
 impl Source for Triples {
     fn places(&self) -> Vec<&Place> {
         let texts = self.entity_texts.iter().chain(&self.relation_texts).chain(&self.definitions);
-        self.input.places().into_iter().chain(texts).collect()
+        self.input.places().into_iter().chain(texts.map(|texts| &texts.place)).collect()
     }
 
     fn read(&self, context: &Context, builder: &mut Builder) -> anyhow::Result<Told> {
         let stated = self.statements(context, builder)?;
         let mut told = Told::plain(stated.funnel);
+        told.naming = Some(stated.naming);
         told.notes.insert("tables".to_owned(), json!(stated.tables));
         told.notes.insert("entities_without_text".to_owned(), json!(stated.entities_without_text));
         told.notes.insert("relations_without_text".to_owned(), json!(stated.relations_without_text));

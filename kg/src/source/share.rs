@@ -1,0 +1,60 @@
+//! A share of a whole, from 0 to 1: how much of something a config allows.
+
+use serde::{Deserialize, Serialize};
+
+/// A share; 0 unless it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Share(f64);
+
+// No share is NaN.
+impl Eq for Share {}
+
+/// A number that is no share.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("{0} is no share, expected a number from 0 to 1")]
+pub struct NoShare(f64);
+
+impl TryFrom<f64> for Share {
+    type Error = NoShare;
+
+    fn try_from(share: f64) -> Result<Self, NoShare> {
+        if (0.0..=1.0).contains(&share) { Ok(Self(share)) } else { Err(NoShare(share)) }
+    }
+}
+
+impl From<Share> for f64 {
+    fn from(share: Share) -> Self {
+        share.0
+    }
+}
+
+impl Share {
+    /// Whether it allows nothing.
+    #[must_use]
+    pub fn is_nothing(self) -> bool {
+        self.0 == 0.0
+    }
+
+    /// Whether it allows `part` of `whole`.
+    #[must_use]
+    pub fn allows(self, part: u64, whole: u64) -> bool {
+        part == 0 || part as f64 <= self.0 * whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_allows_up_to_itself() {
+        let tenth = Share::try_from(0.1).unwrap();
+        assert!(tenth.allows(10, 100) && !tenth.allows(11, 100));
+        assert!(Share::default().allows(0, 0) && !Share::default().allows(1, 1_000_000));
+        assert!(Share::try_from(1.0).unwrap().allows(3, 3));
+        for wrong in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+            assert!(Share::try_from(wrong).is_err(), "{wrong}");
+        }
+    }
+}
