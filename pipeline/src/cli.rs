@@ -14,9 +14,11 @@ mod print;
 mod report;
 mod signals;
 mod table;
+mod threads;
 mod watch;
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,12 +31,16 @@ use crate::ask::known::Around;
 use crate::ask::vectors::How;
 use crate::engine::cancel::Cancel;
 use crate::engine::clean::Mode;
+use crate::engine::digest::Digest;
 use crate::engine::failure;
 use crate::engine::fault::Faults;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
+use crate::engine::memo::Belief;
+use crate::engine::origin::{Claim, Origin};
 use crate::engine::run::Outcome;
 use crate::engine::survey::State;
+use crate::engine::verify::Verify;
 use crate::engine::{Engine, Settings};
 use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
@@ -72,6 +78,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         }
         _ => Cancel::unset(),
     };
+    threads::start(jobs(&command.common))?;
     if let Verb::Diff { old, new, into } = &command.verb {
         return diff::diff(old, new, into.as_deref(), format);
     }
@@ -79,21 +86,25 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         let wish = fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref() };
         return fetch::fetch(wish, outside::options(&command.common), &cancel, format);
     }
+    if let Verb::Verify { stages } = &command.verb {
+        return verify(&command.common, stages, format);
+    }
     if let Some(said) = ask_model(command) {
         return said;
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common)));
-    let engine = engine(&command.common, &remotes, cancel.clone())?;
-    if let Some(goals) = looked_at(&command.verb)
-        && let Err(error) = outside::bring(&engine, &remotes, goals, &cancel)
-    {
-        return if cancel.is_set() { Ok(Exit::Interrupted) } else { Err(error) };
+    let engine = engine(command, &remotes, cancel.clone())?;
+    if let Some(goals) = looked_at(&command.verb) {
+        engine.admitted()?;
+        if let Err(error) = outside::bring(&engine, &remotes, goals, &cancel) {
+            return if cancel.is_set() { Ok(Exit::Interrupted) } else { Err(error) };
+        }
     }
     match &command.verb {
-        Verb::Run { stages } => run(&engine, stages, format, detail),
+        Verb::Run { stages, .. } => run(&engine, stages, format, detail),
         Verb::Plan { stages, check } => {
             let found = plan(&engine, stages, format, detail)?;
-            Ok(if *check { found } else { Exit::Ok })
+            Ok(if found == Exit::Found && !check { Exit::Ok } else { found })
         }
         Verb::Why { stage } => why(&engine, stage, format),
         Verb::Status => status(&engine, format),
@@ -104,12 +115,16 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
                 "--text goes with `engraft inspect maps`, not with {artifact:?}"
             );
             let maps = maps_of(&command.common, &remotes)?;
+            engine.admitted()?;
             let drawn = heat::Drawing { maps: &maps, layout: engine.layout(), text, svg: svg.as_deref() };
             heat::draw(&drawn, format)
         }
-        Verb::Verify { stages } => verify(&engine, stages, format),
         // Done above: none needs an engine.
-        Verb::Diff { .. } | Verb::Fetch { .. } | Verb::Predict { .. } | Verb::Encode { .. } => Ok(Exit::Ok),
+        Verb::Verify { .. }
+        | Verb::Diff { .. }
+        | Verb::Fetch { .. }
+        | Verb::Predict { .. }
+        | Verb::Encode { .. } => Ok(Exit::Ok),
         Verb::Clean { stages, dry_run } => {
             clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
         }
@@ -147,7 +162,7 @@ fn maps_of(common: &Common, remotes: &Arc<Remotes>) -> anyhow::Result<Mapping> {
 /// The stages whose inputs a verb looks at; nothing for those that look at artifacts only.
 fn looked_at(verb: &Verb) -> Option<&[String]> {
     match verb {
-        Verb::Run { stages } | Verb::Plan { stages, .. } => Some(stages),
+        Verb::Run { stages, .. } | Verb::Plan { stages, .. } => Some(stages),
         Verb::Why { stage } => Some(std::slice::from_ref(stage)),
         Verb::Status => Some(&[]),
         Verb::Inspect { .. }
@@ -160,20 +175,44 @@ fn looked_at(verb: &Verb) -> Option<&[String]> {
     }
 }
 
-fn engine(common: &Common, remotes: &Arc<Remotes>, cancel: Cancel) -> anyhow::Result<Engine> {
+fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: Cancel) -> anyhow::Result<Engine> {
+    let common = &command.common;
     let config = crate::config::load(common.config.as_deref(), &common.set)?;
     let stages = crate::stage::all(&config, common.data.as_deref(), remotes)?;
-    // One is always right where the system does not say how many cores there are: results do not depend on it.
-    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let (check, replace) = match command.verb {
+        Verb::Run { check, replace, .. } => (check, replace),
+        Verb::Plan { check, .. } => (check, false),
+        _ => (false, false),
+    };
     let settings = Settings {
         out: common.out.clone(),
-        jobs: common.jobs.unwrap_or_else(cores),
+        jobs: jobs(common),
         cancel,
         faults: faults()?,
         clock: Arc::new(now),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        belief: if check { Belief::Reading } else { Belief::Stamps },
+        origin: Some(origin(common.config.as_deref())?),
+        claim: if replace { Claim::Replace } else { Claim::Respect },
     };
     Ok(Engine::new(stages, settings)?)
+}
+
+/// One is always right where the system does not say how many cores there are: results do not depend on it.
+fn jobs(common: &Common) -> NonZeroUsize {
+    common.jobs.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+}
+
+/// What an output folder remembers of its config.
+fn origin(config: Option<&Path>) -> anyhow::Result<Origin> {
+    let Some(path) = config else {
+        let blake3 = Digest::of(crate::config::DEFAULT.as_bytes());
+        return Ok(Origin { name: "the embedded config".to_owned(), path: None, blake3 });
+    };
+    let whole =
+        || std::fs::canonicalize(path).and_then(|whole| Ok((Digest::of(&std::fs::read(path)?), whole)));
+    let (blake3, whole) = whole().with_context(|| path.display().to_string())?;
+    Ok(Origin { name: path.display().to_string(), path: Some(whole), blake3 })
 }
 
 #[expect(
@@ -222,7 +261,7 @@ fn run(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> an
     })
 }
 
-/// Shows the plan; [`Exit::Found`] if anything would run.
+/// Shows the plan; [`Exit::Failed`] if a stage cannot run, or else [`Exit::Found`] if anything would run.
 fn plan(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> anyhow::Result<Exit> {
     let found = engine.survey(stages)?;
     print::result(
@@ -230,8 +269,12 @@ fn plan(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> a
         || explain::plan(&found, detail),
         || found.iter().map(explain::finding_json).collect(),
     )?;
-    let fresh = found.iter().all(|finding| finding.state == State::Fresh);
-    Ok(if fresh { Exit::Ok } else { Exit::Found })
+    let all = |state: State, is: bool| found.iter().all(|finding| (finding.state == state) == is);
+    Ok(match (all(State::Blocked, false), all(State::Fresh, true)) {
+        (false, _) => Exit::Failed,
+        (true, false) => Exit::Found,
+        (true, true) => Exit::Ok,
+    })
 }
 
 fn why(engine: &Engine, stage: &str, format: Format) -> anyhow::Result<Exit> {
@@ -260,12 +303,16 @@ fn inspect(engine: &Engine, artifact: &str, format: Format) -> anyhow::Result<Ex
     Ok(Exit::Ok)
 }
 
-fn verify(engine: &Engine, stages: &[String], format: Format) -> anyhow::Result<Exit> {
-    let verified = engine.verify(stages)?;
-    let text = || verified.iter().flat_map(report::verified).collect();
-    print::result(format, text, || verified.iter().map(|artifact| json!(artifact)).collect())?;
-    let sound = verified.iter().all(|artifact| artifact.damages.is_empty());
-    Ok(if sound { Exit::Ok } else { Exit::Found })
+/// Verifies what the ledger names. A config is not needed; one that is given must be that of the folder.
+fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<Exit> {
+    let layout = Layout::new(&common.out);
+    if common.config.is_some() {
+        origin(common.config.as_deref())?.admit(&layout.origin(), Claim::Respect)?;
+    }
+    let verify = Verify { layout: &layout, jobs: jobs(common), cancel: &Cancel::unset() };
+    let found = verify.verify(stages)?;
+    print::result(format, || report::verification(&found), || report::verification_json(&found))?;
+    Ok(if found.is_sound() { Exit::Ok } else { Exit::Found })
 }
 
 fn clean(engine: &Engine, stages: &[String], mode: Mode, format: Format) -> anyhow::Result<Exit> {

@@ -11,6 +11,7 @@
 pub mod cancel;
 pub mod clean;
 pub mod context;
+mod decay;
 pub mod describe;
 pub mod digest;
 mod execute;
@@ -25,6 +26,7 @@ pub mod ledger;
 pub mod lock;
 pub mod memo;
 pub mod observe;
+pub mod origin;
 pub mod progress;
 mod publish;
 pub mod run;
@@ -41,7 +43,10 @@ use std::time::Duration;
 use cancel::Cancel;
 use fault::Faults;
 use graph::Graph;
+use judge::Bench;
 use layout::Layout;
+use memo::{Belief, Memo};
+use origin::{Claim, Origin};
 use stage::Stage;
 
 /// Tells the time since the Unix epoch. It goes into the ledger and onto the screen only, never into an artifact or a decision.
@@ -61,6 +66,12 @@ pub struct Settings {
     pub clock: Clock,
     /// The version of engraft, for the ledger.
     pub version: String,
+    /// What is believed of files of which the memo knows a digest.
+    pub belief: Belief,
+    /// Where the stages come from; the output folder remembers it. Nothing where nobody asks.
+    pub origin: Option<Origin>,
+    /// What becomes of an output folder that belongs to another origin.
+    pub claim: Claim,
 }
 
 /// The stages of a pipeline and the folder in which they leave their artifacts.
@@ -87,5 +98,27 @@ impl Engine {
     /// Where things lie.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Fails if the output folder belongs to another origin than these stages, and is not to be taken over.
+    ///
+    /// # Errors
+    /// [`origin::Error`].
+    pub fn admitted(&self) -> Result<(), origin::Error> {
+        self.settings
+            .origin
+            .as_ref()
+            .map_or(Ok(()), |origin| origin.admit(&self.layout.origin(), self.settings.claim))
+    }
+
+    /// As [`Engine::admitted`]; then the output folder belongs to these stages.
+    fn claim(&self) -> Result<(), origin::Error> {
+        self.admitted()?;
+        self.settings.origin.as_ref().map_or(Ok(()), |origin| origin.remember(&self.layout.origin()))
+    }
+
+    fn bench<'a>(&'a self, memo: &'a Memo) -> Bench<'a> {
+        let Settings { jobs, cancel, belief, .. } = &self.settings;
+        Bench { layout: &self.layout, memo, jobs: *jobs, cancel, inputs: *belief, artifacts: *belief }
     }
 }

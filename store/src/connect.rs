@@ -18,6 +18,7 @@ use reqwest::{NoProxy, Proxy};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::location::{Address, Scheme};
+use crate::lookup::Lookup;
 use crate::options::{Environment, Options};
 
 /// The length that stands for one that the server does not say.
@@ -85,6 +86,7 @@ impl Service {
             .connect_timeout(options.patience)
             .read_timeout(options.patience)
             .redirect(redirects())
+            .dns_resolver(Lookup)
             .http1_only()
             .no_proxy();
         for proxy in proxies(&options.environment)? {

@@ -8,6 +8,7 @@ mod connect;
 mod download;
 pub mod failure;
 pub mod location;
+mod lookup;
 pub mod meta;
 pub mod object;
 pub mod options;

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use model::encoder::pool::Pooling;
 
@@ -16,6 +17,19 @@ const MOST_JOBS: usize = 1024;
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     let jobs: Option<NonZeroUsize> = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= MOST_JOBS);
     jobs.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
+}
+
+/// A folder or file on this machine that is written: an address would be made as a folder of that name.
+fn local() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        let text = path.to_string_lossy();
+        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+        let fits = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(fits) {
+            return Ok(path);
+        }
+        Err(format!("expected a path on this machine, but {scheme}:// is an address: write to a folder here, then copy it there"))
+    })
 }
 
 fn form(text: &str) -> Result<Form, String> {
@@ -62,11 +76,18 @@ pub(super) struct Common {
     /// The folder with the outside files that the configuration names, or the URL that they lie below
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) data: Option<PathBuf>,
-    /// The folder for artifacts and the ledger
-    #[arg(long, global = true, value_name = "DIR", default_value = "out", help_heading = "Global options")]
+    /// The folder for artifacts and the ledger. It remembers its config; another one needs another folder, or --replace
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "out",
+        value_parser = local(),
+        help_heading = "Global options"
+    )]
     pub(super) out: PathBuf,
     /// The folder in which remote files are kept; without it, `engraft` in the user's cache folder
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    #[arg(long, global = true, value_name = "DIR", value_parser = local(), help_heading = "Global options")]
     pub(super) cache: Option<PathBuf>,
     /// How many bytes that folder may hold; what was not used for longest goes first
     #[arg(
@@ -101,23 +122,32 @@ Examples:
   engraft run shards --jobs 8     the stage `shards` and what it needs
   engraft run --json > run.jsonl  events as JSON lines
 
-A stage runs if its version, a setting, the contents of an input or its artifact has changed.
+A stage runs if its version, a setting, the contents of an input or its artifact has changed. What a stage
+that runs reads is always read again and compared; a damaged artifact is made again first.
 Ctrl-C stops at the next safe point; a second Ctrl-C stops at once. Both leave everything consistent.")]
     Run {
         /// The stages to bring up to date; all if none is given
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
+        /// Reads every artifact and every outside file again, instead of believing sizes and times
+        #[arg(long)]
+        check: bool,
+        /// Takes over an output folder that was made with another config
+        #[arg(long)]
+        replace: bool,
     },
     /// Shows what `run` would do, and why, in a line per stage
     #[command(after_help = "\
 Examples:
   engraft plan --set world.scale=2
-  engraft plan --check            exit code 3 if anything would run")]
+  engraft plan --check            exit code 3 if anything would run
+
+Exit code 1 if a stage cannot run.")]
     Plan {
         /// The stages to plan for; all if none is given
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
-        /// Ends with exit code 3 if anything would run
+        /// Reads every artifact and every outside file again, and ends with exit code 3 if anything would run
         #[arg(long)]
         check: bool,
     },
@@ -150,15 +180,15 @@ Examples:
         #[arg(long)]
         text: Option<String>,
         /// With --text: a folder in which each map is drawn as an SVG file as well
-        #[arg(long, value_name = "DIR", requires = "text")]
+        #[arg(long, value_name = "DIR", requires = "text", value_parser = local())]
         svg: Option<PathBuf>,
     },
-    /// Reads every file of the artifacts again and compares it with the ledger
+    /// Reads the ledger and every file of the artifacts that it names again and compares them; needs no config
     #[command(
-        after_help = "Examples:\n  engraft verify\n  engraft verify shards   exit code 3 if a byte is wrong"
+        after_help = "Examples:\n  engraft verify\n  engraft verify shards   exit code 3 if a byte is wrong, 2 if there is nothing to verify"
     )]
     Verify {
-        /// The stages whose artifacts to read; all if none is given
+        /// The stages whose artifacts to read; all that the ledger names if none is given
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
     },
@@ -176,7 +206,7 @@ fetch leaves (NAME.part) is gone on with.")]
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// The folder that the files go below
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = local())]
         into: Option<PathBuf>,
         /// Another catalogue than the embedded one
         #[arg(long, value_name = "FILE")]
@@ -256,7 +286,7 @@ Examples:
         #[arg(value_name = "NEW")]
         new: PathBuf,
         /// The folder to write the list of moved entities into
-        #[arg(long, value_name = "FOLDER")]
+        #[arg(long, value_name = "FOLDER", value_parser = local())]
         into: Option<PathBuf>,
     },
     /// Removes artifacts and work folders, asking nothing; leaves the ledger and every file it does not name
@@ -292,7 +322,7 @@ mod tests {
         let command = Command::try_parse_from(given).unwrap();
         assert_eq!(command.common.set, ["a=1", "b=2"]);
         assert_eq!(command.common.jobs.map(NonZeroUsize::get), Some(3));
-        assert!(matches!(command.verb, Verb::Run { stages } if stages == ["shards"]));
+        assert!(matches!(command.verb, Verb::Run { stages, .. } if stages == ["shards"]));
         assert!(Command::try_parse_from(["engraft", "run", "--jobs", "0"]).is_err());
     }
 }

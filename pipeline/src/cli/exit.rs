@@ -7,9 +7,10 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Everything asked for is done.
     Ok,
-    /// A stage failed; the others were finished.
+    /// A stage failed, and the others were finished; or `plan` found one that cannot run.
     Failed,
-    /// Nothing was done: wrong usage or configuration, or the output folder cannot be used.
+    /// Nothing was done: wrong usage or configuration, an output folder that cannot be used or belongs to another config, nothing to
+    /// verify, or no threads to be had.
     Refused,
     /// `verify` found damage, `plan --check` something to run, or `diff` a change.
     Found,
@@ -21,8 +22,9 @@ pub enum Exit {
 pub const HELP: &str = "\
 Exit codes:
   0    everything asked for is done
-  1    a stage failed; what does not depend on it was finished
-  2    nothing was done: wrong usage or configuration, or the output folder cannot be used
+  1    a stage failed, and what does not depend on it was finished; or plan says that one cannot run
+  2    nothing was done: wrong usage or configuration, an output folder that cannot be used or belongs
+       to another config, nothing to verify, or no threads to be had
   3    verify found damage, plan --check something to run, or diff a change
   130  stopped by Ctrl-C or SIGTERM; everything is consistent, run again to go on";
 

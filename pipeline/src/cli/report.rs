@@ -9,10 +9,32 @@ use crate::engine::clean::{Cleaned, Mode};
 use crate::engine::context::WARNINGS;
 use crate::engine::ledger::{Ledger, Line};
 use crate::engine::run::{Outcome, Summary};
-use crate::engine::verify::{Damage, Verified};
+use crate::engine::verify::{Damage, Lines, Verification, Verified};
 
-/// What was found in one artifact, a line each.
-pub(super) fn verified(verified: &Verified) -> Vec<String> {
+/// What was found in the ledger and in each artifact.
+pub(super) fn verification(found: &Verification) -> Vec<String> {
+    lines(&found.ledger).into_iter().chain(found.artifacts.iter().flat_map(verified)).collect()
+}
+
+/// The same for machines: first the ledger, then a value for each artifact.
+pub(super) fn verification_json(found: &Verification) -> Vec<Value> {
+    let artifacts = found.artifacts.iter().map(|artifact| json!(artifact));
+    std::iter::once(json!({"ledger": found.ledger})).chain(artifacts).collect()
+}
+
+fn lines(ledger: &Lines) -> Vec<String> {
+    let mut size = format!("{} lines", measure::count(ledger.lines as u64));
+    if ledger.without_digest > 0 {
+        size += &format!(", {} of them from before lines had digests", ledger.without_digest);
+    }
+    if ledger.damages.is_empty() {
+        return vec![format!("ledger: ok ({size})")];
+    }
+    let damages = ledger.damages.iter().map(|damage| format!("  {damage}"));
+    std::iter::once(format!("ledger: DAMAGED ({size} sound)")).chain(damages).collect()
+}
+
+fn verified(verified: &Verified) -> Vec<String> {
     let stage = &verified.stage;
     let Some(files) = verified.files else { return vec![format!("{stage}: never made here")] };
     let size = format!("{files} files, {}", measure::bytes(verified.bytes));

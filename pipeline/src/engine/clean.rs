@@ -42,7 +42,7 @@ pub struct Cleaned {
 }
 
 impl Engine {
-    /// Cleans up after the named stages; after every stage that the ledger names, and the memo, if none is named.
+    /// Cleans up after the named stages; after every stage that the ledger names, the memo and the origin, if none is named.
     ///
     /// # Errors
     /// [`Error`].
@@ -59,6 +59,8 @@ impl Engine {
         self.clean_works(names, mode, &mut cleaned)?;
         if names.is_empty() {
             discard(&self.layout.memo(), mode, &mut cleaned)?;
+            // Nothing is left that another config could replace.
+            discard(&self.layout.origin(), mode, &mut cleaned)?;
             if mode == Mode::Remove {
                 // Nothing but the memo is ever kept there, or what a kill left of it.
                 folder::remove(&self.layout.cache())?;

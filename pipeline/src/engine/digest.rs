@@ -88,27 +88,28 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Applies `work` to every item on up to `jobs` threads; the results stand in the items' order.
+/// Applies `work` to every item on up to `jobs` threads, of which the caller's is one; the results stand in the items' order. Where
+/// the system gives fewer threads it takes longer, and that is all.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     jobs: NonZeroUsize,
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    let threads = jobs.get().min(items.len());
-    if threads <= 1 {
-        return items.iter().map(work).collect();
-    }
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(items.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((i, item)) = take(items, &next) {
-                    let result = work(item);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((i, result));
-                }
-            });
+    let takes = || {
+        while let Some((i, item)) = take(items, &next) {
+            let result = work(item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((i, result));
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs.get().min(items.len()) {
+            if std::thread::Builder::new().spawn_scoped(scope, takes).is_err() {
+                break;
+            }
+        }
+        takes();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(i, _)| *i);

@@ -18,7 +18,7 @@ use super::graph::Graph;
 use super::judge::{Judgement, Seen};
 use super::layout::{Layout, Resumable, owner};
 use super::ledger::{self, Ledger, Line};
-use super::memo::Memo;
+use super::memo::{Belief, Memo};
 use super::progress::Progress;
 use super::publish::{Finished, check_place};
 use super::stage::{Input, Resume, Stage};
@@ -112,7 +112,8 @@ impl Task<'_> {
     /// An outside file that changed while it was read would make the ledger lie.
     fn check_inputs(&self, seen: &[Seen], description: &Description) -> anyhow::Result<()> {
         let paths: Vec<_> = seen.iter().map(|seen| seen.path.clone()).collect();
-        let known = self.records.memo.look(&paths, self.settings.jobs, &self.settings.cancel);
+        let (jobs, cancel) = (self.settings.jobs, &self.settings.cancel);
+        let known = self.records.memo.look(&paths, Belief::Stamps, jobs, cancel);
         for (seen, known) in seen.iter().zip(known) {
             let now =
                 known.with_context(|| format!("input file {} at {}", seen.label, seen.path.display()))?;

@@ -117,7 +117,7 @@ fn seal_file(folder: &Path, file: &str, cancel: &Cancel) -> Result<(Output, Know
         let stamp = Stamp::of(&path)?;
         let digest = Digest::of_file(&path, cancel)?;
         let bytes = fs::metadata(&path)?.len();
-        Ok((Output { path: file.to_owned(), bytes, blake3: digest }, Known { digest, stamp, touched: false }))
+        Ok((Output { path: file.to_owned(), bytes, blake3: digest }, Known::read(digest, stamp)))
     };
     sealed().map_err(Error::at(&path))
 }

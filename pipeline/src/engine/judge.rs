@@ -12,7 +12,7 @@ use super::explain::{Note, Reason, differences};
 use super::folder;
 use super::layout::Layout;
 use super::ledger::Line;
-use super::memo::{Memo, Stamp};
+use super::memo::{Belief, Known, Memo, Stamp};
 use super::stage::{Input, Stage};
 
 /// An input that cannot be used, or a stage that cannot be described.
@@ -32,6 +32,24 @@ pub enum Error {
         path: PathBuf,
         /// What the file system said.
         cause: io::Error,
+    },
+    /// An outside file that changed without a trace.
+    #[error(
+        "stage {stage}: input file {label} at {} has other contents than when it was last read ({was} -> {now}), but the size and \
+         the times that it had: its disk may have damaged it; bring the file again, or `touch` it if it is meant to be so",
+        .path.display()
+    )]
+    Decayed {
+        /// The stage.
+        stage: String,
+        /// The file's label.
+        label: String,
+        /// Where it lies.
+        path: PathBuf,
+        /// The digest of what it held, for people.
+        was: String,
+        /// The digest of what it holds, for people.
+        now: String,
     },
     /// An outside folder that cannot be listed.
     #[error("stage {stage}: input folder {label}: {cause}")]
@@ -65,6 +83,10 @@ pub struct Bench<'a> {
     pub jobs: NonZeroUsize,
     /// Set when somebody asks to stop.
     pub cancel: &'a Cancel,
+    /// What is believed of outside files.
+    pub inputs: Belief,
+    /// What is believed of artifacts.
+    pub artifacts: Belief,
 }
 
 /// An outside file as it was when it was digested.
@@ -114,7 +136,14 @@ pub fn judge(
         return Err(Error::Unfit { stage: stage.name().to_owned(), field, why });
     }
     let mut notes = Vec::new();
-    let seen = look(stage, &mut description, &mut notes, bench)?;
+    let found = look(stage, last, bench)?;
+    for (seen, known) in &found {
+        description.files.insert(seen.label.clone(), known.digest);
+        if known.touched {
+            notes.push(Note::Touched { label: format!("input file {}", seen.label) });
+        }
+    }
+    let seen = found.into_iter().map(|(seen, _)| seen).collect();
     for (name, digest) in artifacts {
         description.artifacts.extend(digest.map(|digest| (name.clone(), digest)));
     }
@@ -135,13 +164,8 @@ pub fn judge(
     Ok(Judgement { description, seen, reasons, notes })
 }
 
-/// Digests the outside files into the description.
-fn look(
-    stage: &dyn Stage,
-    description: &mut Description,
-    notes: &mut Vec<Note>,
-    bench: &Bench<'_>,
-) -> Result<Vec<Seen>, Error> {
+/// Digests the outside files.
+fn look(stage: &dyn Stage, last: Option<&Line>, bench: &Bench<'_>) -> Result<Vec<(Seen, Known)>, Error> {
     let mut files = Vec::new();
     for input in stage.inputs() {
         if let Input::File { label, path } = input {
@@ -149,15 +173,18 @@ fn look(
         }
     }
     let (labels, paths): (Vec<_>, Vec<_>) = files.into_iter().unzip();
-    let known = bench.memo.look(&paths, bench.jobs, bench.cancel);
+    let known = bench.memo.look(&paths, bench.inputs, bench.jobs, bench.cancel);
     let mut seen = Vec::new();
     for ((label, path), known) in labels.into_iter().zip(paths).zip(known) {
         let known = known.map_err(|cause| unreadable(stage, &label, &path, cause))?;
-        description.files.insert(label.clone(), known.digest);
-        if known.touched {
-            notes.push(Note::Touched { label: format!("input file {label}") });
+        // Contents that the ledger knows were not damaged: then it is the memory that was wrong.
+        let in_ledger = last.and_then(|line| line.described.files.get(&label)) == Some(&known.digest);
+        if let Some(was) = known.was.filter(|_| !in_ledger) {
+            bench.memo.keep_former(&path, &known);
+            let (stage, was, now) = (stage.name().to_owned(), was.short(), known.digest.short());
+            return Err(Error::Decayed { stage, label, path, was, now });
         }
-        seen.push(Seen { label, path, stamp: known.stamp });
+        seen.push((Seen { label, path, stamp: known.stamp }, known));
     }
     Ok(seen)
 }
@@ -182,17 +209,17 @@ fn unreadable(stage: &dyn Stage, label: &str, path: &Path, cause: io::Error) -> 
 }
 
 /// What is wrong with the artifact that `line` speaks of.
-fn damage(line: &Line, bench: &Bench<'_>) -> Vec<Reason> {
+pub(super) fn damage(line: &Line, bench: &Bench<'_>) -> Vec<Reason> {
     let folder = bench.layout.artifact(&line.stage);
     if !folder.is_dir() {
         return vec![Reason::OutputMissing { path: format!("{}/", line.stage) }];
     }
     let paths: Vec<_> = line.outputs.iter().map(|output| folder.join(&output.path)).collect();
-    let known = bench.memo.look(&paths, bench.jobs, bench.cancel);
+    let known = bench.memo.look(&paths, bench.artifacts, bench.jobs, bench.cancel);
     let pairs = line.outputs.iter().zip(known);
     let verdict = |(output, known): (&folder::Output, io::Result<_>)| {
         let path = format!("{}/{}", line.stage, output.path);
-        match known.map(|known: super::memo::Known| known.digest) {
+        match known.map(|known: Known| known.digest) {
             Ok(digest) if digest == output.blake3 => None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Reason::OutputMissing { path }),
             _ => Some(Reason::OutputChanged { path }),

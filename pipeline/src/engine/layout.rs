@@ -47,6 +47,11 @@ impl Layout {
         self.out.join("ledger.jsonl")
     }
 
+    /// Where the stages come from whose artifacts these are.
+    pub fn origin(&self) -> PathBuf {
+        self.out.join(".config.json")
+    }
+
     /// The line of a finished run whose artifact is being put in place.
     pub fn pending(&self, stage: &str) -> PathBuf {
         self.out.join(format!(".finished-{stage}.json"))

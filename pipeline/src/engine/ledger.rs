@@ -1,7 +1,8 @@
 //! The ledger: one JSON line for every finished run of a stage, only ever appended to. Knows the file, not why a stage ran.
 //!
 //! A line counts once its newline is on disk. A last line without one is what a crash leaves and is cut off at the next
-//! append; anything unreadable before it is damage and an error.
+//! append; anything unreadable before it is damage and an error. Since format 2 a line ends with the digest of what it says, so
+//! that a change which still reads as a line is found as well.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,7 +20,16 @@ use super::folder::Output;
 use super::graph::is_name;
 
 /// The version of the line format; the column table is in docs/formats.md.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+/// The format before digests, whose lines are still read.
+const WITHOUT_DIGEST: u32 = 1;
+
+/// What stands between a line's object, without its closing brace, and the 64 digits of the object's digest.
+const SEAL: &[u8] = b",\"digest\":\"";
+
+/// What follows the digits.
+const CLOSE: &[u8] = b"\"}";
 
 /// What is known of one finished run of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,8 +79,22 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What the parser expected, with the column.
-        cause: serde_json::Error,
+        /// What is wrong with it.
+        cause: Fault,
+    },
+    /// Somebody else wrote, shortened or removed the file since it was read.
+    #[error(
+        "{}: something other than this run has changed the ledger: it has {} where this run left {expected} bytes, and what \
+         it no longer names would be lost: nothing was written to it; restore it, then run again (what it does not name is \
+         made again)", .path.display(), .found.map_or("no file".to_owned(), |bytes| format!("{bytes} bytes"))
+    )]
+    Changed {
+        /// The ledger.
+        path: PathBuf,
+        /// Its length as this run left it.
+        expected: u64,
+        /// Its length now; none if there is no file.
+        found: Option<u64>,
     },
     /// A line from another version of the format.
     #[error(
@@ -94,6 +118,19 @@ pub struct Ledger {
     lines: Vec<Line>,
     /// How many bytes the whole lines take; what follows is a torn line.
     whole: u64,
+    /// How long the file is as far as this process knows.
+    length: u64,
+}
+
+/// What reading a ledger line by line found, damaged lines included.
+#[derive(Debug)]
+pub struct Audit {
+    /// The lines that are sound.
+    pub ledger: Ledger,
+    /// How many of them are of the format without digests, so that only their form could be looked at.
+    pub without_digest: usize,
+    /// What is wrong with the others.
+    pub damages: Vec<Error>,
 }
 
 #[derive(Deserialize)]
@@ -107,17 +144,33 @@ impl Ledger {
     /// # Errors
     /// [`Error`].
     pub fn read(path: &Path) -> Result<Self, Error> {
+        let Audit { ledger, damages, .. } = Self::audit(path)?;
+        damages.into_iter().next().map_or(Ok(ledger), Err)
+    }
+
+    /// Reads the ledger at `path` past what is damaged.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn audit(path: &Path) -> Result<Audit, Error> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(cause) => return Err(Error::Io { path: path.to_owned(), cause }),
         };
         let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
-        let mut lines = Vec::new();
+        let (mut lines, mut damages, mut without_digest) = (Vec::new(), Vec::new(), 0);
         for (i, text) in bytes[..whole].split_inclusive(|&b| b == b'\n').enumerate() {
-            lines.push(parse(text).map_err(|fault| fault.at(path, i + 1))?);
+            match parse(&text[..text.len() - 1]) {
+                Ok(line) => {
+                    without_digest += usize::from(line.format == WITHOUT_DIGEST);
+                    lines.push(line);
+                }
+                Err(fault) => damages.push(fault.at(path, i + 1)),
+            }
         }
-        Ok(Self { path: path.to_owned(), lines, whole: whole as u64 })
+        let ledger = Self { path: path.to_owned(), lines, whole: whole as u64, length: bytes.len() as u64 };
+        Ok(Audit { ledger, without_digest, damages })
     }
 
     /// All lines, oldest first.
@@ -130,23 +183,41 @@ impl Ledger {
         self.lines.iter().rev().find(|line| line.stage == stage)
     }
 
+    /// Fails if the file is not as long as this process left it: a line appended then would follow a hole, or somebody else's.
+    ///
+    /// # Errors
+    /// [`Error::Changed`]; [`Error::Io`].
+    pub fn check(&self) -> Result<(), Error> {
+        let found = match fs::metadata(&self.path) {
+            Ok(data) => Some(data.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(cause) => return Err(Error::Io { path: self.path.clone(), cause }),
+        };
+        if found.unwrap_or(0) == self.length {
+            return Ok(());
+        }
+        Err(Error::Changed { path: self.path.clone(), expected: self.length, found })
+    }
+
     /// Appends a line and brings it safely to disk; cuts off a torn one before. On an error the file is as it was.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Changed`]; [`Error::Io`].
     pub fn append(&mut self, line: Line, faults: &Faults) -> Result<(), Error> {
+        self.check()?;
+        let line = Line { format: VERSION, ..line };
         let path = self.path.clone();
-        let written = self.write(&line, faults);
-        self.whole += written.map_err(|cause| Error::Io { path, cause })?;
+        self.write(&line, faults).map_err(|cause| Error::Io { path, cause })?;
         self.lines.push(line);
         Ok(())
     }
 
-    fn write(&self, line: &Line, faults: &Faults) -> io::Result<u64> {
-        let mut text = serde_json::to_vec(line)?;
+    fn write(&mut self, line: &Line, faults: &Faults) -> io::Result<()> {
+        let mut text = sealed(line)?;
         text.push(b'\n');
-        let mut file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+        let mut file = OpenOptions::new().append(true).create(self.length == 0).open(&self.path)?;
         file.set_len(self.whole)?;
+        self.length = self.whole;
         if faults.is_at(&line.stage, Point::TornLedger) {
             file.write_all(&text[..text.len() / 2])?;
             file.sync_all()?;
@@ -155,13 +226,33 @@ impl Ledger {
         if let Err(error) = file.write_all(&text).and_then(|()| file.sync_all()) {
             // Best effort: a torn line that stays is cut off at the next append.
             let _ = file.set_len(self.whole).and_then(|()| file.sync_all());
+            self.length = file.metadata().map_or(self.whole, |data| data.len());
             return Err(error);
         }
         if self.whole == 0 {
             File::open(self.path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
         }
-        Ok(text.len() as u64)
+        self.whole += text.len() as u64;
+        self.length = self.whole;
+        Ok(())
     }
+}
+
+/// The line as it is written, without its newline: the object, and as its last key the digest of all before.
+pub(super) fn sealed(line: &Line) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(line)?;
+    let digest = Digest::of(&text).to_string();
+    text.pop();
+    text.extend([SEAL, digest.as_bytes(), CLOSE].concat());
+    Ok(text)
+}
+
+/// The object that was sealed, and the digits of its digest; nothing if the text does not end with a digest.
+fn opened(text: &[u8]) -> Option<(Vec<u8>, &[u8; 64])> {
+    let (object, digits) = text.strip_suffix(CLOSE)?.split_last_chunk::<64>()?;
+    let mut object = object.strip_suffix(SEAL)?.to_vec();
+    object.push(b'}');
+    Some((object, digits))
 }
 
 /// Whether a line names only what lies in its own stage's folder; `clean` removes what a line names.
@@ -170,8 +261,20 @@ fn stays_inside(line: &Line) -> bool {
     is_name(&line.stage) && line.outputs.iter().all(|output| output.path.split('/').all(plain))
 }
 
-enum Fault {
-    Json(serde_json::Error),
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It is no line, or leads out of its folder.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It says something else than was written.
+    #[error("its digest is not that of what it says")]
+    Digest,
+    /// It should end with a digest.
+    #[error("it has no digest")]
+    NoDigest,
+    /// It is of another format.
+    #[error("ledger format {0}")]
     Format(u32),
 }
 
@@ -179,25 +282,51 @@ impl Fault {
     fn at(self, path: &Path, line: usize) -> Error {
         let path = path.to_owned();
         match self {
-            Self::Json(cause) => Error::Damaged { path, line, cause },
             Self::Format(found) => Error::Format { path, line, found },
+            cause => Error::Damaged { path, line, cause },
         }
     }
 }
 
-fn parse(text: &[u8]) -> Result<Line, Fault> {
+/// Reads a line without its newline.
+pub(super) fn parse(text: &[u8]) -> Result<Line, Fault> {
+    let Some((object, digits)) = opened(text) else {
+        return match object(text)? {
+            line if line.format == WITHOUT_DIGEST => Ok(line),
+            _ => Err(Fault::NoDigest),
+        };
+    };
+    if Digest::of(&object).to_string().as_bytes() != digits {
+        // The parser's word says where the damage is, if it is such that the parser sees it.
+        return Err(self::object(text)
+            .err()
+            .filter(|fault| matches!(fault, Fault::Json(_)))
+            .unwrap_or(Fault::Digest));
+    }
+    // The format without digests is none that ends with one.
+    match self::object(&object)? {
+        line if line.format == VERSION => Ok(line),
+        _ => Err(Fault::Digest),
+    }
+}
+
+fn object(text: &[u8]) -> Result<Line, Fault> {
+    let known = |format: &u32| [WITHOUT_DIGEST, VERSION].contains(format);
     let parsed = serde_json::from_slice(text).and_then(|line: Line| {
         let outside = || serde_json::Error::custom("a name that leads out of the stage's folder");
         if stays_inside(&line) { Ok(line) } else { Err(outside()) }
     });
-    parsed.map_err(|error| match serde_json::from_slice::<Header>(text) {
-        Ok(Header { format }) if format != VERSION => Fault::Format(format),
-        _ => Fault::Json(error),
-    })
+    let format = serde_json::from_slice::<Header>(text).ok().map(|header| header.format);
+    match (parsed, format.filter(|format| !known(format))) {
+        (_, Some(found)) => Err(Fault::Format(found)),
+        (parsed, None) => Ok(parsed?),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
     use crate::engine::folder;
     use crate::engine::testing::{run, stage};
@@ -229,11 +358,64 @@ mod tests {
     }
 
     #[test]
+    fn silent_21_a_flipped_bit_anywhere_in_a_line_is_damage() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("ledger.jsonl");
+        run(dir.path(), [stage("a").field("weight", 0.1)]);
+        let sound = fs::read(&path).unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        for (at, bit) in (0..sound.len() - 1).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            file.write_all_at(&[sound[at] ^ (1 << bit)], at as u64).unwrap();
+            let audit = Ledger::audit(&path).unwrap();
+            assert!(!audit.damages.is_empty() && audit.ledger.lines().is_empty(), "byte {at}, bit {bit}");
+            file.write_all_at(&sound[at..=at], at as u64).unwrap();
+        }
+        assert!(Ledger::read(&path).is_ok());
+    }
+
+    #[test]
+    fn silent_21_a_ledger_shortened_or_deleted_during_a_run_is_not_extended() {
+        for left in [None, Some(7)] {
+            let dir = tempdir().unwrap();
+            let path = dir.path().join("ledger.jsonl");
+            run(dir.path(), [stage("a")]);
+            let meddled = path.clone();
+            let b = stage("b").reads("a").works(move |context| {
+                match left {
+                    None => fs::remove_file(&meddled)?,
+                    Some(bytes) => OpenOptions::new().write(true).open(&meddled)?.set_len(bytes)?,
+                }
+                crate::engine::testing::say(context, "out.txt", "b")
+            });
+            let events = run(dir.path(), [stage("a"), b, stage("c").reads("b")]);
+            assert!(events[1].contains("changed the ledger"), "{events:?}");
+            assert_eq!(fs::metadata(&path).ok().map(|data| data.len()), left, "it is as it was found");
+            assert!(!dir.path().join("b").exists(), "no artifact that the ledger does not name");
+        }
+    }
+
+    #[test]
+    fn silent_21_lines_of_the_format_without_digests_are_read_and_followed_by_lines_with_one() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("ledger.jsonl");
+        run(dir.path(), [stage("a")]);
+        let line = Ledger::read(&path).unwrap().last("a").unwrap().clone();
+        let old = serde_json::to_string(&Line { format: WITHOUT_DIGEST, ..line }).unwrap() + "\n";
+        folder::write_whole(&path, old.as_bytes()).unwrap();
+        assert_eq!(run(dir.path(), [stage("a"), stage("b").reads("a")]), ["a fresh", "b done"]);
+        let audit = Ledger::audit(&path).unwrap();
+        assert_eq!((audit.ledger.lines().len(), audit.without_digest, audit.damages.len()), (2, 1, 0));
+        // A line of this format that has lost its digest is none of the format before.
+        folder::write_whole(&path, old.replacen("\"format\":1", "\"format\":2", 1).as_bytes()).unwrap();
+        assert!(Ledger::read(&path).unwrap_err().to_string().contains("no digest"));
+    }
+
+    #[test]
     fn another_format_is_refused_as_such() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("ledger.jsonl");
-        folder::write_whole(&path, b"{\"format\":2,\"unheard\":true}\n").unwrap();
-        assert!(matches!(Ledger::read(&path), Err(Error::Format { line: 1, found: 2, .. })));
+        folder::write_whole(&path, b"{\"format\":3,\"unheard\":true}\n").unwrap();
+        assert!(matches!(Ledger::read(&path), Err(Error::Format { line: 1, found: 3, .. })));
     }
 
     #[test]

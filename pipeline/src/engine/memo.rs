@@ -57,6 +57,28 @@ pub struct Known {
     /// Whether it had to be read again only to find the contents that were known before.
     #[serde(skip)]
     pub touched: bool,
+    /// The digest that was known before under this very stamp, if it is another: a disk's decay looks so.
+    #[serde(skip)]
+    pub was: Option<Digest>,
+    /// Whether this process has read it, so that its digest is no memory.
+    #[serde(skip)]
+    read: bool,
+}
+
+impl Known {
+    /// A file that this process has read.
+    pub fn read(digest: Digest, stamp: Stamp) -> Self {
+        Self { digest, stamp, touched: false, was: None, read: true }
+    }
+}
+
+/// What is believed of a file whose stamp is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Belief {
+    /// That its contents are.
+    Stamps,
+    /// Nothing, unless this process has read it.
+    Reading,
 }
 
 /// The remembered digests of one output folder.
@@ -81,8 +103,14 @@ impl Memo {
     }
 
     /// The contents of each file in `paths`, in their order, reading on up to `jobs` threads only what is not known.
-    pub fn look(&self, paths: &[PathBuf], jobs: NonZeroUsize, cancel: &Cancel) -> Vec<io::Result<Known>> {
-        let mut found: Vec<_> = paths.iter().map(|path| self.recall(path)).collect();
+    pub fn look(
+        &self,
+        paths: &[PathBuf],
+        belief: Belief,
+        jobs: NonZeroUsize,
+        cancel: &Cancel,
+    ) -> Vec<io::Result<Known>> {
+        let mut found: Vec<_> = paths.iter().map(|path| self.recall(path, belief)).collect();
         let unknown: Vec<usize> = (0..paths.len()).filter(|i| matches!(found[*i], Ok(None))).collect();
         let read = each(&unknown, jobs, |i| self.read(&paths[*i], cancel));
         for (i, known) in unknown.into_iter().zip(read) {
@@ -107,6 +135,14 @@ impl Memo {
         state.dirty |= state.known.remove(&key(path)).is_some();
     }
 
+    /// Remembers again what was known of the file at `path` before it was found with other contents under the same stamp, so that
+    /// they are not taken for a change that somebody made.
+    pub fn keep_former(&self, path: &Path, found: &Known) {
+        if let Some(digest) = found.was {
+            self.learn(path, Known { digest, read: false, ..Known::read(digest, found.stamp) });
+        }
+    }
+
     /// Writes the memo down if it has learnt something, without files that are gone.
     ///
     /// # Errors
@@ -121,17 +157,22 @@ impl Memo {
         Ok(())
     }
 
-    fn recall(&self, path: &Path) -> io::Result<Option<Known>> {
+    fn recall(&self, path: &Path, belief: Belief) -> io::Result<Option<Known>> {
         let stamp = Stamp::of(path)?;
-        Ok(self.state().known.get(&key(path)).filter(|known| known.stamp == stamp).copied())
+        let believed = |known: &&Known| known.stamp == stamp && (known.read || belief == Belief::Stamps);
+        Ok(self.state().known.get(&key(path)).filter(believed).copied())
     }
 
     fn read(&self, path: &Path, cancel: &Cancel) -> io::Result<Known> {
         // The stamp is taken first: if the file changes while it is read, the next look sees another stamp.
         let stamp = Stamp::of(path)?;
         let digest = Digest::of_file(path, cancel)?;
-        let before = self.state().known.get(&key(path)).map(|known| known.digest);
-        let known = Known { digest, stamp, touched: before == Some(digest) };
+        let before = self.state().known.get(&key(path)).copied();
+        let known = Known {
+            touched: before.is_some_and(|before| before.digest == digest && before.stamp != stamp),
+            was: before.filter(|b| b.stamp == stamp && b.digest != digest).map(|before| before.digest),
+            ..Known::read(digest, stamp)
+        };
         self.learn(path, known);
         Ok(known)
     }
@@ -151,7 +192,7 @@ mod tests {
     use tempfile::tempdir;
 
     fn look(memo: &Memo, path: &Path) -> io::Result<Known> {
-        memo.look(&[path.to_owned()], NonZeroUsize::MIN, &Cancel::unset()).remove(0)
+        memo.look(&[path.to_owned()], Belief::Stamps, NonZeroUsize::MIN, &Cancel::unset()).remove(0)
     }
 
     #[test]
@@ -178,7 +219,7 @@ mod tests {
         for (i, path) in paths.iter().enumerate().filter(|(i, _)| *i != 7) {
             folder::write_whole(path, i.to_string().as_bytes()).unwrap();
         }
-        let found = memo.look(&paths, NonZeroUsize::new(3).unwrap(), &Cancel::unset());
+        let found = memo.look(&paths, Belief::Stamps, NonZeroUsize::new(3).unwrap(), &Cancel::unset());
         for (i, known) in found.into_iter().enumerate() {
             assert_eq!(
                 known.ok().map(|known| known.digest),

@@ -15,7 +15,7 @@ use super::digest::{Digest, each};
 use super::fault::Point;
 use super::folder;
 use super::layout::Layout;
-use super::ledger::{Ledger, Line};
+use super::ledger::{self, Ledger, Line};
 
 /// Something lies where the artifact belongs that engraft did not make.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +30,10 @@ pub(super) enum Foreign {
     File(String),
 }
 
-/// Refuses a place whose contents would be lost with the earlier artifact, before the stage works for nothing.
+/// Refuses a place whose contents would be lost with the earlier artifact, and a ledger that could not be appended to, before the
+/// stage works for nothing.
 pub(super) fn check_place(stage: &str, layout: &Layout, ledger: &Mutex<Ledger>) -> anyhow::Result<()> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner).check()?;
     let place = layout.artifact(stage);
     match fs::symlink_metadata(&place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -70,26 +72,27 @@ impl Finished<'_> {
         &self,
         layout: &Layout,
         settings: &Settings,
-        ledger: &Mutex<Ledger>,
+        records: &Mutex<Ledger>,
     ) -> anyhow::Result<()> {
         let stage = self.line.stage.as_str();
         let (place, done) = (layout.artifact(stage), layout.done(stage, self.fingerprint));
         if place.exists() {
-            let mut ours = made(stage, ledger);
+            let mut ours = made(stage, records);
             ours.extend(self.line.outputs.iter().map(|output| output.path.clone()));
             refuse_others(&place, &ours)?;
         }
         let pending = layout.pending(stage);
-        folder::write_whole(&pending, &serde_json::to_vec(self.line)?)
-            .map_err(folder::Error::at(&pending))?;
+        folder::write_whole(&pending, &ledger::sealed(self.line)?).map_err(folder::Error::at(&pending))?;
         folder::remove(&done)?;
         fs::rename(self.work, &done).map_err(folder::Error::at(&done))?;
         folder::swap(&done, &place)?;
         folder::sync(layout.out())?;
         settings.faults.pass(stage, Point::Swapped);
         settings.faults.pass(stage, Point::BeforeLedger);
-        let appended =
-            ledger.lock().unwrap_or_else(PoisonError::into_inner).append(self.line.clone(), &settings.faults);
+        let appended = records
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(self.line.clone(), &settings.faults);
         if let Err(error) = appended {
             self.retract(&place, &done)?;
             let _ = fs::remove_file(&pending); // a left one speaks of an artifact that is not in place
@@ -111,13 +114,13 @@ impl Finished<'_> {
 }
 
 /// Appends the line of a run that was killed between swap and ledger, if its artifact is in place and whole.
-pub(super) fn recover(stage: &str, layout: &Layout, settings: &Settings, ledger: &Mutex<Ledger>) {
+pub(super) fn recover(stage: &str, layout: &Layout, settings: &Settings, records: &Mutex<Ledger>) {
     let pending = layout.pending(stage);
     let Ok(text) = fs::read(&pending) else { return };
-    let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Ok(line) = serde_json::from_slice::<Line>(&text)
+    let mut ledger = records.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Ok(line) = ledger::parse(&text)
         && line.stage == stage
-        && ledger.last(stage) != Some(&line)
+        && ledger.last(stage).is_none_or(|last| *last != Line { format: last.format, ..line.clone() })
         && in_place(&line, layout, settings)
         && ledger.append(line, &settings.faults).is_err()
     {

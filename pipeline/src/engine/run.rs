@@ -1,20 +1,21 @@
 //! Runs what is not up to date: each stage as soon as its inputs are there, independent ones at once. Does no stage's work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use super::Engine;
 use super::execute::{Records, Task, message, sweep};
-use super::explain::Note;
+use super::explain::{Note, Reason};
 use super::failure;
 use super::graph;
-use super::judge::{Bench, judge};
+use super::judge::{Bench, damage, judge};
 use super::ledger::{self, Ledger, Line};
 use super::lock::{self, Lock};
-use super::memo::Memo;
+use super::memo::{Belief, Memo};
 use super::observe::{Event, Made, Observe};
+use super::origin;
 use super::progress::Progress;
 use super::publish::recover;
 
@@ -30,6 +31,9 @@ pub enum Error {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
+    /// The output folder belongs to other stages.
+    #[error(transparent)]
+    Origin(#[from] origin::Error),
 }
 
 /// What became of a stage.
@@ -83,6 +87,7 @@ impl Engine {
         let needed = self.graph.needed(goals)?;
         let _lock = Lock::take(&self.layout.lock())?;
         let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);
+        self.claim()?;
         for place in self.graph.needed(&[])? {
             recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
         }
@@ -103,27 +108,48 @@ impl Engine {
 
 type Outcomes = BTreeMap<usize, Outcome>;
 
+/// How a stage's turn ended.
+enum Turn {
+    /// With an outcome.
+    Over(Outcome),
+    /// It did not begin: what it reads of the stages at these places is damaged.
+    Damaged(Vec<(usize, Reason)>),
+}
+
 impl Session<'_> {
     fn schedule(&self, needed: &[usize]) -> Outcomes {
         let mut outcomes = Outcomes::new();
         let mut waiting = needed.to_vec();
-        let mut running = 0;
+        let (mut running, mut again) = (0, BTreeSet::new());
         let (sender, receiver) = mpsc::channel();
         thread::scope(|scope| {
             loop {
                 self.skip(&mut waiting, &mut outcomes);
                 while let Some(place) = self.next(running, &mut waiting, &outcomes) {
                     running += 1;
-                    let (sender, same) = (sender.clone(), self.same_again(place, &outcomes));
-                    scope.spawn(move || sender.send((place, self.guarded(place, same))));
+                    let (to, same) = (sender.clone(), self.same_again(place, &outcomes));
+                    let work = move || to.send((place, self.guarded(place, same)));
+                    if let Err(cause) = thread::Builder::new().spawn_scoped(scope, work) {
+                        let error =
+                            anyhow::Error::new(cause).context("no thread can be started for the stage");
+                        // This function holds a receiver, so there is always somebody to send to.
+                        let _ = sender.send((place, Turn::Over(self.failed(place, &error))));
+                    }
                 }
                 if running == 0 {
                     break;
                 }
                 // This function holds a sender too, so there is always somebody to wait for.
-                let Ok((place, outcome)) = receiver.recv() else { break };
+                let Ok((place, turn)) = receiver.recv() else { break };
                 running -= 1;
-                outcomes.insert(place, outcome);
+                match turn {
+                    Turn::Over(outcome) => drop(outcomes.insert(place, outcome)),
+                    Turn::Damaged(found) if again.insert(place) => {
+                        let makers = found.iter().map(|(maker, _)| *maker).collect();
+                        revive(place, &makers, &mut waiting, &mut outcomes);
+                    }
+                    Turn::Damaged(found) => drop(outcomes.insert(place, self.beyond_help(place, &found))),
+                }
             }
         });
         for place in waiting {
@@ -166,23 +192,37 @@ impl Session<'_> {
     }
 
     /// Does the job; a panic outside the stage's own code must not leave the scheduler waiting.
-    fn guarded(&self, place: usize, same: Vec<Note>) -> Outcome {
+    fn guarded(&self, place: usize, same: Vec<Note>) -> Turn {
         let done = catch_unwind(AssertUnwindSafe(|| self.job(place, same)));
         let done = done
             .unwrap_or_else(|panic| Err(anyhow::anyhow!("the runner panicked: {}", message(panic.as_ref()))));
-        let stage = self.name(place);
-        done.unwrap_or_else(|error| {
-            if self.engine.settings.cancel.is_set() {
-                self.observer.event(&Event::Interrupted { stage });
-                return Outcome::Interrupted;
-            }
-            let error = with_remedy(failure::text(&error));
-            self.observer.event(&Event::Failed { stage, error: &error });
-            Outcome::Failed(error)
-        })
+        done.unwrap_or_else(|error| Turn::Over(self.failed(place, &error)))
     }
 
-    fn job(&self, place: usize, same: Vec<Note>) -> anyhow::Result<Outcome> {
+    /// Tells of a failure, or of an interruption if somebody asked for one.
+    fn failed(&self, place: usize, error: &anyhow::Error) -> Outcome {
+        let stage = self.name(place);
+        if self.engine.settings.cancel.is_set() {
+            self.observer.event(&Event::Interrupted { stage });
+            return Outcome::Interrupted;
+        }
+        let error = with_remedy(failure::text(error));
+        self.observer.event(&Event::Failed { stage, error: &error });
+        Outcome::Failed(error)
+    }
+
+    /// The failure of a stage whose inputs are damaged although they were made again.
+    fn beyond_help(&self, place: usize, found: &[(usize, Reason)]) -> Outcome {
+        let found: Vec<_> =
+            found.iter().map(|(maker, reason)| format!("{reason}, by stage {}", self.name(*maker))).collect();
+        let error = anyhow::anyhow!(
+            "what it reads is damaged, and was so again after it was made anew ({}): look after the disk",
+            found.join("; ")
+        );
+        self.failed(place, &error)
+    }
+
+    fn job(&self, place: usize, same: Vec<Note>) -> anyhow::Result<Turn> {
         let settings = &self.engine.settings;
         let stage = self.engine.graph.stage(place);
         let last = self.ledger().last(stage.name()).cloned();
@@ -190,17 +230,25 @@ impl Session<'_> {
         let artifacts =
             upstream.map(|name| (name.to_owned(), self.ledger().last(name).map(|line| line.artifact)));
         let artifacts = artifacts.collect();
-        let (memo, jobs, cancel) = (&self.records.memo, settings.jobs, &settings.cancel);
-        let bench = Bench { layout: &self.engine.layout, memo, jobs, cancel };
+        let cancel = &settings.cancel;
+        let bench = self.bench();
         let mut judgement = judge(stage, last.as_ref(), &artifacts, &bench)?;
+        if !judgement.reasons.is_empty() {
+            // Time stamps are good enough to leave a stage alone, not for what goes into an artifact.
+            let reading = Bench { inputs: Belief::Reading, ..bench };
+            judgement = judge(stage, last.as_ref(), &artifacts, &reading)?;
+        }
         cancel.check()?;
         if judgement.reasons.is_empty() {
             judgement.notes.extend(same);
             self.observer.event(&Event::Fresh { stage: stage.name(), notes: &judgement.notes });
-            return Ok(Outcome::Fresh);
+            return Ok(Turn::Over(Outcome::Fresh));
         }
-        // Fails only if the pool exists already, as it does from the second stage on.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs.get()).build_global();
+        let damaged = self.damaged(place);
+        cancel.check()?;
+        if !damaged.is_empty() {
+            return Ok(Turn::Damaged(damaged));
+        }
         let progress =
             Progress::new(stage.name(), cancel.clone(), settings.faults.clone(), Arc::clone(&settings.clock));
         let reasons = &judgement.reasons;
@@ -209,7 +257,23 @@ impl Session<'_> {
         let line = task.execute(&judgement, &progress)?;
         let result = made(last.as_ref(), &line);
         self.observer.event(&Event::Done { line: &line, progress: progress.snapshot(), result });
-        Ok(Outcome::Done(result))
+        Ok(Turn::Over(Outcome::Done(result)))
+    }
+
+    /// What is damaged of the artifacts that the stage reads, each with the place of the stage that makes it: whatever this process
+    /// has not itself read or written is read and compared with the ledger.
+    fn damaged(&self, place: usize) -> Vec<(usize, Reason)> {
+        let reading = Bench { artifacts: Belief::Reading, ..self.bench() };
+        let of = |&up: &usize| {
+            let line = self.ledger().last(self.name(up)).cloned();
+            let found = line.map_or_else(Vec::new, |line| damage(&line, &reading));
+            found.into_iter().map(move |reason| (up, reason))
+        };
+        self.engine.graph.upstream(place).iter().flat_map(of).collect()
+    }
+
+    fn bench(&self) -> Bench<'_> {
+        self.engine.bench(&self.records.memo)
     }
 
     fn name(&self, place: usize) -> &str {
@@ -221,16 +285,31 @@ impl Session<'_> {
     }
 }
 
+/// Has the stages at `makers` judged once more, now that the memo knows what is damaged of theirs, and then the one at `place`.
+fn revive(place: usize, makers: &BTreeSet<usize>, waiting: &mut Vec<usize>, outcomes: &mut Outcomes) {
+    // One that was made in this run is as it should be by now; one without an outcome is being made.
+    let fresh = makers.iter().filter(|maker| outcomes.get(maker) == Some(&Outcome::Fresh));
+    waiting.extend(fresh.copied().chain([place]));
+    waiting.sort_unstable();
+    outcomes.retain(|place, _| !waiting.contains(place));
+}
+
 fn made(before: Option<&Line>, line: &Line) -> Made {
     if before.is_some_and(|before| before.artifact == line.artifact) { Made::Same } else { Made::New }
 }
 
-/// Adds what to do to the commonest failure that is no stage's fault. By its text, because libraries wrap the error beyond
+/// Adds what to do to the commonest failures that are no stage's fault. By their text, because libraries wrap errors beyond
 /// recognition.
 fn with_remedy(error: String) -> String {
     if error.contains("No space left on device") {
         return format!(
             "{error}: the disk is full; free some space or choose another folder with --out, then run again \
+                        (nothing made earlier was lost)"
+        );
+    }
+    if error.contains("Resource temporarily unavailable") {
+        return format!(
+            "{error}: the system gives no more threads; allow more (`ulimit -u`) or use fewer with --jobs, then run again \
                         (nothing made earlier was lost)"
         );
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Engine;
 use super::explain::{Cause, Note, Reason, trace};
-use super::judge::{Bench, Judgement, judge};
+use super::judge::{Judgement, judge};
 use super::ledger::{Ledger, Line};
 use super::memo::Memo;
 use super::run::Error;
@@ -91,9 +91,7 @@ impl Engine {
 
     fn survey_with(&self, goals: &[String], ledger: &Ledger) -> Result<Vec<Finding>, Error> {
         let memo = Memo::load(&self.layout.memo());
-        let settings = &self.settings;
-        let bench =
-            Bench { layout: &self.layout, memo: &memo, jobs: settings.jobs, cancel: &settings.cancel };
+        let bench = self.bench(&memo);
         let mut findings: BTreeMap<usize, Finding> = BTreeMap::new();
         for place in self.graph.needed(goals)? {
             let stage = self.graph.stage(place);

@@ -15,7 +15,9 @@ use super::cancel::Cancel;
 use super::context::Context;
 use super::describe::{Describe, config};
 use super::fault::Faults;
+use super::memo::Belief;
 use super::observe::{Event, Made, Observe};
+use super::origin::Claim;
 use super::run::{Error, Summary};
 use super::stage::{Input, Resume, Stage};
 use super::{Engine, Settings};
@@ -134,6 +136,9 @@ pub(super) fn settings(out: &Path) -> Settings {
         faults: Faults::none(),
         clock: Arc::new(move || Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed))),
         version: "0.0.0".to_owned(),
+        belief: Belief::Stamps,
+        origin: None,
+        claim: Claim::Respect,
     }
 }
 

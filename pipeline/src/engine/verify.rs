@@ -1,17 +1,21 @@
-//! Re-reads artifacts and compares every byte's digest with the ledger; believes no memo. Mends nothing, but makes the memo
-//! forget a damaged file, so that the next run sees the damage even if size and times are as they were.
+//! Re-reads the ledger and the artifacts that it names and compares every byte's digest; believes no memo and needs no config.
+//! Mends nothing, but makes the memo forget a damaged file, so that the next run sees the damage even if size and times are as they
+//! were.
 
 use std::collections::BTreeSet;
 use std::io;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::cancel::Cancel;
 use super::digest::{Digest, each};
 use super::folder::{self, Output};
-use super::ledger::{Ledger, Line};
-use super::lock::Lock;
+use super::layout::Layout;
+use super::ledger::{self, Audit, Ledger, Line};
+use super::lock::{self, Lock};
 use super::memo::Memo;
-use super::{Engine, run};
 
 /// A file that is not what the ledger says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -70,13 +74,72 @@ pub struct Verified {
     pub damages: Vec<Damage>,
 }
 
-impl Engine {
-    /// Verifies the artifacts of the named stages; of all stages if none is named.
+/// What was found in an output folder.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    /// What was found in the ledger.
+    pub ledger: Lines,
+    /// What was found in the artifacts that it names.
+    pub artifacts: Vec<Verified>,
+}
+
+/// What was found in the ledger.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lines {
+    /// How many lines are sound.
+    pub lines: usize,
+    /// How many of them are of the format without digests, in which only damage that breaks the form is found.
+    pub without_digest: usize,
+    /// What is wrong with the others.
+    pub damages: Vec<String>,
+}
+
+impl Verification {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.ledger.damages.is_empty() && self.artifacts.iter().all(|artifact| artifact.damages.is_empty())
+    }
+}
+
+/// There is nothing to verify, or it cannot be begun with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No line in the ledger.
+    #[error("nothing to verify: no stage has finished in {}; say with --out where one has", .0.display())]
+    Nothing(PathBuf),
+    /// A stage that the ledger does not name.
+    #[error("nothing to verify of `{name}`, which was never made here; made here: {}", .made.join(", "))]
+    NeverMade {
+        /// The name.
+        name: String,
+        /// The names in the ledger.
+        made: Vec<String>,
+    },
+    /// The run lock is held.
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+}
+
+/// An output folder to verify.
+#[derive(Debug)]
+pub struct Verify<'a> {
+    /// Where things lie.
+    pub layout: &'a Layout,
+    /// How many threads may read files.
+    pub jobs: NonZeroUsize,
+    /// Set when somebody asks to stop.
+    pub cancel: &'a Cancel,
+}
+
+impl Verify<'_> {
+    /// Verifies the ledger and the artifacts of the named stages; of all that the ledger names if none is named.
     ///
     /// # Errors
-    /// [`run::Error`] for a stage that does not exist or a ledger that cannot be read. Damage is a finding, not an error.
-    pub fn verify(&self, names: &[String]) -> Result<Vec<Verified>, run::Error> {
-        let chosen = self.graph.chosen(names)?;
+    /// [`Error`]. Damage is a finding, not an error.
+    pub fn verify(&self, names: &[String]) -> Result<Verification, Error> {
         // A run beside this would change files under its eyes. On a read-only disk there can be no run, and no lock.
         let _lock = if self.layout.ledger().exists() {
             match Lock::take(&self.layout.lock()) {
@@ -86,21 +149,49 @@ impl Engine {
         } else {
             None
         };
-        let ledger = Ledger::read(&self.layout.ledger())?;
-        let stages = chosen.into_iter().map(|place| self.graph.stage(place).name().to_owned());
-        let verified: Vec<_> = stages.map(|stage| self.verify_stage(ledger.last(&stage), stage)).collect();
+        let Audit { ledger, without_digest, damages } = Ledger::audit(&self.layout.ledger())?;
+        let chosen = self.chosen(names, &ledger, &damages)?;
+        let artifacts: Vec<_> =
+            chosen.into_iter().map(|stage| self.verify_stage(ledger.last(&stage), stage)).collect();
         let memo = Memo::load(&self.layout.memo());
-        for damage in verified.iter().flat_map(|verified| &verified.damages) {
+        for damage in artifacts.iter().flat_map(|verified| &verified.damages) {
             memo.forget(&self.layout.out().join(damage.path()));
         }
         // The damage is reported in any case; a memo on a read-only disk belongs to an artifact that cannot be mended there.
         let _ = memo.save();
-        Ok(verified)
+        let damages = damages.iter().map(ToString::to_string).collect();
+        let ledger = Lines { lines: ledger.lines().len(), without_digest, damages };
+        Ok(Verification { ledger, artifacts })
+    }
+
+    /// The stages to look at, in the order in which they were first made.
+    fn chosen(
+        &self,
+        names: &[String],
+        ledger: &Ledger,
+        damages: &[ledger::Error],
+    ) -> Result<Vec<String>, Error> {
+        let mut made: Vec<String> = Vec::new();
+        for line in ledger.lines() {
+            if !made.contains(&line.stage) {
+                made.push(line.stage.clone());
+            }
+        }
+        // A damaged line may have been the one of the stage that is asked for.
+        if damages.is_empty() {
+            if made.is_empty() {
+                return Err(Error::Nothing(self.layout.out().to_owned()));
+            }
+            if let Some(name) = names.iter().find(|name| !made.contains(name)) {
+                return Err(Error::NeverMade { name: name.clone(), made });
+            }
+        }
+        Ok(if names.is_empty() { made } else { names.to_vec() })
     }
 
     fn verify_stage(&self, last: Option<&Line>, stage: String) -> Verified {
         let Some(line) = last else { return Verified { stage, files: None, bytes: 0, damages: Vec::new() } };
-        let checked = each(&line.outputs, self.settings.jobs, |output| self.verify_file(&stage, output));
+        let checked = each(&line.outputs, self.jobs, |output| self.verify_file(&stage, output));
         let mut damages: Vec<_> = checked.into_iter().flatten().collect();
         let named: BTreeSet<_> = line.outputs.iter().map(|output| output.path.as_str()).collect();
         match folder::list(&self.layout.artifact(&stage)) {
@@ -120,7 +211,7 @@ impl Engine {
     fn verify_file(&self, stage: &str, output: &Output) -> Option<Damage> {
         let file = self.layout.artifact(stage).join(&output.path);
         let path = format!("{stage}/{}", output.path);
-        match Digest::of_file(&file, &self.settings.cancel) {
+        match Digest::of_file(&file, self.cancel) {
             Ok(found) if found == output.blake3 => None,
             Ok(found) => Some(Damage::Changed { path, expected: output.blake3, found }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Damage::Missing { path }),
@@ -133,26 +224,57 @@ impl Engine {
 mod tests {
     use std::fs::{self, File};
     use std::io::Write;
+    use std::path::Path;
 
     use super::*;
-    use crate::engine::testing::{engine, run, scribble, settings, stage};
+    use crate::engine::memo::{Known, Stamp};
+    use crate::engine::testing::{run, scribble, stage};
     use tempfile::tempdir;
+
+    fn verify(out: &Path, names: &[&str]) -> Result<Verification, Error> {
+        let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        let (layout, cancel) = (Layout::new(out), Cancel::unset());
+        Verify { layout: &layout, jobs: NonZeroUsize::new(2).unwrap(), cancel: &cancel }.verify(&names)
+    }
 
     #[test]
     fn every_kind_of_damage_is_found_by_name() {
         let dir = tempdir().unwrap();
-        let stages = || [stage("a"), stage("b").reads("a"), stage("c")];
-        let verify = || engine(settings(dir.path()), stages()).verify(&[]).unwrap();
-        assert!(verify().iter().all(|verified| verified.files.is_none()));
-        run(dir.path(), stages());
-        assert!(verify().iter().all(|verified| verified.files == Some(1) && verified.damages.is_empty()));
+        run(dir.path(), [stage("a"), stage("b").reads("a"), stage("c")]);
+        let sound = verify(dir.path(), &[]).unwrap();
+        assert!(sound.is_sound() && sound.artifacts.iter().all(|verified| verified.files == Some(1)));
         scribble(&dir.path().join("a/out.txt"), "A");
         fs::remove_file(dir.path().join("b/out.txt")).unwrap();
         scribble(&dir.path().join("c/new.txt"), "");
-        let found: Vec<_> = verify().into_iter().flat_map(|verified| verified.damages).collect();
+        let mut artifacts = verify(dir.path(), &[]).unwrap().artifacts;
+        artifacts.sort_by(|x, y| x.stage.cmp(&y.stage));
+        let found: Vec<_> = artifacts.into_iter().flat_map(|verified| verified.damages).collect();
         assert!(matches!(&found[0], Damage::Changed { path, .. } if path == "a/out.txt"), "{found:?}");
         assert_eq!(found[1], Damage::Missing { path: "b/out.txt".to_owned() });
         assert_eq!(found[2], Damage::Unexpected { path: "c/new.txt".to_owned() });
+    }
+
+    #[test]
+    fn silent_21_what_was_never_made_cannot_be_verified() {
+        let dir = tempdir().unwrap();
+        assert!(matches!(verify(dir.path(), &[]), Err(Error::Nothing(_))));
+        run(dir.path(), [stage("a")]);
+        assert!(matches!(verify(dir.path(), &["b"]), Err(Error::NeverMade { name, .. }) if name == "b"));
+        assert!(verify(dir.path(), &["a"]).unwrap().is_sound());
+    }
+
+    #[test]
+    fn silent_21_a_damaged_ledger_line_is_a_finding_and_the_others_are_verified() {
+        let dir = tempdir().unwrap();
+        run(dir.path(), [stage("a"), stage("b").reads("a")]);
+        let ledger = dir.path().join("ledger.jsonl");
+        let text = fs::read_to_string(&ledger).unwrap();
+        // Still a line, and still JSON: only its digest tells.
+        scribble(&ledger, &text.replacen("\"letters\":1", "\"letters\":2", 1));
+        let found = verify(dir.path(), &[]).unwrap();
+        assert_eq!((found.ledger.lines, found.ledger.damages.len()), (1, 1));
+        assert!(found.ledger.damages[0].contains("ledger.jsonl:1:"), "{found:?}");
+        assert!(!found.is_sound() && found.artifacts[0].stage == "b");
     }
 
     #[test]
@@ -163,11 +285,10 @@ mod tests {
         File::options().write(true).open(&file).unwrap().write_all(b"?").unwrap();
         // A memo that believes the damaged file to be sound, as after decay of the disk.
         let memo = Memo::load(&dir.path().join(".cache/digests.json"));
-        let stamp = crate::engine::memo::Stamp::of(&file).unwrap();
-        memo.learn(&file, crate::engine::memo::Known { digest: Digest::of(b"a"), stamp, touched: false });
+        memo.learn(&file, Known::read(Digest::of(b"a"), Stamp::of(&file).unwrap()));
         memo.save().unwrap();
         assert_eq!(run(dir.path(), [stage("a")]), ["a fresh"]);
-        assert_eq!(engine(settings(dir.path()), [stage("a")]).verify(&[]).unwrap()[0].damages.len(), 1);
+        assert_eq!(verify(dir.path(), &[]).unwrap().artifacts[0].damages.len(), 1);
         assert_eq!(run(dir.path(), [stage("a")]), ["a same"]);
         assert_eq!(fs::read(&file).unwrap(), b"a");
     }

@@ -170,6 +170,9 @@ pub enum Error {
     /// More words than can be numbered.
     #[error("the corpus has more than {MOST_WORDS} different words: set max_words or min_count")]
     TooMany,
+    /// The system gives no more threads.
+    #[error("no thread can be started to count: {0}")]
+    Thread(#[source] io::Error),
     /// A thread has failed, and says itself why.
     #[error("counting has stopped")]
     Stopped,

@@ -1,7 +1,9 @@
 //! A line that moves for each running stage, on a terminal. Reads the counters; the stage does not know of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -25,12 +27,47 @@ pub(super) struct Bars {
     detail: Detail,
     colour: Colour,
     all: MultiProgress,
-    running: Mutex<BTreeMap<String, ProgressBar>>,
+    running: Running,
+    /// Draws the bars again and again. Ours, because that of a bar panics where the system gives no thread; then bars move with
+    /// the events alone.
+    ticker: Option<Ticker>,
+}
+
+type Running = Arc<Mutex<BTreeMap<String, ProgressBar>>>;
+
+struct Ticker {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+fn locked(running: &Running) -> MutexGuard<'_, BTreeMap<String, ProgressBar>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ticker(running: &Running) -> Option<Ticker> {
+    let (running, (stop, stopped)) = (Arc::clone(running), channel());
+    let ticks = move || {
+        while stopped.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+            locked(&running).values().for_each(ProgressBar::tick);
+        }
+    };
+    Builder::new().spawn(ticks).ok().map(|thread| Ticker { stop, thread })
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        if let Some(Ticker { stop, thread }) = self.ticker.take() {
+            drop(stop);
+            let _ended = thread.join();
+        }
+    }
 }
 
 impl Bars {
     pub(super) fn new(detail: Detail, colour: Colour) -> Self {
-        Self { detail, colour, all: MultiProgress::new(), running: Mutex::new(BTreeMap::new()) }
+        let running = Running::default();
+        let ticker = ticker(&running);
+        Self { detail, colour, all: MultiProgress::new(), running, ticker }
     }
 
     fn start(&self, stage: &str, progress: &Progress) {
@@ -48,12 +85,12 @@ impl Bars {
         let bar = self.all.add(ProgressBar::new_spinner());
         bar.set_style(style.with_key("counters", counters));
         bar.set_prefix(stage.to_owned());
-        bar.enable_steady_tick(Duration::from_millis(100));
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(stage.to_owned(), bar);
+        bar.tick();
+        locked(&self.running).insert(stage.to_owned(), bar);
     }
 
     fn end(&self, stage: &str) {
-        if let Some(bar) = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(stage) {
+        if let Some(bar) = locked(&self.running).remove(stage) {
             bar.finish_and_clear();
         }
     }

@@ -94,6 +94,9 @@ fn run(out: &Path, benchmarks: Vec<Benchmark>) -> Vec<String> {
         faults: Faults::none(),
         clock: Arc::new(|| Duration::ZERO),
         version: "0.0.0".to_owned(),
+        belief: crate::engine::memo::Belief::Stamps,
+        origin: None,
+        claim: crate::engine::origin::Claim::Respect,
     };
     let watch = Watch(Mutex::new(Vec::new()));
     Engine::new(stages, settings).unwrap().run(&names, &watch).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{mem, thread};
+use std::{io, mem, thread};
 
 use super::pass::{self, Counts, Of};
 use super::shard::Shard;
@@ -110,11 +110,11 @@ pub fn count<E: From<Error>>(
     let (failed, used) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (sender, receiver) = sync_channel(room.threads * 2);
     let receiver = Arc::new(Mutex::new(receiver));
-    let (spooled, fed, of) = thread::scope(|scope| {
-        let workers: Vec<_> = (0..room.threads)
+    let counted = thread::scope(|scope| {
+        let workers: io::Result<Vec<_>> = (0..room.threads)
             .map(|_| {
                 let (receiver, failed, used) = (Arc::clone(&receiver), &failed, &used);
-                scope.spawn(move || {
+                thread::Builder::new().spawn_scoped(scope, move || {
                     let worked = Spooled::new(config, &room.folder)
                         .and_then(|worker| worker.run(&receiver, (room, used)));
                     failed.fetch_or(worked.is_err(), Ordering::Relaxed);
@@ -124,6 +124,7 @@ pub fn count<E: From<Error>>(
             .collect();
         // Threads that are gone must not leave a channel that nobody empties.
         drop(receiver);
+        let workers = workers.map_err(Error::Thread)?;
         let mut feed = Feed {
             batch: Batch::default(),
             sender,
@@ -140,8 +141,9 @@ pub fn count<E: From<Error>>(
             Ok(worked) => worked,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        (joined.collect::<Result<Vec<Spooled>, Error>>(), fed, of)
+        Ok::<_, Error>((joined.collect::<Result<Vec<Spooled>, Error>>(), fed, of))
     });
+    let (spooled, fed, of) = counted?;
     let spooled = spooled?;
     fed?;
     Ok(pass::pairs(config, room, spooled, of)?)

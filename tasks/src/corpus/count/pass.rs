@@ -1,6 +1,6 @@
 //! The pass over the spooled words that counts pairs, all words being known. Knows no text.
 
-use std::thread;
+use std::{io, thread};
 
 use super::accumulate::{Accumulator, Shape};
 use super::feed::Spooled;
@@ -83,9 +83,11 @@ pub(super) fn pairs(config: &Config, room: &Room, spooled: Vec<Spooled>, of: Of)
     let plan = Plan::new(config, room, ranked.len(), &lexicon);
     let counted: Vec<Part> = thread::scope(|scope| {
         let plan = &plan;
-        let workers: Vec<_> =
-            parts.into_iter().map(|(spool, ranks)| scope.spawn(move || plan.part(spool, &ranks))).collect();
-        let joined = workers.into_iter().map(|worker| match worker.join() {
+        let start = |(spool, ranks): (_, Vec<u32>)| {
+            thread::Builder::new().spawn_scoped(scope, move || plan.part(spool, &ranks))
+        };
+        let workers: io::Result<Vec<_>> = parts.into_iter().map(start).collect();
+        let joined = workers.map_err(Error::Thread)?.into_iter().map(|worker| match worker.join() {
             Ok(counted) => counted,
             Err(panic) => std::panic::resume_unwind(panic),
         });

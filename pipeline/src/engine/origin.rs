@@ -1,0 +1,191 @@
+//! Which config an output folder belongs to, so that a run with another one does not replace what lies there unasked.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::Digest;
+use super::folder::write_whole;
+
+/// The version of the file; the table is in docs/formats.md.
+pub const VERSION: u32 = 1;
+
+/// Where stages come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// What it is called, as the user has said it.
+    pub name: String,
+    /// The absolute path of the file; none of what is embedded.
+    pub path: Option<PathBuf>,
+    /// The digest of its contents.
+    pub blake3: Digest,
+}
+
+/// What becomes of an output folder that belongs to another origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It is left alone.
+    Respect,
+    /// It is taken over.
+    Replace,
+}
+
+/// The output folder cannot be used by these stages.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It belongs to another origin.
+    #[error(
+        "{out} was made with {was}, and this is {now}, which would replace what lies there: {remedy}, choose another folder \
+         with --out, or say --replace to have what the two name alike made anew"
+    )]
+    Other {
+        /// The output folder.
+        out: String,
+        /// The origin that it belongs to.
+        was: String,
+        /// That of these stages.
+        now: String,
+        /// How to say the first.
+        remedy: String,
+    },
+    /// What the folder remembers cannot be read.
+    #[error("{}: this does not say which config the folder belongs to ({problem}): delete the file to have the next run say it anew", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The file system refused.
+    #[error("{}: {cause}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        cause: io::Error,
+    },
+}
+
+/// The file.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Record {
+    format: u32,
+    config: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    blake3: Digest,
+}
+
+impl Origin {
+    /// Fails if what the file at `path` remembers is another origin, unless that is to be replaced. One that does not exist, as
+    /// before there was such a file, remembers none.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn admit(&self, path: &Path, claim: Claim) -> Result<(), Error> {
+        let Some(was) = read(path)? else { return Ok(()) };
+        if claim == Claim::Replace || self.is(&was) {
+            return Ok(());
+        }
+        let called =
+            |name: &str, path: bool| if path { format!("the config {name}") } else { name.to_owned() };
+        let remedy = if was.path.is_some() {
+            format!("say --config {}", was.config)
+        } else {
+            "leave --config out".to_owned()
+        };
+        let out = path.parent().unwrap_or(Path::new(".")).display().to_string();
+        let (was, now) = (called(&was.config, was.path.is_some()), called(&self.name, self.path.is_some()));
+        Err(Error::Other { out, was, now, remedy })
+    }
+
+    /// Has the file at `path` remember this origin.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn remember(&self, path: &Path) -> Result<(), Error> {
+        let record = self.record();
+        if read(path).is_ok_and(|was| was.as_ref() == Some(&record)) {
+            return Ok(());
+        }
+        let written = serde_json::to_vec(&record).map_err(io::Error::from);
+        let written = written.and_then(|text| write_whole(path, &text));
+        written.map_err(|cause| Error::Io { path: path.to_owned(), cause })
+    }
+
+    /// Whether it is the same file, edited or not, or one that says the same, such as the same file elsewhere.
+    fn is(&self, was: &Record) -> bool {
+        let now = self.record();
+        now.path == was.path || now.blake3 == was.blake3
+    }
+
+    fn record(&self) -> Record {
+        let path = self.path.as_ref().map(|path| path.to_string_lossy().into_owned());
+        Record { format: VERSION, config: self.name.clone(), path, blake3: self.blake3 }
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Record>, Error> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(Error::Io { path: path.to_owned(), cause }),
+    };
+    let damaged = |problem: String| Error::Damaged { path: path.to_owned(), problem };
+    let record: Record = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    if record.format != VERSION {
+        return Err(damaged(format!("format {}, but this engraft reads format {VERSION}", record.format)));
+    }
+    Ok(Some(record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Settings;
+    use crate::engine::testing::{run, settings, stage, try_run};
+    use tempfile::tempdir;
+
+    fn origin(name: &str, text: &str) -> Option<Origin> {
+        let path = (!name.is_empty()).then(|| Path::new("/configs").join(name));
+        Some(Origin { name: name.to_owned(), path, blake3: Digest::of(text.as_bytes()) })
+    }
+
+    fn tries(out: &Path, name: &str, text: &str, claim: Claim) -> Result<(), String> {
+        let with = Settings { origin: origin(name, text), claim, ..settings(out) };
+        try_run(with, [stage("a").field("say", text)]).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn silent_08_another_config_is_refused_by_name_and_an_edited_or_moved_one_is_the_same() {
+        let dir = tempdir().unwrap();
+        let text = || fs::read_to_string(dir.path().join("a/out.txt")).unwrap();
+        tries(dir.path(), "mine.toml", "one", Claim::Respect).unwrap();
+        tries(dir.path(), "mine.toml", "edited", Claim::Respect).unwrap();
+        tries(dir.path(), "moved.toml", "edited", Claim::Respect).unwrap();
+        for other in ["", "other.toml"] {
+            let error = tries(dir.path(), other, "two", Claim::Respect).unwrap_err();
+            assert!(error.contains("moved.toml") && error.contains("--replace"), "{error}");
+            assert!(error.contains("say --config moved.toml"), "{error}");
+            assert_eq!(text(), "edited");
+        }
+        tries(dir.path(), "", "embedded", Claim::Replace).unwrap();
+        assert_eq!(text(), "embedded");
+        tries(dir.path(), "", "embedded, of a later version", Claim::Respect).unwrap();
+        let error = tries(dir.path(), "moved.toml", "two", Claim::Respect).unwrap_err();
+        assert!(error.contains("leave --config out"), "{error}");
+    }
+
+    #[test]
+    fn silent_08_a_folder_that_remembers_nothing_is_adopted_and_a_damaged_memory_is_said() {
+        let dir = tempdir().unwrap();
+        run(dir.path(), [stage("a")]);
+        tries(dir.path(), "mine.toml", "one", Claim::Respect).unwrap();
+        let path = dir.path().join(".config.json");
+        write_whole(&path, b"{\"format\":2}").unwrap();
+        let error = tries(dir.path(), "mine.toml", "one", Claim::Respect).unwrap_err();
+        assert!(error.contains(".config.json") && error.contains("delete the file"), "{error}");
+    }
+}
