@@ -54,8 +54,13 @@ pub fn main() -> ExitCode {
     let command = match Command::try_parse() {
         Ok(command) => command,
         Err(error) => {
-            // Help goes to standard output, complaints to standard error; if that fails there is nobody left to tell.
-            let _ = error.print();
+            let text = error.to_string();
+            if error.use_stderr() && text.contains("://") {
+                print::note(text.trim_end());
+            } else {
+                // Help goes to standard output, complaints to standard error; if that fails there is nobody left to tell.
+                let _ = error.print();
+            }
             return if error.use_stderr() { Exit::Refused.into() } else { Exit::Ok.into() };
         }
     };
@@ -69,6 +74,7 @@ pub fn main() -> ExitCode {
 }
 
 fn obey(command: &Command) -> anyhow::Result<Exit> {
+    command.check_local()?;
     let format = if command.common.json { Format::Json } else { Format::Text };
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
     // Only what writes or waits has anything to bring to an orderly end.

@@ -62,6 +62,19 @@ pub enum Error {
         /// The scheme.
         scheme: &'static str,
     },
+    /// What no bucket is called. It is not shown, for it may be a key with its secret.
+    #[error(
+        "{scheme}://...: a bucket is called by letters, digits, `.`, `-` and `_`, and credentials come from the environment (docs/config.md): expected {scheme}://bucket/key"
+    )]
+    BucketName {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A URL behind something else. It is not shown, for it may hold credentials.
+    #[error(
+        "there is a `://` behind something that is no scheme: expected s3://, gs://, az://, http://, https:// or file:// at the very beginning, without a blank, or a path"
+    )]
+    Misplaced,
     /// A key that cannot be meant.
     #[error("{shown}: the key {problem}")]
     Key {
@@ -110,9 +123,10 @@ impl Location {
     /// [`Error`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            let known = Scheme::BUCKETS.map(|(name, _)| name).into_iter().chain(["http", "https", "file"]);
-            return match text.split_once(':').and_then(|(before, _)| known.into_iter().find(|k| *k == before))
-            {
+            let mut known =
+                Scheme::BUCKETS.map(|(name, _)| name).into_iter().chain(["http", "https", "file"]);
+            let before = text.split_once(':').map(|(before, _)| before.trim().to_ascii_lowercase());
+            return match before.and_then(|before| known.find(|known| *known == before)) {
                 Some(scheme) => Err(Error::Slashes { scheme: scheme.to_owned() }),
                 None => Ok(Self::Local(PathBuf::from(text))),
             };
@@ -133,7 +147,7 @@ impl Location {
             _ if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
                 Err(Error::Scheme { scheme: scheme.to_owned() })
             }
-            _ => Ok(Self::Local(PathBuf::from(text))),
+            _ => Err(Error::Misplaced),
         }
     }
 
@@ -157,6 +171,37 @@ impl Location {
     }
 }
 
+/// A text as it may be shown: nothing behind a `://` that may be secret.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    if !text.contains("://") {
+        return text.to_owned();
+    }
+    match Location::parse(text) {
+        Ok(location) => location.to_string(),
+        Err(_) => "...://...".to_owned(),
+    }
+}
+
+/// A message without what stands between a `://` and the last `@` of the same word: a user's name, a password, a key.
+#[must_use]
+pub fn scrubbed(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        clean.push_str("://");
+        let end = part.find(|c: char| c.is_whitespace() || matches!(c, '"' | '`')).unwrap_or(part.len());
+        match part[..end].rfind('@') {
+            Some(at) => {
+                clean.push_str("...");
+                clean.push_str(&part[at..]);
+            }
+            None => clean.push_str(part),
+        }
+    }
+    clean
+}
+
 /// Whether a text is meant to be remote: it begins with a scheme and `://` that is not `file`.
 #[must_use]
 pub fn is_remote(text: &str) -> bool {
@@ -167,6 +212,11 @@ fn bucket(scheme: Scheme, name: &'static str, rest: &str) -> Result<Address, Err
     let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
     if bucket.is_empty() {
         return Err(Error::Bucket { scheme: name });
+    }
+    // `$web` and `$root` are containers of Azure.
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '$');
+    if !bucket.chars().all(fits) {
+        return Err(Error::BucketName { scheme: name });
     }
     let key = key.trim_end_matches('/');
     let address = Address { scheme, bucket: bucket.to_owned(), key: key.to_owned(), url: None };
@@ -188,14 +238,10 @@ fn web(text: &str) -> Result<Address, Error> {
     if named { Err(Error::UserInfo { shown: address.to_string() }) } else { Ok(address) }
 }
 
-/// A complaint about a URL that shows no more of it than what comes before the query, without user name and password.
+/// A complaint about a URL that shows its scheme alone: what is no URL has no place that is known to hold no secret.
 fn bad_url(text: &str, problem: &str) -> Error {
-    let shown = text.split(['?', '#']).next().unwrap_or_default();
-    let shown = match (shown.split_once("://"), shown.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, after))) => format!("{scheme}://{after}"),
-        _ => shown.to_owned(),
-    };
-    Error::Url { shown, problem: problem.to_owned() }
+    let scheme = text.split("://").next().unwrap_or_default();
+    Error::Url { shown: format!("{scheme}://..."), problem: problem.to_owned() }
 }
 
 impl Address {
@@ -370,6 +416,44 @@ mod tests {
         let with_password = "https://me:hunter2@host/a?q=hunter2";
         assert!(!refused(with_password).contains("hunter2"), "{}", refused(with_password));
         assert!(!refused("https://me:hunter2@:x/a").contains("hunter2"));
+    }
+
+    #[test]
+    fn silent_20_credentials_are_refused_wherever_they_stand_and_shown_nowhere() {
+        let schemes = ["s3", "gs", "az", "http", "https", "S3", "HTTPS", "ftp", "file", "world", "s3a"];
+        let mut tried = 0;
+        for scheme in schemes {
+            for blank in ["", " ", "\t", "\u{feff}", "x "] {
+                for rest in [
+                    "AKIA:hunter2@b/k",
+                    "AKIA:hun/ter2@b/k",
+                    "hunter2@b/k",
+                    "AKIA:hunter2%40b/k",
+                    ":hunter2@b",
+                    "b:hunter2",
+                ] {
+                    let text = format!("{blank}{scheme}://{rest}");
+                    let shown = super::shown(&text);
+                    assert!(!shown.contains("ter2"), "{text}: {shown}");
+                    match Location::parse(&text) {
+                        Err(error) => {
+                            assert!(!format!("{error} {error:?}").contains("ter2"), "{text}: {error}")
+                        }
+                        // `https://AKIA:hun/` is no credential, but a host with a port that is none.
+                        Ok(location) => panic!("{text}: {location:?}"),
+                    }
+                    tried += 1;
+                }
+            }
+        }
+        assert_eq!(tried, 330);
+        assert!(refused(" https:hunter2").contains("must be followed by"), "{}", refused(" https:hunter2"));
+        assert!(refused("s3://me:hunter2@bucket/x").contains("credentials come from the environment"));
+        assert_eq!(super::shown("az://$web/x.csv"), "az://$web/x.csv");
+        assert_eq!(super::shown("s3://b/a@c"), "s3://b/a@c");
+        assert_eq!(super::shown("a/b"), "a/b");
+        let message = "x: \"s3://AKIA:hun/ter2@b/k\" and https://me:hunter2@h/x?y no https://h/x, a@b";
+        assert_eq!(scrubbed(message), "x: \"s3://...@b/k\" and https://...@h/x?y no https://h/x, a@b");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The command line's grammar and help texts. Does nothing.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use model::encoder::pool::Pooling;
+use store::location::Location;
 
 use super::ask::pooling;
 use super::exit;
@@ -48,6 +49,66 @@ pub(super) struct Command {
     pub(super) common: Common,
     #[command(subcommand)]
     pub(super) verb: Verb,
+}
+
+impl Command {
+    /// Refuses URLs where only names and paths on this machine can be meant, without showing them: they may hold credentials, and a folder
+    /// would be made of them.
+    pub(super) fn check_local(&self) -> anyhow::Result<()> {
+        let Common { config, data, out, cache, .. } = &self.common;
+        if let Some(Err(error)) = data.as_deref().and_then(Path::to_str).map(Location::parse) {
+            return Err(anyhow::Error::from(error).context("--data cannot be meant"));
+        }
+        let common = [("--config", config.as_deref()), ("--out", Some(out)), ("--cache", cache.as_deref())];
+        let given = common.into_iter().filter_map(|(name, path)| Some((name, path?)));
+        for (name, path) in given.chain(self.verb.local()) {
+            let url = path.to_string_lossy().contains("://");
+            anyhow::ensure!(
+                !url,
+                "{name} is a URL, expected a name or path on this machine: fetch the file first"
+            );
+        }
+        Ok(())
+    }
+}
+
+fn some<'p>(name: &'static str, path: &'p Option<PathBuf>) -> impl Iterator<Item = (&'static str, &'p Path)> {
+    path.iter().map(move |path| (name, path.as_path()))
+}
+
+fn all<'n>(name: &'static str, names: &'n [String]) -> impl Iterator<Item = (&'static str, &'n Path)> {
+    names.iter().map(move |text| (name, Path::new(text)))
+}
+
+impl Verb {
+    /// What is no option of every verb: names and paths.
+    fn local(&self) -> Vec<(&'static str, &Path)> {
+        match self {
+            Verb::Run { stages }
+            | Verb::Plan { stages, .. }
+            | Verb::Verify { stages }
+            | Verb::Clean { stages, .. } => all("STAGE", stages).collect(),
+            Verb::Why { stage } => vec![("STAGE", Path::new(stage))],
+            Verb::Status => vec![],
+            Verb::Inspect { artifact, svg, .. } => {
+                some("--svg", svg).chain([("ARTIFACT", Path::new(artifact))]).collect()
+            }
+            Verb::Fetch { names, into, catalog } => {
+                all("NAME", names).chain(some("--into", into)).chain(some("--catalog", catalog)).collect()
+            }
+            Verb::Predict { model, input, mask, .. } => {
+                let files = some("FILE", input).chain(some("--mask", mask));
+                files.chain([("MODEL", model.as_path())]).collect()
+            }
+            Verb::Encode { model, input, vocabulary, .. } => {
+                let files = some("FILE", input).chain(some("--vocabulary", vocabulary));
+                files.chain([("MODEL", model.as_path())]).collect()
+            }
+            Verb::Diff { old, new, into } => {
+                some("--into", into).chain([("OLD", old.as_path()), ("NEW", new.as_path())]).collect()
+            }
+        }
+    }
 }
 
 const AFTER_HELP: &str = "\

@@ -33,7 +33,7 @@ pub(super) fn result(
     }
 }
 
-/// Prints a line of events or errors. If even that fails there is nobody left to tell.
+/// Prints a line of events or errors, without credentials in whatever was given. If even that fails there is nobody left to tell.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", store::location::scrubbed(text));
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use store::location::shown;
 
 use super::remote::{Remote, Remotes, is_remote};
 use crate::engine::context::Context;
@@ -13,9 +14,16 @@ use crate::engine::stage::Input;
 
 /// A path as a config gives it: `world:hsdn/x.tsv` lies in the artifact of stage `world`, `s3://bucket/x.tsv` in a store, anything
 /// else in the data folder (`--data`, which may itself be in a store) or, if absolute, where it says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Location(pub String);
+
+impl std::fmt::Debug for Location {
+    /// Without what may be secret.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&shown(&self.0), to)
+    }
+}
 
 /// Where relative paths count from.
 #[derive(Debug, Clone, Copy)]
@@ -78,14 +86,13 @@ impl Location {
         if let Some(below) = self.0.strip_prefix("world:") {
             anyhow::ensure!(
                 places.world,
-                "{key} = {:?} lies in the world, but the config has no [world]: add one, or name a file of your own",
-                self.0
+                "{key} = {self:?} lies in the world, but the config has no [world]: add one, or name a file of your own"
             );
             let below = PathBuf::from(below);
             anyhow::ensure!(
-                below.components().all(|part| matches!(part, Component::Normal(_))),
-                "{key} = {:?} does not lie below the world: name a file of it, as in \"world:hsdn/Combined-Input.tsv\"",
-                self.0
+                below.components().all(|part| matches!(part, Component::Normal(_)))
+                    && !self.0.contains("://"),
+                "{key} = {self:?} does not lie below the world: name a file of it, as in \"world:hsdn/Combined-Input.tsv\""
             );
             return Ok(Place::World { label, below });
         }
@@ -100,8 +107,7 @@ impl Location {
             }
             Some(data) => data.join(path),
             None => anyhow::bail!(
-                "{key} = {:?} counts from the data folder: say where that is with --data DIR",
-                self.0
+                "{key} = {self:?} counts from the data folder: say where that is with --data DIR"
             ),
         };
         if !is_remote(&path) {
@@ -167,15 +173,23 @@ impl Place {
         }
     }
 
+    /// The name of the file or folder itself.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let last = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match self {
+            Place::World { below, .. } => last(below),
+            Place::Outside { path, .. } => last(path),
+            Place::Remote { remote, .. } => remote.location().name(),
+        }
+    }
+
     /// Describes which file of the world it is. An outside file is described by its contents, wherever it lies, and by its
     /// name, which stands in funnels.
     pub fn describe(&self, to: &mut dyn Describe) {
         match self {
             Place::World { label, below } => to.field(label, format!("world:{}", below.display()).into()),
-            Place::Outside { label, path } => {
-                to.field(label, path.file_name().unwrap_or_default().to_string_lossy().into());
-            }
-            Place::Remote { label, remote, .. } => to.field(label, remote.location().name().into()),
+            Place::Outside { label, .. } | Place::Remote { label, .. } => to.field(label, self.name().into()),
         }
     }
 
@@ -252,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_file_is_described_as_a_local_one_of_its_name_and_shows_no_query() {
+    fn a_remote_file_is_described_as_a_local_one_of_its_name_and_shows_no_secret() {
         let remotes = &remotes();
         let place = |text: &str, data: Option<&Path>| {
             Location(text.to_owned()).place("key", &Places { data, world: false, remotes })
@@ -273,6 +287,17 @@ mod tests {
         assert_eq!(below.shown(Path::new("")), Path::new("s3://bucket/data/hsdn/x.tsv"));
         assert_eq!(below.file("y").shown(Path::new("")), Path::new("s3://bucket/data/hsdn/x.tsv/y"));
         assert_ne!(below.input(), below.file("y").input(), "inputs differ before they are there");
+        for secret in ["s3://AKIA:hunter2@b/x", " https://me:hunter2@h/x", "world:s3://AKIA:hunter2@b/x"] {
+            assert!(!format!("{:?}", Location(secret.to_owned())).contains("hunter2"));
+            let below = Some(Path::new("/d"));
+            let data = [("x", Some(Path::new(secret))), (secret, None), (secret, below)];
+            for (text, data) in
+                data.into_iter().filter(|(text, _)| !secret.starts_with("world") || *text != "x")
+            {
+                let error = format!("{:#}", place(text, data).unwrap_err());
+                assert!(!error.contains("hunter2"), "{error}");
+            }
+        }
         let error = format!("{:#}", place("ftp://host/x", None).unwrap_err());
         assert!(error.contains("key") && error.contains("s3://"), "{error}");
     }
