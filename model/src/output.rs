@@ -18,6 +18,7 @@ use crate::nn::cross_entropy::cross_entropy;
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec};
+use crate::range::{self, Wrong};
 use masked_lm::MaskedLm;
 
 /// How many classes the outputs tell apart; the vocabulary is the encoder's.
@@ -48,6 +49,14 @@ pub struct OutputConfig {
     pub entity: EntityOutput,
     /// Dropout rate of what enters an output (paper: 0.1, 0.25 or 0.8).
     pub dropout: f64,
+}
+
+impl OutputConfig {
+    /// The first choice that is outside its range.
+    #[must_use]
+    pub fn wrong(&self) -> Option<Wrong> {
+        range::first_outside(&[("outputs.dropout", self.dropout, range::BELOW_ONE)])
+    }
 }
 
 /// Prefix of all parameters of this room, so that they never clash with the encoder's.

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::toml_error;
+use crate::toml_text;
 
 /// The catalogue that is used without `--catalog`.
 pub const EMBEDDED: &str = include_str!("../../datasets.toml");
@@ -175,7 +175,8 @@ impl Catalog {
     fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong =
             |problem: String| Error::Parse { name: name.to_owned(), problem: problem.trim_end().to_owned() };
-        let catalog: Self = toml::from_str(text).map_err(|e| wrong(toml_error::told(text, &e)))?;
+        toml_text::bounded(text).map_err(wrong)?;
+        let catalog: Self = toml::from_str(text).map_err(|e| wrong(toml_text::told(text, &e)))?;
         if catalog.version != VERSION {
             return Err(wrong(format!(
                 "version {}, but this engraft reads version {VERSION}",

@@ -4,7 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{stage, toml_error, world};
+mod check;
+pub mod origin;
+pub mod range;
+mod set;
+
+use crate::{stage, toml_text, world};
+use origin::Origin;
 
 /// The config that is used without `--config`: the embedded world.
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
@@ -63,6 +69,9 @@ pub struct Config {
     pub finetune: Option<stage::finetune::config::Config>,
     /// Which encoders are compared, and how heads are measured and masked.
     pub graft: Option<stage::graft::Config>,
+    /// Where each of these settings stands.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 /// The tables about a graph.
@@ -146,6 +155,9 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A setting that cannot be meant.
+    #[error("{0:#}")]
+    Setting(anyhow::Error),
     /// The config is of another version.
     #[error(
         "{name}: version {version}, but this engraft reads version {VERSION}; CHANGELOG.md says what to change"
@@ -174,6 +186,7 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
         }
     };
     let parse = |problem: String| Error::Parse { name: name.clone(), problem: problem.trim_end().to_owned() };
+    toml_text::bounded(&text).map_err(parse)?;
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(told(&text, &e)))?;
     // Another version has other keys, so the version comes first.
     if let Some(&toml::Value::Integer(version)) = table.get("version")
@@ -184,170 +197,61 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
     // Read as it stands first, because only then do errors carry line and column.
     let mut config: Config = toml::from_str(&text).map_err(|e| parse(told(&text, &e)))?;
     let mut whole = toml::Value::Table(table);
-    for set in sets {
-        let wrong = |problem: String| Error::Set { set: set.clone(), problem };
-        let (key, value) = set.split_once('=').ok_or_else(|| wrong("expected KEY=VALUE".to_owned()))?;
-        put(&mut whole, key.trim(), value.trim()).map_err(wrong)?;
+    for given in sets {
+        let wrong = |problem: String| Error::Set { set: set::shown(given), problem };
+        let (key, value) = set::split(given).map_err(wrong)?;
+        set::put(&mut whole, &key, value).map_err(wrong)?;
     }
+    let toml::Value::Table(whole) = whole else { return Err(parse("it is no table".to_owned())) };
     if !sets.is_empty() {
         // All together: one alone may leave a table half filled.
-        let set = sets.join(" --set ");
-        let wrong = |e: toml::de::Error| Error::Set { set, problem: e.to_string().trim_end().to_owned() };
-        config = whole.clone().try_into().map_err(wrong)?;
+        config = whole.clone().try_into().map_err(|e| set_together(sets, &e))?;
     }
-    if let Some(key) = not_finite(&whole) {
-        return Err(parse(format!("{key} is infinite or not a number; leave it out to set no limit")));
+    config.origin = Origin { name: name.clone(), text, sets: sets.to_vec(), whole };
+    if let Some(key) = not_finite(&config.origin.whole) {
+        let place = config.origin.place(&key).unwrap_or_else(|| name.clone());
+        let problem = format!("{key} is infinite or not a number; leave it out to set no limit");
+        return Err(Error::Parse { name: place, problem });
     }
     if config.version != VERSION {
         return Err(Error::Version { name, version: i64::from(config.version) });
     }
+    check::check(&config).map_err(|error| Error::Setting(config.origin.locate(error)))?;
     Ok(config)
+}
+
+/// What is wrong with a config once all of `sets` are in it.
+fn set_together(sets: &[String], error: &toml::de::Error) -> Error {
+    let set = sets.iter().map(|set| set::shown(set)).collect::<Vec<_>>().join(" --set ");
+    let problem = match error.to_string() {
+        text if text.contains("://") => "a URL stands where something else is expected".to_owned(),
+        text => text.trim_end().to_owned(),
+    };
+    Error::Set { set, problem }
 }
 
 /// What is wrong with a config, with the line it is in, unless a URL stands there: it may be signed.
 fn told(text: &str, error: &toml::de::Error) -> String {
     let whole = error.to_string();
-    if whole.contains("://") { toml_error::told(text, error) } else { whole }
+    if whole.contains("://") { toml_text::told(text, error) } else { whole }
 }
 
 /// The first key whose value is no finite number. Such a value has no JSON form, so no fingerprint could tell it from none.
-fn not_finite(value: &toml::Value) -> Option<String> {
-    let below = |key: String, value: &toml::Value| {
-        not_finite(value).map(|inner| if inner.is_empty() { key.clone() } else { format!("{key}.{inner}") })
-    };
-    match value {
-        toml::Value::Float(x) if !x.is_finite() => Some(String::new()),
-        toml::Value::Table(table) => table.iter().find_map(|(key, value)| below(key.clone(), value)),
-        toml::Value::Array(list) => {
-            list.iter().enumerate().find_map(|(i, value)| below(i.to_string(), value))
-        }
-        _ => None,
-    }
-}
-
-/// Puts `value` (TOML, or else a plain text) under the dotted `key`, whose parts are keys of tables and names or places of items of lists.
-fn put(config: &mut toml::Value, key: &str, value: &str) -> Result<(), String> {
-    let parsed: Result<toml::Table, _> = format!("value = {value}").parse();
-    let value = match parsed {
-        Ok(mut parsed) => parsed.remove("value").ok_or("no value")?,
-        Err(_) => toml::Value::String(value.to_owned()),
-    };
-    let (above, last) = key.rsplit_once('.').map_or((None, key), |(above, last)| (Some(above), last));
-    if last.is_empty() {
-        return Err("the key is empty".to_owned());
-    }
-    let mut at = config;
-    for part in above.into_iter().flat_map(|above| above.split('.')) {
-        at = match at {
+fn not_finite(table: &toml::Table) -> Option<String> {
+    fn below(key: &str, value: &toml::Value) -> Option<String> {
+        match value {
+            toml::Value::Float(x) if !x.is_finite() => Some(key.to_owned()),
             toml::Value::Table(table) => {
-                table.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()))
+                table.iter().find_map(|(name, value)| below(&format!("{key}.{name}"), value))
             }
-            other => item(other, part)?,
-        };
-    }
-    match at {
-        toml::Value::Table(table) => {
-            table.insert(last.to_owned(), value);
+            toml::Value::Array(items) => {
+                items.iter().enumerate().find_map(|(i, value)| below(&format!("{key}.{i}"), value))
+            }
+            _ => None,
         }
-        other => *item(other, last)? = value,
     }
-    Ok(())
-}
-
-/// The item of a list that has `name`, or else the one at that place, from 0.
-fn item<'a>(list: &'a mut toml::Value, name: &str) -> Result<&'a mut toml::Value, String> {
-    let toml::Value::Array(items) = list else {
-        return Err(format!(
-            "`{name}` cannot be below a value that is no table and no list, but a {}",
-            list.type_str()
-        ));
-    };
-    let named = |item: &toml::Value| item.get("name").and_then(toml::Value::as_str).map(str::to_owned);
-    let names: Vec<String> = items.iter().filter_map(named).collect();
-    let place =
-        items.iter().position(|item| named(item).as_deref() == Some(name)).or_else(|| name.parse().ok());
-    let among = items.len();
-    place.and_then(|place| items.get_mut(place)).ok_or_else(|| {
-        format!("there is no item `{name}` among {among}, whose names are: {}", names.join(", "))
-    })
+    table.iter().find_map(|(name, value)| below(name, value))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sets(sets: &[&str]) -> Result<Config, Error> {
-        load(None, &sets.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn sets_change_values_of_every_kind() {
-        let config =
-            sets(&["shards.seed=77", "vocabulary.case=cased", "shards.tasks=[\"triplet\"]"]).unwrap();
-        assert_eq!(config.shards.as_ref().unwrap().seed, 77);
-        assert_eq!(config.vocabulary.case, tasks::token::encode::Case::Cased);
-        assert_eq!(config.shards.unwrap().tasks, [tasks::task::Task::Triplet]);
-    }
-
-    #[test]
-    fn sets_are_applied_together_and_infinity_is_refused() {
-        let together = ["encoder.fresh.hidden_size=64", "encoder.fresh.num_attention_heads=2"];
-        assert_eq!(sets(&together).unwrap().encoder.unwrap().fresh.unwrap().hidden_size, 64);
-        for value in ["inf", "nan", "-inf"] {
-            let error = sets(&[&format!("sources.hsdn.min_tfidf={value}")]).unwrap_err().to_string();
-            assert!(error.contains("sources.hsdn.min_tfidf is infinite"), "{error}");
-        }
-    }
-
-    #[test]
-    fn sets_reach_items_of_lists_by_name_or_place() {
-        let text =
-            "version = 4\n[[recipes]]\nname = \"a\"\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"y\"]\n";
-        let mut config = toml::Value::Table(text.parse().unwrap());
-        put(&mut config, "recipes.b.settings.epochs", "3").unwrap();
-        put(&mut config, "recipes.0.tasks", "[]").unwrap();
-        put(&mut config, "recipes.b.tasks.1", "z").unwrap();
-        let wanted = "version = 4\n[[recipes]]\nname = \"a\"\ntasks = []\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"z\"]\n\
-                      settings = { epochs = 3 }";
-        assert_eq!(config, toml::Value::Table(wanted.parse().unwrap()));
-        let wrong = put(&mut config, "recipes.c.tasks", "[]").unwrap_err();
-        assert!(wrong.contains("no item `c` among 2, whose names are: a, b"), "{wrong}");
-        let wrong = put(&mut config, "version.of.what", "1").unwrap_err();
-        assert!(wrong.contains("`of` cannot be below") && wrong.contains("integer"), "{wrong}");
-        assert!(put(&mut config, "recipes.2", "1").is_err() && put(&mut config, "", "1").is_err());
-    }
-
-    #[test]
-    fn a_signed_url_is_in_no_error() {
-        for line in [
-            "version = 4\nurl = \"https://h/x?sig=secret\" more",
-            "version = 4\nurl = \"https://h/x?sig=secret\"",
-        ] {
-            let error = toml::from_str::<Config>(line).unwrap_err();
-            let told = told(line, &error);
-            assert!(told.contains("line 2") && !told.contains("secret"), "{told}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_key_is_named_with_the_keys_there_are() {
-        let error = sets(&["shards.sede=7"]).unwrap_err().to_string();
-        assert!(error.contains("--set shards.sede=7") && error.contains("`seed`"), "{error}");
-        assert!(sets(&["shards.seed"]).unwrap_err().to_string().contains("expected KEY=VALUE"));
-        assert!(sets(&["shards.seed.x=1"]).unwrap_err().to_string().contains("no table"));
-    }
-
-    #[test]
-    fn a_bad_file_is_named_with_line_and_column() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.toml");
-        let broken = DEFAULT.replace("[shards]", "[shards]\nspeed = 3");
-        kg::whole::write_whole(&path, broken.as_bytes()).unwrap();
-        let error = load(Some(&path), &[]).unwrap_err().to_string();
-        assert!(error.contains("x.toml") && error.contains("line") && error.contains("speed"), "{error}");
-        assert!(
-            load(Some(&folder.path().join("none.toml")), &[]).unwrap_err().to_string().contains("none.toml")
-        );
-        assert!(sets(&["version=9"]).unwrap_err().to_string().contains("version 9"));
-    }
-}
+mod tests;

@@ -9,5 +9,5 @@ pub mod engine;
 pub mod fetch;
 pub mod report;
 pub mod stage;
-mod toml_error;
+mod toml_text;
 pub mod world;

@@ -8,6 +8,7 @@ use tasks::token::encode::Case;
 
 use crate::config::{Config, Graph};
 use crate::engine::stage::Stage;
+use finetune::begin::Bases;
 
 pub mod audit;
 pub mod benchmark;
@@ -40,12 +41,23 @@ pub mod triples;
 pub mod vocabulary;
 pub mod world;
 
+/// Most tokens of a row, anywhere: far beyond any encoder's positions.
+pub const LONGEST: u64 = 65_534;
+
 /// All stages that `config` describes, in data-flow order. Relative paths of outside data count from `data`; remote ones are left
 /// with `remotes`, to be brought before the stages are looked at.
 ///
 /// # Errors
 /// When the config names a place that cannot be meant, such as outside data without `--data`.
 pub fn all(
+    config: &Config,
+    data: Option<&Path>,
+    remotes: &Arc<remote::Remotes>,
+) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    described(config, data, remotes).map_err(|error| config.origin.locate(error))
+}
+
+fn described(
     config: &Config,
     data: Option<&Path>,
     remotes: &Arc<remote::Remotes>,
@@ -82,13 +94,11 @@ fn on_graph(
 ) -> anyhow::Result<(Vec<Box<dyn Stage>>, shards::Shards)> {
     let Graph { sources, canon, split, summary, shards } = graph;
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(triples::Triples::new(sources, canon, places)?)];
-    split.check()?;
     stages.push(Box::new(split::Splitting { config: split.clone() }));
     let (source, case) = (vocabulary.source(), vocabulary.case());
     if vocabulary.is_trained() {
         stages.push(Box::new(vocabulary));
     }
-    summary.check()?;
     stages.push(Box::new(summary::Summarising {
         config: summary.clone(),
         vocabulary: source.clone(),
@@ -116,8 +126,8 @@ fn trained(
     let encoder = config.encoder.as_ref();
     let encoder =
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
-    let mut base = encoder::Base::new(encoder, places)?;
-    stages.extend(asking(config, &base, &words, places)?);
+    let mut bases = Bases { encoder: encoder::Base::new(encoder, places)?, pretrain: None, retrain: None };
+    stages.extend(asking(config, &bases.encoder, &words, places)?);
     if let Some(fresh) = &encoder.fresh {
         let (vocabulary, case) = words.clone();
         stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
@@ -129,36 +139,48 @@ fn trained(
         anyhow::Ok(retrain::From { base, shards, compute: config.compute() })
     };
     if let Some(pretrain) = &config.pretrain {
-        let stage =
-            retrain::Retrain::new(retrain::Which::Pretrain, pretrain, from(base, "pretrain")?, places)?;
-        base = encoder::Base::Stage(stage.name().to_owned());
+        let from = from(bases.encoder.clone(), "pretrain")?;
+        let stage = retrain::Retrain::new(retrain::Which::Pretrain, pretrain, from, places)?;
+        bases.pretrain = Some(encoder::Base::Stage(stage.name().to_owned()));
         stages.push(Box::new(stage));
     }
+    let base = bases.pretrain.clone().unwrap_or_else(|| bases.encoder.clone());
     let retraining = match &config.retrain {
         Some(retraining) => Some((retraining, from(base.clone(), "retrain")?)),
         None => None,
     };
-    match (&config.graft, retraining, &config.finetune) {
-        (Some(graft), retraining, finetuning) => {
-            let finetuning =
-                finetuning.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
-            can_be_masked(config, graft)?;
-            stages.extend(graft.stages(
-                &graft::Around { retraining, ..around(config, finetuning, (base, words), places)? },
-                places,
-            )?);
-        }
-        (None, retraining, finetuning) => {
-            if let Some((retrain, from)) = retraining {
-                let stage = retrain::Retrain::new(retrain::Which::Retrain, retrain, from, places)?;
-                stages.push(Box::new(stage));
-            }
-            if let Some(finetuning) = finetuning {
-                stages.extend(around(config, finetuning, (base, words), places)?.alone()?);
-            }
-        }
+    if let Some(graft) = &config.graft {
+        stages.extend(grafted(config, graft, (retraining, base, words), places)?);
+        return Ok(stages);
+    }
+    if let Some((retrain, from)) = retraining {
+        let stage = retrain::Retrain::new(retrain::Which::Retrain, retrain, from, places)?;
+        bases.retrain = Some(encoder::Base::Stage(stage.name().to_owned()));
+        stages.push(Box::new(stage));
+    }
+    if let Some(finetuning) = &config.finetune {
+        let base = bases.of(finetuning.from)?;
+        stages.extend(around(config, finetuning, (base, words), places)?.alone()?);
     }
     Ok(stages)
+}
+
+/// The stages of a comparison of encoders.
+fn grafted(
+    config: &Config,
+    graft: &graft::Config,
+    (retraining, base, words): (
+        Option<(&retrain::Config, retrain::From)>,
+        encoder::Base,
+        (vocabulary::Source, Case),
+    ),
+    places: &location::Places<'_>,
+) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    let finetuning =
+        config.finetune.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
+    can_be_masked(config, graft)?;
+    let around = around(config, finetuning, (base, words), places)?;
+    graft.stages(&graft::Around { retraining, ..around }, places)
 }
 
 /// The stages that ask masked language models for facts.
@@ -175,6 +197,9 @@ fn asking(
         lama::Which::Pretrain => stage(config.pretrain.is_some(), "pretrain"),
         lama::Which::Retrain => stage(config.retrain.is_some() && config.graft.is_none(), "retrain"),
     };
+    if let Some(positions) = fresh_positions(config) {
+        lama::room(lama.max_tokens, positions)?;
+    }
     let stages = lama::Asking::all(lama, &bases, (words, config.compute()), places)?;
     Ok(stages.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>).collect())
 }
@@ -201,9 +226,15 @@ fn around<'c>(
         recipes: &config.recipes,
         retraining: None,
         base,
+        positions: fresh_positions(config),
         words,
         compute: config.compute(),
     })
+}
+
+/// Positions of the encoder, where the config draws a fresh one.
+fn fresh_positions(config: &Config) -> Option<usize> {
+    config.encoder.as_ref()?.fresh.as_ref().map(|fresh| fresh.max_position_embeddings)
 }
 
 /// The first table that begins with an encoder, if there is any.
@@ -294,3 +325,6 @@ pub fn maps_alone(
         anyhow::anyhow!("the config has no [maps]: add that table, or give a config that has it")
     })
 }
+
+#[cfg(test)]
+mod tests;

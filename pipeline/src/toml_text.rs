@@ -1,4 +1,47 @@
-//! What is wrong with a TOML text, without showing a URL that may be signed. Knows no key.
+//! TOML texts of strangers: how deeply they may nest, and what is wrong with one, without showing a URL that may be signed.
+
+use toml::de::{DeTable, DeValue};
+
+/// Most tables and lists within each other. The parser bounds brackets and the parts of one key at 80 each, but not one times the other, and
+/// what reads its tree does so by recursion.
+const DEEPEST: usize = 80;
+/// Room for the deepest tree that the parser makes, some 6,500 levels: it is dropped by recursion as well.
+const STACK: usize = 64 << 20;
+
+/// Refuses a text that nests too deeply. Anything else that is wrong with it is left to its reader.
+///
+/// # Errors
+/// Says how deep it may be.
+pub(crate) fn bounded(text: &str) -> Result<(), String> {
+    let measured = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || is_shallow(text));
+        thread.ok()?.join().ok()
+    });
+    match measured {
+        Some(true) => Ok(()),
+        Some(false) => Err(format!("tables and lists stand in each other more than {DEEPEST} deep")),
+        None => Err("there is no memory to read it with".to_owned()),
+    }
+}
+
+fn is_shallow(text: &str) -> bool {
+    let Ok(table) = DeTable::parse(text) else { return true };
+    let mut below: Vec<(&DeValue<'_>, usize)> =
+        table.get_ref().values().map(|value| (value.get_ref(), 1)).collect();
+    while let Some((value, depth)) = below.pop() {
+        if depth > DEEPEST {
+            return false;
+        }
+        match value {
+            DeValue::Table(table) => {
+                below.extend(table.values().map(|value| (value.get_ref(), depth + 1)));
+            }
+            DeValue::Array(items) => below.extend(items.iter().map(|value| (value.get_ref(), depth + 1))),
+            _ => {}
+        }
+    }
+    true
+}
 
 /// The line and the parser's word; the line itself is not shown.
 pub(crate) fn told(text: &str, error: &toml::de::Error) -> String {
@@ -7,5 +50,28 @@ pub(crate) fn told(text: &str, error: &toml::de::Error) -> String {
     match error.message() {
         message if message.contains("://") => format!("{line}a URL stands where something else is expected"),
         message => format!("{line}{message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silent_18_deep_texts_are_refused_before_anything_walks_over_them() {
+        let key = vec!["a"; 79].join(".");
+        let mut deep = "1".to_owned();
+        for _ in 0..70 {
+            deep = format!("{{ {key} = {deep} }}");
+        }
+        for text in [format!("value = {deep}"), format!("[{key}]\n{key} = {{ {key} = 1 }}")] {
+            assert!(bounded(&text).unwrap_err().contains("more than 80 deep"));
+        }
+        assert_eq!(bounded(&format!("{key} = 1")), Ok(()));
+        // What the parser refuses it refuses itself.
+        for text in [format!("a = {}", "[".repeat(60_000)), format!("{} = 1", vec!["a"; 60_000].join("."))] {
+            assert_eq!(bounded(&text), Ok(()));
+            assert!(text.parse::<toml::Table>().is_err());
+        }
     }
 }

@@ -66,11 +66,21 @@ pub struct Config {
     pub scale: f64,
 }
 
+impl Config {
+    /// Whether such a world can be made.
+    ///
+    /// # Errors
+    /// [`Error::Scale`].
+    pub fn check(&self) -> Result<(), Error> {
+        if SCALES.contains(&self.scale) { Ok(()) } else { Err(Error::Scale(self.scale)) }
+    }
+}
+
 /// Why the world was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The scale is none that the world can be made at.
-    #[error("world.scale is {0}: expected a number from 0.01 to 500; set one in the configuration")]
+    #[error("world.scale is {}, expected from 0.01 to 500", crate::config::range::shown(*.0))]
     Scale(f64),
     /// A file could not be written; no part of it stands under its name.
     #[error("cannot write {}: {source}; make room or choose another folder and run again", path.display())]
@@ -117,9 +127,7 @@ pub fn write(
     dir: &Path,
     tick: &mut dyn FnMut(u64) -> io::Result<()>,
 ) -> Result<Summary, Error> {
-    if !SCALES.contains(&config.scale) {
-        return Err(Error::Scale(config.scale));
-    }
+    config.check()?;
     let world = entity::World::new(config.seed, config.scale);
     let mut sink = file::Sink::new(dir, tick);
     let facts = umls::write(&world, &mut sink)?;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::range::BELOW_ONE;
+
 /// Sizes and rates of a BERT encoder; field names are those of `transformers.BertConfig`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,16 +35,22 @@ pub struct Config {
 }
 
 /// Sizes that cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// A size of 0.
-    #[error("{field} is 0; it must be at least 1")]
-    Zero {
+    /// A size of 0, or one that no machine has room for.
+    #[error("{field} is {found}, expected from 1 to {most}")]
+    Size {
         /// The configuration field.
         field: &'static str,
+        /// Its value.
+        found: usize,
+        /// The largest size that is built.
+        most: usize,
     },
     /// Heads that do not divide the width.
-    #[error("hidden_size {hidden} is not a multiple of num_attention_heads {heads}; change one of them")]
+    #[error(
+        "num_attention_heads is {heads}, expected a divisor of hidden_size, which is {hidden}; change one of them"
+    )]
     Heads {
         /// Hidden width.
         hidden: usize,
@@ -50,10 +58,12 @@ pub enum Error {
         heads: usize,
     },
     /// A rate outside [0, 1).
-    #[error("{field} must be at least 0 and below 1")]
+    #[error("{field} is {found}, expected {}", BELOW_ONE.told)]
     Rate {
         /// The configuration field.
         field: &'static str,
+        /// Its value.
+        found: f64,
     },
 }
 
@@ -63,17 +73,20 @@ impl Config {
     /// # Errors
     /// Names the first field that is wrong and what it must be.
     pub fn check(&self) -> Result<(), Error> {
+        // Ten times what the largest encoders of this kind have, or more.
         let sizes = [
-            ("vocab_size", self.vocab_size),
-            ("hidden_size", self.hidden_size),
-            ("num_hidden_layers", self.num_hidden_layers),
-            ("num_attention_heads", self.num_attention_heads),
-            ("intermediate_size", self.intermediate_size),
-            ("max_position_embeddings", self.max_position_embeddings),
-            ("type_vocab_size", self.type_vocab_size),
+            ("vocab_size", self.vocab_size, 1 << 24),
+            ("hidden_size", self.hidden_size, 1 << 16),
+            ("num_hidden_layers", self.num_hidden_layers, 1 << 10),
+            ("num_attention_heads", self.num_attention_heads, 1 << 10),
+            ("intermediate_size", self.intermediate_size, 1 << 20),
+            ("max_position_embeddings", self.max_position_embeddings, 1 << 20),
+            ("type_vocab_size", self.type_vocab_size, 1 << 10),
         ];
-        if let Some((field, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(Error::Zero { field });
+        if let Some((field, found, most)) =
+            sizes.into_iter().find(|(_, size, most)| !(1..=*most).contains(size))
+        {
+            return Err(Error::Size { field, found, most });
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
             return Err(Error::Heads { hidden: self.hidden_size, heads: self.num_attention_heads });
@@ -83,8 +96,8 @@ impl Config {
             ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
             ("layer_norm_eps", self.layer_norm_eps),
         ];
-        match rates.into_iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
-            Some((field, _)) => Err(Error::Rate { field }),
+        match rates.into_iter().find(|(_, rate)| !BELOW_ONE.holds(*rate)) {
+            Some((field, found)) => Err(Error::Rate { field, found }),
             None => Ok(()),
         }
     }
@@ -117,8 +130,11 @@ pub(crate) mod tests {
         assert_eq!(tiny().check(), Ok(()));
         let heads = Config { num_attention_heads: 3, ..tiny() };
         assert_eq!(heads.check(), Err(Error::Heads { hidden: 16, heads: 3 }));
-        assert_eq!(Config { vocab_size: 0, ..tiny() }.check(), Err(Error::Zero { field: "vocab_size" }));
+        for found in [0, usize::MAX] {
+            let refused = Config { vocab_size: found, ..tiny() }.check();
+            assert_eq!(refused, Err(Error::Size { field: "vocab_size", found, most: 1 << 24 }));
+        }
         let rate = Config { hidden_dropout_prob: 1.0, ..tiny() };
-        assert_eq!(rate.check(), Err(Error::Rate { field: "hidden_dropout_prob" }));
+        assert_eq!(rate.check(), Err(Error::Rate { field: "hidden_dropout_prob", found: 1.0 }));
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mask::{self, Mask};
 use crate::nn::single;
+use crate::range::Wrong;
 
 /// What a masked head becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,12 +193,19 @@ pub fn search<E: std::error::Error + 'static>(
 }
 
 impl Config {
-    fn check<E: std::error::Error + 'static>(&self) -> Result<(), Error<E>> {
+    /// The first number that is outside its range.
+    #[must_use]
+    pub fn wrong(&self) -> Option<Wrong> {
         let rules = [
             ("tau", self.tau, (0.0..=1.0).contains(&self.tau), "0 to 1"),
             ("rho", self.rho, self.rho > 0.0 && self.rho <= 1.0, "above 0, up to 1"),
         ];
-        if let Some((field, found, _, expected)) = rules.into_iter().find(|(_, _, holds, _)| !holds) {
+        let broken = rules.into_iter().find(|(_, _, holds, _)| !holds);
+        broken.map(|(field, found, _, expected)| (field, found, expected))
+    }
+
+    fn check<E: std::error::Error + 'static>(&self) -> Result<(), Error<E>> {
+        if let Some((field, found, expected)) = self.wrong() {
             return Err(Error::Range { field, found, expected });
         }
         match (self.kind, self.selection) {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::moments::{self, Blend, Moments, Rule, overwrite};
 use crate::nn::single;
 use crate::params::Params;
+use crate::range::{self, Wrong};
 
 /// The constants of AdamW.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,20 @@ pub struct AdamWConfig {
     pub epsilon: f64,
     /// Share of a weight that a step of rate 1 takes away; biases and layer norms are never decayed.
     pub weight_decay: f64,
+}
+
+impl AdamWConfig {
+    /// The first constant that is outside its range.
+    #[must_use]
+    pub fn wrong(&self) -> Option<Wrong> {
+        let Self { beta1, beta2, epsilon, weight_decay } = *self;
+        range::first_outside(&[
+            ("adamw.beta1", beta1, range::BELOW_ONE),
+            ("adamw.beta2", beta2, range::BELOW_ONE),
+            ("adamw.epsilon", epsilon, range::EPSILON),
+            ("adamw.weight_decay", weight_decay, range::SHARE),
+        ])
+    }
 }
 
 /// What an update does with a parameter that has no gradient in it, such as the output of a task that had no batch.

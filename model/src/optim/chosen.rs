@@ -10,6 +10,7 @@ use super::bert::{self, BertOptimiser};
 use super::moments::Moments;
 use super::schedule::{Released, Schedule};
 use crate::params::Params;
+use crate::range::{self, Wrong};
 
 /// An optimiser as a released code has it, in place of AdamW and its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,30 +24,17 @@ pub struct AsReleased {
 }
 
 impl AsReleased {
-    /// The first setting that cannot be meant: its name, what it is, and what it must be.
+    /// The first setting that is outside its range.
     #[must_use]
-    pub fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
+    pub fn wrong(&self) -> Option<Wrong> {
         let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = *self.optimiser.as_ref()?;
-        let share = |value: f64| (0.0..1.0).contains(&value);
-        [
-            ("released.optimiser.beta1", beta1, share(beta1), "at least 0 and below 1"),
-            ("released.optimiser.beta2", beta2, share(beta2), "at least 0 and below 1"),
-            ("released.optimiser.epsilon", epsilon, epsilon > 0.0 && epsilon.is_finite(), "above 0"),
-            (
-                "released.optimiser.weight_decay",
-                weight_decay,
-                weight_decay >= 0.0 && weight_decay.is_finite(),
-                "0 or above",
-            ),
-            (
-                "released.optimiser.clip_norm",
-                clip_norm.unwrap_or(1.0),
-                clip_norm.is_none_or(|norm| norm > 0.0),
-                "above 0",
-            ),
-        ]
-        .into_iter()
-        .find_map(|(name, value, fits, expected)| (!fits).then_some((name, value, expected)))
+        range::first_outside(&[
+            ("released.optimiser.beta1", beta1, range::BELOW_ONE),
+            ("released.optimiser.beta2", beta2, range::BELOW_ONE),
+            ("released.optimiser.epsilon", epsilon, range::EPSILON),
+            ("released.optimiser.weight_decay", weight_decay, range::SHARE),
+            ("released.optimiser.clip_norm", clip_norm.unwrap_or(1.0), range::CLIP),
+        ])
     }
 }
 

@@ -22,6 +22,7 @@ use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
 use crate::output::{EntityOutput, OutputConfig, Outputs, PREFIX, Sizes};
 use crate::params::{Params, Spec};
+use crate::range::{self, Wrong};
 
 /// Weights of the tasks' losses in their sum; 0 leaves a task out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -246,18 +247,29 @@ impl Setup {
 impl Config {
     fn check(&self, outputs: &OutputConfig, sizes: Sizes) -> Result<(), Error> {
         let Config { schedule, adamw, clip_norm, alphas, patience, .. } = self;
-        let weights = Task::ALL.map(|task| alphas.of(task));
-        first_broken(&[
-            ("sizes.relations", sizes.relations as f64, sizes.relations > 0, AT_LEAST_ONE),
-            ("outputs.dropout", outputs.dropout, share(outputs.dropout), BELOW_ONE),
-            ("train.alphas.subject", alphas.subject, weight(alphas.subject), NOT_BELOW),
-            ("train.alphas.object", alphas.object, weight(alphas.object), NOT_BELOW),
-            ("train.alphas.relation", alphas.relation, weight(alphas.relation), NOT_BELOW),
-            ("train.alphas.triplet", alphas.triplet, weight(alphas.triplet), NOT_BELOW),
-            ("train.alphas.masked_lm", alphas.masked_lm, weight(alphas.masked_lm), NOT_BELOW),
-            ("train.alphas", 0.0, weights.iter().flatten().any(|x| *x > 0.0), "one task's weight above 0"),
-        ])?;
+        at_least_one(&[("sizes.relations", sizes.relations as u64)])?;
+        inside(outputs.wrong())?;
+        inside(alphas.wrong())?;
+        if !Task::ALL.iter().filter_map(|task| alphas.of(*task)).any(|alpha| alpha > 0.0) {
+            let expected = "one task's weight above 0";
+            return Err(Error::Range { field: "alphas", found: 0.0, expected });
+        }
         Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()
+    }
+}
+
+impl Alphas {
+    /// The first weight that is outside its range.
+    #[must_use]
+    pub fn wrong(&self) -> Option<Wrong> {
+        let Self { subject, object, relation, triplet, masked_lm } = *self;
+        range::first_outside(&[
+            ("alphas.subject", subject, range::WEIGHT),
+            ("alphas.object", object, range::WEIGHT),
+            ("alphas.relation", relation, range::WEIGHT),
+            ("alphas.triplet", triplet, range::WEIGHT),
+            ("alphas.masked_lm", masked_lm, range::WEIGHT),
+        ])
     }
 }
 
@@ -274,44 +286,24 @@ impl Common<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         let Common { schedule, adamw, clip_norm, patience } = *self;
         let (every, looks) = patience.map_or((1, 1), |patience| (patience.every, patience.evaluations));
-        let steps = schedule.total_steps;
-        first_broken(&[
-            ("train.schedule.peak", schedule.peak, positive(schedule.peak), ABOVE),
-            ("train.schedule.total_steps", steps as f64, steps > 0, AT_LEAST_ONE),
-            ("train.adamw.beta1", adamw.beta1, share(adamw.beta1), BELOW_ONE),
-            ("train.adamw.beta2", adamw.beta2, share(adamw.beta2), BELOW_ONE),
-            ("train.adamw.epsilon", adamw.epsilon, positive(adamw.epsilon), ABOVE),
-            ("train.adamw.weight_decay", adamw.weight_decay, weight(adamw.weight_decay), NOT_BELOW),
-            ("train.clip_norm", clip_norm, positive(clip_norm), ABOVE),
-            ("train.patience.every", every as f64, every > 0, AT_LEAST_ONE),
-            ("train.patience.evaluations", looks as f64, looks > 0, AT_LEAST_ONE),
+        inside(adamw.wrong())?;
+        inside(range::first_outside(&[
+            ("schedule.peak", schedule.peak, range::RATE),
+            ("clip_norm", clip_norm, range::CLIP),
+        ]))?;
+        at_least_one(&[
+            ("schedule.total_steps", schedule.total_steps),
+            ("patience.every", every),
+            ("patience.evaluations", looks),
         ])
     }
 }
 
-/// A setting, its value, whether it is in its range, and the range.
-type Rule = (&'static str, f64, bool, &'static str);
-
-const AT_LEAST_ONE: &str = "at least 1";
-const BELOW_ONE: &str = "at least 0 and below 1";
-const ABOVE: &str = "above 0";
-const NOT_BELOW: &str = "0 or above";
-
-fn share(x: f64) -> bool {
-    (0.0..1.0).contains(&x)
+fn inside(wrong: Option<Wrong>) -> Result<(), Error> {
+    wrong.map_or(Ok(()), |(field, found, expected)| Err(Error::Range { field, found, expected }))
 }
 
-fn positive(x: f64) -> bool {
-    x > 0.0 && x.is_finite()
-}
-
-fn weight(x: f64) -> bool {
-    x >= 0.0 && x.is_finite()
-}
-
-fn first_broken(rules: &[Rule]) -> Result<(), Error> {
-    match rules.iter().find(|(_, _, holds, _)| !holds) {
-        Some(&(field, found, _, expected)) => Err(Error::Range { field, found, expected }),
-        None => Ok(()),
-    }
+fn at_least_one(numbers: &[(&'static str, u64)]) -> Result<(), Error> {
+    let none = numbers.iter().find(|(_, number)| *number == 0);
+    inside(none.map(|(field, _)| (*field, 0.0, "at least 1")))
 }

@@ -343,13 +343,13 @@ fn settings_out_of_range_are_named() {
         change(&mut setup);
         setup.check().unwrap_err().to_string()
     };
-    assert_eq!(text(|s| s.train.clip_norm = 0.0), "train.clip_norm is 0, expected above 0");
+    assert_eq!(text(|s| s.train.clip_norm = 0.0), "clip_norm is 0, expected from 1e-12 to 1e30");
     assert_eq!(text(|s| s.outputs.dropout = 1.0), "outputs.dropout is 1, expected at least 0 and below 1");
     let none = |s: &mut Setup| {
         s.train.alphas = Alphas { subject: 0.0, object: 0.0, relation: 0.0, triplet: 0.0, masked_lm: 0.0 };
     };
     assert!(text(none).contains("one task's weight above 0"));
-    assert!(text(|s| s.train.alphas.masked_lm = -1.0).contains("train.alphas.masked_lm is -1"));
+    assert!(text(|s| s.train.alphas.masked_lm = -1.0).contains("alphas.masked_lm is -1"));
 }
 
 #[test]

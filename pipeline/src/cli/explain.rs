@@ -33,7 +33,9 @@ pub(super) fn reasons_json(reasons: &[Reason]) -> Value {
 /// A line per stage: what would become of it and why.
 pub(super) fn plan(findings: &[Finding], detail: Detail) -> Vec<String> {
     let row = |finding: &Finding| {
-        vec![finding.stage.clone(), state(finding.state).to_owned(), why_short(finding, detail)]
+        let from = finding.begins_with.as_ref().map_or_else(String::new, |base| format!(" <- {base}"));
+        let stage = format!("{}{from}", finding.stage);
+        vec![stage, state(finding.state).to_owned(), why_short(finding, detail)]
     };
     let rows: Vec<_> = findings.iter().map(row).collect();
     table(&["STAGE", "STATE", "WHY"], &rows)
@@ -55,6 +57,7 @@ pub(super) fn finding_json(finding: &Finding) -> Value {
         "reasons": reasons_json(&finding.reasons),
         "notes": finding.notes,
         "error": finding.error,
+        "begins_with": finding.begins_with,
     })
 }
 

@@ -58,6 +58,11 @@ pub trait Stage: Send + Sync {
     /// Everything the stage reads.
     fn inputs(&self) -> Vec<Input>;
 
+    /// The model that a training goes on from, as plans call it: the stage that makes it, or an outside one.
+    fn begins_with(&self) -> Option<String> {
+        None
+    }
+
     /// Whether an interrupted run can be taken up again.
     fn resume(&self) -> Resume {
         Resume::Never

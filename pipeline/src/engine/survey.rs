@@ -10,6 +10,7 @@ use super::judge::{Judgement, judge};
 use super::ledger::{Ledger, Line};
 use super::memo::Memo;
 use super::run::Error;
+use super::stage::Stage;
 
 /// Whether a stage would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -40,6 +41,8 @@ pub struct Finding {
     pub error: Option<String>,
     /// Its last finished run.
     pub last: Option<Line>,
+    /// The model that it goes on from, if it is a training.
+    pub begins_with: Option<String>,
 }
 
 /// Why one stage will run or has run.
@@ -103,14 +106,14 @@ impl Engine {
             };
             let artifacts = self.graph.upstream(place).iter().map(artifact).collect();
             let judgement = judge(stage, last, &artifacts, &bench).map_err(|error| error.to_string());
-            findings.insert(place, Finding::new(stage.name(), last, judgement));
+            findings.insert(place, Finding::new(stage, last, judgement));
         }
         Ok(findings.into_values().collect())
     }
 }
 
 impl Finding {
-    fn new(stage: &str, last: Option<&Line>, judgement: Result<Judgement, String>) -> Self {
+    fn new(stage: &dyn Stage, last: Option<&Line>, judgement: Result<Judgement, String>) -> Self {
         let state = match &judgement {
             Err(_) => State::Blocked,
             Ok(judged) if judged.reasons.is_empty() => State::Fresh,
@@ -121,7 +124,8 @@ impl Finding {
             Ok(judged) => (judged.reasons, judged.notes, None),
             Err(error) => (Vec::new(), Vec::new(), Some(error)),
         };
-        Self { stage: stage.to_owned(), state, reasons, notes, error, last: last.cloned() }
+        let (stage, begins_with) = (stage.name().to_owned(), stage.begins_with());
+        Self { stage, state, reasons, notes, error, last: last.cloned(), begins_with }
     }
 }
 

@@ -47,6 +47,17 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether every number is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn ranges(&self) -> anyhow::Result<()> {
+        let key = format!("benchmarks.{}", self.name);
+        self.capr.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.capr")))?;
+        self.cop.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.cop")))?;
+        self.set.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.set")))
+    }
+
     /// What is asked of its examples; of a ranking nothing of the kind.
     #[must_use]
     pub fn kind(&self) -> Option<example::Kind> {

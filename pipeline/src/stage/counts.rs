@@ -31,6 +31,23 @@ pub struct Config {
     pub merge: Option<Vec<Location>>,
 }
 
+impl Config {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.what.check().map_err(|error| anyhow::anyhow!("counts.what.{error}"))?;
+        let (found, least) = (self.memory.0, count::LEAST_MEMORY);
+        anyhow::ensure!(
+            found >= least,
+            "counts.memory is {found} bytes, expected at least {} MiB",
+            least >> 20
+        );
+        Ok(())
+    }
+}
+
 /// The stage.
 #[derive(Debug)]
 pub struct Counting {
@@ -65,14 +82,6 @@ impl Counting {
     /// # Errors
     /// When a setting cannot be meant.
     pub fn new(config: &Config, from: Counted) -> anyhow::Result<Self> {
-        config.what.check().map_err(|error| anyhow::anyhow!("counts.what.{error}"))?;
-        let most = count::LEAST_MEMORY;
-        anyhow::ensure!(
-            config.memory.0 >= most,
-            "counts.memory is {} bytes, expected at least {} MiB",
-            config.memory.0,
-            most >> 20
-        );
         anyhow::ensure!(
             config.merge.is_none() || config.shard.is_none(),
             "counts.merge puts shards together and counts.shard counts one: leave one of them out"

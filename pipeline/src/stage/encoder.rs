@@ -53,6 +53,36 @@ pub struct Fresh {
     pub attention_probs_dropout_prob: f64,
 }
 
+impl Fresh {
+    /// Whether an encoder of these sizes can exist.
+    ///
+    /// # Errors
+    /// Names the first that is out of its range.
+    pub fn check(&self) -> anyhow::Result<()> {
+        // Whatever the vocabulary comes to.
+        self.sizes(1, 0).check().map_err(|error| anyhow::anyhow!("encoder.fresh.{error}"))
+    }
+
+    /// The sizes of an encoder for a vocabulary of so many entries.
+    fn sizes(&self, vocab_size: usize, pad_token_id: u32) -> sizes::Config {
+        let Self { hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, .. } = *self;
+        sizes::Config {
+            vocab_size,
+            hidden_size,
+            num_hidden_layers,
+            num_attention_heads,
+            intermediate_size,
+            max_position_embeddings: self.max_position_embeddings,
+            type_vocab_size: 2,
+            hidden_dropout_prob: self.hidden_dropout_prob,
+            attention_probs_dropout_prob: self.attention_probs_dropout_prob,
+            initializer_range: 0.02,
+            layer_norm_eps: 1e-12,
+            pad_token_id,
+        }
+    }
+}
+
 /// Where the encoder of a later stage comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {
@@ -88,6 +118,15 @@ impl Base {
             _ => anyhow::bail!(
                 "[encoder] needs either `checkpoint` or a table `fresh`, not both and not neither"
             ),
+        }
+    }
+
+    /// What plans and tables call it: the stage that makes it, or the checkpoint's folder.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Base::Checkpoint(place) => format!("checkpoint {}", place.name()),
+            Base::Stage(name) => name.clone(),
         }
     }
 
@@ -130,26 +169,6 @@ pub struct Drawing {
     pub case: Case,
 }
 
-impl Drawing {
-    fn sizes(&self, vocabulary: &Vocabulary) -> sizes::Config {
-        let Fresh { hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, .. } = self.fresh;
-        sizes::Config {
-            vocab_size: vocabulary.size(),
-            hidden_size,
-            num_hidden_layers,
-            num_attention_heads,
-            intermediate_size,
-            max_position_embeddings: self.fresh.max_position_embeddings,
-            type_vocab_size: 2,
-            hidden_dropout_prob: self.fresh.hidden_dropout_prob,
-            attention_probs_dropout_prob: self.fresh.attention_probs_dropout_prob,
-            initializer_range: 0.02,
-            layer_norm_eps: 1e-12,
-            pad_token_id: vocabulary.special().padding,
-        }
-    }
-}
-
 impl Stage for Drawing {
     fn name(&self) -> &'static str {
         NAME
@@ -171,7 +190,7 @@ impl Stage for Drawing {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
-        let sizes = self.sizes(&vocabulary);
+        let sizes = self.fresh.sizes(vocabulary.size(), vocabulary.special().padding);
         sizes.check()?;
         let params = Params::fresh(&Encoder::specs(&sizes), self.fresh.seed, &Device::Cpu)?;
         let folder = context.out().join(MODEL);

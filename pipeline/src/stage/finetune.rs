@@ -3,6 +3,7 @@
 
 pub mod answers;
 pub mod attention;
+pub mod begin;
 pub mod benchmark;
 pub mod config;
 mod examples;
@@ -117,6 +118,14 @@ impl Tried {
     /// What it is read with, which several benchmarks of a stage have in common.
     fn tools(&self) -> Vec<Input> {
         std::iter::once(self.vocabulary.input()).chain(self.attending.inputs()).collect()
+    }
+
+    /// Whether its rows fit into so many positions.
+    ///
+    /// # Errors
+    /// When they may be longer.
+    pub fn room(&self, positions: usize) -> anyhow::Result<()> {
+        steps::room(&self.name, (self.fixed.max_tokens, self.attending.auxiliary()), positions)
     }
 
     /// Describes how it is read.
@@ -271,6 +280,10 @@ impl Stage for Finetune {
             inputs.push(Input::artifact(name));
         }
         inputs
+    }
+
+    fn begins_with(&self) -> Option<String> {
+        Some(self.base.name())
     }
 
     fn resume(&self) -> Resume {

@@ -143,6 +143,8 @@ pub struct Around<'a> {
     pub retraining: Option<(&'a retrain::Config, From)>,
     /// What everything begins with.
     pub base: Base,
+    /// Positions of that encoder, where the config says how many it has.
+    pub positions: Option<usize>,
     /// What texts are encoded with, and whether a `vocab.txt` keeps case.
     pub words: (vocabulary::Source, Case),
     /// What is computed on and in.
@@ -164,6 +166,11 @@ impl Around<'_> {
             fixed: self.finetuning.fixed.of(benchmark),
             attending: Attending::Plain,
         }
+    }
+
+    /// Refuses what may have longer rows than the encoder has positions.
+    fn room(&self, tried: &Tried) -> anyhow::Result<()> {
+        self.positions.map_or(Ok(()), |positions| tried.room(positions))
     }
 
     /// Where the settings of a row's fine-tunings on a benchmark come from.
@@ -237,6 +244,7 @@ impl Config {
     /// When tables contradict each other.
     pub fn stages(&self, around: &Around<'_>, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         self.check(around)?;
+        around.by_itself().iter().try_for_each(|benchmark| around.room(&around.tried(benchmark)))?;
         let mut stages = around.finetunings(Row::Base, &around.base);
         let on = around.tried(&self.mask_benchmark);
         let measuring = |row: Row| importance::Measuring {
@@ -312,6 +320,10 @@ impl Config {
             "finetune.fixed.prepared.chosen_on is test, and [graft] compares encoders by that part: leave one of them out"
         );
         anyhow::ensure!(
+            around.finetuning.from.is_none(),
+            "finetune.from names one encoder, but [graft] compares several, and each row says what it begins with: leave finetune.from out"
+        );
+        anyhow::ensure!(
             around.finetuning.on.is_none(),
             "finetune.on names some benchmarks, but [graft] compares rows on all: leave it out"
         );
@@ -346,7 +358,6 @@ impl Config {
             !self.rows.contains(&Row::Soft) || self.importance.across_layers == AcrossLayers::MinMax,
             "graft.rows has `soft`, whose gates are importances from 0 to 1, but graft.importance.across_layers is `raw`: set it to \"min_max\""
         );
-        self.importance.check()?;
-        self.search.check()
+        Ok(())
     }
 }

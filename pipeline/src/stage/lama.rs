@@ -100,11 +100,6 @@ impl Asking {
     ) -> anyhow::Result<Vec<Self>> {
         anyhow::ensure!(!config.of.is_empty(), "lama.of is empty: name base, pretrain or retrain");
         anyhow::ensure!(!config.corpora.is_empty(), "lama.corpora is empty: name trex, google_re or squad");
-        anyhow::ensure!(
-            config.max_tokens >= 8,
-            "lama.max_tokens is {}, expected at least 8",
-            config.max_tokens
-        );
         let data = config.data.place("lama.data", places)?;
         let words = config.words.as_ref().map(|of| of.place("lama.words", places)).transpose()?;
         let stage = |which: &Which| {
@@ -124,6 +119,18 @@ impl Asking {
         };
         config.of.iter().map(stage).collect()
     }
+}
+
+/// Refuses sentences that may have more tokens than an encoder has positions.
+///
+/// # Errors
+/// Names both.
+pub fn room(max_tokens: usize, positions: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        max_tokens <= positions,
+        "lama.max_tokens is {max_tokens}, but the encoder has {positions} positions: lower it"
+    );
+    Ok(())
 }
 
 /// A fact that can be asked of a vocabulary.
@@ -274,11 +281,7 @@ impl Stage for Asking {
         let filler = Filler::load(&self.base.folder(context)?, &self.compute.device(context)?)?;
         encoder::fits(&vocabulary, filler.config())?;
         let positions = filler.config().max_position_embeddings;
-        anyhow::ensure!(
-            self.config.max_tokens <= positions,
-            "lama.max_tokens is {}, but the encoder has {positions} positions: lower it",
-            self.config.max_tokens
-        );
+        room(self.config.max_tokens, positions)?;
         let (mut places, mut lines) = (ByRelation::new(), vec![]);
         let mut said = |one: &Asked, place: u64, best: u32| {
             let Fact { corpus, relation, id, object, .. } = &one.fact;

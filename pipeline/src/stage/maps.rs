@@ -21,9 +21,11 @@ use tasks::shard::index::Tokenizer;
 use tasks::token::encode::Case;
 
 use self::tools::{Piece, Tools};
+use super::LONGEST;
 use super::corpus::Corpus;
 use super::location::Place;
 use super::vocabulary::Source;
+use crate::config::range::{MANY, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -51,6 +53,24 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.limits.check().map_err(|error| anyhow::anyhow!("maps.limits.{error}"))?;
+        whole("maps.limits.terms", self.limits.terms as u64, 0..=LONGEST)?;
+        whole("maps.items_per_group", self.items_per_group as u64, 1..=MANY)?;
+        whole("maps.size", self.size.most(), 1..=u64::MAX)?;
+        if let Entities::Dictionary(filters) = &self.entities {
+            filters.check().map_err(|error| anyhow::anyhow!("maps.entities.dictionary.{error}"))?;
+        }
+        if let Phrases::Neighbours(phrases) = &self.phrases {
+            phrases.check().map_err(|error| anyhow::anyhow!("maps.phrases.neighbours.{error}"))?;
+        }
+        Ok(())
+    }
+
     /// Whether entities or their neighbours are looked up in the triple table.
     fn needs_graph(&self) -> bool {
         self.entities != Entities::None || self.graph == Graph::Adjacent
@@ -145,19 +165,10 @@ impl Mapping {
         vocabulary: (Source, Case),
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
-        config.limits.check().map_err(|error| anyhow::anyhow!("maps.limits.{error}"))?;
-        anyhow::ensure!(config.items_per_group > 0, "maps.items_per_group is 0, expected at least 1");
-        anyhow::ensure!(config.size.most() > 0, "maps.size is 0, expected at least 1");
-        if let Entities::Dictionary(filters) = &config.entities {
-            filters.check().map_err(|error| anyhow::anyhow!("maps.entities.dictionary.{error}"))?;
-        }
-        if let Phrases::Neighbours(phrases) = &config.phrases {
-            phrases.check().map_err(|error| anyhow::anyhow!("maps.phrases.neighbours.{error}"))?;
-            anyhow::ensure!(
-                around.counts.is_some(),
-                "maps.phrases = neighbours needs the counts of [counts]: add that table"
-            );
-        }
+        anyhow::ensure!(
+            around.counts.is_some() || !matches!(config.phrases, Phrases::Neighbours(_)),
+            "maps.phrases = neighbours needs the counts of [counts]: add that table"
+        );
         for (wanted, field, marks, what) in [
             (
                 config.entities == Entities::Marked,

@@ -31,6 +31,8 @@ pub struct Matrix {
     pub alone: Vec<Vec<String>>,
     /// Two benchmarks by their places, and the stages of both together, one for each seed in the same order.
     pub pairs: Vec<((usize, usize), Vec<String>)>,
+    /// What all of them began with: the stage, or the checkpoint.
+    pub began_with: String,
 }
 
 /// What a benchmark gains from another.
@@ -121,11 +123,12 @@ impl Stage for Matrix {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
         to.field("matrix.tasks", self.tasks.join(", ").into());
+        to.field("matrix.began_with", self.began_with.clone().into());
     }
 
     fn inputs(&self) -> Vec<Input> {
@@ -165,11 +168,13 @@ impl Stage for Matrix {
         let plot = pairs::draw(&self.name, title, &self.tasks, &arrows(&self.tasks, &gains));
         write_whole(&context.out().join(PICTURE), plot.file().as_bytes())?;
         let mut text = table(&self.tasks, &gains);
+        text += &format!("\nAll models began with {}.\n", self.began_with);
         if chosen_on == ChosenOn::Test {
             text += "\nModels were chosen by the very scores that are compared here: each is the best of its looks at the part `test`.\n";
         }
         write_whole(&context.out().join(TABLE), text.as_bytes())?;
         write_whole(&context.out().join(MATRIX), &serde_json::to_vec_pretty(&gains)?)?;
+        context.record("began_with", self.began_with.clone());
         context.record("gains", serde_json::to_value(&gains)?);
         Ok(())
     }

@@ -23,7 +23,6 @@ impl Scoring {
     /// # Errors
     /// When a setting cannot be meant.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
-        config.check().map_err(|error| anyhow::anyhow!("pmi.{error}"))?;
         Ok(Self { config: config.clone() })
     }
 }

@@ -246,6 +246,10 @@ impl Stage for Retrain {
         inputs
     }
 
+    fn begins_with(&self) -> Option<String> {
+        Some(self.from.base.name())
+    }
+
     fn resume(&self) -> Resume {
         Resume::SameFingerprint
     }

@@ -38,6 +38,8 @@ pub struct Compared {
     pub how: String,
     /// The benchmark.
     pub benchmark: String,
+    /// What the models began with: the stage, or the checkpoint, each once.
+    pub began_with: Vec<String>,
     /// The stages of the fine-tunings, one for each seed.
     pub stages: Vec<String>,
     /// Whether those stages had other benchmarks too.
@@ -58,6 +60,8 @@ pub enum Whose {
 struct Line {
     benchmark: String,
     how: String,
+    /// What the models began with.
+    began_with: Vec<String>,
     metric: String,
     /// Examples, or pieces of them, that were trained on, and the examples of the part `test`.
     train: usize,
@@ -79,7 +83,7 @@ struct Line {
 }
 
 impl Line {
-    fn new((how, benchmark): (&str, &str), all: &[Scores]) -> anyhow::Result<Self> {
+    fn new(Compared { how, benchmark, began_with, .. }: &Compared, all: &[Scores]) -> anyhow::Result<Self> {
         let test = |of: &Scores| of.test.clone().context("a fine-tuning without scores of the part `test`");
         let tests = all.iter().map(test).collect::<anyhow::Result<Vec<_>>>()?;
         let (Some(first), Some(one)) = (tests.first(), all.first()) else {
@@ -101,6 +105,7 @@ impl Line {
         Ok(Self {
             benchmark: benchmark.to_owned(),
             how: how.to_owned(),
+            began_with: began_with.clone(),
             metric: first.metric.clone(),
             train: one.train,
             test: first.samples,
@@ -125,7 +130,7 @@ fn told(Parameters { encoder, attention, outputs }: Parameters) -> String {
 
 /// Scores as a table in Markdown, in hundredths.
 fn table(lines: &[Line]) -> String {
-    let mut text = "| benchmark | fine-tuned | train | test | metric | mean [95 % over seeds] | seeds | others | parameters |\n|---|---|--:|--:|---|--:|---|---|---|\n".to_owned();
+    let mut text = "| benchmark | fine-tuned | began with | train | test | metric | mean [95 % over seeds] | seeds | others | parameters |\n|---|---|---|--:|--:|---|--:|---|---|---|\n".to_owned();
     for line in lines {
         let Line { benchmark, how, metric, train, test, mean, .. } = line;
         let best = if line.chosen_on == ChosenOn::Test { ", best of the looks at test" } else { "" };
@@ -139,7 +144,8 @@ fn table(lines: &[Line]) -> String {
         // Writing into a text cannot fail.
         _ = writeln!(
             text,
-            "| {benchmark} | {how}{best} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} | {} |",
+            "| {benchmark} | {how}{best} | {} | {train} | {test} | {metric} | {}{interval} | {seeds} | {others} | {} |",
+            line.began_with.join(", "),
             percent(mean),
             line.parameters.map_or_else(String::new, told)
         );
@@ -153,12 +159,13 @@ impl Stage for Table {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
-        for Compared { how, benchmark, stages, .. } in &self.of {
+        for Compared { how, benchmark, stages, began_with, .. } in &self.of {
             to.field(&format!("scores.{benchmark}.{how}"), stages.join(", ").into());
+            to.field(&format!("scores.{benchmark}.{how}.began_with"), began_with.join(", ").into());
         }
     }
 
@@ -169,7 +176,8 @@ impl Stage for Table {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let mut lines = vec![];
-        for Compared { how, benchmark, stages, whose } in &self.of {
+        for of in &self.of {
+            let Compared { benchmark, stages, whose, .. } = of;
             let read = |stage: &String| {
                 let folder = context.artifact(stage)?;
                 match whose {
@@ -178,7 +186,7 @@ impl Stage for Table {
                 }
             };
             let all = stages.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
-            lines.push(Line::new((how, benchmark), &all)?);
+            lines.push(Line::new(of, &all)?);
         }
         let table = table(&lines);
         write_whole(&context.out().join(TABLE), table.as_bytes())?;
@@ -214,19 +222,25 @@ mod tests {
         }
     }
 
+    fn alone() -> Compared {
+        let began_with = vec!["retrain".to_owned()];
+        let (how, benchmark) = ("alone".to_owned(), "ner".to_owned());
+        Compared { how, benchmark, began_with, stages: vec![], whose: Whose::One }
+    }
+
     #[test]
     fn a_line_has_the_mean_and_its_interval() {
-        let line = Line::new(("alone", "ner"), &[scores(1, 0.25), scores(2, 0.35), scores(3, 0.30)]).unwrap();
+        let line = Line::new(&alone(), &[scores(1, 0.25), scores(2, 0.35), scores(3, 0.30)]).unwrap();
         assert!((line.mean - 0.3).abs() < 1e-12 && (line.others["recall"] - 0.6).abs() < 1e-12);
         let [low, high] = line.interval.unwrap();
         assert!(low < 0.25 && high > 0.35, "{low} {high}");
         let text = table(&[line]);
-        assert!(text.contains("| ner | alone | 9 | 7 | entity_f1 | 30.0 ["), "{text}");
+        assert!(text.contains("| ner | alone | retrain | 9 | 7 | entity_f1 | 30.0 ["), "{text}");
         assert!(text.ends_with("| 1,067, of which attention brings 60 |\n"), "{text}");
-        let one = Line::new(("alone", "ner"), &[scores(1, 0.25)]).unwrap();
+        let one = Line::new(&alone(), &[scores(1, 0.25)]).unwrap();
         assert!(table(&[one]).contains("| 25.0 | 25.0 |"));
-        assert!(Line::new(("alone", "ner"), &[]).is_err());
+        assert!(Line::new(&alone(), &[]).is_err());
         let trial = Scores { test: None, ..scores(1, 0.1) };
-        assert!(Line::new(("alone", "ner"), &[trial]).is_err());
+        assert!(Line::new(&alone(), &[trial]).is_err());
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use kg::split::{self, Part, View};
 use kg::table::Graph;
 use serde::{Deserialize, Serialize};
@@ -48,6 +47,34 @@ pub struct Config {
     pub items_per_group: usize,
 }
 
+impl Config {
+    /// Whether every setting is in its range, and goes with the others of the table.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let texts = [(Task::MaskedLm, self.masked_lm.is_some()), (Task::Tagging, self.tagging.is_some())];
+        for (task, has) in texts {
+            let name = task.name();
+            anyhow::ensure!(
+                has == self.tasks.contains(&task),
+                "shards.tasks and [shards.{name}] go together: give both, or neither"
+            );
+        }
+        self.layout.check().map_err(|error| anyhow::anyhow!("shards.layout.{error}"))?;
+        self.masked_lm.iter().try_for_each(MaskedLmConfig::check)?;
+        self.tagging.iter().try_for_each(TaggingConfig::check)?;
+        self.write().check().map_err(|error| anyhow::anyhow!("shards.{error}"))
+    }
+
+    fn write(&self) -> write::Config {
+        let mut tasks = self.tasks.clone();
+        tasks.sort();
+        let Self { layout, seed, size, items_per_group, .. } = *self;
+        write::Config { tasks, layout, negatives: self.negatives.clone(), seed, size, items_per_group }
+    }
+}
+
 /// The stage.
 #[derive(Debug, Clone)]
 pub struct Shards {
@@ -87,7 +114,7 @@ impl Stage for Shards {
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let made = Made::read(context, self)?;
         let (corpus, held) = made.corpus()?;
-        let config = self.write_config();
+        let config = self.config.write();
         let progress = context.progress();
         let triplet = 1 + u64::from(config.negatives.per_triple);
         let rows =
@@ -221,7 +248,7 @@ impl Shards {
         let made = Made::read(context, self)?;
         let (corpus, _) = made.corpus()?;
         let encoder = Encoder::new(&corpus, &made.vocabulary, self.config.layout)?;
-        let sampler = write::negatives(&self.write_config(), &corpus)?;
+        let sampler = write::negatives(&self.config.write(), &corpus)?;
         Ok(Some(Arc::new(Fresh { sampler, encoder, triples: corpus.triples })))
     }
 
@@ -240,37 +267,7 @@ impl Shards {
         let masked_lm = place("masked_lm", config.masked_lm.as_ref().map(|of| &of.files))?;
         let tagging = place("tagging", config.tagging.as_ref().map(|of| &of.files))?;
         let shards = Self { config: config.clone(), vocabulary, case, masked_lm, tagging };
-        shards.check()?;
         Ok(shards)
-    }
-
-    /// Whether every setting is in its range.
-    ///
-    /// # Errors
-    /// Names the first that is not.
-    fn check(&self) -> anyhow::Result<()> {
-        let texts = [
-            (Task::MaskedLm, self.config.masked_lm.is_some()),
-            (Task::Tagging, self.config.tagging.is_some()),
-        ];
-        for (task, has) in texts {
-            let name = task.name();
-            anyhow::ensure!(
-                has == self.config.tasks.contains(&task),
-                "shards.tasks and [shards.{name}] go together: give both, or neither"
-            );
-        }
-        self.config.layout.check().context("[shards.layout]")?;
-        self.config.masked_lm.iter().try_for_each(MaskedLmConfig::check)?;
-        self.config.tagging.iter().try_for_each(TaggingConfig::check)?;
-        self.write_config().check().context("[shards]")
-    }
-
-    fn write_config(&self) -> write::Config {
-        let mut tasks = self.config.tasks.clone();
-        tasks.sort();
-        let Config { layout, seed, size, items_per_group, .. } = self.config;
-        write::Config { tasks, layout, negatives: self.config.negatives.clone(), seed, size, items_per_group }
     }
 }
 

@@ -14,10 +14,12 @@ use std::collections::BTreeMap;
 use kg::source::Funnel;
 use kg::source::naming::Naming;
 use kg::table::Builder;
+use model::range::SHARE;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::location::{Place, Places};
+use crate::config::range::{number, whole};
 use crate::engine::context::Context;
 
 /// The sources of a config; at least one.
@@ -38,6 +40,26 @@ pub struct Config {
     pub mesh: Option<mesh::Config>,
     /// A Metathesaurus.
     pub umls: Option<umls::Config>,
+}
+
+impl Config {
+    /// Whether every number is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn ranges(&self) -> anyhow::Result<()> {
+        if let Some(least) = self.rotmensch.as_ref().and_then(|of| of.min_probability) {
+            number("sources.rotmensch.min_probability", least, &SHARE)?;
+        }
+        let kgx = self.kgx.iter().map(|(name, of)| (format!("sources.kgx.{name}.level"), of.level));
+        let triples =
+            self.triples.iter().map(|(name, of)| (format!("sources.triples.{name}.level"), of.level));
+        let umls = self.umls.iter().map(|of| ("sources.umls.max_srl".to_owned(), of.max_srl));
+        for (key, level) in kgx.chain(triples).chain(umls) {
+            whole(key, level.unwrap_or(0).into(), 0..=9)?;
+        }
+        self.triples.iter().try_for_each(|(name, of)| of.ranges(&format!("sources.triples.{name}")))
+    }
 }
 
 /// What a source left besides its statements.

@@ -11,6 +11,7 @@ use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::config::range::shown;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -132,7 +133,8 @@ impl Config {
         if let Some(share) = self.detect_inverses {
             anyhow::ensure!(
                 share > 0.0 && share <= 1.0,
-                "split.detect_inverses = {share}: expected above 0, at most 1"
+                "split.detect_inverses is {}, expected above 0, at most 1",
+                shown(share)
             );
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! The stream's part of a config: in which order a trainer sees samples. Knows no trainer.
 
 use kg::split::Part;
+use model::range::TEMPERATURE;
 use serde::{Deserialize, Serialize};
 use tasks::stream::collate::Fill;
 use tasks::stream::lane::Batching;
@@ -9,8 +10,11 @@ use tasks::stream::schedule::Schedule;
 use tasks::stream::steps;
 use tasks::stream::window::Ahead;
 
-/// Windows or steps that may wait in memory.
-const MOST: usize = 1024;
+use super::LONGEST;
+use crate::config::range::{MANY, number, whole};
+
+/// Threads, and windows or steps that may wait in memory.
+const MOST: u64 = 1024;
 
 /// The stream's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,25 +69,17 @@ impl Stream {
             Shuffle::Window(groups) => groups,
             Shuffle::None => 1,
         };
-        let more = [
-            ("shuffle.window", window),
-            ("pack", self.pack.unwrap_or(1)),
-            ("ahead.threads", self.ahead.threads),
-        ];
-        for (key, number) in numbers.iter().chain(&more) {
-            anyhow::ensure!(*number > 0, "{table}.stream.{key} is 0, expected at least 1");
+        let key = |key: &str| format!("{table}.stream.{key}");
+        for (name, number) in numbers.iter().chain(&[("shuffle.window", window)]) {
+            whole(key(name), *number as u64, 1..=MANY)?;
         }
-        for (key, number) in [("ahead.windows", self.ahead.windows), ("steps_ahead", self.steps_ahead)] {
-            anyhow::ensure!(
-                number <= MOST,
-                "{table}.stream.{key} is {number}, expected at most {MOST}: they wait in memory"
-            );
-        }
+        whole(key("pack"), self.pack.unwrap_or(1) as u64, 1..=LONGEST)?;
+        whole(key("ahead.threads"), self.ahead.threads as u64, 1..=MOST)?;
+        // They wait in memory.
+        whole(key("ahead.windows"), self.ahead.windows as u64, 0..=MOST)?;
+        whole(key("steps_ahead"), self.steps_ahead as u64, 1..=MOST)?;
         if let Schedule::Temperature(temperature) = self.schedule {
-            anyhow::ensure!(
-                temperature > 0.0,
-                "{table}.stream.schedule.temperature is {temperature}, expected above 0 (1 is in proportion to size)"
-            );
+            number(key("schedule.temperature"), temperature, &TEMPERATURE)?;
         }
         anyhow::ensure!(
             self.items().is_some(),

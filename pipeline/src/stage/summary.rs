@@ -8,12 +8,14 @@ use kg::graph::length::Lengths;
 use kg::graph::summary::{Options, summarize};
 use kg::table::Graph;
 use kg::whole::write_whole;
+use model::range::{BELOW_ONE, SHARE};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::shard::index::Limits;
 use tasks::token::encode::{Case, Vocabulary};
 
 use super::vocabulary::Source;
+use crate::config::range::{MANY, number, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -40,20 +42,15 @@ impl Config {
     /// # Errors
     /// Names the first that does not.
     pub fn check(&self) -> anyhow::Result<()> {
-        let damping = self.graph.rank.damping;
-        anyhow::ensure!(
-            (0.0..1.0).contains(&damping),
-            "summary.graph.rank.damping = {damping}: expected a number from 0 to below 1, such as 0.85"
-        );
-        let shares =
-            [("min_share", self.certificate.min_share), ("max_reversed", self.certificate.max_reversed)];
-        for (name, share) in shares {
-            anyhow::ensure!(
-                (0.0..=1.0).contains(&share),
-                "summary.certificate.{name} = {share}: expected a share from 0 to 1"
-            );
-        }
-        Ok(())
+        let (rank, certificate) = (&self.graph.rank, &self.certificate);
+        number("summary.graph.rank.damping", rank.damping, &BELOW_ONE)?;
+        number("summary.graph.rank.tolerance", rank.tolerance, &SHARE)?;
+        number("summary.certificate.min_share", certificate.min_share, &SHARE)?;
+        number("summary.certificate.max_reversed", certificate.max_reversed, &SHARE)?;
+        whole("summary.graph.rank.rounds", rank.rounds.into(), 1..=MANY)?;
+        whole("summary.graph.hubs", self.graph.hubs as u64, 0..=MANY)?;
+        whole("summary.graph.distance.sample", self.graph.distance.sample as u64, 0..=MANY)?;
+        whole("summary.certificate.examples", certificate.examples as u64, 0..=MANY)
     }
 }
 

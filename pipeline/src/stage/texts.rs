@@ -10,8 +10,10 @@ use tasks::seed::Seed;
 use tasks::shard::text::{MaskedLm, Tagging, Texts};
 use tasks::token::encode::Vocabulary;
 
+use super::LONGEST;
 use super::folder;
 use super::location::{Location, Place, Places};
+use crate::config::range::whole;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 
@@ -78,12 +80,8 @@ impl Files {
 
     fn check(&self, key: &str) -> anyhow::Result<()> {
         anyhow::ensure!(!self.paths.is_empty(), "{key}.paths names no file");
-        let most = self.max_tokens;
-        anyhow::ensure!(
-            most > 2,
-            "{key}.max_tokens is {most}, expected at least 3: [CLS] and [SEP] are counted"
-        );
-        Ok(())
+        // [CLS] and [SEP] are counted.
+        whole(format!("{key}.max_tokens"), self.max_tokens as u64, 3..=LONGEST)
     }
 
     /// Reads all documents and cuts them into chunks.
@@ -119,7 +117,7 @@ impl MaskedLmConfig {
     /// Names them.
     pub fn check(&self) -> anyhow::Result<()> {
         self.files.check(MASKED_LM)?;
-        self.rates.check()?;
+        self.rates.check().map_err(|error| anyhow::anyhow!("shards.masked_lm.{error}"))?;
         anyhow::ensure!(
             self.hide != Hide::Entities || self.files.format.has_spans(),
             "shards.masked_lm.hide is \"entities\", but plain text marks none: give files in another format, or hide \"words\""

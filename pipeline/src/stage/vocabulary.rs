@@ -21,6 +21,9 @@ use crate::engine::stage::{Input, Stage};
 /// The name of the file in the artifact.
 pub const FILE: &str = "vocab.txt";
 
+/// Most entries of a vocabulary that is trained.
+pub const LARGEST: u64 = 10_000_000;
+
 /// The vocabulary's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

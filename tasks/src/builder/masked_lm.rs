@@ -70,11 +70,11 @@ impl Rates {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Error {
     /// Nothing, or more than all.
-    #[error("masked_lm.rate is {0}; expected more than 0 and at most 1 (BERT: 0.15)")]
+    #[error("rates.rate is {0}, expected more than 0 and at most 1 (BERT: 0.15)")]
     Rate(f64),
     /// Shares that are none.
     #[error(
-        "masked_lm.blank is {blank} and masked_lm.random is {random}; expected shares from 0, together at most 1 (BERT: 0.8 and 0.1)"
+        "rates.blank is {blank} and rates.random is {random}, expected shares from 0, together at most 1 (BERT: 0.8 and 0.1)"
     )]
     Shares {
         /// Share of `[MASK]`.
@@ -554,7 +554,7 @@ mod tests {
     fn rates_that_are_none_are_refused() {
         let refuse =
             |rates| Masker::new(vocabulary(), rates, Unit::Words, Seed::new(1)).unwrap_err().to_string();
-        assert!(refuse(Rates { rate: 0.0, ..BERT }).contains("masked_lm.rate is 0"));
+        assert!(refuse(Rates { rate: 0.0, ..BERT }).contains("rates.rate is 0"));
         assert!(refuse(Rates { rate: f64::NAN, ..BERT }).contains("expected more than 0"));
         assert!(refuse(Rates { random: 0.3, ..BERT }).contains("together at most 1"));
         assert!(refuse(Rates { random: -0.1, ..BERT }).contains("expected shares from 0"));

@@ -7,6 +7,11 @@ use super::statement::Same;
 use crate::sample::Slot;
 use crate::unfit::Unfit;
 
+/// Most negatives of a triple, which are in memory together.
+const MOST_NEGATIVES: u32 = 10_000;
+/// Most proposals for a column: what has not been found by then is not there.
+const MOST_DRAWS: u32 = 1_000_000;
+
 /// How negatives are drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,9 +87,12 @@ impl Config {
             let expected = "at least one of subject, relation and object, and none twice";
             return Err(Unfit::new("negatives.slots", format!("{names:?}"), expected));
         }
-        let numbers = [("negatives.per_triple", self.per_triple), ("negatives.max_draws", self.max_draws)];
-        match numbers.into_iter().find(|(_, number)| *number == 0) {
-            Some((setting, _)) => Err(Unfit::new(setting, 0, "at least 1")),
+        let numbers = [
+            ("negatives.per_triple", self.per_triple, MOST_NEGATIVES),
+            ("negatives.max_draws", self.max_draws, MOST_DRAWS),
+        ];
+        match numbers.into_iter().find(|(_, number, most)| !(1..=*most).contains(number)) {
+            Some((setting, found, most)) => Err(Unfit::new(setting, found, format!("from 1 to {most}"))),
             None => Ok(()),
         }
     }

@@ -24,6 +24,11 @@ use crate::task::Task;
 use crate::token::encode::{self, Vocabulary};
 use crate::unfit::Unfit;
 
+/// Most tokens of a column: a row of three has 16 bits of positions.
+const WIDEST: usize = 16_383;
+/// Most items of a row group, which is in memory as a whole.
+const LARGEST_GROUP: usize = 1_000_000;
+
 /// How samples become shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -51,6 +56,7 @@ impl Config {
         tasks.sort();
         tasks.dedup();
         let (one, no_repeat) = ("at least 1", "at least one, and none twice");
+        let (column, in_group) = (format!("from 1 to {WIDEST}"), format!("from 1 to {LARGEST_GROUP}"));
         let names =
             |tasks: &[Task]| format!("{:?}", tasks.iter().map(|task| task.name()).collect::<Vec<_>>());
         let limits = self.layout.limits;
@@ -58,10 +64,10 @@ impl Config {
         let (size, group) = (self.size.most(), self.items_per_group);
         let rules = [
             ("tasks", names(&self.tasks), whole_tasks, no_repeat),
-            ("layout.limits.node", limits.node.to_string(), limits.node > 0, one),
-            ("layout.limits.edge", limits.edge.to_string(), limits.edge > 0, one),
+            ("layout.limits.node", limits.node.to_string(), (1..=WIDEST).contains(&limits.node), &column),
+            ("layout.limits.edge", limits.edge.to_string(), (1..=WIDEST).contains(&limits.edge), &column),
             ("size", size.to_string(), size > 0, one),
-            ("items_per_group", group.to_string(), group > 0, one),
+            ("items_per_group", group.to_string(), (1..=LARGEST_GROUP).contains(&group), &in_group),
         ];
         match rules.into_iter().find(|(_, _, fits, _)| !fits) {
             Some((setting, found, _, expected)) => Err(Unfit::new(setting, found, expected)),

@@ -4,3 +4,4 @@
 mod corpus;
 mod sources;
 mod runner;
+mod config;

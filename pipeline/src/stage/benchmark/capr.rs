@@ -34,6 +34,21 @@ pub struct Config {
     pub seed: u64,
 }
 
+impl Config {
+    /// Whether every number is in its range; `key` is where they stand.
+    pub(super) fn ranges(&self, key: &str) -> anyhow::Result<()> {
+        self.candidates.check().map_err(|error| anyhow::anyhow!("{key}.candidates.{error}"))?;
+        if let Some(share) = self.test.share {
+            apart::check(share).map_err(|error| anyhow::anyhow!("{key}.test.{error}"))?;
+        }
+        let HeldOut { dev, mask_search } = self.held_out;
+        for shares in [Shares { dev, mask_search: 0.0 }, Shares { dev: 0.0, mask_search }] {
+            shares.check().with_context(|| format!("{key}.held_out"))?;
+        }
+        Ok(())
+    }
+}
+
 /// What is trained on: one of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -143,7 +158,6 @@ impl Source {
                 "{key}.test.sources: expected the list of files that are tested on where MedQuAD is trained on, and nothing elsewhere"
             );
         }
-        config.candidates.check().with_context(|| format!("{key}.candidates"))?;
         Ok(Self { key, config: config.clone(), train, test: against })
     }
 

@@ -42,6 +42,19 @@ pub struct Config {
     pub seed: u64,
 }
 
+impl Config {
+    /// Whether every number is in its range; `key` is where they stand.
+    pub(super) fn ranges(&self, key: &str) -> anyhow::Result<()> {
+        if let Some(shares) = self.split.drawn {
+            Split::drawn(drawn(shares, self.seed))
+                .map_err(|error| anyhow::anyhow!("{key}.split.drawn: {error}"))?;
+        }
+        Held::new(self.mask_search, Seed::new(self.seed))
+            .map_err(|error| anyhow::anyhow!("{key}.{error}"))?;
+        Ok(())
+    }
+}
+
 /// Which patients are for what: one of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,11 +111,7 @@ impl Source {
             place(&config.procedures, "procedures")?,
         ];
         let lists = match (&config.split.drawn, &config.split.lists) {
-            (Some(shares), None) => {
-                Split::drawn(drawn(*shares, config.seed))
-                    .map_err(|error| anyhow::anyhow!("{key}.split.drawn: {error}"))?;
-                None
-            }
+            (Some(_), None) => None,
             (None, Some(Lists { train, valid, test })) => Some([
                 place(train, "split.lists.train")?,
                 place(valid, "split.lists.valid")?,
@@ -112,8 +121,6 @@ impl Source {
                 "{key}.split: expected either drawn (shares valid and test) or lists (files train, valid and test)"
             ),
         };
-        let held = Held::new(config.mask_search, Seed::new(config.seed));
-        held.map_err(|error| anyhow::anyhow!("{key}: {error}"))?;
         Ok(Self { key, config: config.clone(), tables, lists })
     }
 

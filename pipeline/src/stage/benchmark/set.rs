@@ -53,6 +53,20 @@ pub(super) struct Source {
 }
 
 impl Config {
+    /// Whether every number is in its range; `key` is where they stand.
+    pub(super) fn ranges(&self, key: &str) -> anyhow::Result<()> {
+        let has_files = |part| match part {
+            Part::Dev => !self.dev.is_empty(),
+            Part::Test => !self.test.is_empty(),
+            Part::Train | Part::MaskSearch => false,
+        };
+        self.drawn.check(has_files).map_err(|error| anyhow::anyhow!("{key}.drawn: {error}"))?;
+        if let Some((found, expected)) = self.format.wrong() {
+            anyhow::bail!("{key}.format: {found}, expected {expected}");
+        }
+        Ok(())
+    }
+
     /// Whether it has a part on which a head mask can be searched.
     pub(super) fn has_mask_search(&self) -> bool {
         self.drawn.mask_search > 0.0
@@ -63,15 +77,6 @@ impl Source {
     /// `key` is the config's, for messages.
     pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
         let key = format!("{key}.set");
-        let has_files = |part| match part {
-            Part::Dev => !config.dev.is_empty(),
-            Part::Test => !config.test.is_empty(),
-            Part::Train | Part::MaskSearch => false,
-        };
-        config.drawn.check(has_files).map_err(|error| anyhow::anyhow!("{key}: {error}"))?;
-        if let Some((found, expected)) = config.format.wrong() {
-            anyhow::bail!("{key}.format: {found}, expected {expected}");
-        }
         let (measure, kind) =
             (config.measure.unwrap_or_else(|| config.format.measure()), config.format.kind());
         anyhow::ensure!(measure.fits(kind), "{key}.measure: {}", Unfit::Measure { kind, measure });

@@ -10,6 +10,7 @@ use model::attention::label::Mode;
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::output::downstream::{LabelAttention, labels};
+use model::range::WEIGHT;
 use model::train::finetune::{ClassMeans, Finetuner, Targets};
 use model::{Device, Tensor, checkpoint};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use tasks::token::encode::Vocabulary;
 use super::benchmark::Benchmark;
 use super::config::Fixed;
 use crate::ask::task_file;
+use crate::config::range::number;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
@@ -96,6 +98,24 @@ pub enum Attending {
 }
 
 impl Config {
+    /// Whether every number is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn ranges(&self) -> anyhow::Result<()> {
+        let key = format!("attentions.{}", self.name);
+        if let Some(Labels { lambda, .. }) = self.labels {
+            number(format!("{key}.labels.lambda"), lambda, &WEIGHT)?;
+        }
+        match self.knowledge.as_ref().and_then(|knowledge| knowledge.settings().wrong()) {
+            // How many maps there are is said by their names.
+            Some((field, found, expected)) if field != "maps" => {
+                anyhow::bail!("{key}.knowledge.{field} is {found}, expected {expected}")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The benchmarks that it is tried on, of those that plain attention is tried on too, `by_itself`.
     ///
     /// # Errors
@@ -109,10 +129,6 @@ impl Config {
         let key = format!("attentions.{}", self.name);
         let one = usize::from(self.labels.is_some()) + usize::from(self.knowledge.is_some());
         anyhow::ensure!(one == 1, "{key}: expected exactly one of the tables `labels` and `knowledge`");
-        if let Some(Labels { lambda, .. }) = self.labels {
-            let fits = lambda >= 0.0 && lambda.is_finite();
-            anyhow::ensure!(fits, "{key}.labels.lambda is {lambda}, expected 0 or above");
-        }
         if let Some(knowledge) = &self.knowledge {
             knowledge.check(&format!("{key}.knowledge"), fixed)?;
         }
@@ -201,9 +217,6 @@ impl Knowledge {
         for (place, map) in self.maps.iter().enumerate() {
             let twice = self.maps[..place].contains(map);
             anyhow::ensure!(!twice, "{key}.maps has {:?} twice: leave one out", map.name());
-        }
-        if let Some((field, found, expected)) = self.settings().wrong() {
-            anyhow::bail!("{key}.{field} is {found}, expected {expected}");
         }
         anyhow::ensure!(
             fixed.cut == Cut::Longest,
@@ -398,7 +411,8 @@ mod tests {
         ];
         let config: Config = toml::from_str(attention).unwrap();
         let names: Vec<String> = all.iter().map(|of| of.name.clone()).filter(|name| name != "out").collect();
-        let found = config.benchmarks(&all, &names, &fixed(cut)).map_err(|error| error.to_string())?;
+        let checked = config.ranges().and_then(|()| config.benchmarks(&all, &names, &fixed(cut)));
+        let found = checked.map_err(|error| error.to_string())?;
         Ok(found.into_iter().map(str::to_owned).collect())
     }
 

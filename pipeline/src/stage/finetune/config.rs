@@ -5,14 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
 use model::output::downstream::RankLoss;
+use model::range::{BELOW_ONE, CLIP, RATE};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::capr::Wording;
 use tasks::downstream::encode::{Cut, Frame};
 use tasks::downstream::tagging::Subwords;
 use tasks::token::encode::Vocabulary;
 
+use super::begin::From;
 use super::prepared::{ChosenOn, Prepared};
 use super::search::Search;
+use crate::config::range::{MANY, inside, number, whole};
+use crate::stage::LONGEST;
 
 /// How encoders are fine-tuned on every benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +24,9 @@ use super::search::Search;
 pub struct Config {
     /// A fine-tuning for each: seeds of the output's weights, dropout and the order of samples.
     pub seeds: Vec<u64>,
+    /// The encoder to begin with; what was trained last without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<From>,
     /// Names of the benchmarks that an encoder is fine-tuned on by itself, if not all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
@@ -164,7 +171,6 @@ impl Config {
     /// # Errors
     /// Names the first.
     pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
-        distinct(&self.seeds, "finetune.seeds")?;
         for (place, name) in self.on.iter().flatten().enumerate() {
             let (known, all) = (benchmarks.contains(&name.as_str()), benchmarks.join(", "));
             anyhow::ensure!(known, "finetune.on has {name:?}, but [[benchmarks]] has {all}");
@@ -177,17 +183,10 @@ impl Config {
                 benchmarks.join(", ")
             );
         }
-        self.settings.check("finetune.settings")?;
-        for (name, settings) in &self.settings_of {
-            settings.check(&format!("finetune.settings_of.{name}"))?;
-        }
-        if let Some(search) = &self.search {
-            search.check()?;
-            anyhow::ensure!(
-                self.fixed.prepared.chosen_on == ChosenOn::Dev,
-                "finetune.search chooses settings by the part `dev`, finetune.fixed.prepared.chosen_on the model by `test`: leave one of them out"
-            );
-        }
+        anyhow::ensure!(
+            self.search.is_none() || self.fixed.prepared.chosen_on == ChosenOn::Dev,
+            "finetune.search chooses settings by the part `dev`, finetune.fixed.prepared.chosen_on the model by `test`: leave one of them out"
+        );
         let lengths = &self.fixed.max_tokens_of;
         if let Some(name) = lengths.keys().find(|name| !benchmarks.contains(&name.as_str())) {
             anyhow::bail!(
@@ -195,6 +194,20 @@ impl Config {
                 benchmarks.join(", ")
             );
         }
+        Ok(())
+    }
+
+    /// Refuses settings outside their ranges.
+    ///
+    /// # Errors
+    /// Names the first.
+    pub fn ranges(&self) -> anyhow::Result<()> {
+        distinct(&self.seeds, "finetune.seeds")?;
+        self.settings.check("finetune.settings")?;
+        for (name, settings) in &self.settings_of {
+            settings.check(&format!("finetune.settings_of.{name}"))?;
+        }
+        self.search.as_ref().map_or(Ok(()), Search::check)?;
         self.fixed.check()
     }
 }
@@ -213,18 +226,12 @@ impl Settings {
     /// # Errors
     /// Names the first that cannot.
     pub(super) fn check(&self, key: &str) -> anyhow::Result<()> {
-        let Settings { learning_rate: rate, warmup, epochs, batch, dropout } = self;
-        anyhow::ensure!(*rate > 0.0 && rate.is_finite(), "{key}.learning_rate is {rate}, expected above 0");
-        for (name, share) in [("warmup", warmup), ("dropout", dropout)] {
-            anyhow::ensure!(
-                (0.0..1.0).contains(share),
-                "{key}.{name} is {share}, expected from 0 to below 1"
-            );
-        }
-        for (name, number) in [("epochs", *epochs), ("batch", *batch as u64)] {
-            anyhow::ensure!(number > 0, "{key}.{name} is 0, expected at least 1");
-        }
-        Ok(())
+        let Settings { learning_rate, warmup, epochs, batch, dropout } = *self;
+        number(format!("{key}.learning_rate"), learning_rate, &RATE)?;
+        number(format!("{key}.warmup"), warmup, &BELOW_ONE)?;
+        number(format!("{key}.dropout"), dropout, &BELOW_ONE)?;
+        whole(format!("{key}.epochs"), epochs, 1..=MANY)?;
+        whole(format!("{key}.batch"), batch as u64, 1..=MANY)
     }
 }
 
@@ -242,30 +249,26 @@ impl Fixed {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            self.clip_norm > 0.0,
-            "finetune.fixed.clip_norm is {}, expected above 0",
-            self.clip_norm
-        );
+        number("finetune.fixed.clip_norm", self.clip_norm, &CLIP)?;
+        inside("finetune.fixed", self.adamw.wrong())?;
         self.prepared.check(self.subwords)?;
         let key = "finetune.fixed.max_tokens";
-        let of = self.max_tokens_of.iter().map(|(name, most)| (format!("{key}_of.{name}"), *most));
-        for (key, most) in std::iter::once((key.to_owned(), self.max_tokens)).chain(of) {
-            anyhow::ensure!(most >= 8, "{key} is {most}, expected at least 8");
+        whole(key, self.max_tokens as u64, 8..=LONGEST)?;
+        for (name, most) in &self.max_tokens_of {
+            whole(format!("{key}_of.{name}"), *most as u64, 8..=LONGEST)?;
         }
         let numbers = [
-            ("ranking.negatives", self.ranking.negatives as u64),
-            ("patience.looks_per_epoch", self.patience.looks_per_epoch),
-            ("patience.evaluations", self.patience.evaluations),
-            ("checkpoint_every", self.checkpoint_every),
-            ("most.train", self.most.train.unwrap_or(1) as u64),
-            ("most.dev", self.most.dev as u64),
-            ("most.mask_search", self.most.mask_search as u64),
-            ("most.test", self.most.test as u64),
+            ("ranking.negatives", self.ranking.negatives as u64, MANY),
+            ("patience.looks_per_epoch", self.patience.looks_per_epoch, MANY),
+            ("patience.evaluations", self.patience.evaluations, u64::MAX),
+            ("checkpoint_every", self.checkpoint_every, u64::MAX),
+            ("most.train", self.most.train.unwrap_or(1) as u64, u64::MAX),
+            ("most.dev", self.most.dev as u64, u64::MAX),
+            ("most.mask_search", self.most.mask_search as u64, u64::MAX),
+            ("most.test", self.most.test as u64, u64::MAX),
         ];
-        for (key, number) in numbers {
-            anyhow::ensure!(number > 0, "finetune.fixed.{key} is 0, expected at least 1");
-        }
-        Ok(())
+        numbers
+            .into_iter()
+            .try_for_each(|(key, found, most)| whole(format!("finetune.fixed.{key}"), found, 1..=most))
     }
 }

@@ -1,10 +1,12 @@
 //! Settings drawn at random from ranges, one trial after the other: a trial is a function of the seed and its number, so more of them change
 //! none (Bergstra and Bengio 2012). Knows no training.
 
+use model::range::{BELOW_ONE, RATE};
 use serde::{Deserialize, Serialize};
 use tasks::seed::Seed;
 
 use super::config::{Settings, distinct};
+use crate::config::range::{MANY, number, whole};
 
 /// What is searched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,10 +74,14 @@ impl Search {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Range { least, most } = self.learning_rate;
         anyhow::ensure!(
-            least > 0.0 && most >= least && most.is_finite(),
-            "finetune.search.learning_rate is {least} to {most}, expected above 0, the lower one first"
+            most >= least,
+            "finetune.search.learning_rate is {least} to {most}, expected the lower one first"
         );
-        anyhow::ensure!(self.trials > 0, "finetune.search.trials is 0, expected at least 1");
+        for (end, rate) in [("least", least), ("most", most)] {
+            number(format!("finetune.search.learning_rate.{end}"), rate, &RATE)?;
+        }
+        // Each is a stage.
+        whole("finetune.search.trials", self.trials, 1..=10_000)?;
         distinct(&self.finetune_seeds, "finetune.search.finetune_seeds")?;
         let lists = [
             ("warmup", self.warmup.len()),
@@ -86,7 +92,20 @@ impl Search {
         for (key, length) in lists {
             anyhow::ensure!(length > 0, "finetune.search.{key} is empty: give a value at least");
         }
-        (0..self.trials).try_for_each(|number| self.trial(number).check("finetune.search"))
+        let at = |name: &str, place: usize| format!("finetune.search.{name}.{place}");
+        for (i, share) in self.warmup.iter().enumerate() {
+            number(at("warmup", i), *share, &BELOW_ONE)?;
+        }
+        for (i, share) in self.dropout.iter().enumerate() {
+            number(at("dropout", i), *share, &BELOW_ONE)?;
+        }
+        for (i, epochs) in self.epochs.iter().enumerate() {
+            whole(at("epochs", i), *epochs, 1..=MANY)?;
+        }
+        for (i, batch) in self.batch.iter().enumerate() {
+            whole(at("batch", i), *batch as u64, 1..=MANY)?;
+        }
+        Ok(())
     }
 }
 

@@ -83,6 +83,23 @@ pub(super) struct Run<'a> {
     pub(super) compute: (&'a Device, Number),
 }
 
+/// Refuses rows of a benchmark that may have more tokens than an encoder has positions.
+///
+/// # Errors
+/// Names both.
+pub(super) fn room(
+    benchmark: &str,
+    (max_tokens, auxiliary): (usize, usize),
+    positions: usize,
+) -> anyhow::Result<()> {
+    let most = max_tokens + auxiliary;
+    anyhow::ensure!(
+        most <= positions,
+        "finetune.fixed.max_tokens: rows of {benchmark} may have {max_tokens} tokens, with auxiliary terms {most}, but the encoder has {positions} positions: lower it, or max_tokens_of.{benchmark}"
+    );
+    Ok(())
+}
+
 impl Run<'_> {
     /// Trains unless it has been done, and leaves nothing to go on from.
     pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
@@ -187,11 +204,7 @@ impl Run<'_> {
         let auxiliary = self.tried.attending.auxiliary();
         let positions = encoder.max_position_embeddings;
         for Task { name, max_tokens, .. } in self.tasks {
-            anyhow::ensure!(
-                positions >= max_tokens + auxiliary,
-                "rows of {name} may have {max_tokens} tokens, with auxiliary terms {}, but the encoder has {positions} positions: lower finetune.fixed.max_tokens, or max_tokens_of.{name}",
-                max_tokens + auxiliary
-            );
+            room(name, (*max_tokens, auxiliary), positions)?;
         }
         let tasks = self.tasks.iter().map(|task| finetune::Task {
             name: task.name.to_owned(),

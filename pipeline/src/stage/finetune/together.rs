@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use kg::whole::write_whole;
 use model::optim::chosen::AsReleased;
 use model::predict::Predictor;
+use model::range::{POSITIVE_WEIGHT, TEMPERATURE};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::example::Part;
 use tasks::stream::schedule::Schedule;
@@ -15,6 +16,7 @@ use super::benchmark::Benchmark;
 use super::config::Settings;
 use super::prepared::ChosenOn;
 use super::{SCORES, Scores, Tried, answers, complete, facts, steps};
+use crate::config::range::{MANY, inside, number, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
@@ -79,19 +81,11 @@ impl Config {
             );
         }
         self.check_tasks(&key)?;
-        let turns = match self.schedule {
-            Schedule::Kimera => false,
-            Schedule::Temperature(temperature) => temperature > 0.0,
-            Schedule::Merged | Schedule::RoundRobin(_) | Schedule::Proportional => true,
-        };
         anyhow::ensure!(
-            turns,
-            "{key}.schedule is {}, expected merged, {{ round_robin = \"paper\" }}, proportional, or {{ temperature = ABOVE 0 }}",
+            self.schedule != Schedule::Kimera,
+            "{key}.schedule is {}, expected merged, {{ round_robin = \"paper\" }}, proportional, or {{ temperature = NUMBER }}",
             self.schedule.name()
         );
-        if let Some((field, found, expected)) = self.released.as_ref().and_then(AsReleased::wrong) {
-            anyhow::bail!("{key}.{field} is {found}, expected {expected}");
-        }
         anyhow::ensure!(
             !self.pairwise || self.then.is_none(),
             "{key}.then goes on from one encoder of all tasks, and {key}.pairwise makes one of each pair: leave one of them out"
@@ -101,33 +95,48 @@ impl Config {
                 || (self.attention.is_none() && self.released.is_none() && self.batch_of.is_empty()),
             "{key}.pairwise compares each pair with what its tasks come to alone, with plain attention, AdamW and one batch: leave {key}.attention, {key}.released and {key}.batch_of out"
         );
-        self.settings.check(&format!("{key}.settings"))?;
-        self.then.as_ref().map_or(Ok(()), |then| then.check(&format!("{key}.then")))
+        Ok(())
+    }
+
+    /// Refuses settings outside their ranges.
+    ///
+    /// # Errors
+    /// Names the first.
+    pub fn ranges(&self) -> anyhow::Result<()> {
+        let key = format!("recipes.{}", self.name);
+        if let Schedule::Temperature(temperature) = self.schedule {
+            number(format!("{key}.schedule.temperature"), temperature, &TEMPERATURE)?;
+        }
+        inside(&key, self.released.as_ref().and_then(AsReleased::wrong))?;
+        for (task, weight) in &self.weights {
+            number(format!("{key}.weights.{task}"), *weight, &POSITIVE_WEIGHT)?;
+        }
+        for (task, batch) in &self.batch_of {
+            whole(format!("{key}.batch_of.{task}"), *batch as u64, 1..=MANY)?;
+        }
+        let then_of = self.then_of.iter().map(|(task, then)| (format!("then_of.{task}"), then));
+        let then = self.then.iter().map(|then| ("then".to_owned(), then));
+        let mut all = then_of.chain(then).chain([("settings".to_owned(), &self.settings)]);
+        all.try_for_each(|(name, settings)| settings.check(&format!("{key}.{name}")))
     }
 
     /// What is said of single tasks.
     fn check_tasks(&self, key: &str) -> anyhow::Result<()> {
-        for (task, weight) in &self.weights {
+        for task in self.weights.keys() {
             anyhow::ensure!(self.tasks.contains(task), "{key}.weights.{task}: {task:?} is none of its tasks");
-            anyhow::ensure!(
-                *weight > 0.0 && weight.is_finite(),
-                "{key}.weights.{task} is {weight}, expected above 0: leave the task out instead"
-            );
         }
-        for (task, batch) in &self.batch_of {
+        for task in self.batch_of.keys() {
             anyhow::ensure!(
                 self.tasks.contains(task),
                 "{key}.batch_of.{task}: {task:?} is none of its tasks"
             );
-            anyhow::ensure!(*batch > 0, "{key}.batch_of.{task} is 0, expected at least 1");
         }
-        for (task, then) in &self.then_of {
+        for task in self.then_of.keys() {
             anyhow::ensure!(self.tasks.contains(task), "{key}.then_of.{task}: {task:?} is none of its tasks");
             anyhow::ensure!(
                 self.then.is_some(),
                 "{key}.then_of.{task} is there without {key}.then, which is for the other tasks: add it"
             );
-            then.check(&format!("{key}.then_of.{task}"))?;
         }
         Ok(())
     }
@@ -188,6 +197,10 @@ impl Stage for Together {
         inputs.extend(self.tried.first().into_iter().flat_map(Tried::tools));
         inputs.push(self.base.input());
         inputs
+    }
+
+    fn begins_with(&self) -> Option<String> {
+        Some(self.base.name())
     }
 
     fn resume(&self) -> Resume {
@@ -279,7 +292,8 @@ mod tests {
     fn what_cannot_be_meant_is_named() {
         let told = |from: &str, to: &str| {
             let config: Config = toml::from_str(&RECIPE.replace(from, to)).unwrap();
-            config.check(&["a", "b", "c"]).map_err(|error| error.to_string())
+            let checked = config.ranges().and_then(|()| config.check(&["a", "b", "c"]));
+            checked.map_err(|error| error.to_string())
         };
         assert_eq!(told("", ""), Ok(()));
         assert_eq!(told("\"merged\"", "{ round_robin = \"released\" }"), Ok(()));
@@ -290,7 +304,9 @@ mod tests {
         assert!(wrong("\"b\"", "\"a\"").contains("has \"a\" twice"));
         assert!(wrong(", \"b\"", "").contains("names 1 benchmarks, expected at least 2"));
         assert!(wrong("a = 0.5", "c = 0.5").contains("\"c\" is none of its tasks"));
-        assert!(wrong("a = 0.5", "a = 0.0").contains("recipes.mt.weights.a is 0, expected above 0"));
+        assert!(
+            wrong("a = 0.5", "a = 0.0").contains("recipes.mt.weights.a is 0, expected from 1e-12 to 1e6")
+        );
         const THEN: &str = "{ learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }";
         assert_eq!(told("weights", &format!("then = {THEN}\nthen_of = {{ a = {THEN} }}\nweights")), Ok(()));
         assert!(
@@ -308,10 +324,10 @@ mod tests {
         );
         assert!(
             wrong("weights", "batch_of = { b = 0 }\nweights")
-                .contains("batch_of.b is 0, expected at least 1")
+                .contains("batch_of.b is 0, expected from 1 to 1000000")
         );
         assert!(wrong("\"merged\"", "\"kimera\"").contains("schedule is kimera, expected merged"));
-        assert!(wrong("\"merged\"", "{ temperature = -1.0 }").contains("schedule is temperature -1"));
+        assert!(wrong("\"merged\"", "{ temperature = -1.0 }").contains("schedule.temperature is -1"));
         let released = "released = { optimiser = { kind = \"bert_adam\", beta1 = 1.0, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0.01 }, pace = \"linear061\" }\nweights";
         let text = wrong("weights", released);
         assert!(text.contains("recipes.mt.released.optimiser.beta1 is 1, expected at least 0"), "{text}");

@@ -31,12 +31,14 @@ impl Around<'_> {
         );
         self.finetuning.check(&names)?;
         self.check_prepared()?;
+        self.by_itself().iter().try_for_each(|benchmark| self.room(&self.tried(benchmark)))?;
         let mut stages = self.finetunings(Row::Base, &self.base);
         let mut compared: Vec<Compared> = vec![];
         for benchmark in self.by_itself() {
             let (how, whose) = ("alone".to_owned(), Whose::One);
             let stages = self.candidates(Row::Base, benchmark).stages;
-            compared.push(Compared { how, benchmark: benchmark.clone(), stages, whose });
+            let (benchmark, began_with) = (benchmark.clone(), vec![self.base.name()]);
+            compared.push(Compared { how, benchmark, began_with, stages, whose });
         }
         self.check_names()?;
         for attention in self.attentions {
@@ -88,6 +90,7 @@ impl Around<'_> {
         for benchmark in attention.benchmarks(self.tables, self.by_itself(), &self.finetuning.fixed)? {
             let attending = attention.attending(self.table(benchmark)?, self.mapping.as_ref())?;
             let tried = Tried { attending, ..self.tried(benchmark) };
+            self.room(&tried)?;
             let (how, chosen) = (attention.name.clone(), self.chosen(Row::Base, benchmark));
             stages.extend(self.by_seed(
                 how,
@@ -135,7 +138,9 @@ impl Around<'_> {
         let stage_of = |seed: &u64| format!("finetune-{name}-{}-{seed}", tried.name);
         let seeds = &self.finetuning.seeds;
         let (benchmark, stages) = (tried.name.clone(), seeds.iter().map(stage_of).collect());
-        compared.push(Compared { how, benchmark, stages, whose: Whose::One });
+        let mut began_with: Vec<String> = seeds.iter().map(|seed| base(seed).name()).collect();
+        began_with.dedup();
+        compared.push(Compared { how, benchmark, began_with, stages, whose: Whose::One });
         let stage = |seed: &u64| {
             Box::new(Finetune {
                 name: stage_of(seed),
@@ -152,7 +157,9 @@ impl Around<'_> {
     /// How the tasks of a recipe attend, in their order.
     fn attending(&self, recipe: &together::Config) -> anyhow::Result<Vec<Tried>> {
         let Some(name) = &recipe.attention else {
-            return Ok(recipe.tasks.iter().map(|task| self.tried(task)).collect());
+            let all: Vec<Tried> = recipe.tasks.iter().map(|task| self.tried(task)).collect();
+            all.iter().try_for_each(|tried| self.room(tried))?;
+            return Ok(all);
         };
         let key = format!("recipes.{}", recipe.name);
         let found = self.attentions.iter().find(|of| of.name == *name);
@@ -168,7 +175,9 @@ impl Around<'_> {
             .with_context(|| format!("{key}.attention"))?;
         let each = recipe.tasks.iter().map(|task| {
             let attending = attention.attending(self.table(task)?, self.mapping.as_ref())?;
-            Ok(Tried { attending, ..self.tried(task) })
+            let tried = Tried { attending, ..self.tried(task) };
+            self.room(&tried)?;
+            Ok(tried)
         });
         each.collect()
     }
@@ -211,7 +220,8 @@ impl Around<'_> {
             }
         }
         let alone = tasks.iter().map(|task| self.candidates(Row::Base, task).stages).collect();
-        stages.push(Box::new(Matrix { name: format!("matrix-{name}"), tasks: tasks.clone(), alone, pairs }));
+        let (name, tasks, began_with) = (format!("matrix-{name}"), tasks.clone(), self.base.name());
+        stages.push(Box::new(Matrix { name, tasks, alone, pairs, began_with }));
         Ok(stages)
     }
 
@@ -238,6 +248,7 @@ impl Around<'_> {
             compared.push(Compared {
                 how: name.clone(),
                 benchmark: task.clone(),
+                began_with: vec![self.base.name()],
                 stages: seeds.iter().map(stage_of).collect(),
                 whose: Whose::Several,
             });

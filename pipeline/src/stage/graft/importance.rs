@@ -12,6 +12,7 @@ use tasks::downstream::example::Part;
 
 use super::Row;
 use super::best::Candidates;
+use crate::config::range::{MANY, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -53,9 +54,12 @@ pub struct Heads {
 }
 
 impl Config {
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(self.batch > 0, "graft.importance.batch is 0, expected at least 1");
-        Ok(())
+    /// Whether every number is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        whole("graft.importance.batch", self.batch as u64, 1..=MANY)
     }
 
     /// The importance of every head under the gates of `mask`, layer after layer.

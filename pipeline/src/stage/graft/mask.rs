@@ -79,11 +79,17 @@ impl Search {
         search::Config { kind, step_rule, selection, tau, rho, keep_per_layer }
     }
 
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        let Search { tau, rho, .. } = self;
-        anyhow::ensure!((0.0..=1.0).contains(tau), "graft.search.tau is {tau}, expected 0 to 1");
-        anyhow::ensure!(*rho > 0.0 && *rho <= 1.0, "graft.search.rho is {rho}, expected above 0, up to 1");
-        Ok(())
+    /// Whether every number is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match self.config(Kind::Soft).wrong() {
+            Some((field, found, expected)) => {
+                anyhow::bail!("graft.search.{field} is {found}, expected {expected}")
+            }
+            None => Ok(()),
+        }
     }
 }
 

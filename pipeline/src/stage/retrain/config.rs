@@ -2,11 +2,13 @@
 
 use model::optim::adamw::AdamWConfig;
 use model::output::OutputConfig;
+use model::range::{CLIP, RATE};
 use model::train::config::Alphas;
 use serde::{Deserialize, Serialize};
 use tasks::task::Task;
 
 use super::heads;
+use crate::config::range::{MANY, inside, number, whole};
 use crate::stage::stream::Stream;
 
 /// A training on shards: of `[pretrain]` or `[retrain]`.
@@ -67,22 +69,33 @@ impl Config {
         built.iter().filter(weighs).copied().collect()
     }
 
-    /// Refuses settings that no training can come of, before any stage runs. `table` is its name in the config.
-    pub(super) fn check(&self, table: &str, built: &[Task]) -> anyhow::Result<()> {
+    /// Refuses settings outside their ranges. `table` is its name in the config.
+    ///
+    /// # Errors
+    /// Names the first.
+    pub fn ranges(&self, table: &str) -> anyhow::Result<()> {
         let patience = self.patience.clone().unwrap_or(Patience { every: 1, evaluations: 1, batches: 1 });
         let counts = [
-            ("epochs", self.epochs),
-            ("max_steps", self.max_steps.unwrap_or(1)),
-            ("stream.steps_ahead", self.stream.steps_ahead as u64),
-            ("checkpoint_every", self.checkpoint_every),
-            ("patience.every", patience.every),
-            ("patience.evaluations", patience.evaluations),
-            ("patience.batches", patience.batches as u64),
+            ("epochs", self.epochs, MANY),
+            ("max_steps", self.max_steps.unwrap_or(1), u64::MAX),
+            ("checkpoint_every", self.checkpoint_every, u64::MAX),
+            ("patience.every", patience.every, u64::MAX),
+            ("patience.evaluations", patience.evaluations, u64::MAX),
+            ("patience.batches", patience.batches as u64, MANY),
         ];
         self.stream.check(table)?;
-        for (key, value) in counts {
-            anyhow::ensure!(value > 0, "{table}.{key} is 0, expected at least 1");
+        for (key, value, most) in counts {
+            whole(format!("{table}.{key}"), value, 1..=most)?;
         }
+        inside(table, self.outputs.wrong())?;
+        inside(table, self.alphas.wrong())?;
+        inside(table, self.adamw.wrong())?;
+        number(format!("{table}.clip_norm"), self.clip_norm, &CLIP)?;
+        number(format!("{table}.learning_rate"), self.learning_rate, &RATE)
+    }
+
+    /// Refuses what the shards have no samples for, before any stage runs. `table` is its name in the config.
+    pub(super) fn check(&self, table: &str, built: &[Task]) -> anyhow::Result<()> {
         for task in Task::ALL {
             let (name, alpha) = (task.name(), self.alphas.of(task).unwrap_or(0.0));
             anyhow::ensure!(
@@ -94,9 +107,6 @@ impl Config {
             !self.tasks(built).is_empty(),
             "{table}.alphas are all 0, so there is nothing to train: give one of the tasks in shards.tasks a weight"
         );
-        anyhow::ensure!(self.clip_norm > 0.0, "{table}.clip_norm is {}, expected above 0", self.clip_norm);
-        let rate = self.learning_rate;
-        anyhow::ensure!(rate > 0.0 && rate.is_finite(), "{table}.learning_rate is {rate}, expected above 0");
         Ok(())
     }
 }

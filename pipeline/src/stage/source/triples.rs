@@ -7,13 +7,16 @@ use std::path::Path;
 use anyhow::Context as _;
 use kg::source::naming::Allowed;
 use kg::source::share::Share;
-use kg::source::triples::{self, Fields, Layout, Options, RESERVED, Statements, Things, kg_bert};
+use kg::source::triples::{
+    self, Column, Columns, Fields, Layout, Options, RESERVED, Statements, Things, kg_bert,
+};
 use kg::table::Builder;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::texts::{TextFile, Texts};
 use super::{Source, Told, open};
+use crate::config::range::{MANY, whole};
 use crate::engine::context::Context;
 use crate::stage::location::{Location, Place, Places};
 
@@ -51,6 +54,25 @@ pub struct Config {
     /// Rows of each file that are left out if they do not fit, as a share; none without it.
     #[serde(default)]
     pub max_unfit: Share,
+}
+
+impl Config {
+    /// Whether columns are counted from 1; `key` is where they stand.
+    pub(super) fn ranges(&self, key: &str) -> anyhow::Result<()> {
+        let Some(table) = &self.table else { return Ok(()) };
+        let Columns { subject, relation, object, weight, active } = &table.layout.columns;
+        let columns = [("subject", subject), ("relation", relation), ("object", object)];
+        for (name, column) in columns
+            .into_iter()
+            .chain(weight.iter().map(|column| ("weight", column)))
+            .chain(active.iter().map(|column| ("active", column)))
+        {
+            if let Column::Position(place) = column {
+                whole(format!("{key}.table.layout.columns.{name}"), *place as u64, 1..=MANY)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Tables of text.

@@ -55,10 +55,6 @@ pub(super) struct Umls {
 impl Umls {
     pub(super) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let folder = config.path.place("sources.umls.path", places)?;
-        anyhow::ensure!(
-            config.max_srl.is_none_or(|level| level <= 9),
-            "sources.umls.max_srl: expected a source restriction level from 0 to 9"
-        );
         let mut files = BTreeMap::new();
         for (number, name) in NAMES.into_iter().enumerate() {
             let plain = folder.file(name);

@@ -16,15 +16,24 @@ use crate::unfit::Unfit;
 const TESTED: &str = "about an entity that is tested";
 const SAME: &str = "text of a passage that is tested";
 
+/// Whether a share of the documents can be split off.
+///
+/// # Errors
+/// When it is not above 0 and below 1.
+pub fn check(share: f64) -> Result<(), Unfit> {
+    if share > 0.0 && share < 1.0 {
+        return Ok(());
+    }
+    Err(Unfit::new("share", share, "a share of the documents above 0 and below 1"))
+}
+
 /// A part of the documents as a test: what is left to train on, and the test. Documents that are about one entity, or that answer one query, go
 /// together, so no entity is in both; which ones go is a function of the seed and the name of the first document of such a group.
 ///
 /// # Errors
 /// When the share of groups is not above 0 and below 1.
 pub fn split_off(collection: &Collection, share: f64, seed: Seed) -> Result<(Collection, Collection), Unfit> {
-    if !(share > 0.0 && share < 1.0) {
-        return Err(Unfit::new("share", share, "a share of the documents above 0 and below 1"));
-    }
+    check(share)?;
     let mut about: BTreeMap<String, Vec<DocumentId>> = BTreeMap::new();
     for query in &collection.queries {
         about.entry(bare(&query.entity)).or_default().extend(collection.answering(query));

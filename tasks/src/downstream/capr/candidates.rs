@@ -13,6 +13,9 @@ use crate::downstream::bm25::{Index, Searcher, TooMany};
 use crate::stop::{Stop, Stopped};
 use crate::unfit::Unfit;
 
+/// Most candidates of a query: they pass through an encoder together.
+const MOST: usize = 100_000;
+
 /// How lists are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,8 +32,9 @@ impl Config {
     /// # Errors
     /// When there is room for nothing beside an answer, so that whatever ranks them is right.
     pub fn check(&self) -> Result<(), Unfit> {
-        if self.most < 2 {
-            return Err(Unfit::new("most", self.most, "at least 2: an answer and something else"));
+        if !(2..=MOST).contains(&self.most) {
+            let expected = format!("from 2, an answer and something else, to {MOST}");
+            return Err(Unfit::new("most", self.most, expected));
         }
         Ok(())
     }

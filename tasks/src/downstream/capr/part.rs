@@ -29,6 +29,17 @@ pub struct Shares {
     pub mask_search: f64,
 }
 
+impl Shares {
+    /// Whether they leave something.
+    ///
+    /// # Errors
+    /// When they are below 0, or 1 and more together.
+    pub fn check(self) -> Result<(), Unfit> {
+        let Self { dev, mask_search } = self;
+        if dev >= 0.0 && mask_search >= 0.0 && dev + mask_search < 1.0 { Ok(()) } else { Err(Unfit(self)) }
+    }
+}
+
 /// Shares that cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("shares dev {} and mask_search {}: expected two numbers from 0 on, below 1 together", .0.dev, .0.mask_search)]
@@ -47,9 +58,7 @@ impl Parts {
     /// When the shares are below 0 or 1 and more together.
     pub fn draw(collection: &Collection, shares: Shares, seed: Seed) -> Result<Self, Unfit> {
         let Shares { dev, mask_search } = shares;
-        if !(dev >= 0.0 && mask_search >= 0.0 && dev + mask_search < 1.0) {
-            return Err(Unfit(shares));
-        }
+        shares.check()?;
         let seed = seed.named("parts");
         let drawn = |group: usize| match drawn(seed, &collection.documents[group].key) {
             share if share < mask_search => Part::MaskSearch,

@@ -1,0 +1,63 @@
+//! The ranges of settings that several trainings have. What lies outside is no setting but a slip: weights and gradients are f32, in which it
+//! would be 0 or infinite.
+
+/// From one number to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    least: f64,
+    most: f64,
+    /// In words.
+    pub told: &'static str,
+}
+
+/// Shares of which not all may go: dropout, decay rates of moments, the warm-up.
+pub const BELOW_ONE: Range =
+    Range { least: 0.0, most: 1.0 - f64::EPSILON / 2.0, told: "at least 0 and below 1" };
+/// Shares.
+pub const SHARE: Range = Range { least: 0.0, most: 1.0, told: "from 0 to 1" };
+/// Learning rates.
+pub const RATE: Range = Range { least: 1e-12, most: 1.0, told: "from 1e-12 to 1" };
+/// What is added to the root of a second moment.
+pub const EPSILON: Range = Range { least: 1e-30, most: 1.0, told: "from 1e-30 to 1" };
+/// The norm that gradients are clipped to; a high one clips nothing.
+pub const CLIP: Range = Range { least: 1e-12, most: 1e30, told: "from 1e-12 to 1e30" };
+/// Weights of losses that may be left out.
+pub const WEIGHT: Range = Range { least: 0.0, most: 1e6, told: "from 0 to 1e6" };
+/// Weights of losses that are there.
+pub const POSITIVE_WEIGHT: Range = Range { least: 1e-12, most: 1e6, told: "from 1e-12 to 1e6" };
+
+/// Temperatures of schedules; 1 is in proportion to size.
+pub const TEMPERATURE: Range = Range { least: 1e-3, most: 1e6, told: "from 0.001 to 1e6" };
+
+impl Range {
+    /// Whether a number lies in it; one that is none lies nowhere.
+    #[must_use]
+    pub fn holds(&self, number: f64) -> bool {
+        (self.least..=self.most).contains(&number)
+    }
+}
+
+/// A setting outside its range: its name, its value, and what it must be.
+pub type Wrong = (&'static str, f64, &'static str);
+
+/// The first of these settings that is outside its range.
+#[must_use]
+pub fn first_outside(settings: &[(&'static str, f64, Range)]) -> Option<Wrong> {
+    let outside = settings.iter().find(|(_, number, range)| !range.holds(*number));
+    outside.map(|(name, number, range)| (*name, *number, range.told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_belong_to_a_range_and_what_is_no_number_to_none() {
+        assert!(RATE.holds(1.0) && RATE.holds(1e-12) && !RATE.holds(0.0) && !RATE.holds(1e308));
+        assert!(BELOW_ONE.holds(0.0) && BELOW_ONE.holds(0.999_999_999_999) && !BELOW_ONE.holds(1.0));
+        assert!(!WEIGHT.holds(f64::NAN) && !WEIGHT.holds(f64::INFINITY) && !WEIGHT.holds(-1.0));
+        let settings = [("a", 0.5, SHARE), ("b", 5e-324, EPSILON)];
+        assert_eq!(first_outside(&settings), Some(("b", 5e-324, "from 1e-30 to 1")));
+        assert_eq!(first_outside(&settings[..1]), None);
+    }
+}

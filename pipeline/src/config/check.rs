@@ -1,0 +1,76 @@
+//! Every setting of a config against its range, before anything is done: what a stage would refuse hours later, `plan` refuses at once. The
+//! ranges are those of the libraries that use the settings.
+
+use super::Config;
+use super::range::{shown, whole};
+use crate::stage;
+
+/// Refuses the first setting that is outside its range. What contradicts another table, or names a place that is not there, is refused where
+/// stages are made.
+///
+/// # Errors
+/// Names the setting, its value and its range; the name comes first.
+pub(super) fn check(config: &Config) -> anyhow::Result<()> {
+    if let Some(world) = &config.world {
+        world.check()?;
+    }
+    graph(config)?;
+    words(config)?;
+    if let Some(fresh) = config.encoder.as_ref().and_then(|encoder| encoder.fresh.as_ref()) {
+        fresh.check()?;
+    }
+    for (table, training) in [("pretrain", &config.pretrain), ("retrain", &config.retrain)] {
+        if let Some(training) = training {
+            training.ranges(table)?;
+        }
+    }
+    if let Some(lama) = &config.lama {
+        whole("lama.max_tokens", lama.max_tokens as u64, 8..=stage::LONGEST)?;
+    }
+    config.benchmarks.iter().try_for_each(stage::benchmark::Config::ranges)?;
+    if let Some(finetune) = &config.finetune {
+        finetune.ranges()?;
+    }
+    config.attentions.iter().try_for_each(stage::finetune::attention::Config::ranges)?;
+    config.recipes.iter().try_for_each(stage::finetune::together::Config::ranges)?;
+    if let Some(graft) = &config.graft {
+        graft.importance.check()?;
+        graft.search.check()?;
+    }
+    Ok(())
+}
+
+/// The tables that make a graph and its samples.
+fn graph(config: &Config) -> anyhow::Result<()> {
+    if let Some(sources) = &config.sources {
+        sources.ranges()?;
+    }
+    if let Some(canon) = &config.canon {
+        whole("canon.rows_in_memory", canon.rows_in_memory as u64, 1..=1 << 40)?;
+    }
+    if let Some(split) = &config.split {
+        split.check()?;
+    }
+    if let Some(summary) = &config.summary {
+        summary.check()?;
+    }
+    config.shards.as_ref().map_or(Ok(()), stage::shards::Config::check)
+}
+
+/// The tables that count and spell words.
+fn words(config: &Config) -> anyhow::Result<()> {
+    if let Some(train) = &config.vocabulary.train {
+        whole("vocabulary.train.size", train.size as u64, 6..=stage::vocabulary::LARGEST)?;
+        whole("vocabulary.train.min_frequency", train.min_frequency, 1..=u64::MAX)?;
+    }
+    if let Some(counts) = &config.counts {
+        counts.check()?;
+    }
+    if let Some(pmi) = &config.pmi {
+        pmi.check().map_err(|error| anyhow::anyhow!("pmi.{error}"))?;
+        let shift = pmi.shift;
+        anyhow::ensure!(shift <= 1e6, "pmi.shift is {}, expected from 1 to 1e6", shown(shift));
+        whole("pmi.max_words", pmi.max_words.unwrap_or(1) as u64, 1..=u64::MAX)?;
+    }
+    config.maps.as_ref().map_or(Ok(()), stage::maps::Config::check)
+}

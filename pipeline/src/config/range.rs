@@ -1,0 +1,67 @@
+//! Refuses a setting that is outside its range, by the name that the config has for it.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use model::range::{Range, Wrong};
+
+/// More of anything is a slip; sums and products of two such numbers still fit into 64 bits.
+pub const MANY: u64 = 1_000_000;
+
+/// Refuses a whole number outside a range.
+///
+/// # Errors
+/// Names setting, value and range.
+pub fn whole(key: impl Display, found: u64, range: RangeInclusive<u64>) -> anyhow::Result<()> {
+    let (least, most) = (range.start(), range.end());
+    let expected = match (*least, *most) {
+        (0, most) => format!("at most {most}"),
+        (least, u64::MAX) => format!("at least {least}"),
+        (least, most) => format!("from {least} to {most}"),
+    };
+    anyhow::ensure!(range.contains(&found), "{key} is {found}, expected {expected}");
+    Ok(())
+}
+
+/// Refuses a number outside a range.
+///
+/// # Errors
+/// Names setting, value and range.
+pub fn number(key: impl Display, found: f64, range: &Range) -> anyhow::Result<()> {
+    anyhow::ensure!(range.holds(found), "{key} is {}, expected {}", shown(found), range.told);
+    Ok(())
+}
+
+/// Refuses what a library found to be outside its range; `table` is where it stands.
+///
+/// # Errors
+/// Names setting, value and range.
+pub fn inside(table: impl Display, wrong: Option<Wrong>) -> anyhow::Result<()> {
+    wrong.map_or(Ok(()), |(field, found, expected)| {
+        Err(anyhow::anyhow!("{table}.{field} is {}, expected {expected}", shown(found)))
+    })
+}
+
+/// A number in the fewest digits that mean it.
+#[must_use]
+pub fn shown(number: f64) -> String {
+    let digits = number.abs();
+    if digits != 0.0 && !(1e-4..1e9).contains(&digits) { format!("{number:e}") } else { number.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_told_as_they_are_meant() {
+        let told = |found, range| whole("a.b", found, range).unwrap_err().to_string();
+        assert_eq!(told(0, 1..=u64::MAX), "a.b is 0, expected at least 1");
+        assert_eq!(told(9, 0..=8), "a.b is 9, expected at most 8");
+        assert_eq!(told(1, 2..=8), "a.b is 1, expected from 2 to 8");
+        assert!(whole("a.b", 8, 2..=8).is_ok());
+        let wrong = number("a.b", 1e308, &model::range::RATE).unwrap_err().to_string();
+        assert_eq!(wrong, "a.b is 1e308, expected from 1e-12 to 1");
+        assert_eq!([shown(0.0), shown(-0.25), shown(5e-324)], ["0", "-0.25", "5e-324"]);
+    }
+}

@@ -1,0 +1,77 @@
+//! What fine-tunings begin with: the encoder that the config trained last, or one that it names.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::stage::encoder::Base;
+
+/// An encoder that fine-tunings may begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum From {
+    /// What `[retrain]` makes of it.
+    Retrain,
+    /// What `[pretrain]` makes of it.
+    Pretrain,
+    /// What `[encoder]` names, as it is.
+    Encoder,
+}
+
+/// The encoders that a config has.
+#[derive(Debug, Clone)]
+pub struct Bases {
+    /// That of `[encoder]`.
+    pub encoder: Base,
+    /// What was pretrained, if anything was.
+    pub pretrain: Option<Base>,
+    /// What was retrained, if anything was.
+    pub retrain: Option<Base>,
+}
+
+impl Bases {
+    /// The one that `from` names; without it what was trained last.
+    ///
+    /// # Errors
+    /// When the config does not make it.
+    pub fn of(self, from: Option<From>) -> anyhow::Result<Base> {
+        let Self { encoder, pretrain, retrain } = self;
+        let made = |base: Option<Base>, table: &str| {
+            base.with_context(|| {
+                format!("finetune.from is {table:?}, but the config has no table [{table}]: add it, or leave finetune.from out for what was trained last")
+            })
+        };
+        match from {
+            None => Ok(retrain.or(pretrain).unwrap_or(encoder)),
+            Some(From::Retrain) => made(retrain, "retrain"),
+            Some(From::Pretrain) => made(pretrain, "pretrain"),
+            Some(From::Encoder) => Ok(encoder),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silent_01_what_was_trained_last_comes_first() {
+        let stage = |name: &str| Base::Stage(name.to_owned());
+        let bases = |pretrain: bool, retrain: bool| Bases {
+            encoder: stage("encoder"),
+            pretrain: pretrain.then(|| stage("pretrain")),
+            retrain: retrain.then(|| stage("retrain")),
+        };
+        let of = |pretrain, retrain, from| bases(pretrain, retrain).of(from).map(|base| base.name());
+        assert_eq!(of(true, true, None).unwrap(), "retrain");
+        assert_eq!(of(false, true, None).unwrap(), "retrain");
+        assert_eq!(of(true, false, None).unwrap(), "pretrain");
+        assert_eq!(of(false, false, None).unwrap(), "encoder");
+        assert_eq!(of(true, true, Some(From::Pretrain)).unwrap(), "pretrain");
+        assert_eq!(of(true, true, Some(From::Encoder)).unwrap(), "encoder");
+        let error = of(true, false, Some(From::Retrain)).unwrap_err().to_string();
+        assert!(
+            error.contains("finetune.from is \"retrain\"") && error.contains("no table [retrain]"),
+            "{error}"
+        );
+    }
+}
