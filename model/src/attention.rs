@@ -15,7 +15,7 @@ use crate::nn::buffers::Buffer;
 pub enum Attend<'a> {
     /// Tokens look at each other.
     Plain,
-    /// The first token looks with the eyes of labels as well.
+    /// Label embeddings are further queries of the first token.
     Labels(&'a label::Labels),
     /// Tokens look at each other by what is known of them as well.
     Knowledge(kam::KamPass<'a>),

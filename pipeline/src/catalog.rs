@@ -199,6 +199,16 @@ impl Catalog {
             if let Some(file) = dataset.files.iter().find(|file| !paths.insert(&file.path)) {
                 return Err(entry(dataset, format!("another file goes to {}", file.path.display())));
             }
+            let reserved = |file: &&File| {
+                [".part", ".part.json"].iter().any(|end| file.path.to_string_lossy().ends_with(end))
+            };
+            if let Some(file) = dataset.files.iter().find(reserved) {
+                let path = file.path.display();
+                return Err(entry(
+                    dataset,
+                    format!("{path}: names that end in .part or .part.json are those of unfinished files"),
+                ));
+            }
         }
         Ok(catalog)
     }

@@ -88,9 +88,10 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     if let Verb::Diff { old, new, into } = &command.verb {
         return diff::diff(old, new, into.as_deref(), format);
     }
-    if let Verb::Fetch { names, into, catalog } = &command.verb {
-        let wish = fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref() };
-        return fetch::fetch(wish, outside::options(&command.common), &cancel, format);
+    if let Verb::Fetch { names, into, catalog, max_bytes } = &command.verb {
+        let wish =
+            fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref(), max_bytes: *max_bytes };
+        return fetch::fetch(wish, outside::options(&command.common, &cancel), &cancel, format);
     }
     if let Verb::Verify { stages } = &command.verb {
         return verify(&command.common, stages, format);
@@ -98,7 +99,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     if let Some(said) = ask_model(command) {
         return said;
     }
-    let remotes = Arc::new(Remotes::new(outside::options(&command.common)));
+    let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
     let engine = engine(command, &remotes, cancel.clone())?;
     if let Some(goals) = looked_at(&command.verb) {
         engine.admitted()?;
@@ -144,7 +145,8 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
             let asked = ask::Asked { input: input.as_deref(), form: *lines };
             let around = Around {
                 mapping: &|| {
-                    maps_of(&command.common, &Arc::new(Remotes::new(outside::options(&command.common))))
+                    let options = outside::options(&command.common, &Cancel::unset());
+                    maps_of(&command.common, &Arc::new(Remotes::new(options)))
                 },
                 artifact: &|stage| Layout::new(&command.common.out).artifact(stage),
             };

@@ -1,4 +1,4 @@
-//! Files of the catalogue brought into a data folder: gone on with, checked, and only then given their names. Prints nothing.
+//! Files of the catalogue brought into a data folder: resumed, checked, and only then given their names. Prints nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,8 @@ pub fn lock(datasets: &[&Dataset], into: &Path) -> anyhow::Result<Option<Lock>> 
     }
 }
 
-/// Brings one file of `dataset` below `into`. What an earlier attempt left beside it as `NAME.part` is gone on with.
+/// Brings one file of `dataset` below `into`. What an earlier attempt left beside it as `NAME.part` is resumed. The catalogue says how many
+/// bytes it has; where it does not, `most` bounds them.
 ///
 /// # Errors
 /// When it cannot be fetched, is not what the catalogue says (nothing of it is then kept), or another file has its name.
@@ -80,6 +81,7 @@ pub fn fetch(
     store: &Store,
     (dataset, file): (&Dataset, &File),
     into: &Path,
+    most: u64,
     watch: Watch<'_>,
 ) -> anyhow::Result<Fetched> {
     let path = into.join(&file.path);
@@ -106,7 +108,15 @@ pub fn fetch(
     fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
     let part = part(&path);
     let location = Location::parse(&file.url)?;
-    let done = store.download(&location, &part, watch)?;
+    let done = store.download(&location, &part, file.bytes.unwrap_or(most), watch).map_err(|error| match (error, file.bytes) {
+        (error @ store::Error::TooLong { .. }, Some(_)) => anyhow::anyhow!(
+            "{error}: this is not the file that the catalogue describes; nothing is kept. It may have been replaced at its source"
+        ),
+        (error @ store::Error::TooLong { .. }, None) => anyhow::anyhow!(
+            "{error}: the catalogue does not say how long the file is; --max-bytes N allows more; nothing is kept"
+        ),
+        (error, _) => error.into(),
+    })?;
     let wrong_length = file.bytes.is_some_and(|bytes| bytes != done.bytes);
     let wrong = file.sha256.as_ref().is_some_and(|expected| *expected != done.sha256);
     if wrong || wrong_length {

@@ -9,6 +9,7 @@ mod whole;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -21,6 +22,7 @@ pub(crate) use whole::{Making, Whole};
 /// The version of the layout, and the name of the folder that has it.
 pub const VERSION: &str = "1";
 const HASH: usize = blake3::OUT_LEN;
+const PRIVATE: u32 = 0o700;
 
 /// Why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +117,7 @@ impl Cache {
         // The folder is flat and stays: none that another empties and removes can go between making it and moving a block there.
         let path = self.block_path(name, number);
         let write = || -> io::Result<()> {
-            fs::create_dir_all(self.blocks())?;
+            make_private(&self.blocks())?;
             let mut part = self.part()?;
             part.write_all(blake3::hash(bytes).as_bytes())?;
             part.write_all(bytes)?;
@@ -128,7 +130,7 @@ impl Cache {
     /// A file among the parts that nobody else throws away.
     fn part(&self) -> io::Result<NamedTempFile> {
         let parts = self.parts();
-        fs::create_dir_all(&parts)?;
+        make_private(&parts)?;
         loop {
             let part = tempfile::Builder::new().prefix(".tmp").tempfile_in(&parts)?;
             part.as_file().lock_shared()?;
@@ -158,6 +160,17 @@ impl Cache {
 
 fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
+}
+
+/// Makes one of the cache's folders, for this user alone: what was fetched with somebody's credentials is nobody else's to read.
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(folder)?;
+    let Some(above) = folder.parent() else { return Ok(()) };
+    // One that was made under another rule.
+    if fs::metadata(above)?.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(above, fs::Permissions::from_mode(PRIVATE))?;
+    }
+    Ok(())
 }
 
 /// Removes a file that may be gone already.
@@ -202,6 +215,22 @@ mod tests {
         cache.put_block("a", 3, b"hello").unwrap();
         File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
         assert_eq!(cache.block("a", 3, 5).unwrap(), None, "one that is cut");
+    }
+
+    #[test]
+    fn silent_24_nobody_else_may_read_the_cache_even_one_that_was_open() {
+        let dir = tempdir().unwrap();
+        let folder = dir.path().join("user/engraft");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let cache = Cache::new(&folder, 1 << 20);
+        cache.put_block("a", 3, b"hello").unwrap();
+        assert_eq!((mode(&folder), mode(&folder.join(VERSION))), (PRIVATE, PRIVATE));
+        fs::set_permissions(folder.join(VERSION), fs::Permissions::from_mode(0o755)).unwrap();
+        cache.put_block("a", 4, b"hello").unwrap();
+        assert_eq!(mode(&folder.join(VERSION)), PRIVATE);
+        fs::set_permissions(folder.join(VERSION), fs::Permissions::from_mode(0o755)).unwrap();
+        Making::begin(&cache, "k", "x.tsv", Some(5)).unwrap();
+        assert_eq!(mode(&folder.join(VERSION)), PRIVATE, "whole files too");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -67,7 +68,11 @@ impl Trail {
 
 /// The HTTP client behind all stores.
 #[derive(Clone, Debug)]
-pub(crate) struct Service(reqwest::Client);
+pub(crate) struct Service {
+    client: reqwest::Client,
+    /// How long the head of an answer may take. The client's own limit begins anew with every byte.
+    patience: Duration,
+}
 
 impl Service {
     /// A client that asks proxies and trusts certificates as the system does.
@@ -92,7 +97,8 @@ impl Service {
         for proxy in proxies(&options.environment)? {
             builder = builder.proxy(proxy);
         }
-        builder.build().map(Self).map_err(|e| innermost(&e))
+        let patience = options.patience;
+        builder.build().map(|client| Self { client, patience }).map_err(|e| innermost(&e))
     }
 }
 
@@ -130,7 +136,8 @@ fn proxies(environment: &Environment) -> Result<Vec<Proxy>, String> {
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let trail = request.extensions().get::<Trail>().cloned();
-        let answer = self.0.call(request).await;
+        let answer = tokio::time::timeout(self.patience.saturating_mul(2), self.client.call(request)).await;
+        let answer = answer.unwrap_or_else(|late| Err(HttpError::new(HttpErrorKind::Timeout, late)));
         if let Some(trail) = trail {
             trail.note(match &answer {
                 Ok(response) => Outcome::Status(response.status().as_u16()),

@@ -1,4 +1,4 @@
-//! An object fetched into a file of the caller's, going on where an earlier attempt ended. Knows no catalogue.
+//! An object fetched into a file of the caller's, resuming where an earlier attempt ended.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::location::Location;
@@ -26,34 +27,71 @@ pub struct Downloaded {
     pub sha256: String,
 }
 
-/// What lies beside a part so that only the same object is gone on with.
+/// What lies beside a part, so that only a part of ours and of the same object is continued.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Label {
+    /// Says whose file this is: one of another program has no such key.
+    engraft_fetch: u32,
+    object: Meta,
+}
+
+const LABEL_VERSION: u32 = 1;
+
+/// Where that lies.
 fn label(part: &Path) -> PathBuf {
     let mut name: OsString = part.as_os_str().to_owned();
     name.push(".json");
     name.into()
 }
 
+/// What of an object is still to come.
+struct Rest<'a> {
+    location: &'a Location,
+    meta: &'a Meta,
+    part: &'a Path,
+    /// How many of its bytes are in `part`.
+    there: u64,
+    /// How many it may have.
+    limit: u64,
+}
+
 impl Store {
-    /// Fetches the object into the file `part`. What is in it already is kept if it is of the same object, which the file
-    /// `part`.json beside it says; both stay when the work ends early, and [`Store::forget`] removes them.
+    /// Fetches the object, at most `limit` bytes, into the file `part`. What is in it already is kept if it is of the same object,
+    /// which the file `part`.json beside it says; both stay when the work ends early, and [`Store::forget`] removes them.
     ///
     /// # Errors
-    /// When the object cannot be fetched or the file not written; [`Error::Stopped`] when `watch` ends it.
-    pub fn download(&self, location: &Location, part: &Path, watch: Watch<'_>) -> Result<Downloaded, Error> {
+    /// When the object cannot be fetched or the file not written; [`Error::TooLong`] when more than `limit` bytes come, nothing of
+    /// which is kept; [`Error::Foreign`] when something else lies there; [`Error::Stopped`] when `watch` ends it.
+    pub fn download(
+        &self,
+        location: &Location,
+        part: &Path,
+        limit: u64,
+        watch: Watch<'_>,
+    ) -> Result<Downloaded, Error> {
+        let told = ours(part)?;
         let meta = self.meta(location)?;
-        let mut there = self.resumable(part, &meta);
+        if let Some(said) = meta.bytes.filter(|said| *said > limit) {
+            return Err(Error::TooLong { location: location.to_string(), limit, said: Some(said) });
+        }
+        let mut there = resumable(part, told.as_ref(), &meta);
         if there == 0 {
             self.forget(part)?;
-            let label = label(part);
-            let text = serde_json::to_vec(&meta).map_err(io::Error::from);
-            text.and_then(|text| File::create(&label)?.write_all(&text)).map_err(Error::local(&label))?;
+            write_label(part, &meta)?;
         }
-        match self.rest(location, &meta, (part, there), watch) {
+        let mut rest = Rest { location, meta: &meta, part, there, limit };
+        match self.rest(&rest, watch) {
             // The server sends files whole or not at all: from the start, then.
             Err(Error::Remote(Failure::NoRanges { .. })) if there > 0 => {
                 there = 0;
+                rest.there = 0;
                 fs::remove_file(part).map_err(Error::local(part))?;
-                self.rest(location, &meta, (part, 0), watch)?;
+                self.rest(&rest, watch)?;
+            }
+            Err(error @ Error::TooLong { .. }) => {
+                self.forget(part)?;
+                return Err(error);
             }
             done => done?,
         }
@@ -82,24 +120,15 @@ impl Store {
         Ok(())
     }
 
-    /// How many bytes of the part can be kept.
-    fn resumable(&self, part: &Path, meta: &Meta) -> u64 {
-        let told = fs::read(label(part)).ok().and_then(|bytes| serde_json::from_slice::<Meta>(&bytes).ok());
-        // Unlike for one read, what is left unsaid here agrees with nothing: much may have happened since.
-        let same = told.is_some_and(|told| told.is_telling() && told.state() == meta.state());
-        let there = fs::metadata(part).map_or(0, |data| data.len());
-        if same && meta.bytes.is_some_and(|bytes| there <= bytes) { there } else { 0 }
-    }
-
-    fn rest(
-        &self,
-        location: &Location,
-        meta: &Meta,
-        (part, there): (&Path, u64),
-        watch: Watch<'_>,
-    ) -> Result<(), Error> {
+    fn rest(&self, rest: &Rest<'_>, watch: Watch<'_>) -> Result<(), Error> {
+        let &Rest { location, meta, part, there, limit } = rest;
         let mut file = OpenOptions::new().create(true).append(true).open(part).map_err(Error::local(part))?;
+        let mut at = there;
         let mut each = |bytes: &[u8]| {
+            at += bytes.len() as u64;
+            if at > limit {
+                return Err(Error::TooLong { location: location.to_string(), limit, said: None });
+            }
             file.write_all(bytes).map_err(Error::local(part))?;
             if watch(bytes.len() as u64).is_break() { Err(Error::Stopped) } else { Ok(()) }
         };
@@ -123,6 +152,55 @@ impl Store {
         }
         file.sync_all().map_err(Error::local(part))
     }
+}
+
+/// What an earlier attempt left beside `part` says of its object; nothing where nothing lies there.
+fn ours(part: &Path) -> Result<Option<Meta>, Error> {
+    let label = label(part);
+    let mut there = [false; 2];
+    for (path, there) in [part, &label].into_iter().zip(&mut there) {
+        match fs::symlink_metadata(path) {
+            // A link leads to somebody else's file.
+            Ok(data) if !data.is_file() => return Err(Error::Foreign { path: path.to_owned() }),
+            Ok(_) => *there = true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::local(path)(error)),
+        }
+    }
+    let told = match there {
+        [false, false] => return Ok(None),
+        [true, false] => None,
+        [_, true] => {
+            let text = fs::read(&label).map_err(Error::local(&label))?;
+            serde_json::from_slice::<Label>(&text).ok().filter(|told| told.engraft_fetch == LABEL_VERSION)
+        }
+    };
+    match told {
+        Some(told) => Ok(Some(told.object)),
+        None => Err(Error::Foreign { path: if there[0] { part.to_owned() } else { label } }),
+    }
+}
+
+/// Writes what lies beside a part, whole: half of it would make the part a stranger's.
+fn write_label(part: &Path, meta: &Meta) -> Result<(), Error> {
+    let label = label(part);
+    let write = || -> io::Result<()> {
+        let text = serde_json::to_vec(&Label { engraft_fetch: LABEL_VERSION, object: meta.clone() })?;
+        let mut file = tempfile::NamedTempFile::new_in(part.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(&text)?;
+        file.as_file().sync_all()?;
+        file.persist(&label).map_err(|e| e.error)?;
+        Ok(())
+    };
+    write().map_err(Error::local(&label))
+}
+
+/// How many bytes of the part can be kept.
+fn resumable(part: &Path, told: Option<&Meta>, meta: &Meta) -> u64 {
+    // Unlike for one read, what is left unsaid here agrees with nothing: much may have happened since.
+    let same = told.is_some_and(|told| told.is_telling() && told.state() == meta.state());
+    let there = fs::metadata(part).map_or(0, |data| data.len());
+    if same && meta.bytes.is_some_and(|bytes| there <= bytes) { there } else { 0 }
 }
 
 /// The length of a file and its SHA-256 as 64 hexadecimal digits.

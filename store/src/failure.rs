@@ -52,6 +52,33 @@ pub enum Failure {
         /// The location.
         url: String,
     },
+    /// The server sends, but hardly anything.
+    #[error(
+        "{url}: the server sent {bytes} bytes in {seconds} s, fewer than {least}: run again later, or get the file another way"
+    )]
+    Slow {
+        /// The object, without query.
+        url: String,
+        /// What came.
+        bytes: u64,
+        /// In how long.
+        seconds: u64,
+        /// What must come in that time.
+        least: u64,
+    },
+    /// The whole time that the object may take is over.
+    #[error(
+        "{url}: not there after {seconds} s, which is all the time that one object has: --deadline SECONDS gives it more"
+    )]
+    Late {
+        /// The object, without query.
+        url: String,
+        /// How long it could take.
+        seconds: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Stopped,
     /// Nothing can be asked at all.
     #[error("no request can be made: {problem}")]
     Client {

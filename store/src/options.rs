@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a store works.
@@ -20,8 +21,61 @@ pub struct Options {
     pub patience: Duration,
     /// How long to wait before the first try again; doubled at each, with chance, up to `patience`.
     pub backoff: Duration,
+    /// How long one object, or one answer about it, may take in all, tries and waits included.
+    pub deadline: Duration,
+    /// How many bytes a server must send in each `patience`; a slower one is given up.
+    pub least_bytes: u64,
+    /// Asked several times a second while a server is waited for.
+    pub stop: Stop,
     /// Credentials, endpoints and proxies.
     pub environment: Environment,
+}
+
+impl Options {
+    /// The usual ones around a cache in `cache`: nobody is signed for, and nobody asks to stop.
+    #[must_use]
+    pub fn new(cache: &Path) -> Self {
+        Self {
+            cache: cache.to_owned(),
+            cache_bytes: 50_000_000_000,
+            block_bytes: 4 << 20,
+            retries: 5,
+            patience: Duration::from_secs(30),
+            backoff: Duration::from_millis(200),
+            deadline: Duration::from_secs(6 * 60 * 60),
+            // 2 kB/s: slower than any line on which a file would ever come.
+            least_bytes: 1 << 16,
+            environment: Environment::empty(),
+            stop: Stop::never(),
+        }
+    }
+}
+
+/// Whether somebody wants the work to end: asked between waits, so that it is heard however long a server keeps silent.
+#[derive(Clone)]
+pub struct Stop(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Stop {
+    /// Asks `asked`.
+    pub fn when(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(asked))
+    }
+
+    /// Nobody will.
+    #[must_use]
+    pub fn never() -> Self {
+        Self::when(|| false)
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stop").field(&self.is_wanted()).finish()
+    }
 }
 
 /// Credentials, endpoints and proxies under the names of their environment variables. Values are never shown.

@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::Future;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use object_store::path::Path as Key;
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
 use tokio::runtime::{Builder, Runtime};
@@ -18,13 +22,41 @@ use crate::location::{Address, Scheme};
 use crate::meta::Meta;
 use crate::options::Options;
 
+/// How often a wait is left to ask whether it should go on.
+const TICK: Duration = Duration::from_millis(100);
+
 /// All remote stores.
 pub(crate) struct Remote {
-    runtime: Runtime,
+    /// Always there until this is dropped.
+    runtime: Option<Runtime>,
     service: Service,
     options: Options,
     /// By bucket; a web server's object is a store of its own, since its URL is taken as it stands.
     stores: Mutex<BTreeMap<(Scheme, String), Arc<dyn ObjectStore>>>,
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // A look-up of a host's name cannot be ended, and nobody needs its answer any more.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The time that an answer has: all of it, and how much must come in each stretch of it.
+struct Pace {
+    since: Instant,
+    limit: Duration,
+    /// Time spent waiting since `bytes` was zero. Counted in ticks, so that a process that was stopped for a while blames nobody.
+    waited: Duration,
+    bytes: u64,
+}
+
+impl Pace {
+    fn new(limit: Duration) -> Self {
+        Self { since: Instant::now(), limit, waited: Duration::ZERO, bytes: 0 }
+    }
 }
 
 /// What is asked of an object.
@@ -57,7 +89,12 @@ impl Remote {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| Failure::Client { problem: e.to_string() })?;
         let service = Service::new(options).map_err(|problem| Failure::Client { problem })?;
-        Ok(Self { runtime, service, options: options.clone(), stores: Mutex::new(BTreeMap::new()) })
+        Ok(Self {
+            runtime: Some(runtime),
+            service,
+            options: options.clone(),
+            stores: Mutex::new(BTreeMap::new()),
+        })
     }
 
     /// What the object is, by one HEAD request where the server allows that.
@@ -89,6 +126,7 @@ impl Remote {
         ask: &Ask<'_>,
         mut each: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<Meta, E> {
+        let mut pace = Pace::new(self.options.deadline);
         let (mut at, end) = match &ask.part {
             Part::Whole => (0, None),
             Part::From(start) => (*start, None),
@@ -105,9 +143,10 @@ impl Remote {
                 return Err(Failure::changed(ask.address, seen, Some(&meta)).into());
             }
             let end = end.or(meta.bytes);
-            let broke = self.drain(result, &mut |bytes| {
+            let broke = self.drain((ask.address, result), &mut pace, &mut |bytes| {
                 at += bytes.len() as u64;
-                each(bytes)
+                // More than was asked for is no part of the object, and may never end.
+                if end.is_some_and(|end| at > end) { Ok(false) } else { each(bytes).map(|()| true) }
             })?;
             let why = match (broke, end) {
                 (None, Some(end)) if at != end => format!("{at} of {end} bytes came"),
@@ -123,7 +162,9 @@ impl Remote {
                 return Err(failure.into());
             }
             let wait = self.options.backoff.saturating_mul(1 << (self.options.retries - again).min(16));
-            self.runtime.block_on(async { tokio::time::sleep(wait.min(self.options.patience)).await });
+            self.wait(&mut pace, ask.address, async {
+                tokio::time::sleep(wait.min(self.options.patience)).await
+            })?;
             again -= 1;
             seen = Some(meta);
         }
@@ -142,20 +183,69 @@ impl Remote {
         }
     }
 
-    /// Hands a body on; returns why it broke off, if it did.
-    fn drain<E>(
+    /// Hands a body on as long as `each` says yes; returns why it broke off, if it did.
+    fn drain<E: From<Failure>>(
         &self,
-        result: GetResult,
-        each: &mut impl FnMut(Bytes) -> Result<(), E>,
+        (address, result): (&Address, GetResult),
+        pace: &mut Pace,
+        each: &mut impl FnMut(Bytes) -> Result<bool, E>,
     ) -> Result<Option<String>, E> {
         let mut body = result.into_stream();
-        while let Some(chunk) = self.runtime.block_on(body.next()) {
+        (pace.waited, pace.bytes) = (Duration::ZERO, 0);
+        while let Some(chunk) = self.wait(pace, address, body.next())? {
             match chunk {
-                Ok(bytes) => each(bytes)?,
+                Ok(bytes) => {
+                    pace.bytes += bytes.len() as u64;
+                    if !each(bytes)? {
+                        return Ok(Some("more bytes came than the object has".to_owned()));
+                    }
+                }
                 Err(error) => return Ok(Some(innermost(&error))),
             }
         }
         Ok(None)
+    }
+
+    /// Waits for `future`, unless somebody wants the work to end, its time is over, or hardly anything comes.
+    fn wait<T>(
+        &self,
+        pace: &mut Pace,
+        address: &Address,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        let Some(runtime) = &self.runtime else {
+            return Err(Failure::Client { problem: "the runtime has ended".to_owned() });
+        };
+        let (options, url) = (&self.options, || address.to_string());
+        let mut future = pin!(future);
+        loop {
+            if options.stop.is_wanted() {
+                return Err(Failure::Stopped);
+            }
+            if pace.since.elapsed() >= pace.limit {
+                return Err(Failure::Late { url: url(), seconds: pace.limit.as_secs() });
+            }
+            if pace.waited >= options.patience {
+                let (bytes, seconds, least) = (pace.bytes, pace.waited.as_secs(), options.least_bytes);
+                // That nothing at all comes is found, and tried again, further down.
+                if (1..least).contains(&bytes) {
+                    return Err(Failure::Slow { url: url(), bytes, seconds, least });
+                }
+                (pace.waited, pace.bytes) = (Duration::ZERO, 0);
+            }
+            let begun = Instant::now();
+            // Made inside: a timer belongs to the runtime that it is made in.
+            let ended = runtime.block_on(async {
+                match select(future.as_mut(), pin!(tokio::time::sleep(TICK))).await {
+                    Either::Left((value, _)) => Some(value),
+                    Either::Right(_) => None,
+                }
+            });
+            pace.waited += begun.elapsed().min(TICK);
+            if let Some(value) = ended {
+                return Ok(value);
+            }
+        }
     }
 
     fn request(&self, address: &Address, mut options: GetOptions) -> Result<(GetResult, Trail), Failure> {
@@ -164,7 +254,10 @@ impl Remote {
         let asked_part = options.range.is_some();
         let key = self.key(address)?;
         let store = self.store(address).map_err(|e| Failure::of(address, trail.end(), innermost(&e)))?;
-        match self.runtime.block_on(store.get_opts(&key, options)) {
+        // Every try may take its time to connect and again to answer.
+        let tries = self.options.retries.saturating_add(1);
+        let limit = self.options.patience.saturating_mul(tries.saturating_mul(3)).min(self.options.deadline);
+        match self.wait(&mut Pace::new(limit), address, store.get_opts(&key, options))? {
             Ok(result) => Ok((result, trail)),
             Err(_) if asked_part && trail.end().1 == Some(Outcome::Status(200)) => {
                 Err(Failure::NoRanges { url: address.to_string() })

@@ -22,7 +22,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 pub enum Error {
     /// The remote store did not give it.
     #[error(transparent)]
-    Remote(#[from] Failure),
+    Remote(Failure),
     /// The cache cannot hold it.
     #[error(transparent)]
     Cache(#[from] cache::Error),
@@ -62,9 +62,34 @@ pub enum Error {
         /// The file's.
         found: u64,
     },
+    /// More than the caller takes.
+    #[error("{location}: {} than the {limit} bytes that it may have", said.map_or_else(|| "more came".to_owned(), |said| format!("the server says {said} bytes, more")))]
+    TooLong {
+        /// The object.
+        location: String,
+        /// How many bytes it may have.
+        limit: u64,
+        /// How many the server says it has, where it does.
+        said: Option<u64>,
+    },
+    /// What lies where a part of a file would go was not left there by an earlier attempt of ours.
+    #[error("{}: this is not what an earlier fetch left, so it is neither continued nor removed: move it away", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Stopped,
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Stopped => Self::Stopped,
+            failure => Self::Remote(failure),
+        }
+    }
 }
 
 impl Error {

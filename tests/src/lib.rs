@@ -6,7 +6,7 @@ pub mod server;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 /// Settings that make the embedded world and the training on it small enough to run dozens of times.
 pub const SMALL: [&str; 10] = [
@@ -98,6 +98,18 @@ impl Engraft {
         }
     }
 
+    /// Starts it and goes on.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(mut self) -> Running {
+        match self.0.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+            Ok(child) => Running(child),
+            Err(error) => unreachable_start(&error),
+        }
+    }
+
     /// Runs it and expects success; returns what it printed on standard output.
     ///
     /// # Panics
@@ -112,6 +124,26 @@ impl Engraft {
 #[allow(clippy::panic, reason = "a test that cannot start the binary has failed")]
 fn unreachable_start(error: &std::io::Error) -> ! {
     panic!("the binary does not start: {error}")
+}
+
+/// A run that goes on.
+#[derive(Debug)]
+pub struct Running(Child);
+
+impl Running {
+    /// Sends it SIGINT, as Ctrl-C does, and waits for its end.
+    ///
+    /// # Panics
+    /// When it cannot be waited for.
+    #[must_use]
+    pub fn interrupt(self) -> Ran {
+        let sent = Command::new("kill").arg("-INT").arg(self.0.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "the signal cannot be sent");
+        match self.0.wait_with_output() {
+            Ok(output) => Ran(output),
+            Err(error) => unreachable_start(&error),
+        }
+    }
 }
 
 /// What came of a run.

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// What the server does once instead of answering as it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,16 @@ pub enum Fault {
     HangUp,
     /// Says nothing and keeps the connection.
     Silence,
+    /// Sends a body that never ends, without saying how long it is.
+    Endless,
+    /// Sends the head, then the body byte by byte, a byte each [`PACE`].
+    Drip,
+    /// Sends the head itself like that.
+    DripHead,
 }
+
+/// How long a dripping server takes for a byte.
+pub const PACE: Duration = Duration::from_millis(20);
 
 /// How an object is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +73,16 @@ struct State {
     log: Vec<Request>,
     silent: Vec<TcpStream>,
     closed: bool,
+    when_asked: Option<Told>,
+}
+
+/// Called when a request has come.
+struct Told(Box<dyn Fn() + Send>);
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Told")
+    }
 }
 
 /// The server; it ends when this is dropped.
@@ -119,6 +139,11 @@ impl Server {
         locked(&self.state).always = Some(fault);
     }
 
+    /// Calls this when a request has come, before it is answered.
+    pub fn when_asked(&self, told: impl Fn() + Send + 'static) {
+        locked(&self.state).when_asked = Some(Told(Box::new(told)));
+    }
+
     /// What came since the last look.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
@@ -172,6 +197,9 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let (fault, thing) = {
         let mut state = locked(state);
         state.log.push(request.clone());
+        if let Some(Told(told)) = &state.when_asked {
+            told();
+        }
         let bodiless = request.method == "HEAD";
         let body = |fault: &Fault| matches!(fault, Fault::Cut(_) | Fault::Change(_));
         let next = match state.faults.front() {
@@ -194,6 +222,13 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             return Ok(());
         }
         Some(Fault::HangUp) => return Ok(()),
+        Some(Fault::Endless) => return endless(&stream, &request),
+        Some(Fault::DripHead) => return drip(&stream, "HTTP/1.1 200 OK\r\nX-Long: "),
+        Some(Fault::Drip) if request.method == "HEAD" => usize::MAX,
+        Some(Fault::Drip) => {
+            write!(&stream, "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 100000000\r\n\r\n")?;
+            return drip(&stream, "");
+        }
         Some(Fault::Status(status)) => return plain(&stream, status),
         Some(Fault::Cut(bytes) | Fault::Change(bytes)) => bytes,
         None => usize::MAX,
@@ -215,6 +250,29 @@ fn plain(mut stream: &TcpStream, status: u16) -> std::io::Result<()> {
         "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{secret}",
         secret.len()
     )
+}
+
+/// Sends bytes until nobody takes them any more.
+fn endless(mut stream: &TcpStream, request: &Request) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")?;
+    let chunk = [b"10000\r\n".as_slice(), &[b'z'; 0x10000], b"\r\n"].concat();
+    while request.method != "HEAD" {
+        stream.write_all(&chunk)?;
+    }
+    Ok(())
+}
+
+/// Sends `text` and then the letter x, byte by byte, until the other side hangs up: that is waited for between two bytes.
+fn drip(mut stream: &TcpStream, text: &str) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PACE))?;
+    let mut bytes = text.bytes().chain(std::iter::repeat(b'x'));
+    while let Some(byte) = bytes.next() {
+        stream.write_all(&[byte])?;
+        if matches!(stream.read(&mut [0; 16]), Ok(0)) {
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 fn send(mut stream: &TcpStream, request: &Request, thing: &Thing, limit: usize) -> std::io::Result<()> {

@@ -126,6 +126,71 @@ fn a_wrong_digest_keeps_nothing_and_an_unknown_one_is_said() {
 }
 
 #[test]
+fn silent_19_a_fetch_ends_at_the_bytes_of_the_catalogue_or_at_its_own_bound() {
+    let bench = Bench::new(None);
+    bench.server.always(Fault::Endless);
+    let ran = bench.fetch(&["--max-bytes", "1000000"]);
+    assert_eq!(ran.code(), Some(1), "{}", ran.text());
+    assert!(ran.text().contains("1000000") && ran.text().contains("--max-bytes"), "{}", ran.text());
+    assert!(bench.beside().is_empty(), "{:?}", bench.beside());
+    let catalog = bench.folder.path().join("c.toml");
+    let text = fs::read_to_string(&catalog).unwrap() + "bytes = 5\n";
+    kg::whole::write_whole(&catalog, text.as_bytes()).unwrap();
+    let ran = bench.fetch(&[]);
+    assert_eq!(ran.code(), Some(1), "{}", ran.text());
+    assert!(
+        ran.text().contains("more than the 5") || ran.text().contains("than the 5 bytes"),
+        "{}",
+        ran.text()
+    );
+    assert!(ran.text().contains("not the file that the catalogue describes"), "{}", ran.text());
+    assert!(bench.beside().is_empty(), "{:?}", bench.beside());
+}
+
+#[test]
+fn silent_19_a_part_that_no_fetch_of_ours_left_is_neither_continued_nor_removed() {
+    let bench = Bench::new(Some(SHA256_OF_HELLO));
+    bench.server.put("/pub/x.tsv", b"hello", Some("a"), Manner::Full);
+    let (part, label) =
+        (bench.file().with_extension("tsv.part"), bench.file().with_extension("tsv.part.json"));
+    let refused = || {
+        let ran = bench.fetch(&[]);
+        assert_eq!(ran.code(), Some(1), "{}", ran.text());
+        assert!(ran.text().contains("x.tsv.part") && ran.text().contains("move it away"), "{}", ran.text());
+    };
+    fs::create_dir_all(part.parent().unwrap()).unwrap();
+    kg::whole::write_whole(&part, b"mine").unwrap();
+    refused();
+    kg::whole::write_whole(&label, b"{\"bytes\": 5, \"etag\": \"a\", \"modified\": null}").unwrap();
+    refused();
+    assert_eq!(fs::read(&part).unwrap(), b"mine");
+    // A link leads to a file of somebody else's, which must not grow.
+    let victim = bench.folder.path().join("victim");
+    kg::whole::write_whole(&victim, b"precious").unwrap();
+    for link in [&part, &label] {
+        [&part, &label].iter().for_each(|path| fs::remove_file(path).unwrap_or_default());
+        std::os::unix::fs::symlink(&victim, link).unwrap();
+        refused();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert!(link.is_symlink());
+    }
+}
+
+#[test]
+fn silent_19_the_first_ctrl_c_ends_a_fetch_that_waits_for_a_server() {
+    let bench = Bench::new(None);
+    bench.server.always(Fault::Silence);
+    let (asked, heard) = std::sync::mpsc::channel();
+    bench.server.when_asked(move || asked.send(()).unwrap_or_default());
+    let engraft = Engraft::plain(&["fetch", "one"], &bench.folder.path().join("out"));
+    let engraft = engraft.arg("--into").arg(bench.folder.path().join("data"));
+    let running = engraft.arg("--catalog").arg(bench.folder.path().join("c.toml")).start();
+    heard.recv().unwrap();
+    let ran = running.interrupt();
+    assert_eq!(ran.code(), Some(130), "{}", ran.text());
+}
+
+#[test]
 fn what_is_licensed_is_refused_with_the_place_to_get_it_and_to_put_it() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -34,13 +34,13 @@ const STREAM: Config = Config {
 
 fn store(cache: &Path, environment: Environment) -> Store {
     Store::new(Options {
-        cache: cache.to_owned(),
         cache_bytes: 40_000,
         block_bytes: 4_000,
         retries: 2,
         patience: Duration::from_secs(20),
         backoff: Duration::from_millis(1),
         environment,
+        ..Options::new(cache)
     })
 }
 

@@ -1,5 +1,5 @@
-//! Label-embedding attention (Xiong et al. 2021, "Fusing label embedding into BERT", equations 6 to 8): what the first token attends to is the
-//! most that it or any label's embedding asks of a token. Knows no projection and no classifier.
+//! Label-embedding attention (Wang, Si, Wang, Zhang, Carin and Henao 2020, "Integrating Task Specific Information into Pretrained Language
+//! Models for Low Resource Fine Tuning", equations 6 to 8): what the first token attends to is the most that it or any label's embedding asks of a token.
 //!
 //! As plain attention takes it, queries, keys and values come side by side; labels come as queries, through the projection of the layer.
 

@@ -159,6 +159,15 @@ pub(super) struct Common {
         help_heading = "Global options"
     )]
     pub(super) cache_bytes: u64,
+    /// How long one remote file may take, tries and waits included
+    #[arg(
+        long,
+        global = true,
+        value_name = "SECONDS",
+        default_value_t = 21_600,
+        help_heading = "Global options"
+    )]
+    pub(super) deadline: u64,
     /// Changes one setting of the configuration; may be given again
     #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Global options")]
     pub(super) set: Vec<String>,
@@ -261,7 +270,7 @@ Examples:
   engraft fetch umls                           says where to get it, and where to put it
 
 A file appears under its name only when it is whole and has the SHA-256 of the catalogue. What an interrupted
-fetch leaves (NAME.part) is gone on with.")]
+fetch leaves (NAME.part) is resumed; a NAME.part that is not of its making is left alone.")]
     Fetch {
         /// The datasets; without any, the catalogue is listed
         #[arg(value_name = "NAME")]
@@ -272,6 +281,9 @@ fetch leaves (NAME.part) is gone on with.")]
         /// Another catalogue than the embedded one
         #[arg(long, value_name = "FILE")]
         catalog: Option<PathBuf>,
+        /// Most bytes of a file whose length the catalogue does not say
+        #[arg(long, value_name = "N", default_value_t = 10_000_000_000)]
+        max_bytes: u64,
     },
     /// Asks a fine-tuned model: a text or a JSON object a line in, a JSON object a line out
     #[command(after_help = "\

@@ -1,4 +1,4 @@
-//! The verb `fetch`: lists the catalogue, or brings files of it into a folder. Knows no config and no stage.
+//! The subcommand `fetch`: lists the catalogue, or brings files of it into a folder.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -26,6 +26,8 @@ pub(super) struct Wish<'a> {
     pub(super) into: Option<&'a Path>,
     /// Another catalogue than the embedded one.
     pub(super) catalog: Option<&'a Path>,
+    /// Most bytes of a file whose length the catalogue does not say.
+    pub(super) max_bytes: u64,
 }
 
 /// Does what the verb says.
@@ -51,7 +53,7 @@ pub(super) fn fetch(
         for file in &dataset.files {
             let mut watch =
                 |_| if cancel.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-            match fetch::fetch(&store, (dataset, file), into, &mut watch) {
+            match fetch::fetch(&store, (dataset, file), into, wish.max_bytes, &mut watch) {
                 Ok(fetched) => print::result(format, || vec![line(&fetched)], || vec![json!(fetched)])?,
                 Err(_) if cancel.is_set() => return Ok(Exit::Interrupted),
                 Err(error) => {

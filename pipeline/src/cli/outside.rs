@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use store::options::{Environment, Options};
+use store::options::{Environment, Options, Stop};
 
 use super::args::Common;
 use super::print;
@@ -13,25 +13,18 @@ use crate::engine::cancel::Cancel;
 use crate::engine::stage::Input;
 use crate::stage::remote::Remotes;
 
-/// The least that is asked of a server.
-const BLOCK: u64 = 4 << 20;
-const RETRIES: u32 = 5;
-const PATIENCE: Duration = Duration::from_secs(30);
-const BACKOFF: Duration = Duration::from_millis(200);
-
-/// How stores work, from the arguments and the environment.
-pub(super) fn options(common: &Common) -> Options {
+/// How stores work, from the arguments and the environment; `cancel` ends every wait.
+pub(super) fn options(common: &Common, cancel: &Cancel) -> Options {
+    let cancel = cancel.clone();
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     Options {
-        cache: common.cache.clone().unwrap_or_else(|| cache(common)),
         cache_bytes: common.cache_bytes,
-        block_bytes: BLOCK,
-        retries: RETRIES,
-        patience: PATIENCE,
-        backoff: BACKOFF,
+        deadline: Duration::from_secs(common.deadline),
         environment: Environment::of(std::env::vars_os().filter_map(text)),
+        stop: Stop::when(move || cancel.is_set()),
+        ..Options::new(&common.cache.clone().unwrap_or_else(|| cache(common)))
     }
 }
 

@@ -230,18 +230,10 @@ pub fn inputs<'a>(places: impl IntoIterator<Item = &'a Place>) -> Vec<Input> {
 mod tests {
     use super::*;
     use crate::engine::describe::Description;
-    use store::options::{Environment, Options};
+    use store::options::Options;
 
     fn remotes() -> Arc<Remotes> {
-        Arc::new(Remotes::new(Options {
-            cache: "/cache".into(),
-            cache_bytes: 1,
-            block_bytes: 1,
-            retries: 0,
-            patience: std::time::Duration::from_secs(1),
-            backoff: std::time::Duration::from_secs(1),
-            environment: Environment::empty(),
-        }))
+        Arc::new(Remotes::new(Options::new(Path::new("/cache"))))
     }
 
     #[test]

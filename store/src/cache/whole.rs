@@ -165,7 +165,7 @@ fn digest(path: &Path) -> io::Result<String> {
 
 /// A folder among the parts with a locked label, which nobody else throws away.
 fn labelled(parts: &Path) -> io::Result<(TempDir, File)> {
-    fs::create_dir_all(parts)?;
+    super::make_private(parts)?;
     loop {
         let folder = tempfile::Builder::new().prefix(".tmp").tempdir_in(parts)?;
         let path = folder.path().join(LABEL);
@@ -273,7 +273,7 @@ impl Making {
         self.label.write_all(&serde_json::to_vec(&label)?)?;
         self.label.sync_all()?;
         if let Some(parent) = self.place.parent() {
-            fs::create_dir_all(parent)?;
+            super::make_private(parent)?;
         }
         self.label.lock_shared()
     }

@@ -5,3 +5,4 @@ mod corpus;
 mod sources;
 mod runner;
 mod config;
+mod citations;

@@ -7,20 +7,19 @@ use std::time::Duration;
 
 use engraft_tests::server::Server;
 use store::location::Location;
-use store::options::{Environment, Options};
+use store::options::Options;
 use store::{Store, Whole};
 
 pub(crate) const BLOCK: u64 = 1000;
 
 pub(crate) fn options(cache: &Path) -> Options {
     Options {
-        cache: cache.to_owned(),
         cache_bytes: 1 << 20,
         block_bytes: BLOCK,
         retries: 2,
         patience: Duration::from_secs(20),
         backoff: Duration::from_millis(1),
-        environment: Environment::empty(),
+        ..Options::new(cache)
     }
 }
 

@@ -123,7 +123,10 @@ fn a_part_is_gone_on_with_only_where_both_looks_tell_the_same_state() {
     let resumed = |told: &str| {
         kg::whole::write_whole(&part, b"he").unwrap();
         kg::whole::write_whole(&part.with_extension("part.json"), told.as_bytes()).unwrap();
-        let done = bench.store.download(&bench.at("/x"), &part, &mut |_| ControlFlow::Continue(())).unwrap();
+        let done = bench
+            .store
+            .download(&bench.at("/x"), &part, u64::MAX, &mut |_| ControlFlow::Continue(()))
+            .unwrap();
         assert_eq!(fs::read(&part).unwrap(), b"hello");
         done.resumed
     };
@@ -144,7 +147,7 @@ fn a_part_that_another_process_writes_to_is_refused() {
         fs::File::options().append(true).open(&part).unwrap().write_all(b"!").unwrap();
         ControlFlow::Continue(())
     };
-    let error = bench.store.download(&bench.at("/x"), &part, &mut meddle).unwrap_err().to_string();
+    let error = bench.store.download(&bench.at("/x"), &part, u64::MAX, &mut meddle).unwrap_err().to_string();
     assert!(error.contains("x.part: 6 bytes") && error.contains("another process"), "{error}");
     assert!(!part.exists());
 }

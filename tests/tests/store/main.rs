@@ -4,4 +4,5 @@
 mod bench;
 mod cache;
 mod clouds;
+mod patience;
 mod ranges;

@@ -46,15 +46,7 @@ seed = 1
 "#;
 
 fn remotes() -> Arc<Remotes> {
-    let options = store::options::Options {
-        cache: "/cache".into(),
-        cache_bytes: 1,
-        block_bytes: 1,
-        retries: 0,
-        patience: Duration::from_secs(1),
-        backoff: Duration::from_secs(1),
-        environment: store::options::Environment::empty(),
-    };
+    let options = store::options::Options::new(Path::new("/cache"));
     Arc::new(Remotes::new(options))
 }
 

@@ -38,7 +38,7 @@ pub struct Config {
     /// Names of the benchmarks that it is tried on; all that it can be tried on without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
-    /// The first token looks with the eyes of labels (Xiong et al. 2021).
+    /// Label embeddings are further queries of the first token (Wang et al. 2020).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
     /// Tokens look at each other by maps of what is known of them (KAM-BERT).
