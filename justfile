@@ -23,6 +23,10 @@ doc:
 deny:
     cargo deny check
 
+# What takes too long for every change: an hour of attacks (docs/reliability.md).
+nightly:
+    bash scripts/attack.sh FULL
+
 # Everything that CI does.
 ci:
     bash .ci/run
