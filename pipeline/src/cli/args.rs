@@ -84,7 +84,7 @@ impl Verb {
     /// What is no option of every verb: names and paths.
     fn local(&self) -> Vec<(&'static str, &Path)> {
         match self {
-            Verb::Run { stages }
+            Verb::Run { stages, .. }
             | Verb::Plan { stages, .. }
             | Verb::Verify { stages }
             | Verb::Clean { stages, .. } => all("STAGE", stages).collect(),
@@ -93,7 +93,7 @@ impl Verb {
             Verb::Inspect { artifact, svg, .. } => {
                 some("--svg", svg).chain([("ARTIFACT", Path::new(artifact))]).collect()
             }
-            Verb::Fetch { names, into, catalog } => {
+            Verb::Fetch { names, into, catalog, .. } => {
                 all("NAME", names).chain(some("--into", into)).chain(some("--catalog", catalog)).collect()
             }
             Verb::Predict { model, input, mask, .. } => {

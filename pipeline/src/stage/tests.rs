@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use store::options::{Environment, Options};
+use store::options::Options;
 
 use super::*;
 use crate::config;
@@ -12,15 +12,7 @@ use crate::config;
 const WHOLE: &str = include_str!("../../../tests/fixtures/whole.toml");
 
 fn remotes() -> Arc<remote::Remotes> {
-    Arc::new(remote::Remotes::new(Options {
-        cache: "/cache".into(),
-        cache_bytes: 1,
-        block_bytes: 1,
-        retries: 0,
-        patience: std::time::Duration::from_secs(1),
-        backoff: std::time::Duration::from_secs(1),
-        environment: Environment::empty(),
-    }))
+    Arc::new(remote::Remotes::new(Options::new(Path::new("/cache"))))
 }
 
 /// What `plan` does before it looks at a file.
