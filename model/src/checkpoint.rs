@@ -1,9 +1,14 @@
 //! Encoders in and out as Hugging Face folders: `config.json` and `model.safetensors`. Knows no training.
 
 mod config_file;
+pub mod digests;
+mod error;
 mod names;
+mod pickle;
+pub(crate) mod stored;
 mod swap;
 pub(crate) mod whole;
+mod zip;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,16 +18,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::encoder::config::Config;
-use crate::encoder::{Encoder, config, pool};
+use crate::encoder::embedding::TOKEN;
+use crate::encoder::{Encoder, pool};
 use crate::output::PREFIX;
 use crate::params::{self, Params};
+pub use error::Error;
+use stored::Stored;
 pub use swap::remove_leftovers;
+pub use whole::read_settings;
 
 /// The file of sizes in a checkpoint folder.
 pub const CONFIG_FILE: &str = "config.json";
 /// The file of weights in a checkpoint folder.
 pub const WEIGHTS_FILE: &str = "model.safetensors";
-/// The file of weights in folders that were published before safetensors; it is read where [`WEIGHTS_FILE`] is not there.
+/// The list of files in folders whose weights are in several; it is read where [`WEIGHTS_FILE`] is not there.
+pub const SHARDS_FILE: &str = "model.safetensors.index.json";
+/// The file of weights in folders that were published before safetensors; it is read where neither of the others is there.
 pub const PICKLE_FILE: &str = "pytorch_model.bin";
 
 /// The file in a checkpoint folder that says what the outputs are; written last.
@@ -31,6 +42,10 @@ pub const OUTPUTS_FILE: &str = "outputs.json";
 pub const OUTPUTS_WEIGHTS_FILE: &str = "outputs.safetensors";
 /// The version of [`OUTPUTS_FILE`].
 pub const OUTPUTS_VERSION: u32 = 2;
+
+/// A table of token embeddings may have fewer than this many rows more than there are tokens: it was padded to a multiple of some power of 2.
+/// More would rather be another model's.
+pub const PADDING: usize = 128;
 
 /// What made a checkpoint or a training's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,142 +81,71 @@ pub struct Checkpoint {
     pub fresh: Vec<String>,
 }
 
-/// What is wrong with a checkpoint folder.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file that cannot be read or written.
-    #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A file that is no JSON, or JSON of another shape.
-    #[error("{path}: {source}; expected the configuration of a BERT model")]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong and at which line and column.
-        source: serde_json::Error,
-    },
-    /// A model that this encoder does not compute.
-    #[error("{path}: {field} is {found}, expected {expected}; only BERT encoders of this kind can be loaded")]
-    Architecture {
-        /// The file.
-        path: PathBuf,
-        /// The field that says so.
-        field: &'static str,
-        /// Its value.
-        found: String,
-        /// What can be loaded.
-        expected: String,
-    },
-    /// Sizes that cannot be built.
-    #[error("{path}: {source}")]
-    Config {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: config::Error,
-    },
-    /// A file that is no safetensors file, or a damaged one.
-    #[error("{path}: {source}; expected a whole safetensors file, fetch or write it again")]
-    Weights {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: candle_core::Error,
-    },
-    /// A file that is none of PyTorch's, or one that is too old.
-    #[error(
-        "{path}: {source}; expected the weights of a BERT as `torch.save` writes them since PyTorch 1.6; load an older file with `transformers` and save it again"
-    )]
-    Pickle {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: candle_core::Error,
-    },
-    /// The same parameter under two names.
-    #[error("{path}: {first} and {second} are the same parameter; remove one")]
-    Twice {
-        /// The file.
-        path: PathBuf,
-        /// One name.
-        first: String,
-        /// The other name.
-        second: String,
-    },
-    /// Names or shapes that do not belong to the configuration.
-    #[error("{path}: {source}")]
-    Params {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: params::Error,
-    },
-}
-
-/// Reads an encoder from a folder with [`CONFIG_FILE`] and [`WEIGHTS_FILE`], or [`PICKLE_FILE`]. Names may carry the prefix `bert.` and the
-/// old endings `gamma` and `beta`.
+/// Reads an encoder from a folder with [`CONFIG_FILE`] and [`WEIGHTS_FILE`], [`SHARDS_FILE`] or [`PICKLE_FILE`]. Names may carry the prefix `bert.`
+/// and the old endings `gamma` and `beta`. A folder with digests must be what was written.
+///
+/// A table of token embeddings may have some rows more than the configuration says (see [`PADDING`]): the configuration then has as many, and what is
+/// saved has them too.
 ///
 /// # Errors
-/// Names the file and what is wrong; missing and unexpected parameters are all listed.
+/// Names the file and what is wrong: what differs from the digests, parameters that are missing or unexpected, the first number that is not finite.
 pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
-    load_with_outputs(dir, device).map(|(checkpoint, _)| checkpoint)
+    digests::verify(dir)?;
+    load_verified(dir, device).map(|(checkpoint, _)| checkpoint)
 }
 
-/// As [`load`], with the tensors of outputs that [`Checkpoint::left_out`] names.
-pub(crate) fn load_with_outputs(
-    dir: &Path,
-    device: &Device,
-) -> Result<(Checkpoint, BTreeMap<String, Tensor>), Error> {
-    let config = config_file::read(&dir.join(CONFIG_FILE))?;
-    let (path, found) = weights(dir, device)?;
-    let (mut tensors, mut origins, mut outputs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    for (name, tensor) in found {
-        let Some(known) = names::encoder_name(&name) else {
-            outputs.insert(name, tensor);
+/// As [`load`] without the digests, with the file that the tensors of outputs, which [`Checkpoint::left_out`] names, can be read from.
+pub(crate) fn load_verified(dir: &Path, device: &Device) -> Result<(Checkpoint, Stored), Error> {
+    let mut config = config_file::read(&dir.join(CONFIG_FILE))?;
+    let (path, stored) = weights(dir)?;
+    let (mut origins, mut left_out) = (BTreeMap::new(), vec![]);
+    for name in stored.names() {
+        let Some(known) = names::encoder_name(name) else {
+            left_out.push(name.to_owned());
             continue;
         };
-        if let Some(first) = origins.insert(known.clone(), name.clone()) {
-            return Err(Error::Twice { path, first, second: name });
+        if let Some(first) = origins.insert(known, name) {
+            return Err(Error::Twice { path, first: first.to_owned(), second: name.to_owned() });
         }
-        tensors.insert(known, tensor);
     }
+    let rows = origins.get(TOKEN).and_then(|name| stored.shape(name)?.first().copied());
+    config.vocab_size = rows.filter(|rows| is_padded(config.vocab_size, *rows)).unwrap_or(config.vocab_size);
     // `transformers` saves models for token tasks without the pooler, which is then as new as a task's output.
     let pooler = pool::pooler_specs(&config);
+    let lacking = pooler.iter().all(|spec| !origins.contains_key(spec.name.as_str()));
+    let mut specs = Encoder::specs(&config);
+    specs.retain(|spec| !lacking || !pooler.contains(spec));
+    let wrong = |source| Error::Params { path: path.clone(), source };
+    // Before any of them is read: what does not fit may be of any size.
+    let shapes = origins.iter().filter_map(|(known, name)| Some((known.as_str(), stored.shape(name)?)));
+    params::check(&specs, shapes).map_err(wrong)?;
+    let mut tensors = BTreeMap::new();
+    for (known, name) in &origins {
+        tensors.insert(known.clone(), stored.read(name, device)?);
+    }
+    let mut params = Params::from_tensors(&specs, tensors).map_err(wrong)?;
     let mut fresh = vec![];
-    let drawn = |source| Error::Params { path: path.clone(), source };
-    if pooler.iter().all(|spec| !tensors.contains_key(&spec.name)) {
-        for (name, tensor) in Params::fresh(&pooler, 0, device).map_err(drawn)?.iter() {
-            fresh.push(name.to_owned());
-            tensors.insert(name.to_owned(), tensor.clone());
-        }
+    if lacking {
+        params = params.with(Params::fresh(&pooler, 0, device).map_err(wrong)?);
+        fresh = pooler.iter().map(|spec| spec.name.clone()).collect();
+        fresh.sort();
     }
-    match Params::from_tensors(&Encoder::specs(&config), tensors) {
-        Ok(params) => {
-            let left_out = outputs.keys().cloned().collect();
-            Ok((Checkpoint { config, params, left_out, fresh }, outputs))
-        }
-        Err(source) => Err(Error::Params { path, source }),
-    }
+    Ok((Checkpoint { config, params, left_out, fresh }, stored))
 }
 
-/// The file of weights in a folder, and all that is in it.
-fn weights(dir: &Path, device: &Device) -> Result<(PathBuf, BTreeMap<String, Tensor>), Error> {
-    let (path, pickle) = (dir.join(WEIGHTS_FILE), dir.join(PICKLE_FILE));
-    if path.exists() || !pickle.exists() {
-        let found = whole::read_tensors(&path, device)?;
-        return Ok((path, found));
-    }
-    let read = candle_core::pickle::read_all(&pickle).and_then(|found| {
-        found.into_iter().map(|(name, tensor)| Ok((name, tensor.to_device(device)?))).collect()
-    });
-    match read {
-        Ok(found) => Ok((pickle, found)),
-        Err(source) => Err(Error::Pickle { path: pickle, source }),
+/// Whether a table of so many rows is one of so many tokens, padded.
+#[must_use]
+pub fn is_padded(tokens: usize, rows: usize) -> bool {
+    (tokens..tokens.saturating_add(PADDING)).contains(&rows)
+}
+
+/// The file of weights in a folder, and what is in it.
+fn weights(dir: &Path) -> Result<(PathBuf, Stored), Error> {
+    let [path, shards, pickle] = [WEIGHTS_FILE, SHARDS_FILE, PICKLE_FILE].map(|name| dir.join(name));
+    match [&path, &shards, &pickle].map(|path| path.symlink_metadata().is_ok()) {
+        [false, true, _] => Stored::sharded(&shards).map(|stored| (shards, stored)),
+        [false, false, true] => Stored::pickled(&pickle).map(|stored| (pickle, stored)),
+        _ => Stored::open(&path).map(|stored| (path, stored)),
     }
 }
 
@@ -229,7 +173,8 @@ pub fn save<'a>(
 }
 
 /// Writes a finished training so that it takes the place of whatever checkpoint lies in `dir` as a whole: the encoder as [`save`] does, the
-/// outputs, whose names begin with `outputs.`, in [`OUTPUTS_WEIGHTS_FILE`], and `index` in [`OUTPUTS_FILE`].
+/// outputs, whose names begin with `outputs.`, in [`OUTPUTS_WEIGHTS_FILE`], `index` in [`OUTPUTS_FILE`], and the digests of all in
+/// [`digests::DIGESTS_FILE`].
 pub(crate) fn save_finished(
     dir: &Path,
     config: &Config,
@@ -240,110 +185,10 @@ pub(crate) fn save_finished(
         save(work, config, params.iter().filter(|(name, _)| !name.starts_with(PREFIX)))?;
         let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(PREFIX)?, tensor)));
         whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
-        whole::write_json(&work.join(OUTPUTS_FILE), index)
+        whole::write_json(&work.join(OUTPUTS_FILE), index)?;
+        digests::seal(work)
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::encoder::config::tests::tiny;
-    use crate::nn::check::distance;
-
-    fn saved(dir: &Path) -> Params {
-        let params = Params::fresh(&Encoder::specs(&tiny()), 3, &Device::Cpu).unwrap();
-        save(dir, &tiny(), params.iter()).unwrap();
-        params
-    }
-
-    #[test]
-    fn a_checkpoint_without_pooler_gets_a_fresh_one_and_says_so() {
-        let dir = tempfile::tempdir().unwrap();
-        let params = saved(dir.path());
-        let rest = params.iter().filter(|(name, _)| !name.starts_with("pooler."));
-        whole::write_tensors(&dir.path().join(WEIGHTS_FILE), rest).unwrap();
-        let loaded = load(dir.path(), &Device::Cpu).unwrap();
-        assert_eq!(loaded.fresh, ["pooler.dense.bias", "pooler.dense.weight"]);
-        assert_eq!(loaded.params.iter().count(), params.iter().count());
-        let half = params.iter().filter(|(name, _)| *name != "pooler.dense.bias");
-        whole::write_tensors(&dir.path().join(WEIGHTS_FILE), half).unwrap();
-        assert!(load(dir.path(), &Device::Cpu).unwrap_err().to_string().contains("pooler.dense.bias"));
-    }
-
-    /// Writes the weights again with other names.
-    fn rename(dir: &Path, params: &Params, with: impl Fn(&str) -> Option<String>) {
-        let renamed: BTreeMap<String, Tensor> =
-            params.iter().filter_map(|(n, t)| Some((with(n)?, t.clone()))).collect();
-        whole::write_tensors(&dir.join(WEIGHTS_FILE), renamed.iter().map(|(n, t)| (n.as_str(), t))).unwrap();
-    }
-
-    #[test]
-    fn what_is_saved_is_loaded_and_no_temporary_file_stays() {
-        let dir = tempfile::tempdir().unwrap();
-        let params = saved(dir.path());
-        let loaded = load(dir.path(), &Device::Cpu).unwrap();
-        assert_eq!(loaded.config, tiny());
-        for ((a, x), (b, y)) in params.iter().zip(loaded.params.iter()) {
-            assert_eq!(a, b);
-            assert_eq!(distance(x, y), 0.0, "{a}");
-        }
-        let mut files: Vec<_> =
-            std::fs::read_dir(dir.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
-        files.sort();
-        assert_eq!(files, [CONFIG_FILE, WEIGHTS_FILE]);
-    }
-
-    #[test]
-    fn published_names_are_understood_and_others_are_listed() {
-        let dir = tempfile::tempdir().unwrap();
-        let params = saved(dir.path());
-        let legacy = |n: &str| match n.strip_suffix("LayerNorm.weight") {
-            Some(stem) => format!("bert.{stem}LayerNorm.gamma"),
-            None => format!("bert.{}", n.replace("LayerNorm.bias", "LayerNorm.beta")),
-        };
-        rename(dir.path(), &params, |n| Some(legacy(n)));
-        assert_eq!(load(dir.path(), &Device::Cpu).unwrap().params.count(), params.count());
-        rename(dir.path(), &params, |n| {
-            (n != "pooler.dense.bias").then(|| n.replace("layer.1.output", "layer.9.x"))
-        });
-        let text = load(dir.path(), &Device::Cpu).unwrap_err().to_string();
-        assert!(text.contains("missing [encoder.layer.1.output.dense.weight"), "{text}");
-        assert!(
-            text.contains("pooler.dense.bias]") && text.contains("unexpected [encoder.layer.9.x"),
-            "{text}"
-        );
-        rename(dir.path(), &params, |n| Some(n.replace("pooler.dense", "cls.predictions")));
-        let loaded = load(dir.path(), &Device::Cpu).unwrap();
-        assert_eq!(loaded.left_out, ["cls.predictions.bias", "cls.predictions.weight"]);
-    }
-
-    #[test]
-    fn foreign_models_and_damaged_files_are_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        saved(dir.path());
-        let config = std::fs::read_to_string(dir.path().join(CONFIG_FILE)).unwrap();
-        let refused = |from: &str, to: &str| {
-            assert!(config.contains(from), "{config}");
-            whole::write(&dir.path().join(CONFIG_FILE), config.replace(from, to).as_bytes()).unwrap();
-            load(dir.path(), &Device::Cpu).unwrap_err().to_string()
-        };
-        assert!(refused("BertModel", "LlamaModel").contains("architectures is [\"LlamaModel\"], expected"));
-        assert!(
-            refused("\"model_type\": \"bert\"", "\"model_type\": \"roberta\"")
-                .contains("model_type is \"roberta\"")
-        );
-        assert!(refused("\"gelu\"", "\"relu\"").contains("hidden_act is \"relu\", expected \"gelu\""));
-        assert!(refused("\"vocab_size\": 50", "\"vocab_size\": true").contains("expected usize"));
-        assert!(refused("{", "[").contains("line"));
-        whole::write(&dir.path().join(CONFIG_FILE), config.as_bytes()).unwrap();
-        let weights = std::fs::read(dir.path().join(WEIGHTS_FILE)).unwrap();
-        whole::write(&dir.path().join(WEIGHTS_FILE), &weights[..weights.len() - 9]).unwrap();
-        let text = load(dir.path(), &Device::Cpu).unwrap_err().to_string();
-        assert!(
-            text.contains("model.safetensors") && text.contains("expected a whole safetensors file"),
-            "{text}"
-        );
-        std::fs::remove_file(dir.path().join(WEIGHTS_FILE)).unwrap();
-        assert!(load(dir.path(), &Device::Cpu).unwrap_err().to_string().contains("model.safetensors"));
-    }
-}
+mod tests;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use candle_core::{Device, Tensor};
 use tasks::downstream::rows::Rows;
 
-use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE, whole};
+use crate::checkpoint::stored::Stored;
+use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::{self, Tokens};
 use crate::encoder::{Encoder, Pass};
@@ -73,6 +74,12 @@ pub enum Error {
         /// Tokens of the row.
         tokens: usize,
     },
+    /// A number that is infinite or none among what the model says.
+    #[error("row {row}: the model says numbers that are none; look at how it was trained")]
+    NotFinite {
+        /// The row.
+        row: usize,
+    },
     /// The tensor library failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
@@ -85,15 +92,17 @@ impl Filler {
     /// # Errors
     /// Names the file that is missing or damaged, or the parameter that the checkpoint lacks.
     pub fn load(dir: &Path, device: &Device) -> Result<Self, Error> {
+        checkpoint::digests::verify(dir)?;
         let (checkpoint::Checkpoint { config, params, .. }, published) =
-            checkpoint::load_with_outputs(dir, device)?;
+            checkpoint::load_verified(dir, device)?;
         let own = dir.join(OUTPUTS_WEIGHTS_FILE);
-        let mut stored = if own.exists() { whole::read_tensors(&own, device)? } else { published };
+        let stored = if own.exists() { Stored::open(&own)? } else { published };
         let mut tensors = BTreeMap::new();
         for (name, published) in PUBLISHED {
-            let found = std::iter::once(&name).chain(published.iter()).find_map(|name| stored.remove(*name));
+            let mut names = std::iter::once(&name).chain(published);
+            let found = names.find(|name| stored.shape(name).is_some());
             let found = found.ok_or_else(|| Error::NoOutput { path: dir.to_owned(), name })?;
-            tensors.insert(name.to_owned(), found);
+            tensors.insert(name.to_owned(), stored.read(found, device)?);
         }
         let params =
             params.with(Params::from_tensors(&MaskedLm::specs(NAME, &config), tensors)?).freeze(|_| true);
@@ -127,7 +136,11 @@ impl Filler {
         let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
         let Some(x_nd) = hidden.last() else { return Ok(vec![]) };
         let x_md: Tensor = gather(x_nd, &places)?;
-        Ok(self.output.forward(&x_md)?.to_vec2()?)
+        let said = self.output.forward(&x_md)?.to_vec2()?;
+        match said.iter().position(|logits: &Vec<f32>| logits.iter().any(|logit| !logit.is_finite())) {
+            Some(row) => Err(Error::NotFinite { row }),
+            None => Ok(said),
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub mod output;
 pub mod params;
 pub mod predict;
 pub mod range;
+pub mod shown;
 pub mod train;
 
 /// Where tensors live, and what they are.

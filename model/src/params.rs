@@ -7,6 +7,7 @@ use candle_core::{DType, Device, Tensor, Var};
 use crate::chance::Chance;
 use crate::nn::buffers::Buffers;
 use crate::nn::single;
+use crate::shown;
 
 /// How a fresh parameter is filled.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,7 +64,7 @@ pub enum Error {
     /// Names that the model has and the tensors lack, or the other way round.
     #[error(
         "parameter names do not match the model: missing [{}], unexpected [{}]; check that the configuration belongs to these weights",
-        .missing.join(", "), .unexpected.join(", ")
+        shown::names(.missing), shown::names(.unexpected)
     )]
     Names {
         /// Names that the model needs.
@@ -73,7 +74,8 @@ pub enum Error {
     },
     /// A tensor of another shape.
     #[error(
-        "parameter {name} has shape {found:?}, the model needs {expected:?}; check the configuration's sizes"
+        "parameter {name} has shape {}, the model needs {expected:?}; check the configuration's sizes",
+        shown::shown(&format!("{found:?}"))
     )]
     Shape {
         /// Name of the parameter.
@@ -122,21 +124,12 @@ impl Params {
     /// Parameters with given values; names and shapes must be exactly those of `specs`.
     ///
     /// # Errors
-    /// Lists all missing and unexpected names, or the first shape that differs.
-    pub fn from_tensors(specs: &[Spec], mut tensors: BTreeMap<String, Tensor>) -> Result<Self, Error> {
-        let missing: Vec<String> =
-            specs.iter().filter(|s| !tensors.contains_key(&s.name)).map(|s| s.name.clone()).collect();
+    /// Names missing and unexpected parameters, or the first shape that differs.
+    pub fn from_tensors(specs: &[Spec], tensors: BTreeMap<String, Tensor>) -> Result<Self, Error> {
+        check(specs, tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.dims())))?;
         let mut vars = BTreeMap::new();
-        for spec in specs {
-            let Some(tensor) = tensors.remove(&spec.name) else { continue };
-            if tensor.dims() != spec.shape {
-                let (name, expected, found) = (spec.name.clone(), spec.shape.clone(), tensor.dims().to_vec());
-                return Err(Error::Shape { name, expected, found });
-            }
-            vars.insert(spec.name.clone(), Var::from_tensor(&tensor.to_dtype(DType::F32)?.contiguous()?)?);
-        }
-        if !missing.is_empty() || !tensors.is_empty() {
-            return Err(Error::Names { missing, unexpected: tensors.into_keys().collect() });
+        for (name, tensor) in tensors {
+            vars.insert(name, Var::from_tensor(&tensor.to_dtype(DType::F32)?.contiguous()?)?);
         }
         Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }
@@ -194,6 +187,33 @@ impl Params {
     #[must_use]
     pub fn count(&self) -> usize {
         self.vars.values().map(|var| var.elem_count()).sum()
+    }
+}
+
+/// Whether names and shapes are exactly those of `specs`.
+///
+/// # Errors
+/// As [`Params::from_tensors`].
+pub(crate) fn check<'a>(
+    specs: &[Spec],
+    found: impl Iterator<Item = (&'a str, &'a [usize])>,
+) -> Result<(), Error> {
+    let mut found: BTreeMap<&str, &[usize]> = found.collect();
+    let (mut missing, mut differing) = (vec![], None);
+    for Spec { name, shape, .. } in specs {
+        match found.remove(name.as_str()) {
+            None => missing.push(name.clone()),
+            Some(dims) if dims != shape => {
+                let (name, expected, found) = (name.clone(), shape.clone(), dims.to_vec());
+                differing.get_or_insert(Error::Shape { name, expected, found });
+            }
+            Some(_) => {}
+        }
+    }
+    match differing {
+        Some(differing) => Err(differing),
+        None if missing.is_empty() && found.is_empty() => Ok(()),
+        None => Err(Error::Names { missing, unexpected: found.into_keys().map(str::to_owned).collect() }),
     }
 }
 

@@ -74,8 +74,10 @@ impl Predictor {
     /// # Errors
     /// Names the file that is missing, damaged, of another version or made by another training, and what to do.
     pub fn load(dir: &Path, device: &Device) -> Result<Self, Error> {
+        checkpoint::digests::verify(dir)?;
         let Index { outputs: outline, gates, .. } = read_index(&dir.join(OUTPUTS_FILE))?;
-        let checkpoint::Checkpoint { config, params, fresh, .. } = checkpoint::load(dir, device)?;
+        let (checkpoint::Checkpoint { config, params, fresh, .. }, _) =
+            checkpoint::load_verified(dir, device)?;
         if !fresh.is_empty() {
             return Err(Error::Lacking { path: dir.join(checkpoint::WEIGHTS_FILE), names: fresh });
         }
@@ -198,8 +200,8 @@ impl Predictor {
         let x_nd = self.forward(&tokens)?;
         let each = tasks.iter();
         each.map(|&task| {
-            let rows = self.outputs.rows(&tokens, 0, task);
-            Ok(self.outputs.logits(&x_nd, rows, task, None)?.to_vec2()?)
+            let of_task = self.outputs.rows(&tokens, 0, task);
+            finite(self.outputs.logits(&x_nd, of_task, task, None)?.to_vec2()?)
         })
         .collect()
     }
@@ -213,7 +215,7 @@ impl Predictor {
             return Ok(vec![]);
         }
         let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
-        Ok(self.forward(&tokens)?.to_vec2()?)
+        finite(self.forward(&tokens)?.to_vec2()?)
     }
 
     /// One vector for each row, pooled from the last hidden states.
@@ -229,7 +231,7 @@ impl Predictor {
         }
         let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
         let pool = Pool::new(pooling, &self.params, &pool_name())?;
-        Ok(pool.forward(&self.forward(&tokens)?, tokens.own(0))?.to_vec2()?)
+        finite(pool.forward(&self.forward(&tokens)?, tokens.own(0))?.to_vec2()?)
     }
 
     /// The last hidden states `x_nd` of tokens.
@@ -330,8 +332,18 @@ pub(crate) fn tokens(
     Ok(Tokens::of_batches(&named, config, device)?)
 }
 
+/// Refuses what a model says if one of its numbers is infinite or none: no softmax, maximum or JSON would tell.
+fn finite(said: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
+    for (row, numbers) in said.iter().enumerate() {
+        if let Some(value) = numbers.iter().copied().find(|number| !number.is_finite()) {
+            return Err(Error::NotFinite { row, value });
+        }
+    }
+    Ok(said)
+}
+
 fn read_index(path: &Path) -> Result<Index, Error> {
-    let bytes = whole::read(path)?;
+    let bytes = whole::read_settings(path)?;
     let json = |source| Error::Json { path: path.to_path_buf(), source };
     let value: Value = serde_json::from_slice(&bytes).map_err(json)?;
     let Stamp { version, kind } = Stamp::deserialize(&value).map_err(json)?;

@@ -24,6 +24,12 @@ const LINES: usize = 64;
 /// The same where maps are made of them, which takes threads some lines each.
 const MAPPED: usize = 1024;
 
+/// Says which lines passed through an encoder together.
+fn asked_together(lines: impl Iterator<Item = u64>) -> String {
+    let (first, last) = lines.fold((u64::MAX, 0), |(first, last), line| (first.min(line), last.max(line)));
+    if first == last { format!("line {first}") } else { format!("lines {first} to {last}") }
+}
+
 /// Adds the row of an input.
 fn push(vocabulary: &Vocabulary, line: &Input, order: PairOrder, rows: &mut Framed) -> anyhow::Result<()> {
     let text = vocabulary.encode(&line.text)?;

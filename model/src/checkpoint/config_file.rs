@@ -55,7 +55,7 @@ const FIELDS: [&str; 12] = [
 
 pub(crate) fn read(path: &Path) -> Result<Config, Error> {
     let json = |source| Error::Json { path: path.to_path_buf(), source };
-    let fields: Map<String, Value> = serde_json::from_slice(&whole::read(path)?).map_err(json)?;
+    let fields: Map<String, Value> = serde_json::from_slice(&whole::read_settings(path)?).map_err(json)?;
     check_kind(path, &fields)?;
     let mut ours: Map<String, Value> = fields
         .into_iter()

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::Error;
+use super::digests::DIGESTS_FILE;
 
-/// Makes a folder with `fill` and puts it where `dir` is or will be. Files of the old folder that `fill` does not make come along. Both
-/// folders lie side by side meanwhile, so the one around `dir` must be writable.
+/// Makes a folder with `fill` and puts it where `dir` is or will be. Files of the old folder come along but for its digests, and lie there for
+/// `fill` to replace. Both folders lie side by side meanwhile, so the one around `dir` must be writable.
 ///
 /// The exchange is one step of the kernel. Where the file system lacks it, the old folder is moved away first: a crash just then leaves it
 /// beside its place, and the new one too.
@@ -21,8 +22,8 @@ pub(crate) fn replace(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>)
     let work = beside(&place, "new");
     remove_leftovers(&place)?;
     fs::create_dir_all(&work).map_err(at(&work))?;
-    let filled = fill(&work).and_then(|()| {
-        let attempt = take_along(&place, &work).and_then(|()| File::open(&work)?.sync_all());
+    let filled = take_along(&place, &work).map_err(at(&place)).and_then(|()| fill(&work)).and_then(|()| {
+        let attempt = File::open(&work).and_then(|work| work.sync_all());
         attempt.and_then(|()| exchange(&work, &place)).map_err(at(&place))
     });
     let cleared = remove_leftovers(&place);
@@ -74,7 +75,7 @@ fn beside(dir: &Path, kind: &str) -> PathBuf {
     around(dir).join(format!(".tmp-{name}-{kind}"))
 }
 
-/// Gives files of `old` that `new` lacks a second name there.
+/// Gives files of `old` a second name in `new`: writing there makes new ones, and leaves these.
 fn take_along(old: &Path, new: &Path) -> io::Result<()> {
     if !old.exists() {
         return Ok(());
@@ -82,6 +83,9 @@ fn take_along(old: &Path, new: &Path) -> io::Result<()> {
     for entry in fs::read_dir(old)? {
         let entry = entry?;
         let target = new.join(entry.file_name());
+        if entry.file_name() == DIGESTS_FILE {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
             fs::create_dir_all(&target)?;
             take_along(&entry.path(), &target)?;

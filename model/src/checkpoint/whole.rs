@@ -1,12 +1,18 @@
-//! Files that appear whole or not at all, and tensors in them. Knows no configuration.
+//! Files that appear whole or not at all, and tensors in them; files of others are read within bounds.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
 use tasks::shard::write_whole;
 
 use super::Error;
+use super::stored::Stored;
+
+/// Largest file of settings that is read: the longest list of classes or tensors is far from it.
+const LARGEST: u64 = 1 << 26;
 
 /// Writes under a temporary name in the same folder, which is made if missing, syncs and renames.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
@@ -39,9 +45,10 @@ pub(crate) fn write_tensors<'a>(
     Ok(blake3::hash(&bytes).to_hex().to_string())
 }
 
-/// Reads all tensors of a safetensors file in name order.
+/// Reads all tensors of a safetensors file in name order, as [`Stored::read`] does.
 pub(crate) fn read_tensors(path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
-    tensors_in(path, &read(path)?, device)
+    let stored = Stored::open(path)?;
+    stored.names().map(|name| Ok((name.to_owned(), stored.read(name, device)?))).collect()
 }
 
 /// The tensors in the contents of the safetensors file `path`, in name order.
@@ -55,7 +62,32 @@ pub(crate) fn tensors_in(
     Ok(tensors.into_iter().collect())
 }
 
+/// Opens a file that has an end, and says how many bytes it has: no pipe, which might never say anything, and no device.
+pub(super) fn open(path: &Path) -> Result<(File, u64), Error> {
+    let wrong = |source| Error::File { path: path.to_path_buf(), source };
+    let about = std::fs::metadata(path).map_err(wrong)?;
+    if !about.is_file() {
+        return Err(Error::NoFile { path: path.to_path_buf() });
+    }
+    Ok((File::open(path).map_err(wrong)?, about.len()))
+}
+
 /// Reads a whole file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|source| Error::File { path: path.to_path_buf(), source })
+}
+
+/// Reads a file of settings, which a model's folder from anywhere may have: one with an end, and not a large one.
+///
+/// # Errors
+/// When it is not there, or none of these.
+pub fn read_settings(path: &Path) -> Result<Vec<u8>, Error> {
+    let (file, bytes) = open(path)?;
+    if bytes > LARGEST {
+        return Err(Error::Large { path: path.to_path_buf(), bytes });
+    }
+    let mut found = vec![];
+    let read = file.take(LARGEST).read_to_end(&mut found);
+    read.map_err(|source| Error::File { path: path.to_path_buf(), source })?;
+    Ok(found)
 }

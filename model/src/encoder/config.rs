@@ -47,6 +47,14 @@ pub enum Error {
         /// The largest size that is built.
         most: usize,
     },
+    /// A padding token that is none of the tokens.
+    #[error("pad_token_id is {found}, but there are {tokens} token ids (vocab_size)")]
+    Padding {
+        /// The id.
+        found: u32,
+        /// Number of token ids.
+        tokens: usize,
+    },
     /// Heads that do not divide the width.
     #[error(
         "num_attention_heads is {heads}, expected a divisor of hidden_size, which is {hidden}; change one of them"
@@ -88,12 +96,16 @@ impl Config {
         {
             return Err(Error::Size { field, found, most });
         }
+        if self.pad_token_id as usize >= self.vocab_size {
+            return Err(Error::Padding { found: self.pad_token_id, tokens: self.vocab_size });
+        }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
             return Err(Error::Heads { hidden: self.hidden_size, heads: self.num_attention_heads });
         }
         let rates = [
             ("hidden_dropout_prob", self.hidden_dropout_prob),
             ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
+            ("initializer_range", self.initializer_range),
             ("layer_norm_eps", self.layer_norm_eps),
         ];
         match rates.into_iter().find(|(_, rate)| !BELOW_ONE.holds(*rate)) {
@@ -134,6 +146,8 @@ pub(crate) mod tests {
             let refused = Config { vocab_size: found, ..tiny() }.check();
             assert_eq!(refused, Err(Error::Size { field: "vocab_size", found, most: 1 << 24 }));
         }
+        let padding = Config { pad_token_id: 50, ..tiny() };
+        assert_eq!(padding.check(), Err(Error::Padding { found: 50, tokens: 50 }));
         let rate = Config { hidden_dropout_prob: 1.0, ..tiny() };
         assert_eq!(rate.check(), Err(Error::Rate { field: "hidden_dropout_prob", found: 1.0 }));
     }

@@ -11,7 +11,8 @@ use crate::nn::buffers::Buffers;
 use crate::nn::layer_norm::LayerNorm;
 use crate::params::{Init, Params, Spec};
 
-const TOKEN: &str = "embeddings.word_embeddings.weight";
+/// The table of token embeddings among the parameters.
+pub(crate) const TOKEN: &str = "embeddings.word_embeddings.weight";
 const POSITION: &str = "embeddings.position_embeddings.weight";
 const SEGMENT: &str = "embeddings.token_type_embeddings.weight";
 const NORM: &str = "embeddings.LayerNorm";

@@ -6,6 +6,7 @@ use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_VERSION};
 use crate::encoder::tokens;
 use crate::head::{importance, mask};
 use crate::output::downstream;
+use crate::shown::shown;
 
 /// Why a fine-tuned model cannot be read or cannot answer.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +31,9 @@ pub enum Error {
         found: u32,
     },
     /// A file that is no list of outputs.
-    #[error("{path}: {source}; expected {OUTPUTS_FILE} of a fine-tuned model, write it again by fine-tuning")]
+    #[error(
+        "{path}: {}; expected {OUTPUTS_FILE} of a fine-tuned model, write it again by fine-tuning", shown(&source.to_string())
+    )]
     Json {
         /// The file.
         path: PathBuf,
@@ -52,6 +55,16 @@ pub enum Error {
     Pooling {
         /// How the model pools.
         found: &'static str,
+    },
+    /// A number that is infinite or none among what the model says.
+    #[error(
+        "the model says {value} of row {row} (from 0 of those asked together), which is no answer: its weights are too large to compute with; look at how it was trained"
+    )]
+    NotFinite {
+        /// The row, or of tags and hidden states the token.
+        row: usize,
+        /// What it is.
+        value: f32,
     },
     /// An encoder without any hidden states.
     #[error("the encoder has no hidden states; report it")]

@@ -115,6 +115,7 @@ fn what_is_no_finetuned_model_is_refused_with_what_to_do() {
     assert!(text().contains("outputs.json"));
     let finetuner = trained(setup(), 1);
     finetuner.save_checkpoint(dir.path()).unwrap();
+    std::fs::remove_file(dir.path().join(checkpoint::digests::DIGESTS_FILE)).unwrap();
     let index = dir.path().join(OUTPUTS_FILE);
     let written = std::fs::read_to_string(&index).unwrap();
     let with = |from: &str, to: &str| {
@@ -149,4 +150,38 @@ fn what_is_no_finetuned_model_is_refused_with_what_to_do() {
     assert!(found.contains("batch of one, row 0, position 1: token id is 50"), "{found}");
     let found = predictor.pooled(&rows(1), Pooling::LearnedAttn).unwrap_err().to_string();
     assert!(found.contains("pools by cls and has learned no weights"), "{found}");
+}
+
+/// A trained model's folder in which every number of a parameter is another.
+fn with_numbers(dir: &Path, name: &str, number: f32) {
+    let path = dir.join(checkpoint::WEIGHTS_FILE);
+    let mut tensors = whole::tensors_in(&path, &whole::read(&path).unwrap(), &Device::Cpu).unwrap();
+    let changed = tensors[name].ones_like().unwrap().affine(f64::from(number), 0.0).unwrap();
+    tensors.insert(name.to_owned(), changed);
+    whole::write_tensors(&path, tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))).unwrap();
+    let _gone = std::fs::remove_file(dir.join(checkpoint::digests::DIGESTS_FILE));
+}
+
+#[test]
+fn silent_05_numbers_that_are_none_are_no_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    trained(setup(), 1).save_checkpoint(dir.path()).unwrap();
+    let name = "encoder.layer.1.output.dense.weight";
+    for number in [f32::NAN, f32::INFINITY] {
+        with_numbers(dir.path(), name, number);
+        let text = Predictor::load(dir.path(), &Device::Cpu).unwrap_err().to_string();
+        assert!(text.contains("model.safetensors: encoder.layer.1.output.dense.weight: [0, 0] is"), "{text}");
+    }
+    // Finite ones with which nothing finite is computed.
+    with_numbers(dir.path(), name, 1e38);
+    let loaded = Predictor::load(dir.path(), &Device::Cpu).unwrap();
+    let said = [
+        loaded.logits(0, &rows(2)).map(|_| ()),
+        loaded.hidden(&rows(2)).map(|_| ()),
+        loaded.pooled(&rows(2), Pooling::Mean).map(|_| ()),
+    ];
+    for said in said {
+        let text = said.unwrap_err().to_string();
+        assert!(text.contains("of row 0") && text.contains("no answer"), "{text}");
+    }
 }

@@ -360,7 +360,10 @@ fn a_saved_checkpoint_starts_another_run() {
     trainer.save_checkpoint(dir.path()).unwrap();
     let mut files: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
     files.sort();
-    assert_eq!(files, ["config.json", "model.safetensors", "outputs.json", "outputs.safetensors"]);
+    assert_eq!(
+        files,
+        ["config.json", "digests.json", "model.safetensors", "outputs.json", "outputs.safetensors"]
+    );
     let next = Trainer::from_checkpoint(setup(), dir.path(), &Device::Cpu).unwrap();
     let name = "encoder.layer.1.output.dense.weight".to_owned();
     assert_eq!(values(&next, std::slice::from_ref(&name)), values(&trainer, &[name]));

@@ -17,7 +17,8 @@ use super::known::{self, Around, Known};
 use super::lines::{Input, Inputs};
 use super::tags::Heard;
 use super::task_file::{Asked, Task, TaskFile};
-use super::{LINES, MAPPED, TOKENS, push, vocabulary};
+use super::{LINES, MAPPED, TOKENS, asked_together, push, vocabulary};
+use crate::stage::encoder;
 
 /// A fine-tuned model with all that it takes to ask it.
 #[derive(Debug)]
@@ -54,19 +55,16 @@ impl Answering {
         (task, top): (Option<&str>, usize),
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
-        let file = TaskFile::read(folder)?;
+        TaskFile::expected(folder)?;
+        // Compares the whole folder with its digests, so what is read of it from here on is what was written.
         let mut predictor = Predictor::load(folder, &Device::Cpu)?;
+        let file = TaskFile::read(folder)?;
         if let Some(mask) = mask {
             predictor = predictor.with_gates(Mask::read(mask)?)?;
         }
         let vocabulary = vocabulary::of_folder(folder, None)?;
-        let ids = predictor.config().vocab_size;
-        anyhow::ensure!(
-            vocabulary.size() == ids,
-            "{}: the vocabulary has {} entries and the encoder {ids} token ids: the folder's files are not of one model",
-            folder.display(),
-            vocabulary.size()
-        );
+        encoder::fits(vocabulary.size(), predictor.config())
+            .with_context(|| format!("{}: the folder's files are not of one model", folder.display()))?;
         let (maps, told) = (&predictor.outline().knowledge, &file.knowledge);
         anyhow::ensure!(
             maps.as_ref().map(|of| of.maps) == told.as_ref().map(|of| of.maps.len()),
@@ -210,7 +208,8 @@ impl Answering {
         each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let outputs: Vec<usize> = self.asked.iter().map(|of| of.output).collect();
-        let logits = self.predictor.logits_of(&outputs, &rows.rows)?;
+        let logits = self.predictor.logits_of(&outputs, &rows.rows);
+        let logits = logits.with_context(|| asked_together(waiting.iter().map(|(line, _)| line.line)))?;
         for (line, placed) in waiting {
             let mut said = Map::new();
             if let Some(id) = &line.id {

@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use kg::whole::write_whole;
+pub use model::checkpoint::digests::TASK_FILE as FILE;
+use model::checkpoint::read_settings;
+use model::shown::shown;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::tagging::Subwords;
@@ -14,8 +16,6 @@ use tasks::maps::expand::Map;
 use crate::stage::finetune::prepared::PairOrder;
 use crate::stage::maps::of_texts::MadeWith;
 
-/// Its name.
-pub const FILE: &str = "task.json";
 /// What it calls itself.
 pub const FORMAT: &str = "engraft-task";
 /// The version of its keys.
@@ -119,19 +119,30 @@ impl TaskFile {
     /// When it is missing, damaged or of another version.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
-        let bytes = std::fs::read(&path).with_context(|| {
-            format!(
-                "{}: cannot read it; give the folder `model` of a fine-tuning, as in out/finetune-base-diagnoses-1/model",
-                path.display()
-            )
-        })?;
-        let Stamp { format, version } =
-            serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+        let wrong =
+            |error: serde_json::Error| anyhow::anyhow!("{}: {}", path.display(), shown(&error.to_string()));
+        let bytes = read_settings(&path)?;
+        let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(wrong)?;
         anyhow::ensure!(
             format == FORMAT && version == VERSION,
-            "{}: format {format} version {version}, expected {FORMAT} version {VERSION}: fine-tune again with this engraft",
+            "{}: format {} version {version}, expected {FORMAT} version {VERSION}: fine-tune again with this engraft",
             path.display(),
+            shown(&format),
         );
-        serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+        serde_json::from_slice(&bytes).map_err(wrong)
+    }
+
+    /// Whether a folder is that of a fine-tuned model; first of all, so that no other folder's files are asked for what they are not.
+    ///
+    /// # Errors
+    /// When the file is not there.
+    pub fn expected(folder: &Path) -> anyhow::Result<()> {
+        let path = folder.join(FILE);
+        anyhow::ensure!(
+            path.is_file(),
+            "{}: it is not there; give the folder `model` of a fine-tuning, as in out/finetune-base-diagnoses-1/model",
+            path.display()
+        );
+        Ok(())
     }
 }

@@ -15,7 +15,8 @@ use tasks::downstream::encode::{Cut, Frame, Framed};
 use tasks::token::encode::Vocabulary;
 
 use super::lines::Inputs;
-use super::{LINES, TOKENS, push, vocabulary};
+use super::{LINES, TOKENS, asked_together, push, vocabulary};
+use crate::stage::encoder;
 use crate::stage::finetune::prepared::PairOrder;
 
 /// An encoder with all that it takes to ask it.
@@ -39,15 +40,24 @@ pub struct How<'a> {
     pub most: Option<usize>,
 }
 
-/// Refuses a fine-tuned model whose encoder attends otherwise than this one would.
+/// Refuses a fine-tuned model whose encoder computes otherwise than this one would.
 fn plain(folder: &Path) -> anyhow::Result<()> {
     let path = folder.join(checkpoint::OUTPUTS_FILE);
-    let Ok(bytes) = std::fs::read(&path) else { return Ok(()) };
-    let index: Value = serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
-    for of in ["knowledge", "labels"] {
+    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(());
+    }
+    let index: Value = serde_json::from_slice(&checkpoint::read_settings(&path)?)
+        .with_context(|| path.display().to_string())?;
+    let of_outputs = |of: &str| index.get("outputs").and_then(|outputs| outputs.get(of));
+    let found = [
+        ("attention by knowledge", of_outputs("knowledge")),
+        ("attention by labels", of_outputs("labels")),
+        ("gates of heads", index.get("gates")),
+    ];
+    for (what, found) in found {
         anyhow::ensure!(
-            index["outputs"].get(of).is_none_or(Value::is_null),
-            "{}: this encoder was fine-tuned with attention by {of}, and its vectors without it would be those of another model: encode with the checkpoint that it was fine-tuned from",
+            found.is_none_or(Value::is_null),
+            "{}: this encoder was fine-tuned with {what}, and its vectors without it would be those of another model: encode with the checkpoint that it was fine-tuned from",
             path.display()
         );
     }
@@ -73,13 +83,7 @@ impl Encoding {
         plain(folder)?;
         let vocabulary = vocabulary::of_folder(folder, how.vocabulary)?;
         let (config, params) = (loaded.config, loaded.params.freeze(|_| true));
-        anyhow::ensure!(
-            vocabulary.size() == config.vocab_size,
-            "{}: the vocabulary has {} entries and the encoder {} token ids: name its own with --vocabulary FILE",
-            folder.display(),
-            vocabulary.size(),
-            config.vocab_size
-        );
+        encoder::fits(vocabulary.size(), &config).with_context(|| folder.display().to_string())?;
         let positions = config.max_position_embeddings;
         let most = how.most.unwrap_or(positions);
         anyhow::ensure!(
@@ -108,7 +112,7 @@ impl Encoding {
             let (mut rows, mut ids) = (self.framed()?, Vec::new());
             for input in asked {
                 push(&self.vocabulary, &input, PairOrder::AsGiven, &mut rows)?;
-                ids.push(input.id);
+                ids.push((input.line, input.id));
                 if rows.rows.ids.len() >= TOKENS {
                     let full = std::mem::replace(&mut rows, self.framed()?);
                     self.flush(&full, std::mem::take(&mut ids), each)?;
@@ -126,7 +130,7 @@ impl Encoding {
     fn flush(
         &self,
         rows: &Framed,
-        ids: Vec<Option<Value>>,
+        ids: Vec<(u64, Option<Value>)>,
         each: &mut dyn FnMut(Option<Value>, Vec<f32>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         if ids.is_empty() {
@@ -136,6 +140,14 @@ impl Encoding {
         let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
         let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
         let vectors = self.pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?;
-        ids.into_iter().zip(vectors).try_for_each(|(id, vector)| each(id, vector))
+        let infinite = |vector: &Vec<f32>| vector.iter().any(|number| !number.is_finite());
+        anyhow::ensure!(
+            !vectors.iter().any(infinite),
+            "{}: the encoder makes numbers of it that are infinite or none: its weights are too large to compute with; look at how it was trained",
+            asked_together(
+                ids.iter().zip(&vectors).filter(|(_, vector)| infinite(vector)).map(|((line, _), _)| *line)
+            )
+        );
+        ids.into_iter().zip(vectors).try_for_each(|((_, id), vector)| each(id, vector))
     }
 }

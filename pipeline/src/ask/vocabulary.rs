@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use kg::whole::write_whole;
+use model::checkpoint::digests::{TOKENIZER_FILE as CONFIG, VOCABULARY_FILES as FILES};
+use model::checkpoint::read_settings;
+use model::shown::shown;
 use serde::Deserialize;
 use serde_json::json;
 use tasks::token::encode::{Case, Vocabulary};
-
-/// What `AutoTokenizer` reads beside the vocabulary.
-const CONFIG: &str = "tokenizer_config.json";
-/// Vocabularies, the one that says most first.
-const FILES: [&str; 2] = ["tokenizer.json", "vocab.txt"];
 
 /// The key of [`CONFIG`] that says whether case is kept.
 #[derive(Deserialize)]
@@ -41,14 +39,17 @@ pub fn add(folder: &Path, vocabulary: &Path, case: Case, most: usize) -> anyhow:
 /// # Errors
 /// When there is none.
 pub fn find(folder: &Path) -> anyhow::Result<PathBuf> {
-    let found = FILES.iter().map(|name| folder.join(name)).find(|path| path.exists());
-    found.with_context(|| {
+    let found = FILES.iter().map(|name| folder.join(name)).find(|path| path.symlink_metadata().is_ok());
+    let found = found.with_context(|| {
         format!(
             "{}: neither {} is there; name the vocabulary with --vocabulary FILE",
             folder.display(),
             FILES.join(" nor ")
         )
-    })
+    })?;
+    // A pipe might never say anything.
+    anyhow::ensure!(found.is_file(), "{}: it is no regular file, expected a vocabulary", found.display());
+    Ok(found)
 }
 
 /// The vocabulary of a model's folder, or the one at `given`.
@@ -63,9 +64,9 @@ pub fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabula
     let config = folder.join(CONFIG);
     // As `BertTokenizer` has it where nothing is said.
     let mut case = Case::Uncased;
-    if config.exists() {
-        let bytes = std::fs::read(&config).with_context(|| config.display().to_string())?;
-        let said: Said = serde_json::from_slice(&bytes).with_context(|| config.display().to_string())?;
+    if config.symlink_metadata().is_ok() {
+        let said: Said = serde_json::from_slice(&read_settings(&config)?)
+            .map_err(|error| anyhow::anyhow!("{}: {}", config.display(), shown(&error.to_string())))?;
         if said.do_lower_case == Some(false) {
             case = Case::Cased;
         }

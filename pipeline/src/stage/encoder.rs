@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use model::Device;
+use model::checkpoint::{PADDING, digests, is_padded};
 use model::encoder::Encoder;
 use model::encoder::config as sizes;
 use model::params::Params;
@@ -92,18 +93,19 @@ pub enum Base {
     Stage(String),
 }
 
-/// Refuses an encoder that was made for another vocabulary: its ids would be other words, and nothing would tell.
+/// Refuses an encoder that was made for another vocabulary: its ids would be other words, and nothing would tell. Its table of token embeddings may
+/// have been padded, to a multiple of 8 or 64 as a rule; gives the number of rows that no token has.
 ///
 /// # Errors
-/// When their sizes differ.
-pub fn fits(vocabulary: &Vocabulary, encoder: &sizes::Config) -> anyhow::Result<()> {
+/// When their sizes differ by more than padding.
+pub fn fits(entries: usize, encoder: &sizes::Config) -> anyhow::Result<usize> {
     anyhow::ensure!(
-        vocabulary.size() == encoder.vocab_size,
-        "the vocabulary has {} entries and the encoder {} token ids: name the encoder's own vocabulary (vocabulary.file)",
-        vocabulary.size(),
-        encoder.vocab_size
+        is_padded(entries, encoder.vocab_size),
+        "the vocabulary has {entries} entries and the encoder {} token ids (as many, or up to {} more that are padding): name the encoder's own vocabulary (vocabulary.file, --vocabulary FILE)",
+        encoder.vocab_size,
+        PADDING - 1
     );
-    Ok(())
+    Ok(encoder.vocab_size - entries)
 }
 
 impl Base {
@@ -175,7 +177,7 @@ impl Stage for Drawing {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -202,6 +204,7 @@ impl Stage for Drawing {
             self.case,
             sizes.max_position_embeddings,
         )?;
+        digests::seal(&folder)?;
         context.record("parameters", params.iter().map(|(_, tensor)| tensor.elem_count()).sum::<usize>());
         Ok(())
     }

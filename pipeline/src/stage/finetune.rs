@@ -147,7 +147,8 @@ impl Tried {
     /// When the sizes differ, or one cannot be read.
     pub fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
         let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
-        encoder::fits(&vocabulary, &model::checkpoint::sizes(encoder)?)
+        encoder::fits(vocabulary.size(), &model::checkpoint::sizes(encoder)?)?;
+        Ok(())
     }
 
     /// Reads it, to be fine-tuned on with `seed`.
@@ -243,7 +244,8 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         pairs: tried.fixed.prepared.pairs,
         knowledge: tried.attending.told(context)?,
     };
-    file.write(&folder)
+    file.write(&folder)?;
+    Ok(model::checkpoint::digests::seal(&folder)?)
 }
 
 /// The facts of benchmarks, and what was cut of their rows.
@@ -261,7 +263,7 @@ impl Stage for Finetune {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -279,7 +279,11 @@ impl Stage for Asking {
         funnel.push(step);
         context.record("funnel", serde_json::to_value(&funnel)?);
         let filler = Filler::load(&self.base.folder(context)?, &self.compute.device(context)?)?;
-        encoder::fits(&vocabulary, filler.config())?;
+        let padded = encoder::fits(vocabulary.size(), filler.config())?;
+        context.record("padded_rows", padded);
+        // Rows of the table that no token has are no answers.
+        let tokens = || (0_u32..).take(vocabulary.size()).collect();
+        let allowed = allowed.or_else(|| (padded > 0).then(tokens));
         let positions = filler.config().max_position_embeddings;
         room(self.config.max_tokens, positions)?;
         let (mut places, mut lines) = (ByRelation::new(), vec![]);

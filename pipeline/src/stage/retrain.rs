@@ -26,7 +26,7 @@ use tasks::stream::steps::{self as stream, Shards, Worker};
 use tasks::task::Task;
 
 use super::compute::Compute;
-use super::encoder::{Base, MODEL};
+use super::encoder::{self, Base, MODEL};
 use super::location::Places;
 use super::metrics;
 use crate::engine::context::Context;
@@ -35,6 +35,9 @@ use crate::engine::stage::{Input, Resume, Stage};
 pub use config::Config;
 use steps::{ENDED, FROZEN, METRICS, Plan, STATE};
 pub use steps::{Ended, HELD_OUT, Stop, ended};
+
+/// Tensors of outputs that are named among the facts of a training.
+const LISTED: usize = 100;
 
 /// Written into [`STATE`] once its first state is whole.
 const STATE_INDEX: &str = "state.json";
@@ -109,9 +112,13 @@ impl Retrain {
     fn setup(&self, context: &Context, index: &Index, planned: u64) -> anyhow::Result<Setup> {
         let loaded = model::checkpoint::load(&self.from.base.folder(context)?, &Device::Cpu)?;
         context.record("drawn_anew", loaded.fresh);
-        context.record("left_out", loaded.left_out);
+        let (listed, more) = loaded.left_out.split_at(loaded.left_out.len().min(LISTED));
+        context.record("left_out", listed.to_vec());
+        if !more.is_empty() {
+            context.record("left_out_more", more.len());
+        }
         let encoder = loaded.config;
-        self.check(&encoder, index)?;
+        self.check(&encoder, index, context)?;
         let mask = self.mask.as_ref().map(|mask| mask.read(context)).transpose()?;
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
@@ -143,15 +150,16 @@ impl Retrain {
     }
 
     /// Whether encoder and shards go together.
-    fn check(&self, encoder: &model::encoder::config::Config, index: &Index) -> anyhow::Result<()> {
+    fn check(
+        &self,
+        encoder: &model::encoder::config::Config,
+        index: &Index,
+        context: &Context,
+    ) -> anyhow::Result<()> {
         let table = self.table;
-        anyhow::ensure!(
-            encoder.vocab_size == index.tokenizer.size,
-            "the encoder has {} token ids and the shards' vocabulary {}: build the shards with the encoder's own \
-             vocabulary (vocabulary.file)",
-            encoder.vocab_size,
-            index.tokenizer.size
-        );
+        let padded =
+            encoder::fits(index.tokenizer.size, encoder).context("the shards do not fit the encoder")?;
+        context.record("padded_rows", padded);
         let longest = self.from.shards.longest(index);
         anyhow::ensure!(
             encoder.max_position_embeddings >= longest,
@@ -222,7 +230,7 @@ impl Stage for Retrain {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -267,6 +275,7 @@ impl Stage for Retrain {
         let vocabulary = self.from.shards.vocabulary.path(context)?;
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
         crate::ask::vocabulary::add(&context.out().join(MODEL), &vocabulary, self.from.shards.case, most)?;
+        model::checkpoint::digests::seal(&context.out().join(MODEL))?;
         record(context, context.out())
     }
 }

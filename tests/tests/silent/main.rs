@@ -6,3 +6,4 @@ mod sources;
 mod runner;
 mod config;
 mod citations;
+mod model;

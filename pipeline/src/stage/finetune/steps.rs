@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use kg::whole::write_whole;
 use model::Device;
 use model::device::Number;
+use model::encoder::config::Config;
 use model::optim::adamw::Missing;
 use model::optim::chosen::AsReleased;
 use model::optim::schedule::Schedule;
@@ -24,7 +25,7 @@ use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Settings;
 use crate::engine::context::Context;
-use crate::stage::encoder::MODEL;
+use crate::stage::encoder::{MODEL, fits};
 use crate::stage::metrics::Lines;
 
 /// The file with one line per step within the artifact.
@@ -200,6 +201,7 @@ impl Run<'_> {
         let loaded = model::checkpoint::load(base, &Device::Cpu)?;
         self.context.record("drawn_anew", loaded.fresh);
         let encoder = loaded.config;
+        self.padded(&encoder)?;
         let (fixed, settings) = (&self.tried.fixed, self.settings);
         let auxiliary = self.tried.attending.auxiliary();
         let positions = encoder.max_position_embeddings;
@@ -250,6 +252,13 @@ impl Run<'_> {
                 dtype: self.compute.1,
             },
         })
+    }
+
+    /// Tells how many rows of the encoder's table no token has.
+    fn padded(&self, encoder: &Config) -> anyhow::Result<()> {
+        let tokens = Vocabulary::load(&self.tried.vocabulary.path(self.context)?, self.tried.case)?.size();
+        self.context.record("padded_rows", fits(tokens, encoder)?);
+        Ok(())
     }
 
     /// At the first step, or where an interrupted run left it.

@@ -163,7 +163,7 @@ impl Stage for Together {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {
