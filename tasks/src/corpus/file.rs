@@ -474,9 +474,11 @@ mod tests {
         }
     }
 
-    /// A format, the name of a file of it, the file and, of formats that keep entities apart, the ending of the file beside it and that file. Each
-    /// has text to its last line.
-    const WHOLE: [(&str, &str, &str, Option<(&str, &str)>); 17] = [
+    /// A format, the name of a file of it, the file and, of formats that keep entities apart, the ending of the file beside it and that file.
+    type Row<'t> = (&'t str, &'t str, &'t str, Option<(&'t str, &'t str)>);
+
+    /// Files with text to their last line.
+    const WHOLE: [Row<'_>; 17] = [
         (r#"{"text":"line"}"#, "a.txt", "Fever.\nPain.\n", None),
         (r#"{"text":"paragraph"}"#, "a.txt", "Fever.\n\nPain.\n", None),
         (
@@ -565,7 +567,7 @@ mod tests {
         ),
     ];
 
-    fn whole(documents: (&str, &str, &str, Option<(&str, &str)>)) -> Result<Vec<Document>, String> {
+    fn whole(documents: Row<'_>) -> Result<Vec<Document>, String> {
         let (config, name, contents, beside) = documents;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);
