@@ -303,7 +303,7 @@ impl Machine<'_> {
         let entry = entry.ok_or_else(|| format!("the archive has no numbers {key}"))?;
         let count = usize::try_from(*count).map_err(|_| format!("{count} numbers"))?;
         match count.checked_mul(dtype.bitsize() / 8) {
-            Some(size) if size <= entry.size => {}
+            Some(size) if size == entry.size => {}
             _ => return Err(format!("it says that {key} has {count} numbers, of {} bytes", entry.size)),
         }
         Ok(Value::Storage(Rc::new(Storage { dtype: *dtype, start: entry.start, count })))
