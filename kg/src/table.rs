@@ -3,6 +3,7 @@
 //! Five files, each written whole: `entities`, `terms`, `relations`, `triples` and `crosswalk` (`.parquet`, see [`schema`]). Ids are dense and
 //! follow the sorted keys, triples are sorted and distinct, so equal input gives equal bytes.
 
+pub mod batches;
 pub(crate) mod bits;
 pub mod builder;
 pub(crate) mod draft;
@@ -10,6 +11,7 @@ pub mod graph;
 pub mod guard;
 pub mod id;
 pub mod page_crc;
+pub mod pages;
 pub mod parquet_file;
 pub mod read;
 pub mod row;

@@ -4,6 +4,7 @@ pub mod file;
 pub mod hub;
 pub mod index;
 pub mod items;
+pub(crate) mod pages;
 pub mod read;
 pub mod rows;
 pub mod schema;

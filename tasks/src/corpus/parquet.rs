@@ -1,6 +1,4 @@
 //! A column of text in a Parquet file as documents, batch by batch. Knows no token.
-//!
-//! The decoder of `parquet` 60 panics on some damaged pages instead of returning an error; here that becomes an error too.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,18 +8,14 @@ use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use kg::source::funnel::Tally;
-use kg::table::guard::guarded;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use kg::table::batches::{self, Batches};
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
 use super::metered::LONGEST;
 use super::{Document, drop_for, keep};
 
-/// Rows that are decoded at once; few, for a row is a whole text.
+/// Most rows that are decoded at once; few, for a row is a whole text.
 const BATCH: usize = 256;
 
 /// How a file is to be read.
@@ -54,6 +48,16 @@ pub enum Error {
         row: u64,
         /// The decoder's word.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The file would take too much memory.
+    #[error("{}: row {row}: {source}; write it anew with smaller values, pages and row groups", file.display())]
+    Large {
+        /// The file.
+        file: PathBuf,
+        /// The first row that is not read, from 1.
+        row: u64,
+        /// What would.
+        source: batches::Error,
     },
     /// A column is missing or of another type.
     #[error("{}, column {column:?}: found {found}, expected {expected}; say in the config which column is meant", file.display())]
@@ -93,8 +97,8 @@ const NULL: &str = "null";
 const NO_TEXT: &str = "no text";
 
 /// Reads document after document.
-pub struct Reader<'f> {
-    batches: ParquetRecordBatchReader,
+pub struct Reader<'f, C: ChunkReader> {
+    batches: Batches<C>,
     file: &'f Path,
     config: Config,
     tally: Tally,
@@ -110,7 +114,7 @@ struct Columns {
     ids: Option<ArrayRef>,
 }
 
-impl std::fmt::Debug for Reader<'_> {
+impl<C: ChunkReader> std::fmt::Debug for Reader<'_, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { file, config, tally, .. } = self;
         f.debug_struct("Reader")
@@ -121,21 +125,16 @@ impl std::fmt::Debug for Reader<'_> {
     }
 }
 
-impl<'f> Reader<'f> {
+impl<'f, C: ChunkReader + 'static> Reader<'f, C> {
     /// Documents of the file in `chunks`, which `file` names in messages.
     ///
     /// # Errors
     /// When it is no Parquet file, or lacks a column. See [`Error`].
-    pub fn new<C: ChunkReader + 'static>(chunks: C, file: &'f Path, config: Config) -> Result<Self, Error> {
+    pub fn new(chunks: C, file: &'f Path, config: Config) -> Result<Self, Error> {
         let tally = Tally { bytes: chunks.len(), ..Tally::new(file, &[NULL, NO_TEXT]) };
-        // Without the schema that Arrow hides in the footer: text is then never a dictionary, nor in large arrays.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let at = (file, 1);
-        let builder = decoded(at, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
-        let roots = config.roots(builder.schema(), file)?;
-        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-        let batches = decoded(at, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
-        Ok(Self { batches, file, config, tally, batch: None, rows: 0 })
+        let batches = Batches::new(chunks, BATCH).map_err(|error| refused((file, 1), error))?;
+        let roots = config.roots(batches.schema(), file)?;
+        Ok(Self { batches: batches.only(roots), file, config, tally, batch: None, rows: 0 })
     }
 
     /// Fills `document` with the next one; `false` at the end of the file. Nulls and texts of nothing but white space are left out and
@@ -191,8 +190,8 @@ impl<'f> Reader<'f> {
     /// Decodes more rows; `false` after the last.
     fn next_batch(&mut self) -> Result<bool, Error> {
         self.batch = None;
-        let batches = &mut self.batches;
-        let Some(batch) = decoded((self.file, self.rows + 1), || batches.next().transpose())? else {
+        let at = (self.file, self.rows + 1);
+        let Some(batch) = self.batches.next().map_err(|error| refused(at, error))? else {
             return Ok(false);
         };
         let texts = self.config.array(&batch, &self.config.column, self.file)?;
@@ -203,12 +202,12 @@ impl<'f> Reader<'f> {
     }
 }
 
-/// What the decoder gives from a row on.
-fn decoded<T, E>((file, row): (&Path, u64), decode: impl FnOnce() -> Result<T, E>) -> Result<T, Error>
-where
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    guarded(decode).map_err(|source| Error::Decode { file: file.to_owned(), row, source })
+/// What is wrong from a row on.
+fn refused((file, row): (&Path, u64), error: batches::Error) -> Error {
+    match error {
+        batches::Error::Decode(source) => Error::Decode { file: file.to_owned(), row, source },
+        source => Error::Large { file: file.to_owned(), row, source },
+    }
 }
 
 const ONE: &str = "exactly one column of that name";

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int8Type, Int32Type, UInt16Type, UInt32Type};
 use arrow_array::{ArrowPrimitiveType, ListArray, PrimitiveArray, RecordBatch};
+use kg::table::guard::guarded;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use parquet::errors::ParquetError;
 
 use super::sample::Row;
 use super::schema::columns;
 use crate::shard::index::FileIndex;
+use crate::shard::pages::{MOST_VALUES, values};
 use crate::shard::read::{Blob, footer, pages};
 
 /// Why a file of maps cannot be read.
@@ -82,11 +85,20 @@ impl Maps {
         let bad = |problem: String| Error { path: self.path.clone(), place: place(), problem };
         let pages = pages(self.blob.as_ref(), &self.index, group).map_err(bad)?;
         let rows = self.index.groups.get(group).map_or(0, |listed| listed.rows as usize);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, self.metadata.clone());
-        let reader = builder.with_row_groups(vec![group]).with_batch_size(rows.max(1)).build();
-        let mut reader: ParquetRecordBatchReader = reader.map_err(|e| bad(e.to_string()))?;
-        let batch = reader.next().ok_or_else(|| bad("it has no rows".to_owned()))?;
-        let batch = batch.map_err(|e| bad(e.to_string()))?;
+        let described = self.metadata.metadata().row_group(group);
+        for chunk in described.columns() {
+            let found = guarded(|| values(&pages, chunk, MOST_VALUES));
+            let found = found.map_err(|e| bad(format!("column {}: {e}", chunk.column_path().string())))?;
+            if found < rows {
+                return Err(bad(format!("column {} ends too early", chunk.column_path().string())));
+            }
+        }
+        let batch = guarded(|| {
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, self.metadata.clone());
+            let mut reader = builder.with_row_groups(vec![group]).with_batch_size(rows.max(1)).build()?;
+            reader.next().transpose().map_err(ParquetError::from)
+        });
+        let batch = batch.map_err(|e| bad(e.to_string()))?.ok_or_else(|| bad("it has no rows".to_owned()))?;
         if batch.num_rows() != rows {
             return Err(bad(format!("{} rows, but the index says {rows}", batch.num_rows())));
         }

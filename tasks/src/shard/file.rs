@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array as _, RecordBatch};
 use bytes::Bytes;
 use kg::table::page_crc::{self, Sealed};
 use kg::table::parquet_file::properties;
@@ -17,6 +18,7 @@ use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempPath};
 
 use super::index::{FileIndex, GroupIndex};
+use super::pages::MOST_VALUES;
 use crate::self_check::check;
 
 /// Why a shard could not be written. No shard has its name then.
@@ -75,6 +77,17 @@ impl Encoded {
     /// # Errors
     /// When the rows cannot be encoded.
     pub fn new(rows: &RecordBatch, items: u32, pairs: &[(&str, String)]) -> Result<Self, ParquetError> {
+        // What the reader of shards refuses is not written.
+        for (column, field) in rows.columns().iter().zip(rows.schema().fields()) {
+            let values = column.as_list_opt::<i32>().map_or(0, |lists| lists.values().len() as u64);
+            if values > MOST_VALUES {
+                let problem = format!(
+                    "a row group has {values} values in column {}, expected at most {MOST_VALUES}: lower items_per_group",
+                    field.name()
+                );
+                return Err(ParquetError::General(problem));
+            }
+        }
         let properties = properties(rows.num_rows().max(1), pairs);
         let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties))?;
         writer.write(rows)?;

@@ -5,18 +5,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes, buf::Reader};
+use bytes::Bytes;
+use kg::table::guard::guarded;
+use kg::table::pages::check_schema;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::Int32Type;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 
 use super::index::{FileIndex, GroupIndex};
+use super::pages::{MOST_VALUES, Slice, values};
 use super::schema::columns;
 use crate::builder::Form;
 use crate::self_check::check;
@@ -76,6 +78,13 @@ pub trait Blob: Send + Sync + std::fmt::Debug {
 
 impl Blob for File {
     fn read_at(&self, start: u64, length: usize) -> io::Result<Bytes> {
+        // An index may ask for anything; room is made for what is there.
+        let end = start.checked_add(length as u64);
+        if end.is_none_or(|end| self.metadata().is_ok_and(|of| of.is_file() && end > of.len())) {
+            let problem =
+                format!("the index asks for {length} bytes from {start} on, and the file ends before");
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+        }
         let mut bytes = vec![0; length];
         #[cfg(unix)]
         std::os::unix::fs::FileExt::read_exact_at(self, &mut bytes, start)?;
@@ -150,7 +159,8 @@ impl Shard {
             return Err(bad("it does not exist".to_owned()));
         };
         let pages = Arc::new(pages(self.blob.as_ref(), &self.index, group).map_err(bad)?);
-        self.decode(&pages, (self.metadata.row_group(group), listed)).map_err(|e| bad(e.to_string()))
+        guarded(|| self.decode(&pages, (self.metadata.row_group(group), listed)))
+            .map_err(|e| bad(e.to_string()))
     }
 
     fn decode(
@@ -205,7 +215,11 @@ pub(crate) fn footer(blob: &dyn Blob, index: &FileIndex) -> Result<ParquetMetaDa
     let start = index.start(index.groups.len());
     let length = index.bytes.checked_sub(start).ok_or("the index gives it no footer")?;
     let part = checked(blob, (start, length), &index.footer)?;
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&part).map_err(|e| e.to_string())?;
+    let metadata = guarded(|| {
+        check_schema(&part)?;
+        ParquetMetaDataReader::new().parse_and_finish(&part)
+    });
+    let metadata = metadata.map_err(|e| e.to_string())?;
     let (found, expected) = (metadata.num_row_groups(), index.groups.len());
     if found == expected {
         Ok(metadata)
@@ -225,7 +239,7 @@ fn checked(blob: &dyn Blob, (start, length): (u64, u64), expected: &str) -> Resu
     let bytes = blob.read_at(start, most).map_err(|e| e.to_string())?;
     let found = check(&bytes);
     if found == expected {
-        Ok(Slice { bytes, start, end: start + length })
+        Ok(Slice::new(bytes, start))
     } else {
         Err(format!("its check is {found}, but the index says {expected}"))
     }
@@ -306,6 +320,7 @@ impl Leaf<'_> {
 
     /// The values of a column that has one in each row.
     fn flat(&self) -> Result<Vec<i32>, ParquetError> {
+        self.values()?;
         let (mut reader, mut values) = (self.reader()?, Vec::with_capacity(self.rows));
         while values.len() < self.rows {
             if reader.read_records(self.rows - values.len(), None, None, &mut values)?.0 == 0 {
@@ -315,9 +330,19 @@ impl Leaf<'_> {
         Ok(values)
     }
 
+    /// Values of the column, of which its pages may have any number in a few bytes.
+    fn values(&self) -> Result<usize, ParquetError> {
+        let chunk = self.described.column(self.column);
+        let column = || chunk.column_path().string();
+        let values = values(self.pages.as_ref(), chunk, MOST_VALUES)
+            .map_err(|e| wrong(format!("column {}: {e}", column())))?;
+        // No row is empty.
+        if values < self.rows { Err(wrong("a column ends too early".to_owned())) } else { Ok(values) }
+    }
+
     /// Where each row's values start, and all values, of a column that has a list in each row.
     fn lists(&self) -> Result<(Vec<u32>, Vec<i32>), ParquetError> {
-        let most = usize::try_from(self.described.column(self.column).num_values()).unwrap_or_default();
+        let most = self.values()?;
         let (mut definition, mut repetition) = (Vec::with_capacity(most), Vec::with_capacity(most));
         let (mut reader, mut values) = (self.reader()?, Vec::with_capacity(most));
         let mut read = 0;
@@ -344,45 +369,5 @@ impl Leaf<'_> {
         starts.truncate(found);
         starts.push(u32::try_from(values.len()).map_err(|e| wrong(e.to_string()))?);
         Ok((starts, values))
-    }
-}
-
-/// A part of a file in memory, read by its places in the file.
-#[derive(Debug)]
-pub(crate) struct Slice {
-    bytes: Bytes,
-    start: u64,
-    end: u64,
-}
-
-impl Slice {
-    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
-        let within = start.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
-        let within = within.filter(|&at| at <= self.bytes.len());
-        within
-            .map(|at| self.bytes.slice(at..))
-            .ok_or_else(|| wrong("a page lies outside its row group".to_owned()))
-    }
-}
-
-impl Length for Slice {
-    fn len(&self) -> u64 {
-        self.end
-    }
-}
-
-impl ChunkReader for Slice {
-    type T = Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(self.from(start)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.from(start)?;
-        if bytes.len() < length {
-            return Err(wrong("a page lies outside its row group".to_owned()));
-        }
-        Ok(bytes.slice(..length))
     }
 }

@@ -65,7 +65,7 @@ struct Ranges(Object);
 
 impl Blob for Ranges {
     fn read_at(&self, start: u64, length: usize) -> io::Result<Bytes> {
-        self.0.range(start..start + length as u64).map_err(io::Error::other)
+        self.0.range(start..start.saturating_add(length as u64)).map_err(io::Error::other)
     }
 }
 

@@ -1,7 +1,4 @@
 //! Triples in a Parquet file, batch by batch. Knows no names and no table in the making.
-//!
-//! The decoder of `parquet` 60 panics on some damaged pages (fuzzing found a dictionary that is missing and levels that are too short)
-//! instead of returning an error; here that becomes an error too.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +6,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
 use arrow_schema::DataType;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
 use super::fit::{ACTIVE, ACTIVE_ROWS, Rule};
 use super::layout::Inactive;
 use super::statements::{Role, Row};
-use crate::table::guard::guarded;
+use crate::table::batches::{self, Batches};
 
-/// Rows that are decoded at once.
+/// Most rows that are decoded at once.
 const BATCH: usize = 8192;
 
 /// The columns that are read, by name.
@@ -50,6 +45,14 @@ pub enum Error {
         file: PathBuf,
         /// The decoder's word.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The file would take too much memory.
+    #[error("{}: {source}; write it anew with smaller values, pages and row groups", file.display())]
+    Large {
+        /// The file.
+        file: PathBuf,
+        /// What would.
+        source: batches::Error,
     },
     /// A column is missing or of another type.
     #[error("{}, column {column:?} ({role}): found {found}, expected {expected}; say in the config which column is meant", file.display())]
@@ -92,16 +95,17 @@ pub(super) fn rows<C: ChunkReader + 'static>(
     fields: &Fields,
     mut each: impl FnMut(u64, Result<Option<Row<'_>>, Wrong>) -> Result<(), super::Error>,
 ) -> Result<(), super::Error> {
-    // Without the schema that Arrow hides in the footer: text is then never a dictionary.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let reader = decoded(file, || ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options))?;
+    let refused = |error| match error {
+        batches::Error::Decode(source) => Error::Decode { file: file.to_owned(), source },
+        source => Error::Large { file: file.to_owned(), source },
+    };
+    let batches = Batches::new(chunks, BATCH).map_err(refused)?;
     let rule = Rule::new(fields.active.as_ref(), fields.inactive);
-    let fields = &fields.with_activity(reader.schema(), rule);
-    let roots = fields.roots(reader.schema(), file)?;
-    let mask = ProjectionMask::roots(reader.parquet_schema(), roots);
-    let mut batches = decoded(file, || reader.with_projection(mask).with_batch_size(BATCH).build())?;
+    let fields = &fields.with_activity(batches.schema(), rule);
+    let roots = fields.roots(batches.schema(), file)?;
+    let mut batches = batches.only(roots);
     let mut number = 0;
-    while let Some(batch) = decoded(file, || batches.next().transpose())? {
+    while let Some(batch) = batches.next().map_err(refused)? {
         let columns = fields.columns(&batch, file)?;
         for row in 0..batch.num_rows() {
             number += 1;
@@ -119,14 +123,6 @@ pub(super) fn rows<C: ChunkReader + 'static>(
         }
     }
     Ok(())
-}
-
-/// What the decoder gives.
-fn decoded<T, E>(file: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T, Error>
-where
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    guarded(decode).map_err(|source| Error::Decode { file: file.to_owned(), source })
 }
 
 impl From<Error> for super::Error {
