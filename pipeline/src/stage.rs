@@ -127,6 +127,7 @@ fn trained(
     let encoder =
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;
     let mut bases = Bases { encoder: encoder::Base::new(encoder, places)?, pretrain: None, retrain: None };
+    words.0.agrees(&bases.encoder, words.1)?;
     stages.extend(asking(config, &bases.encoder, &words, places)?);
     if let Some(fresh) = &encoder.fresh {
         let (vocabulary, case) = words.clone();

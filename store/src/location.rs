@@ -160,6 +160,15 @@ impl Location {
         }
     }
 
+    /// The location `name` in the same folder; `None` for a URL with a query, which is that of one object alone.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Option<Self> {
+        match self {
+            Self::Local(path) => Some(Self::Local(path.with_file_name(name))),
+            Self::Remote(address) => address.beside(name).map(Self::Remote),
+        }
+    }
+
     /// The file's name: the last part of the path; `object` if there is none.
     #[must_use]
     pub fn name(&self) -> String {
@@ -280,6 +289,21 @@ impl Address {
             None => child.key = format!("{}/{name}", child.key),
         }
         child
+    }
+
+    fn beside(&self, name: &str) -> Option<Self> {
+        let mut beside = self.clone();
+        match &mut beside.url {
+            Some(url) if url.query().is_some() => return None,
+            Some(url) => {
+                url.path_segments_mut().ok()?.pop().push(name);
+            }
+            None => {
+                let folder = self.key.rfind('/').map_or("", |end| &self.key[..=end]);
+                beside.key = format!("{folder}{name}");
+            }
+        }
+        Some(beside)
     }
 
     /// What tells this object from all others, whoever signed the URL. Not for showing.

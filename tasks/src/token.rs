@@ -2,4 +2,6 @@
 
 pub mod align;
 pub mod encode;
+mod json;
+pub mod rule;
 pub mod train;

@@ -92,7 +92,7 @@ impl Answering {
             anyhow::bail!("this model was not fine-tuned on {task:?} but on {}", names.join(", "));
         }
         let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
-        let known = |told| Known::open((&file, told), &lengths, &vocabulary::find(folder)?, around);
+        let known = |told| Known::open((&file, told), &lengths, vocabulary.clone(), around);
         let known = file.knowledge.as_ref().map(known);
         let known = known.transpose().with_context(|| folder.display().to_string())?;
         Ok(Self { predictor, vocabulary, file, asked, known, top })

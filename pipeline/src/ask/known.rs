@@ -8,6 +8,7 @@ use serde_json::Value;
 use tasks::downstream::encode::Framed;
 use tasks::maps::expand::Map;
 use tasks::maps::generators::Limits;
+use tasks::token::encode::Vocabulary;
 
 use super::lines::Input;
 use super::task_file::{Knowledge, TaskFile};
@@ -55,7 +56,7 @@ impl Known {
     pub(super) fn open(
         (file, knowledge): (&TaskFile, &Knowledge),
         lengths: &BTreeSet<usize>,
-        vocabulary: &Path,
+        vocabulary: Vocabulary,
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
         let (maps, there) = (&knowledge.maps, &knowledge.made_with);

@@ -1,37 +1,45 @@
-//! The vocabulary in a model's folder, under the names that `transformers` gives it. Knows no weights.
+//! The vocabulary in a model's folder, under the names that `transformers` gives it, and whether it is the one that is used.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use kg::whole::write_whole;
-use model::checkpoint::digests::{TOKENIZER_FILE as CONFIG, VOCABULARY_FILES as FILES};
-use model::checkpoint::read_settings;
-use model::shown::shown;
-use serde::Deserialize;
-use serde_json::json;
+use model::checkpoint::digests::VOCABULARY_FILES as FILES;
+use serde_json::{Value, json};
 use tasks::token::encode::{Case, Vocabulary};
+use tasks::token::rule::{Rule, Said};
 
-/// The key of [`CONFIG`] that says whether case is kept.
-#[derive(Deserialize)]
-struct Said {
-    do_lower_case: Option<bool>,
-}
+/// What `AutoTokenizer` reads beside the vocabulary.
+pub use model::checkpoint::digests::TOKENIZER_FILE as CONFIG;
 
-/// Puts a vocabulary into a model's folder so that `transformers.AutoTokenizer` reads it. `most` is the number of positions.
+/// Entries with capitals that a lower-casing vocabulary may have; BERT's have none, and a cased one a third of all.
+const OUT_OF_REACH: f64 = 0.01;
+
+/// Puts a vocabulary, read with `rule`, into a model's folder so that `transformers.AutoTokenizer` reads it alike. `most` is the number
+/// of positions.
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub fn add(folder: &Path, vocabulary: &Path, case: Case, most: usize) -> anyhow::Result<()> {
-    let is_json = vocabulary.extension().is_some_and(|ending| ending == "json");
+pub fn add(folder: &Path, vocabulary: &Path, rule: Rule, most: usize) -> anyhow::Result<()> {
+    let is_json = is_json(vocabulary);
     let bytes = std::fs::read(vocabulary).with_context(|| vocabulary.display().to_string())?;
     write_whole(&folder.join(FILES[usize::from(!is_json)]), &bytes)?;
-    let said = if is_json {
-        json!({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most})
+    let mut said = if is_json {
+        // A class for any tokenizer.json does not know which tokens are special.
+        json!({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most,
+               "pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"})
     } else {
-        let lower = case == Case::Uncased;
-        json!({"tokenizer_class": "BertTokenizer", "do_lower_case": lower, "model_max_length": most})
+        json!({"tokenizer_class": "BertTokenizer", "do_lower_case": rule.lowercase, "model_max_length": most})
     };
+    if !is_json && rule != Rule::from(rule.case()) {
+        said["strip_accents"] = rule.strip_accents.into();
+        said["tokenize_chinese_chars"] = Value::from(rule.chinese);
+    }
     Ok(write_whole(&folder.join(CONFIG), &serde_json::to_vec_pretty(&said)?)?)
+}
+
+fn is_json(vocabulary: &Path) -> bool {
+    vocabulary.extension().is_some_and(|ending| ending == "json")
 }
 
 /// Where the vocabulary of a model's folder lies.
@@ -52,24 +60,94 @@ pub fn find(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(found)
 }
 
+/// Reads a vocabulary as the `tokenizer_config.json` of its model has it, where there is one, and `case`, where a config says that.
+///
+/// # Errors
+/// When it is damaged, or what is said of it differs.
+pub fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> anyhow::Result<Vocabulary> {
+    // As `BertTokenizer` has it where nothing is said.
+    let mut rule = Rule::from(case.unwrap_or(Case::Uncased));
+    if let Some(said) = said.filter(|_| !is_json(path)) {
+        rule = said.rule(case)?;
+    }
+    let vocabulary = Vocabulary::load(path, rule)?;
+    if let Some(said) = said {
+        said.check(vocabulary.rule())?;
+    }
+    of_case(path, &vocabulary, case)?;
+    let lost = vocabulary.out_of_reach();
+    anyhow::ensure!(
+        lost <= OUT_OF_REACH,
+        "{}: {:.0} % of the entries have capitals, which no text has once it is lower-cased, so it is the vocabulary of a cased model: set vocabulary.case = \"cased\" (of a model's folder: \"do_lower_case\": false in its {CONFIG}), or, if the config is to have its way, vocabulary.contradiction = \"config_decides\"",
+        path.display(),
+        100.0 * lost
+    );
+    Ok(vocabulary)
+}
+
+/// Refuses a `tokenizer.json` whose own rule is of another case than the config's, which counts and maps go by.
+///
+/// # Errors
+/// When the two differ.
+pub fn of_case(path: &Path, vocabulary: &Vocabulary, case: Option<Case>) -> anyhow::Result<()> {
+    let Some(case) = case else { return Ok(()) };
+    let own = vocabulary.rule().case();
+    let name = |case| if case == Case::Cased { "cased" } else { "uncased" };
+    anyhow::ensure!(
+        own == case,
+        "{}: its own normaliser makes texts {:?}, but vocabulary.case = {:?}: set it to {:?}; a tokenizer.json brings its own rule, so for another name the model's vocab.txt",
+        path.display(),
+        name(own),
+        name(case),
+        name(own)
+    );
+    Ok(())
+}
+
+/// Refuses a vocabulary that is not that of the model in `folder`, as far as the folder says what its own is.
+///
+/// # Errors
+/// When tokens or the rule of texts differ, or the folder's files cannot be read.
+pub fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<()> {
+    if let Some(said) = Said::read(&folder.join(CONFIG))? {
+        said.check(vocabulary.rule())?;
+    }
+    for path in FILES.map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()) {
+        let own = Vocabulary::load(&path, vocabulary.rule())?;
+        if let Some(id) = own.differs(vocabulary) {
+            let name =
+                |of: &Vocabulary| of.token(id).map_or("nothing".to_owned(), |token| format!("{token:?}"));
+            anyhow::bail!(
+                "{}: id {id} is {} there and {} in the vocabulary that is used: name the model's own (vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"",
+                path.display(),
+                name(&own),
+                name(vocabulary)
+            );
+        }
+        let (own, used) = (own.rule(), vocabulary.rule());
+        anyhow::ensure!(
+            own == used,
+            "{}: the model's tokenizer has {own:?}, and the vocabulary that is used {used:?}: it would read other tokens than it was trained on; set vocabulary.case, or name this file (vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
 /// The vocabulary of a model's folder, or the one at `given`.
 ///
 /// # Errors
-/// When there is none, or it is damaged.
+/// When there is none, or it is damaged, or what is said of it differs.
 pub fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabulary> {
     let path = match given {
         Some(path) => path.to_owned(),
         None => find(folder)?,
     };
-    let config = folder.join(CONFIG);
-    // As `BertTokenizer` has it where nothing is said.
-    let mut case = Case::Uncased;
-    if config.symlink_metadata().is_ok() {
-        let said: Said = serde_json::from_slice(&read_settings(&config)?)
-            .map_err(|error| anyhow::anyhow!("{}: {}", config.display(), shown(&error.to_string())))?;
-        if said.do_lower_case == Some(false) {
-            case = Case::Cased;
-        }
+    let own = Said::read(&folder.join(CONFIG))?;
+    let beside = Said::read(&path.with_file_name(CONFIG))?;
+    let vocabulary = read(&path, own.as_ref().or(beside.as_ref()), None)?;
+    if let Some(beside) = beside {
+        beside.check(vocabulary.rule())?;
     }
-    Ok(Vocabulary::load(&path, case)?)
+    Ok(vocabulary)
 }

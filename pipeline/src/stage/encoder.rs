@@ -187,11 +187,11 @@ impl Stage for Drawing {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![self.vocabulary.input()]
+        self.vocabulary.inputs()
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let vocabulary = self.vocabulary.load(context, self.case)?;
         let sizes = self.fresh.sizes(vocabulary.size(), vocabulary.special().padding);
         sizes.check()?;
         let params = Params::fresh(&Encoder::specs(&sizes), self.fresh.seed, &Device::Cpu)?;
@@ -201,7 +201,7 @@ impl Stage for Drawing {
         crate::ask::vocabulary::add(
             &folder,
             &self.vocabulary.path(context)?,
-            self.case,
+            vocabulary.rule(),
             sizes.max_position_embeddings,
         )?;
         digests::seal(&folder)?;

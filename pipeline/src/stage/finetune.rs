@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tasks::downstream::example::{Kind, Part};
 use tasks::downstream::token_classes::{Classing, is_default};
 use tasks::stream::schedule::Schedule;
-use tasks::token::encode::{Case, Vocabulary};
+use tasks::token::encode::Case;
 
 use super::benchmark as made;
 use super::compute::Compute;
@@ -117,7 +117,7 @@ impl Tried {
 
     /// What it is read with, which several benchmarks of a stage have in common.
     fn tools(&self) -> Vec<Input> {
-        std::iter::once(self.vocabulary.input()).chain(self.attending.inputs()).collect()
+        self.vocabulary.inputs().into_iter().chain(self.attending.inputs()).collect()
     }
 
     /// Whether its rows fit into so many positions.
@@ -144,11 +144,11 @@ impl Tried {
     /// As [`encoder::fits`], of an encoder's folder.
     ///
     /// # Errors
-    /// When the sizes differ, or one cannot be read.
+    /// When the sizes differ, the encoder says that its vocabulary is another, or one cannot be read.
     pub fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
-        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let vocabulary = self.vocabulary.load(context, self.case)?;
         encoder::fits(vocabulary.size(), &model::checkpoint::sizes(encoder)?)?;
-        Ok(())
+        self.vocabulary.belongs(&vocabulary, encoder)
     }
 
     /// Reads it, to be fine-tuned on with `seed`.
@@ -156,7 +156,7 @@ impl Tried {
     /// # Errors
     /// When its files are damaged, or a text cannot be encoded.
     pub fn read(&self, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
-        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let vocabulary = self.vocabulary.load(context, self.case)?;
         let folder = context.artifact(&self.stage())?;
         Ok(match made::read(folder)? {
             made::Read::Capr { train, test } => {
@@ -222,7 +222,8 @@ impl Finetune {
 fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow::Result<()> {
     let folder = context.out().join(MODEL);
     let max_tokens = of.iter().map(|of| of.max_tokens).max().unwrap_or(tried.fixed.max_tokens);
-    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, tried.case, max_tokens)?;
+    let rule = tried.vocabulary.load(context, tried.case)?.rule();
+    vocabulary_file::add(&folder, &tried.vocabulary.path(context)?, rule, max_tokens)?;
     let task = |of: &steps::Task<'_>| task_file::Task {
         name: of.name.to_owned(),
         asked: of.benchmark.asked(),

@@ -263,13 +263,14 @@ impl Stage for Asking {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        let mut inputs = vec![self.data.input(), self.base.input(), self.vocabulary.0.input()];
+        let mut inputs = vec![self.data.input(), self.base.input()];
+        inputs.extend(self.vocabulary.0.inputs());
         inputs.extend(self.words.iter().map(Place::input));
         inputs
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let vocabulary = Vocabulary::load(&self.vocabulary.0.path(context)?, self.vocabulary.1)?;
+        let vocabulary = self.vocabulary.0.load(context, self.vocabulary.1)?;
         let allowed =
             self.words.as_ref().map(|words| allowed(&words.path(context)?, &vocabulary)).transpose()?;
         let mut facts = vec![];
@@ -278,8 +279,10 @@ impl Stage for Asking {
         let (asked, step) = askable(facts, &vocabulary, (allowed.as_ref(), self.config.max_tokens))?;
         funnel.push(step);
         context.record("funnel", serde_json::to_value(&funnel)?);
-        let filler = Filler::load(&self.base.folder(context)?, &self.compute.device(context)?)?;
+        let folder = self.base.folder(context)?;
+        let filler = Filler::load(&folder, &self.compute.device(context)?)?;
         let padded = encoder::fits(vocabulary.size(), filler.config())?;
+        self.vocabulary.0.belongs(&vocabulary, &folder)?;
         context.record("padded_rows", padded);
         // Rows of the table that no token has are no answers.
         let tokens = || (0_u32..).take(vocabulary.size()).collect();

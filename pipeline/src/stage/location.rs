@@ -155,6 +155,40 @@ impl Place {
         }
     }
 
+    /// The place `name` in the folder of this file, where there is such a file. What lies in a world is not known before it is made, and
+    /// a web address with a query is that of one file alone.
+    ///
+    /// # Errors
+    /// When a store cannot be asked.
+    pub fn beside(&self, name: &str) -> anyhow::Result<Option<Place>> {
+        Ok(match self {
+            Place::World { .. } => None,
+            Place::Outside { label, path } => {
+                let path = path.with_file_name(name);
+                path.is_file().then(|| Place::Outside { label: format!("{label}, {name}"), path })
+            }
+            Place::Remote { label, remote, remotes } => match remote.location().beside(name) {
+                Some(beside) if remotes.0.has(&beside)? => Some(Place::Remote {
+                    label: format!("{label}, {name}"),
+                    remote: remotes.0.expect(beside),
+                    remotes: remotes.clone(),
+                }),
+                _ => None,
+            },
+        })
+    }
+
+    /// Whether the name of the file ends so.
+    #[must_use]
+    pub fn ends_in(&self, ending: &str) -> bool {
+        match self {
+            Place::World { below: path, .. } | Place::Outside { path, .. } => {
+                path.to_string_lossy().ends_with(ending)
+            }
+            Place::Remote { remote, .. } => remote.location().name().ends_with(ending),
+        }
+    }
+
     /// What the stage calls it.
     #[must_use]
     pub fn label(&self) -> &str {

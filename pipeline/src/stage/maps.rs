@@ -18,12 +18,11 @@ use tasks::maps::write::{Target, Writer};
 use tasks::ner::Filters;
 use tasks::shard::file::Size;
 use tasks::shard::index::Tokenizer;
-use tasks::token::encode::Case;
+use tasks::token::encode::{Case, Vocabulary};
 
 use self::tools::{Piece, Tools};
 use super::LONGEST;
 use super::corpus::Corpus;
-use super::location::Place;
 use super::vocabulary::Source;
 use crate::config::range::{MANY, whole};
 use crate::engine::context::Context;
@@ -205,16 +204,8 @@ impl Mapping {
     /// # Errors
     /// When something is missing or damaged.
     pub fn tools(&self, artifact: &dyn Fn(&str) -> PathBuf) -> anyhow::Result<Tools> {
-        let vocabulary = match &self.vocabulary.0 {
-            Source::Trained => artifact("vocabulary").join(super::vocabulary::FILE),
-            Source::File(Place::Outside { path, .. }) => path.clone(),
-            Source::File(Place::World { below, .. }) => artifact("world").join(below),
-            Source::File(Place::Remote { remote, .. }) => anyhow::bail!(
-                "{}: a remote vocabulary is not looked at here: fetch it and name the file with --set vocabulary.file=FILE",
-                remote.location().name()
-            ),
-        };
-        self.load(&vocabulary, &|name| Ok(artifact(name)))
+        let vocabulary = self.vocabulary.0.load_from(artifact, self.vocabulary.1)?;
+        self.load(vocabulary, &|name| Ok(artifact(name)))
     }
 
     /// How long samples of the corpus may be.
@@ -253,7 +244,7 @@ impl Mapping {
 
     fn load(
         &self,
-        vocabulary: &Path,
+        vocabulary: Vocabulary,
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Tools> {
         Tools::load(&self.config, (vocabulary, self.vocabulary.1), artifact)
@@ -278,14 +269,15 @@ impl Stage for Mapping {
 
     fn inputs(&self) -> Vec<Input> {
         let mut inputs = self.corpus.inputs();
-        inputs.push(self.vocabulary.0.input());
+        inputs.extend(self.vocabulary.0.inputs());
         inputs.extend(self.inputs_of_tools());
         inputs
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let path = self.vocabulary.0.path(context)?;
-        let tools = self.load(&path, &|name| Ok(context.artifact(name)?.to_owned()))?;
+        let vocabulary = self.vocabulary.0.load(context, self.vocabulary.1)?;
+        let tools = self.load(vocabulary, &|name| Ok(context.artifact(name)?.to_owned()))?;
         let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
         let target = Target {
             folder: context.out(),

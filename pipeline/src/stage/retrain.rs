@@ -110,7 +110,8 @@ impl Retrain {
 
     /// Sizes and settings of the training, from the config, the shards and the encoder to begin with.
     fn setup(&self, context: &Context, index: &Index, planned: u64) -> anyhow::Result<Setup> {
-        let loaded = model::checkpoint::load(&self.from.base.folder(context)?, &Device::Cpu)?;
+        let base = self.from.base.folder(context)?;
+        let loaded = model::checkpoint::load(&base, &Device::Cpu)?;
         context.record("drawn_anew", loaded.fresh);
         let (listed, more) = loaded.left_out.split_at(loaded.left_out.len().min(LISTED));
         context.record("left_out", listed.to_vec());
@@ -119,6 +120,8 @@ impl Retrain {
         }
         let encoder = loaded.config;
         self.check(&encoder, index, context)?;
+        let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
+        source.belongs(&source.load(context, case)?, &base)?;
         let mask = self.mask.as_ref().map(|mask| mask.read(context)).transpose()?;
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
@@ -272,9 +275,10 @@ impl Stage for Retrain {
         if state.exists() {
             std::fs::remove_dir_all(&state)?;
         }
-        let vocabulary = self.from.shards.vocabulary.path(context)?;
+        let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
+        let rule = source.load(context, case)?.rule();
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
-        crate::ask::vocabulary::add(&context.out().join(MODEL), &vocabulary, self.from.shards.case, most)?;
+        crate::ask::vocabulary::add(&context.out().join(MODEL), &source.path(context)?, rule, most)?;
         model::checkpoint::digests::seal(&context.out().join(MODEL))?;
         record(context, context.out())
     }

@@ -107,7 +107,8 @@ impl Stage for Shards {
 
     fn inputs(&self) -> Vec<Input> {
         let mut inputs = location::inputs(self.masked_lm.iter().chain(&self.tagging));
-        inputs.extend([Input::artifact("triples"), Input::artifact("split"), self.vocabulary.input()]);
+        inputs.extend([Input::artifact("triples"), Input::artifact("split")]);
+        inputs.extend(self.vocabulary.inputs());
         inputs
     }
 
@@ -161,7 +162,7 @@ impl Made {
     fn read(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
         let graph = Graph::read(context.artifact("triples")?)?;
         let path = shards.vocabulary.path(context)?;
-        let vocabulary = Vocabulary::load(&path, shards.case)?;
+        let vocabulary = shards.vocabulary.load(context, shards.case)?;
         let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
         let parts = split::read::read(context.artifact("split")?, &View::of(&graph))?.part;
         Ok(Self { graph, parts, vocabulary, digest })

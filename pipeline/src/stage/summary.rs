@@ -12,7 +12,7 @@ use model::range::{BELOW_ONE, SHARE};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::shard::index::Limits;
-use tasks::token::encode::{Case, Vocabulary};
+use tasks::token::encode::Case;
 
 use super::vocabulary::Source;
 use crate::config::range::{MANY, number, whole};
@@ -84,12 +84,12 @@ impl Stage for Summarising {
     }
 
     fn inputs(&self) -> Vec<Input> {
-        vec![Input::artifact("triples"), self.vocabulary.input()]
+        std::iter::once(Input::artifact("triples")).chain(self.vocabulary.inputs()).collect()
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let graph = Graph::read(context.artifact("triples")?)?;
-        let vocabulary = Vocabulary::load(&self.vocabulary.path(context)?, self.case)?;
+        let vocabulary = self.vocabulary.load(context, self.case)?;
         let lengths = |texts: Vec<&str>| -> anyhow::Result<Vec<u32>> {
             let encoded = vocabulary.encode_all(&texts, usize::MAX)?;
             (0..texts.len()).map(|text| Ok(u32::try_from(encoded.get(text).len())?)).collect()

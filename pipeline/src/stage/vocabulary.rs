@@ -2,18 +2,21 @@
 //! Knows no sample.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use kg::table::Graph;
 use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
-use tasks::token::encode::Case;
+use tasks::token::encode::{self, Case};
+use tasks::token::rule::Said;
 use tasks::token::train::{self, WordCounts};
 
+use super::encoder::Base;
 use super::folder;
 use super::location::{self, Location, Place, Places};
+use crate::ask::vocabulary as of_model;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -22,14 +25,19 @@ use crate::engine::stage::{Input, Stage};
 pub const FILE: &str = "vocab.txt";
 
 /// Most entries of a vocabulary that is trained.
-pub const LARGEST: u64 = 10_000_000;
+pub const LARGEST: u64 = train::MOST as u64;
+/// Most bytes of a line of plain text, which is in memory as a whole.
+const LONGEST_LINE: u64 = 32 << 20;
 
 /// The vocabulary's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whether case is kept. A `tokenizer.json` brings its own rule, and this one is not used then.
+    /// Whether case is kept. A `tokenizer.json` brings its own rule, which must be the same.
     pub case: Case,
+    /// What is done where the model's own files say otherwise.
+    #[serde(default, skip_serializing_if = "Contradiction::is_default")]
+    pub contradiction: Contradiction,
     /// A `vocab.txt` or `tokenizer.json` to use as it is.
     #[serde(skip_serializing)]
     pub file: Option<Location>,
@@ -50,29 +58,94 @@ pub struct Train {
     pub text: Vec<Location>,
 }
 
+/// What is done where the files of a model (`tokenizer_config.json`, `tokenizer.json`, `vocab.txt`) say otherwise than the config.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Contradiction {
+    /// The run ends with what differs.
+    #[default]
+    Refuse,
+    /// The config has its way, and the files are not looked at: some published models are fed otherwise than they were trained.
+    ConfigDecides,
+}
+
+impl Contradiction {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Where the vocabulary of later stages comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     /// The artifact of this stage.
     Trained,
     /// A file of the user's.
-    File(Place),
+    File {
+        /// The file.
+        place: Place,
+        /// The `tokenizer_config.json` beside it, where there is one and the config does not decide alone.
+        said: Option<Place>,
+        /// Who has the last word.
+        contradiction: Contradiction,
+    },
 }
 
 impl Source {
-    /// The input that a later stage declares.
+    fn file(location: &Location, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+        let place = location.place("vocabulary.file", places)?;
+        let said = match config.contradiction {
+            Contradiction::ConfigDecides => None,
+            Contradiction::Refuse => place.beside(of_model::CONFIG).with_context(|| {
+                format!("whether a {} lies beside vocabulary.file cannot be told", of_model::CONFIG)
+            })?,
+        };
+        let source = Self::File { place, said, contradiction: config.contradiction };
+        if let Self::File { said: Some(Place::Outside { path, .. }), .. } = &source {
+            early(path, config.case)?;
+        }
+        Ok(source)
+    }
+
+    /// Refuses a case that the checkpoint of `base` contradicts, as far as that can be told before anything is made.
+    ///
+    /// # Errors
+    /// When its `tokenizer_config.json` says otherwise.
+    pub fn agrees(&self, base: &Base, case: Case) -> anyhow::Result<()> {
+        match base {
+            Base::Checkpoint(Place::Outside { path, .. }) if self.is_checked() => {
+                early(&path.join(of_model::CONFIG), case)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_checked(&self) -> bool {
+        !matches!(self, Self::File { contradiction: Contradiction::ConfigDecides, .. })
+    }
+
+    /// The inputs that a later stage declares.
     #[must_use]
-    pub fn input(&self) -> Input {
+    pub fn inputs(&self) -> Vec<Input> {
         match self {
-            Source::Trained => Input::artifact("vocabulary"),
-            Source::File(place) => place.input(),
+            Source::Trained => vec![Input::artifact("vocabulary")],
+            Source::File { place, said, .. } => location::inputs(std::iter::once(place).chain(said)),
         }
     }
 
     /// Describes which it is, as far as its contents do not say it.
     pub fn describe(&self, to: &mut dyn Describe) {
-        if let Source::File(place) = self {
-            place.describe(to);
+        let Source::File { place, said, contradiction } = self else { return };
+        place.describe(to);
+        if let Some(said) = said {
+            said.describe(to);
+        }
+        if !contradiction.is_default() {
+            describe::config(to, "vocabulary.contradiction", contradiction);
+        }
+        if place.ends_in(".json") {
+            // Before there was this line, texts could make special tokens.
+            to.field("vocabulary.special_tokens_in_texts", "plain text".into());
         }
     }
 
@@ -83,9 +156,72 @@ impl Source {
     pub fn path(&self, context: &Context) -> anyhow::Result<PathBuf> {
         match self {
             Source::Trained => Ok(context.artifact("vocabulary")?.join(FILE)),
-            Source::File(place) => place.path(context),
+            Source::File { place, .. } => place.path(context),
         }
     }
+
+    /// The vocabulary, while a later stage runs.
+    ///
+    /// # Errors
+    /// When that stage did not declare it, it is damaged, or its model's files say otherwise than `case`.
+    pub fn load(&self, context: &Context, case: Case) -> anyhow::Result<encode::Vocabulary> {
+        let said = match self {
+            Source::File { said: Some(said), .. } => Some(said.path(context)?),
+            _ => None,
+        };
+        self.read(&self.path(context)?, said.as_deref(), case)
+    }
+
+    /// The same outside of a run; `artifact` says where a stage's artifact lies.
+    ///
+    /// # Errors
+    /// As [`Source::load`], or when it lies in a store.
+    pub fn load_from(
+        &self,
+        artifact: &dyn Fn(&str) -> PathBuf,
+        case: Case,
+    ) -> anyhow::Result<encode::Vocabulary> {
+        let of = |place: &Place| match place {
+            Place::Outside { path, .. } => Ok(path.clone()),
+            Place::World { below, .. } => Ok(artifact("world").join(below)),
+            Place::Remote { remote, .. } => anyhow::bail!(
+                "{}: a remote vocabulary is not looked at here: fetch it and name the file with --set vocabulary.file=FILE",
+                remote.location().name()
+            ),
+        };
+        match self {
+            Source::Trained => self.read(&artifact("vocabulary").join(FILE), None, case),
+            Source::File { place, said, .. } => {
+                self.read(&of(place)?, said.as_ref().map(of).transpose()?.as_deref(), case)
+            }
+        }
+    }
+
+    fn read(&self, path: &Path, said: Option<&Path>, case: Case) -> anyhow::Result<encode::Vocabulary> {
+        if self.is_checked() {
+            let said = said.map(Said::read).transpose()?.flatten();
+            return of_model::read(path, said.as_ref(), Some(case));
+        }
+        let vocabulary = encode::Vocabulary::load(path, case)?;
+        of_model::of_case(path, &vocabulary, Some(case))?;
+        Ok(vocabulary)
+    }
+
+    /// Refuses a vocabulary that is not that of the model in `folder`, unless the config decides.
+    ///
+    /// # Errors
+    /// As [`of_model::belongs`].
+    pub fn belongs(&self, vocabulary: &encode::Vocabulary, folder: &Path) -> anyhow::Result<()> {
+        if self.is_checked() { of_model::belongs(vocabulary, folder) } else { Ok(()) }
+    }
+}
+
+/// Refuses a case that the file of a model contradicts.
+fn early(config: &Path, case: Case) -> anyhow::Result<()> {
+    if let Some(said) = Said::read(config)? {
+        said.rule(Some(case))?;
+    }
+    Ok(())
 }
 
 /// The stage.
@@ -103,7 +239,7 @@ impl Vocabulary {
     /// When the config names both a file and a training, or neither, or a place that cannot be meant.
     pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let (source, text) = match (&config.file, &config.train) {
-            (Some(file), None) => (Source::File(file.place("vocabulary.file", places)?), Vec::new()),
+            (Some(file), None) => (Source::file(file, config, places)?, Vec::new()),
             (None, Some(train)) => {
                 let text = train.text.iter().enumerate();
                 let text = text.map(|(i, text)| text.place(&format!("vocabulary.train.text.{i}"), places));
@@ -170,17 +306,16 @@ impl Stage for Vocabulary {
                 count_words(&file, &mut words, context)?;
             }
         }
-        let config = train::Config {
-            size: settings.size,
-            min_frequency: settings.min_frequency,
-            case: self.config.case,
-        };
-        let tokens = train::train(&config, &words)?;
+        let tokens = train::train(&trained(settings, self.config.case), &words)?;
         context.record("entries", tokens.len());
         context.record("distinct_words", words.distinct());
         write_whole(&context.out().join(FILE), (tokens.join("\n") + "\n").as_bytes())?;
         Ok(())
     }
+}
+
+fn trained(train: &Train, case: Case) -> train::Config {
+    train::Config { size: train.size, min_frequency: train.min_frequency, case }
 }
 
 fn count_words(file: &Path, words: &mut WordCounts, context: &Context) -> anyhow::Result<()> {
@@ -190,9 +325,15 @@ fn count_words(file: &Path, words: &mut WordCounts, context: &Context) -> anyhow
     loop {
         bytes.clear();
         number += 1;
-        if reader.read_until(b'\n', &mut bytes).with_context(|| format!("{}", file.display()))? == 0 {
+        let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut bytes);
+        if read.with_context(|| format!("{}", file.display()))? == 0 {
             return Ok(());
         }
+        anyhow::ensure!(
+            bytes.len() as u64 <= LONGEST_LINE,
+            "{}: line {number} has more than {LONGEST_LINE} bytes; expected plain text in lines: break it into several",
+            file.display()
+        );
         let line = std::str::from_utf8(&bytes).map_err(|e| {
             let column = e.valid_up_to() + 1;
             anyhow::anyhow!(

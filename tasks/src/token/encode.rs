@@ -1,6 +1,10 @@
 //! A WordPiece vocabulary from `vocab.txt` or `tokenizer.json`, and texts to token ids. Knows no task.
+//!
+//! What stands in a text never becomes a special token: `[SEP]` or `[MASK]` in it is text like any other, with both kinds of file
+//! (in `transformers`: `split_special_tokens=True`). Entries that a `tokenizer.json` adds without calling them special are looked for.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -11,6 +15,11 @@ use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{Model, Tokenizer};
 
 use super::align::Subword;
+use super::json;
+use super::rule::Rule;
+
+/// Most bytes of a vocabulary's file: some millions of entries.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// The special tokens of BERT, in the order in which a trained vocabulary numbers them.
 pub const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
@@ -28,8 +37,7 @@ pub enum Case {
 impl Case {
     /// BERT's normaliser: control characters cleaned, CJK spaced, accents stripped where case is.
     pub(crate) fn normalizer(self) -> BertNormalizer {
-        let lowercase = self == Case::Uncased;
-        BertNormalizer::new(true, true, Some(lowercase), lowercase)
+        Rule::from(self).normalizer()
     }
 }
 
@@ -48,6 +56,14 @@ pub struct Special {
     pub blank: u32,
 }
 
+impl Special {
+    /// All of them, as [`SPECIAL`] names them.
+    #[must_use]
+    pub fn all(self) -> [u32; 5] {
+        [self.padding, self.unknown, self.cls, self.sep, self.blank]
+    }
+}
+
 /// Why a vocabulary cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -57,7 +73,7 @@ pub enum Error {
         /// The vocabulary file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The file is no vocabulary.
     #[error("{}: line {line}: {problem}; expected one token per line, as in BERT's vocab.txt", path.display())]
@@ -76,6 +92,18 @@ pub enum Error {
         path: PathBuf,
         /// What the parser said.
         problem: String,
+    },
+    /// A part of the JSON that is not read.
+    #[error("{}: {place}: found {found}, expected {expected}; engraft reads the tokenizers of BERT: name the model's vocab.txt, or write the file anew with these parts alone", path.display())]
+    Unsupported {
+        /// The tokenizer file.
+        path: PathBuf,
+        /// The part.
+        place: String,
+        /// What stands there, its beginning at least.
+        found: String,
+        /// What is read.
+        expected: String,
     },
     /// A special token is missing.
     #[error("{}: the vocabulary has no {token}; BERT's {SPECIAL:?} must all be entries of it", path.display())]
@@ -109,23 +137,29 @@ pub struct Vocabulary {
     tokenizer: Tokenizer,
     special: Special,
     size: usize,
+    rule: Rule,
     /// The case of BERT's words, where texts are split into those and into nothing else.
     splits: Option<Case>,
 }
 
 impl Vocabulary {
-    /// Reads `vocab.txt` (one token per line; `case` decides on lower-casing) or, if the name ends in `.json`, a
-    /// `tokenizer.json` (which brings its own normaliser; `case` is then not used).
+    /// Reads `vocab.txt` (one token per line; `rule`, or that of a case, decides on lower-casing) or, if the name ends in `.json`, a
+    /// `tokenizer.json` (which brings its own rule; `rule` is then not used, and [`Vocabulary::rule`] says what it is).
     ///
     /// # Errors
     /// When the file cannot be read, is no vocabulary, or lacks a special token.
-    pub fn load(path: &Path, case: Case) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
-        let (tokenizer, splits) = if path.extension().is_some_and(|e| e == "json") {
-            (from_json(path, &bytes)?, None)
+    pub fn load(path: &Path, rule: impl Into<Rule>) -> Result<Self, Error> {
+        let bytes = read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let is_json = path.extension().is_some_and(|e| e == "json");
+        let (tokenizer, rule) = if is_json {
+            let tokenizer = json::tokenizer(path, &bytes)?;
+            let rule = Rule::of(&tokenizer);
+            (tokenizer, rule)
         } else {
-            (from_lines(path, &bytes, case)?, Some(case))
+            let rule = rule.into();
+            (from_lines(path, &bytes, rule)?, rule)
         };
+        let splits = Some(rule.case()).filter(|case| !is_json && Rule::from(*case) == rule);
         let id = |token: &'static str| {
             let missing = || Error::MissingSpecial { path: path.to_owned(), token };
             tokenizer.token_to_id(token).ok_or_else(missing)
@@ -143,7 +177,34 @@ impl Vocabulary {
         if let Some(id) = (0..).zip(ids.iter().copied()).find_map(next) {
             return Err(Error::Numbers { path: path.to_owned(), id });
         }
-        Ok(Self { tokenizer, special, size: ids.len(), splits })
+        let vocabulary = Self { tokenizer, special, size: ids.len(), rule, splits };
+        if is_json {
+            json::check_texts(path, &vocabulary)?;
+        }
+        Ok(vocabulary)
+    }
+
+    /// How texts are normalised.
+    #[must_use]
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// The share of entries that no text can have, since they have capitals and texts are lower-cased. Entries in brackets, such as
+    /// `[UNK]`, do not count.
+    #[must_use]
+    pub fn out_of_reach(&self) -> f64 {
+        let capital = |c: char| c.to_lowercase().ne(std::iter::once(c));
+        let names = (0..self.size).filter_map(|id| self.token(u32::try_from(id).ok()?));
+        let lost = names.filter(|name| !name.starts_with('[') && name.contains(capital)).count();
+        if self.rule.lowercase { lost as f64 / self.size as f64 } else { 0.0 }
+    }
+
+    /// The first id that is another token in `other`; `None` where the two are one.
+    #[must_use]
+    pub fn differs(&self, other: &Self) -> Option<u32> {
+        let ids = 0..u32::try_from(self.size.max(other.size)).unwrap_or(u32::MAX);
+        ids.into_iter().find(|id| self.token(*id) != other.token(*id))
     }
 
     /// Ids of the special tokens.
@@ -275,17 +336,22 @@ impl EncodedTexts {
     }
 }
 
-fn from_json(path: &Path, bytes: &[u8]) -> Result<Tokenizer, Error> {
-    let mut tokenizer = Tokenizer::from_bytes(bytes)
-        .map_err(|e| Error::Json { path: path.to_owned(), problem: e.to_string() })?;
-    // Cutting and padding are decided per column here; a limit baked into the file would cut silently.
-    tokenizer.with_padding(None);
-    let untruncated = tokenizer.with_truncation(None).map(|_| ());
-    untruncated.map_err(|e| Error::Json { path: path.to_owned(), problem: e.to_string() })?;
-    Ok(tokenizer)
+/// The bytes of a file that is no larger than a vocabulary can be.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe might never say anything.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let problem = format!("it has more than {MOST_BYTES} bytes, which no vocabulary of BERT has");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Ok(bytes)
 }
 
-fn from_lines(path: &Path, bytes: &[u8], case: Case) -> Result<Tokenizer, Error> {
+fn from_lines(path: &Path, bytes: &[u8], rule: Rule) -> Result<Tokenizer, Error> {
     let bad = |line: usize, problem: String| Error::Line { path: path.to_owned(), line: line + 1, problem };
     let mut vocabulary = BTreeMap::new();
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -307,7 +373,7 @@ fn from_lines(path: &Path, bytes: &[u8], case: Case) -> Result<Tokenizer, Error>
         .build()
         .map_err(|e| bad(0, e.to_string()))?;
     let mut tokenizer = Tokenizer::new(model);
-    tokenizer.with_normalizer(Some(case.normalizer())).map_err(|e| bad(0, e.to_string()))?;
+    tokenizer.with_normalizer(Some(rule.normalizer())).map_err(|e| bad(0, e.to_string()))?;
     tokenizer.with_pre_tokenizer(Some(BertPreTokenizer));
     Ok(tokenizer)
 }
@@ -362,6 +428,7 @@ mod tests {
         assert!(refuse(b"[PAD]\nback\nback\n", "vocab.txt").contains("line 3"));
         assert!(refuse(b"[PAD]\n\xff\xfe\n", "vocab.txt").contains("line 2: invalid UTF-8"));
         assert!(refuse(b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n", "vocab.txt").contains("no [MASK]"));
-        assert!(refuse(b"{}", "tokenizer.json").contains("not a tokenizer.json"));
+        assert!(refuse(b"{}", "tokenizer.json").contains("model: found null, expected \"WordPiece\""));
+        assert!(refuse(b"[]", "tokenizer.json").contains("not a tokenizer.json"));
     }
 }

@@ -12,10 +12,13 @@ use tokenizers::{
 
 use super::encode::{Case, SPECIAL};
 
+/// Most entries that a vocabulary is trained to: twice those of the largest that is published for a BERT.
+pub const MOST: usize = 1_000_000;
+
 /// How to train a vocabulary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Entries wanted, special tokens included. Fewer come out when the text has fewer pieces.
+    /// Entries wanted, special tokens included, at most [`MOST`]. Fewer come out when the text has fewer pieces.
     pub size: usize,
     /// A piece must occur this often to be merged.
     pub min_frequency: u64,
@@ -29,6 +32,9 @@ pub enum Error {
     /// The trainer itself failed.
     #[error("cannot train a vocabulary: {0}")]
     Trainer(String),
+    /// More entries than a vocabulary can have.
+    #[error("vocabulary.train.size = {0}: expected at most {MOST}")]
+    TooLarge(usize),
     /// The alphabet alone is larger than the vocabulary.
     #[error(
         "vocabulary size {size} is too small: special tokens and the text's {alphabet} characters alone \
@@ -42,6 +48,16 @@ pub enum Error {
         /// Entries needed before the first merge.
         needed: usize,
     },
+}
+
+impl Config {
+    /// Refuses a size that no vocabulary has.
+    ///
+    /// # Errors
+    /// When it is above [`MOST`].
+    pub fn check(&self) -> Result<(), Error> {
+        if self.size > MOST { Err(Error::TooLarge(self.size)) } else { Ok(()) }
+    }
 }
 
 /// Words of a text corpus with their counts, split as BERT's basic tokenizer does.
@@ -88,14 +104,18 @@ impl WordCounts {
 /// The tokens of a new vocabulary, in id order: [`SPECIAL`], single characters, then merges.
 ///
 /// # Errors
-/// When `config.size` has no room for the alphabet, or the trainer fails.
+/// When `config.size` is above [`MOST`] or has no room for the alphabet, or the trainer fails.
 pub fn train(config: &Config, words: &WordCounts) -> Result<Vec<String>, Error> {
+    config.check()?;
     let alphabet: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars()).collect();
     let continuing: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars().skip(1)).collect();
     let needed = SPECIAL.len() + alphabet.len() + continuing.len();
     if config.size < needed {
         return Err(Error::TooSmall { size: config.size, alphabet: alphabet.len(), needed });
     }
+    // The trainer makes room for the whole size at once. A merge leaves a word one piece shorter, so there are no more than this.
+    let merges: usize = words.counts.keys().map(|word| word.chars().count().saturating_sub(1)).sum();
+    let size = config.size.min(needed + merges);
     // The trainer numbers `##x` pieces in hash-map order, which differs from run to run and decides ties between merges.
     // Listing them up front, as if they were special, fixes their numbers.
     let first: Vec<AddedToken> = SPECIAL
@@ -104,7 +124,7 @@ pub fn train(config: &Config, words: &WordCounts) -> Result<Vec<String>, Error> 
         .chain(continuing.iter().map(|c| AddedToken::from(format!("##{c}"), true)))
         .collect();
     let mut trainer: WordPieceTrainer = WordPieceTrainer::builder()
-        .vocab_size(config.size)
+        .vocab_size(size)
         .min_frequency(config.min_frequency)
         .show_progress(false)
         .special_tokens(first)
@@ -151,6 +171,17 @@ mod tests {
         }
         assert_eq!(first[..5], SPECIAL);
         assert!(first.iter().any(|t| t == "velorosis" || t == "##osis" || t.len() > 4), "{first:?}");
+    }
+
+    #[test]
+    fn silent_18_a_size_that_no_vocabulary_has_is_refused_and_a_large_one_makes_no_room_for_nothing() {
+        let sized = |size| train(&Config { size, min_frequency: 1, case: Case::Uncased }, &words());
+        for size in [usize::MAX, usize::MAX / 2, MOST + 1] {
+            let error = sized(size).unwrap_err().to_string();
+            assert!(error.contains(&format!("vocabulary.train.size = {size}: expected at most")), "{error}");
+        }
+        // Whatever the room, the pieces are those that the text has.
+        assert_eq!(sized(MOST).unwrap(), sized(20_000).unwrap());
     }
 
     #[test]

@@ -7,3 +7,4 @@ mod runner;
 mod config;
 mod citations;
 mod model;
+mod token;

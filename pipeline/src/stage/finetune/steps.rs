@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use tasks::downstream::turns::{Mixed, Shown};
 use tasks::seed::Seed;
 use tasks::stream::schedule::Schedule as TaskOrder;
-use tasks::token::encode::Vocabulary;
 
 use super::Tried;
 use super::attention::Attending;
@@ -269,7 +268,7 @@ impl Run<'_> {
         std::fs::create_dir_all(state)?;
         let mut tuner = Finetuner::from_checkpoint(setup, base, self.compute.0)?;
         if let ([Task { benchmark, .. }], Attending::Labels(..)) = (self.tasks, &self.tried.attending) {
-            let vocabulary = Vocabulary::load(&self.tried.vocabulary.path(self.context)?, self.tried.case)?;
+            let vocabulary = self.tried.vocabulary.load(self.context, self.tried.case)?;
             let on = (self.context, self.compute.0);
             self.tried.attending.begin(&mut tuner, *benchmark, (base, &vocabulary), on)?;
         }

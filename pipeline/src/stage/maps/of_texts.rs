@@ -15,6 +15,7 @@ use tasks::maps::expand::Map;
 use tasks::maps::generators::Limits;
 use tasks::maps::sample::Unsound;
 use tasks::self_check;
+use tasks::token::encode::Vocabulary;
 
 use super::tools::{Made, Tools};
 use super::{Config, Entities, Graph, Mapping, Phrases, Terms};
@@ -125,7 +126,7 @@ impl Mapping {
     /// When something is missing or damaged.
     pub fn tools_for(&self, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
         let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
-        self.tools_with(maps, &self.vocabulary.0.path(context)?, &artifact)
+        self.tools_with(maps, self.vocabulary.0.load(context, self.vocabulary.1)?, &artifact)
     }
 
     /// The same with the vocabulary of a file; `artifact` says where a stage's artifact lies.
@@ -135,7 +136,7 @@ impl Mapping {
     pub fn tools_with(
         &self,
         maps: &[Map],
-        vocabulary: &Path,
+        vocabulary: Vocabulary,
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Tools> {
         let config = Config { terms: self.terms_of(maps), ..self.config.clone() };

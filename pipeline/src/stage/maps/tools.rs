@@ -62,7 +62,7 @@ impl Tools {
     /// Reads what `config` asks for.
     pub(super) fn load(
         config: &Config,
-        (vocabulary, case): (&Path, Case),
+        (vocabulary, case): (Vocabulary, Case),
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Self> {
         let mut graph = None;
@@ -98,7 +98,7 @@ impl Tools {
         Ok(Self {
             config: config.clone(),
             case,
-            vocabulary: Vocabulary::load(vocabulary, case)?,
+            vocabulary,
             keys,
             dictionary,
             phrases,
@@ -414,7 +414,8 @@ mod tests {
             items_per_group: 10,
         };
         let none = |name: &str| anyhow::bail!("there is no artifact {name}");
-        Tools::load(&config, (&path, Case::Uncased), &none).unwrap()
+        let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
+        Tools::load(&config, (vocabulary, Case::Uncased), &none).unwrap()
     }
 
     /// Texts of up to six words, some empty.
