@@ -82,7 +82,7 @@ impl<R: BufRead> Read for Newlines<R> {
                 let byte = if byte == b'\r' { b'\n' } else { byte };
                 self.quotes += u64::from(byte == b'"');
                 self.lines += u64::from(byte == b'\n');
-                self.blank += u64::from(byte == b'\n' && !self.filled && self.quotes % 2 == 0);
+                self.blank += u64::from(byte == b'\n' && !self.filled && self.quotes.is_multiple_of(2));
                 let of_bom = usize::try_from(place).is_ok_and(|place| BOM.get(place) == Some(&byte));
                 self.filled = byte != b'\n' && (self.filled || !of_bom);
                 self.ends_in_line = byte != b'\n';

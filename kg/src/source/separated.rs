@@ -101,29 +101,35 @@ impl Shape {
 
 /// What else may separate the columns of a line that has too few, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hint(Option<(&'static str, u8)>);
+pub struct Hint(Option<Separator>);
 
 impl Hint {
     /// No other.
     const NONE: Self = Self(None);
 
     /// Looks for another separator that `line` has `columns` - 1 of at least.
-    fn of<'t>(line: impl Iterator<Item = &'t str> + Clone, columns: usize, separator: Separator) -> Self {
+    fn of<'t>(line: &(impl Iterator<Item = &'t str> + Clone), columns: usize, separator: Separator) -> Self {
         let count = |byte: u8| -> usize {
             line.clone().map(|text| memchr::memchr_iter(byte, text.as_bytes()).count()).sum()
         };
-        let others = Separator::ALL.into_iter().filter(|(other, _)| *other != separator);
-        let counted = others.map(|(other, name)| (count(other.byte()), name, other.byte()));
+        let others = Separator::ALL.into_iter().map(|(other, _)| other).filter(|other| *other != separator);
+        let counted = others.map(|other| (count(other.byte()), other));
         let most =
-            counted.filter(|(found, ..)| *found > 0 && found + 1 >= columns).max_by_key(|(found, ..)| *found);
-        Self(most.map(|(_, name, byte)| (name, byte)))
+            counted.filter(|(found, _)| *found > 0 && found + 1 >= columns).max_by_key(|(found, _)| *found);
+        Self(most.map(|(_, other)| other))
     }
 }
 
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((name, byte)) = self.0 else { return Ok(()) };
-        write!(f, " (if it is {:?}: separator = {name:?})", char::from(byte))
+        let Some(separator) = self.0 else { return Ok(()) };
+        let name = Separator::ALL.into_iter().find_map(|(other, name)| (other == separator).then_some(name));
+        write!(
+            f,
+            " (if it is {:?}: separator = {:?})",
+            char::from(separator.byte()),
+            name.unwrap_or_default()
+        )
     }
 }
 
@@ -155,7 +161,7 @@ pub enum Error {
         /// The first line.
         place: Place,
         /// What stands there.
-        found: String,
+        found: Box<str>,
         /// The name that is missing.
         name: String,
         /// What the column is read as.

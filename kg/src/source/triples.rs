@@ -4,11 +4,13 @@
 //! other sources (`UMLS:C0000005` is `umls:C0000005`). Relations keep their ids, since `may_treat` is `may_treat` everywhere. White
 //! space around an id does not count. A text comes from the files of texts, or from the id, its underscores read as spaces.
 
+mod columns;
 mod fit;
 pub mod kg_bert;
 mod layout;
 mod names;
 mod parquet;
+mod row;
 mod statements;
 
 use std::collections::BTreeSet;

@@ -192,7 +192,7 @@ impl<'f, R: BufRead> Records<'f, R> {
                     (Some(_), Some(_)) => return Err(asked("its number, since the name stands there twice")),
                     (Some(found), None) => found,
                     (None, _) => {
-                        let hint = Hint::of(names.iter().map(String::as_str), 2, self.shape.separator);
+                        let hint = Hint::of(&names.iter().map(String::as_str), 2, self.shape.separator);
                         let found = names.join(" ").chars().take(80).collect();
                         return Err(Error::NoName { place: place(), found, name: name.clone(), role, hint });
                     }
@@ -229,7 +229,7 @@ impl<'f, R: BufRead> Records<'f, R> {
         let (found, expected) = (row.width(), self.width.unwrap_or(self.least.max(row.width())));
         if found != expected && !self.any_width {
             let few = found < expected;
-            let hint = if few { Hint::of(row.fields(), expected, self.shape.separator) } else { Hint::NONE };
+            let hint = if few { Hint::of(&row.fields(), expected, self.shape.separator) } else { Hint::NONE };
             return Err(Error::Width { place: row.place(None), found, expected, hint });
         }
         self.width = Some(found);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fit::{ACTIVE, ACTIVE_ROWS, Rule};
 use super::layout::Inactive;
-use super::statements::{Role, Row};
+use super::row::{Role, Row};
 use crate::table::batches::{self, Batches};
 
 /// Most rows that are decoded at once.

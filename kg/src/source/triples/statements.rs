@@ -6,38 +6,18 @@ use std::path::Path;
 
 use ::parquet::file::reader::ChunkReader;
 
-use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TRIPLE, Unfit, is_header};
+use super::columns::Places;
+use super::fit::{INACTIVE, Unfit};
 use super::layout::{Layout, TextLayout};
 use super::names::{Form, Names};
 use super::parquet::{self, Fields};
+use super::row::{Refused, Role, Row, check, finite};
 use super::{Error, Options, Stated, start};
 use crate::source::funnel::{Funnel, Tally};
 use crate::source::naming::{Naming, Untexted};
-use crate::source::separated::{BLANK_LINES, Column, FirstLine, Record, Records};
+use crate::source::separated::{BLANK_LINES, FirstLine, Record, Records};
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
-
-/// What a column is read as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Subject,
-    Relation,
-    Object,
-    Weight,
-    Active,
-}
-
-impl Role {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Role::Subject => "subject",
-            Role::Relation => "relation",
-            Role::Object => "object",
-            Role::Weight => "weight",
-            Role::Active => "active",
-        }
-    }
-}
 
 /// What names are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,24 +60,6 @@ struct Used {
     draft: DraftRelation,
     key: String,
     rows: u64,
-}
-
-/// One row of a table.
-#[derive(Debug)]
-pub(super) struct Row<'a> {
-    pub(super) subject: &'a str,
-    pub(super) relation: &'a str,
-    pub(super) object: &'a str,
-    pub(super) weight: Option<f64>,
-}
-
-/// Why a row is not stated; the table adds the place.
-#[derive(Debug)]
-pub(super) enum Refused {
-    /// A field is not as expected.
-    Field { role: Role, found: String, expected: String },
-    /// The rows read so far cannot be kept.
-    Keep(io::Error),
 }
 
 /// A table while it is read.
@@ -198,7 +160,10 @@ impl<'o> Statements<'o> {
             let stated = match records.next_record() {
                 Ok(None) => break,
                 Ok(Some(record)) => {
-                    columns.look(&record, std::mem::take(&mut first))?;
+                    if std::mem::take(&mut first) {
+                        columns.look_at_first(&record)?;
+                    }
+                    columns.look(&record)?;
                     if columns.active.leaves_out(&record)? {
                         table.tally.drop(INACTIVE);
                         continue;
@@ -404,29 +369,8 @@ fn together(tables: &[Tally], label: &Path) -> Tally {
     sum
 }
 
-fn check(id: &str, role: Role, names: &Names) -> Result<(), Refused> {
-    if id.is_empty() {
-        return Err(refused(id, role, "an id".to_owned()));
-    }
-    if id.contains(['\n', '\r']) {
-        return Err(refused(id, role, "an id without line break (a quote may be missing)".to_owned()));
-    }
-    match names.lacks(id) {
-        Some(list) => Err(refused(id, role, format!("an id that is listed in {list}"))),
-        None => Ok(()),
-    }
-}
-
-fn refused(id: &str, role: Role, expected: String) -> Refused {
-    Refused::Field { role, found: start(id), expected }
-}
-
 fn words(id: &str) -> String {
     id.replace('_', " ")
-}
-
-fn finite(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|weight: &f64| weight.is_finite())
 }
 
 impl Table {
@@ -440,59 +384,6 @@ impl Table {
         match weight {
             Some(_) => builder.origin(Origin { weight, ..self.origin.clone() }),
             None => *self.unweighted.get_or_insert_with(|| builder.origin(self.origin.clone())),
-        }
-    }
-}
-
-/// Where the columns of a table of text are.
-struct Places {
-    ids: [usize; 3],
-    weight: Option<usize>,
-    active: Activity,
-}
-
-impl Places {
-    fn new<R: BufRead>(layout: &Layout, records: &mut Records<'_, R>) -> Result<Self, Error> {
-        let columns = &layout.columns;
-        let mut place = |column: &Column, role: Role| records.column(column, role.name());
-        let ids = [
-            place(&columns.subject, Role::Subject)?,
-            place(&columns.relation, Role::Relation)?,
-            place(&columns.object, Role::Object)?,
-        ];
-        let weight = columns.weight.as_ref().map(|column| place(column, Role::Weight)).transpose()?;
-        let active = Activity::new(records, columns.active.as_ref(), layout.inactive)?;
-        Ok(Self { ids, weight, active })
-    }
-
-    /// Refuses what shows that the file is laid out otherwise than the config says.
-    fn look(&self, record: &Record<'_>, is_first: bool) -> Result<(), Error> {
-        let fields = self.ids.map(|column| record.field(column));
-        if is_first && is_header(&fields, &TRIPLE) {
-            return Err(Error::Laid {
-                place: record.place(None),
-                found: start(&fields.join(" ")),
-                expected: NO_NAMES,
-            });
-        }
-        let roles = [Role::Subject, Role::Relation, Role::Object];
-        match self.ids.into_iter().zip(roles).find(|(column, _)| record.is_wrapped(*column)) {
-            Some((column, role)) => Err(Error::Laid {
-                place: record.place(Some((column, role.name()))),
-                found: start(record.field(column)),
-                expected: NO_QUOTES,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    fn of(&self, role: Role) -> usize {
-        let [subject, relation, object] = self.ids;
-        match role {
-            Role::Subject => subject,
-            Role::Relation => relation,
-            Role::Object => object,
-            Role::Weight | Role::Active => self.weight.unwrap_or_default(),
         }
     }
 }
