@@ -8,7 +8,7 @@ use model::encoder::Encoder;
 use model::encoder::config as sizes;
 use model::params::Params;
 use serde::{Deserialize, Serialize};
-use tasks::token::encode::{Case, Vocabulary};
+use tasks::token::encode::Case;
 
 use super::location::{Location, Place, Places};
 use super::vocabulary;

@@ -255,7 +255,7 @@ impl Run<'_> {
 
     /// Tells how many rows of the encoder's table no token has.
     fn padded(&self, encoder: &Config) -> anyhow::Result<()> {
-        let tokens = Vocabulary::load(&self.tried.vocabulary.path(self.context)?, self.tried.case)?.size();
+        let tokens = self.tried.vocabulary.load(self.context, self.tried.case)?.size();
         self.context.record("padded_rows", fits(tokens, encoder)?);
         Ok(())
     }
