@@ -55,8 +55,8 @@ fn silent_18_deep_keys_are_refused_without_an_abort() {
         format!("{deep} = 1\n"),
         format!("a = {}", "[".repeat(60_000)),
     ] {
-        std::fs::write(&config, &text).unwrap();
-        std::fs::write(&catalogue, text.replace("version = 4", "version = 1")).unwrap();
+        kg::whole::write_whole(&config, text.as_bytes()).unwrap();
+        kg::whole::write_whole(&catalogue, text.replace("version = 4", "version = 1").as_bytes()).unwrap();
         let ran = Engraft::plain(&["plan"], &out).arg("--config").arg(&config).output();
         assert_eq!(ran.code(), Some(2), "{}", ran.text());
         let ran = Engraft::plain(&["fetch", "--catalog"], &out).arg(&catalogue).output();
