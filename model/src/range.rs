@@ -6,34 +6,37 @@
 pub struct Range {
     least: f64,
     most: f64,
+    /// Whether 0 belongs to it, wherever it begins.
+    or_zero: bool,
     /// In words.
     pub told: &'static str,
 }
 
 /// Shares of which not all may go: dropout, decay rates of moments, the warm-up.
 pub const BELOW_ONE: Range =
-    Range { least: 0.0, most: 1.0 - f64::EPSILON / 2.0, told: "at least 0 and below 1" };
+    Range { least: 0.0, most: 1.0 - f64::EPSILON / 2.0, or_zero: false, told: "at least 0 and below 1" };
 /// Shares.
-pub const SHARE: Range = Range { least: 0.0, most: 1.0, told: "from 0 to 1" };
+pub const SHARE: Range = Range { least: 0.0, most: 1.0, or_zero: false, told: "from 0 to 1" };
 /// Learning rates.
-pub const RATE: Range = Range { least: 1e-12, most: 1.0, told: "from 1e-12 to 1" };
+pub const RATE: Range = Range { least: 1e-12, most: 1.0, or_zero: false, told: "from 1e-12 to 1" };
 /// What is added to the root of a second moment.
-pub const EPSILON: Range = Range { least: 1e-30, most: 1.0, told: "from 1e-30 to 1" };
+pub const EPSILON: Range = Range { least: 1e-30, most: 1.0, or_zero: false, told: "from 1e-30 to 1" };
 /// The norm that gradients are clipped to; a high one clips nothing.
-pub const CLIP: Range = Range { least: 1e-12, most: 1e30, told: "from 1e-12 to 1e30" };
-/// Weights of losses that may be left out.
-pub const WEIGHT: Range = Range { least: 0.0, most: 1e6, told: "from 0 to 1e6" };
+pub const CLIP: Range = Range { least: 1e-12, most: 1e30, or_zero: false, told: "from 1e-12 to 1e30" };
+/// Weights of losses that may be left out: 0, or one that f32 can tell from it.
+pub const WEIGHT: Range = Range { least: 1e-12, most: 1e6, or_zero: true, told: "0, or from 1e-12 to 1e6" };
 /// Weights of losses that are there.
-pub const POSITIVE_WEIGHT: Range = Range { least: 1e-12, most: 1e6, told: "from 1e-12 to 1e6" };
+pub const POSITIVE_WEIGHT: Range =
+    Range { least: 1e-12, most: 1e6, or_zero: false, told: "from 1e-12 to 1e6" };
 
 /// Temperatures of schedules; 1 is in proportion to size.
-pub const TEMPERATURE: Range = Range { least: 1e-3, most: 1e6, told: "from 0.001 to 1e6" };
+pub const TEMPERATURE: Range = Range { least: 1e-3, most: 1e6, or_zero: false, told: "from 0.001 to 1e6" };
 
 impl Range {
     /// Whether a number lies in it; one that is none lies nowhere.
     #[must_use]
     pub fn holds(&self, number: f64) -> bool {
-        (self.least..=self.most).contains(&number)
+        (self.least..=self.most).contains(&number) || (self.or_zero && number == 0.0)
     }
 }
 
@@ -55,6 +58,7 @@ mod tests {
     fn ends_belong_to_a_range_and_what_is_no_number_to_none() {
         assert!(RATE.holds(1.0) && RATE.holds(1e-12) && !RATE.holds(0.0) && !RATE.holds(1e308));
         assert!(BELOW_ONE.holds(0.0) && BELOW_ONE.holds(0.999_999_999_999) && !BELOW_ONE.holds(1.0));
+        assert!(WEIGHT.holds(0.0) && WEIGHT.holds(-0.0) && !WEIGHT.holds(5e-324));
         assert!(!WEIGHT.holds(f64::NAN) && !WEIGHT.holds(f64::INFINITY) && !WEIGHT.holds(-1.0));
         let settings = [("a", 0.5, SHARE), ("b", 5e-324, EPSILON)];
         assert_eq!(first_outside(&settings), Some(("b", 5e-324, "from 1e-30 to 1")));

@@ -80,7 +80,8 @@ impl Settings {
         if self.maps == 0 {
             return Some(("maps", "0".to_owned(), "at least 1"));
         }
-        let share = (0.0..=1.0).contains(&self.alpha);
+        // What f32 cannot tell from 0 would be no share, though nothing says so.
+        let share = self.alpha == 0.0 || (1e-12..=1.0).contains(&self.alpha);
         (!share).then(|| ("alpha", self.alpha.to_string(), "a share from 0 to 1"))
     }
 

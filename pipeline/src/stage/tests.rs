@@ -122,7 +122,7 @@ fn leaves(value: &toml::Value, (key, general): (&str, &str), found: &mut Vec<Lea
             }
         }
         toml::Value::Integer(_) | toml::Value::Float(_) => {
-            found.push(Leaf { key: key.to_owned(), general: general.to_owned(), whole: value.is_integer() })
+            found.push(Leaf { key: key.to_owned(), general: general.to_owned(), whole: value.is_integer() });
         }
         _ => {}
     }
