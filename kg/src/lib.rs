@@ -20,4 +20,5 @@ pub mod graph;
 pub mod source;
 pub mod split;
 pub mod table;
+pub mod visible;
 pub mod whole;

@@ -54,14 +54,14 @@ pub fn main() -> ExitCode {
     let command = match Command::try_parse() {
         Ok(command) => command,
         Err(error) => {
-            let text = error.to_string();
-            if error.use_stderr() && text.contains("://") {
-                print::note(text.trim_end());
-            } else {
-                // Help goes to standard output, complaints to standard error; if that fails there is nobody left to tell.
-                let _ = error.print();
+            if error.use_stderr() {
+                // A complaint says what was given, and a shell may have put the names of files there.
+                print::note(error.render().to_string().trim_end());
+                return Exit::Refused.into();
             }
-            return if error.use_stderr() { Exit::Refused.into() } else { Exit::Ok.into() };
+            // Help goes to standard output; if that fails there is nobody left to tell.
+            let _ = error.print();
+            return Exit::Ok.into();
         }
     };
     match obey(&command) {

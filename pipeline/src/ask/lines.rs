@@ -147,13 +147,12 @@ fn parsing(line: line::Line<'_>, error: &serde_json::Error) -> Error {
     Error::Json { place: line.place(Some((error.column(), "byte of the line"))), problem }
 }
 
-/// Writes `value` as one JSON line.
+/// Writes `value` as one JSON line in which nothing steers a terminal.
 ///
 /// # Errors
 /// When the operating system refuses, or `value` has no JSON form.
 pub fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    out.write_all(b"\n")
+    writeln!(out, "{}", kg::visible::shown(&serde_json::to_string(value)?))
 }
 
 #[cfg(test)]
@@ -225,5 +224,12 @@ mod tests {
         write_line(&mut out, &json!({"label": "yes\nno"})).unwrap();
         write_line(&mut out, &json!({"label": "no"})).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "{\"label\":\"yes\\nno\"}\n{\"label\":\"no\"}\n");
+    }
+
+    #[test]
+    fn silent_22_a_class_steers_no_terminal() {
+        let mut out = Vec::new();
+        write_line(&mut out, &json!({"label": "\u{1b}[2J\u{9b}31m\u{202e}"})).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "{\"label\":\"\\u001b[2J\\u009b31m\\u202e\"}\n");
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use anyhow::Context as _;
+use kg::visible::shown;
 use serde_json::json;
 use tasks::maps::draw::{self, Shades, Square};
 use tasks::maps::expand::{Map, expand};
@@ -53,24 +54,23 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
                 .with_context(|| format!("{}: cannot be written", file.display()))?;
         }
     }
+    // The picture has colours of ours, so texts in it are made harmless here and not where it is printed.
+    let labels: Vec<String> = words.iter().map(|word| shown(word).into_owned()).collect();
     let pictures = || -> Result<Vec<String>, draw::Shape> {
         let shades = if io::stdout().is_terminal() && has_colour() { Shades::Ansi } else { Shades::Blocks };
         let square = |(map, values): &(Map, Vec<f32>)| {
-            draw::text(&Square { title: map.name(), labels: &words, values }, shades)
+            draw::text(&Square { title: map.name(), labels: &labels, values }, shades)
         };
         squares.iter().map(square).collect()
     };
-    let mut lines = pictures()?;
-    lines.push(format!("{} words, {auxiliary} of them auxiliary terms", words.len()));
-    print::result(
-        format,
-        || lines,
-        || {
-            let maps: serde_json::Map<_, _> =
-                squares.iter().map(|(map, values)| (map.name().to_owned(), json!(values))).collect();
-            vec![json!({"words": words, "auxiliary": auxiliary, "maps": maps})]
-        },
-    )?;
+    if format == Format::Json {
+        let maps: serde_json::Map<_, _> =
+            squares.iter().map(|(map, values)| (map.name().to_owned(), json!(values))).collect();
+        print::line(&json!({"words": words, "auxiliary": auxiliary, "maps": maps}).to_string())?;
+        return Ok(Exit::Ok);
+    }
+    pictures()?.iter().try_for_each(|picture| print::painted(picture))?;
+    print::line(&format!("{} words, {auxiliary} of them auxiliary terms", words.len()))?;
     Ok(Exit::Ok)
 }
 

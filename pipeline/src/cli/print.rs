@@ -1,7 +1,9 @@
-//! Writes lines to standard output and standard error. The only place that prints, beside the bars.
+//! Writes lines to standard output and standard error. The only place that prints, beside the bars and the answers of models, and where what
+//! would steer a terminal (of names, headers, file names, error messages: whatever data may hold) is spelt out.
 
 use std::io::{self, ErrorKind, Write};
 
+use kg::visible::shown;
 use serde_json::Value;
 
 /// How results are printed.
@@ -15,6 +17,11 @@ pub(super) enum Format {
 
 /// Prints a line of results. A reader that has gone away (`| head`) is no error.
 pub(super) fn line(text: &str) -> io::Result<()> {
+    painted(&shown(text))
+}
+
+/// Prints a line in which colours of ours stand. Texts from data must be [`shown`] in it.
+pub(super) fn painted(text: &str) -> io::Result<()> {
     match writeln!(io::stdout().lock(), "{text}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
@@ -35,5 +42,22 @@ pub(super) fn result(
 
 /// Prints a line of events or errors, without credentials in whatever was given. If even that fails there is nobody left to tell.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", store::location::scrubbed(text));
+    let _ = writeln!(io::stderr().lock(), "{}", shown(&store::location::scrubbed(text)));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn silent_22_json_that_is_shown_means_the_same() {
+        let text = "\u{1b}]0;pwned\u{7}\u{9b}31m\u{85}\n\t\u{202e}\u{2028}\u{7f}";
+        let value = json!({ text: [text, "a \\u001b"] });
+        let line = value.to_string();
+        let safe = shown(&line);
+        assert!(!safe.contains(kg::visible::steers) && line.contains(kg::visible::steers), "{safe}");
+        assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), value);
+    }
 }

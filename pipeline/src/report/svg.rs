@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+pub use kg::visible::html as escape;
+
 /// Height of a line of text, in the units of the sheet.
 pub const LINE: f64 = 16.0;
 
@@ -233,24 +235,6 @@ pub(super) fn shortened(text: &str, room: f64) -> String {
     short
 }
 
-/// `text` as it must stand in HTML and SVG, inside and outside of quotes. Control characters, which XML forbids, become spaces.
-#[must_use]
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() || c == '\u{fffe}' || c == '\u{ffff}' => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,7 +248,7 @@ mod tests {
         assert!(
             !plot.file().contains("<script") && !plot.file().contains("<b>") && !plot.file().contains('\0')
         );
-        assert!(plot.file().contains("&quot;a&quot; &amp; &#39;b&#39; "));
+        assert!(plot.file().contains("&quot;a&quot; &amp; &#39;b&#39;\\u0000"));
         let file = plot.file();
         let mut reader = quick_xml::Reader::from_str(&file);
         while !matches!(reader.read_event().unwrap(), quick_xml::events::Event::Eof) {}

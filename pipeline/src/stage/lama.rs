@@ -247,7 +247,7 @@ impl Stage for Asking {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {

@@ -21,7 +21,7 @@ impl Stage for Reporting {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, _to: &mut dyn Describe) {}

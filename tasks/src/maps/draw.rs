@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use kg::visible::html;
+
 use super::sample::{NO_WORD, Row};
 
 /// A square of values between the things that `labels` name.
@@ -90,7 +92,7 @@ pub fn svg(square: &Square<'_>) -> Result<String, Shape> {
     let margin = longest as f64 * LETTER + 16.0;
     let side = square.labels.len() as f64 * CELL;
     let top = LINE + margin;
-    let title = escaped(square.title);
+    let title = html(square.title);
     let width = (margin + side + 12.0).max(title.chars().count() as f64 * 9.0 + 24.0).max(220.0);
     let height = top + side + LINE;
     let mut out = format!(
@@ -98,20 +100,20 @@ pub fn svg(square: &Square<'_>) -> Result<String, Shape> {
     );
     for (row, (label, values)) in square.rows().enumerate() {
         let at = row as f64 * CELL;
-        let (name, middle) = (escaped(&short(label)), at + CELL / 2.0);
+        let (name, middle) = (html(&short(label)), at + CELL / 2.0);
         let (y, x) = (top + middle + 4.5, margin + middle + 4.5);
         let _ = write!(out, "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>", margin - 8.0);
         let _ =
             write!(out, "<text transform=\"translate({x:.1} {:.1}) rotate(-90)\">{name}</text>", top - 8.0);
         for (column, &value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
             let left = margin + column as f64 * CELL;
-            let other = square.labels.get(column).map(|label| escaped(label)).unwrap_or_default();
+            let other = square.labels.get(column).map(|label| html(label)).unwrap_or_default();
             let _ = write!(
                 out,
                 "<rect class=\"cell\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{CELL}\" height=\"{CELL}\" fill-opacity=\"{:.3}\"><title>{} / {other}: {value:.3}</title></rect>",
                 top + at,
                 value.min(1.0),
-                escaped(label),
+                html(label),
             );
         }
     }
@@ -198,22 +200,6 @@ fn short(label: &str) -> String {
     }
 }
 
-/// Text for XML. Characters that XML has no place for are shown as U+FFFD.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +251,7 @@ mod tests {
         assert_eq!(cells, 6, "cells have a tooltip, other rectangles are empty");
         assert!(texts.len() > 10);
         assert!(svg.contains("antidisestablishmentari…<") && svg.contains("&lt;a&gt; / &lt;a&gt;: 1.000"));
-        assert!(svg.contains("fill-opacity=\"0.600\"") && svg.contains("b\u{fffd}"));
+        assert!(svg.contains("fill-opacity=\"0.600\"") && svg.contains("b\\u0001"));
     }
 
     #[test]

@@ -4,13 +4,14 @@ mod licence;
 
 use std::path::Path;
 
+use kg::visible::markdown;
 use serde_json::{Value, json};
 
 use super::index::{FILE, Index, Source, TaskIndex};
 use super::schema::{FORMAT, VERSION, columns};
 use crate::builder::Form;
 use crate::hub::croissant::{self, Whole};
-use crate::hub::readme::{self, block, cell, put};
+use crate::hub::readme::{self, block, put};
 use crate::hub::{self, CROISSANT, Error, Named, README, Set};
 use crate::task::Task;
 
@@ -65,7 +66,7 @@ fn about(index: &Index) -> String {
         format_args!("{vocabulary} The first classes of task relation are: {}.\n", first(&index.relations)),
     );
     if !index.classes.is_empty() {
-        put(&mut text, format_args!("Classes of task tagging: {}.\n", index.classes.join(", ")));
+        put(&mut text, format_args!("Classes of task tagging: {}.\n", listed(&index.classes)));
     }
     text
 }
@@ -73,10 +74,15 @@ fn about(index: &Index) -> String {
 /// A few names and how many more there are.
 fn first(names: &[String]) -> String {
     const SHOWN: usize = 12;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    let shown = names.get(..SHOWN).unwrap_or(names);
     let more = names.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{rest}", shown.join(", "))
+    format!("{}{rest}", listed(shown))
+}
+
+/// Names from data, as text and nothing else.
+fn listed(names: &[String]) -> String {
+    names.iter().map(|name| markdown(name)).collect::<Vec<_>>().join(", ")
 }
 
 fn sources(sources: &[Source]) -> String {
@@ -90,8 +96,8 @@ fn sources(sources: &[Source]) -> String {
     );
     for source in sources {
         for (level, triples) in &source.levels {
-            let (name, allows) = (cell(&source.name), licence::meaning(level));
-            put(&mut text, format_args!("| {name} | {level} | {triples} | {allows} |\n"));
+            let (name, shown, allows) = (markdown(&source.name), markdown(level), licence::meaning(level));
+            put(&mut text, format_args!("| {name} | {shown} | {triples} | {allows} |\n"));
         }
     }
     text

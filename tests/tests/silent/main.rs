@@ -8,3 +8,4 @@ mod model;
 mod runner;
 mod sources;
 mod token;
+mod visible;

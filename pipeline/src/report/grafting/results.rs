@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use kg::visible::markdown as plain;
+
 use super::facts::{Cell, Difference, Facts, Row};
 use super::table::{fixed, signed, table};
 use crate::report::svg::escape;
@@ -209,21 +211,6 @@ fn marked(cell: &Cell, factor: f64) -> String {
         }
     }
     text
-}
-
-/// A text that is neither markup nor the end of a cell.
-fn plain(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '~' => safe.extend(['\\', c]),
-            '<' => safe.push_str("&lt;"),
-            '&' => safe.push_str("&amp;"),
-            c if c.is_control() => safe.push(' '),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 /// The table as CSV, a line for each score, as shares with all their digits. `runs` has `SEED=TEST` of each run.

@@ -328,7 +328,7 @@ impl Stage for Results {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn describe(&self, to: &mut dyn Describe) {

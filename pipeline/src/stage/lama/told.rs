@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use kg::visible::markdown;
 use serde::Serialize;
 use serde_json::json;
 use tasks::downstream::lama::Corpus;
@@ -58,7 +59,7 @@ pub(super) fn told(places: &ByRelation) -> (serde_json::Value, String) {
     for (corpus, relations) in places {
         let each: BTreeMap<&String, Measured> =
             relations.iter().map(|(relation, places)| (relation, Measured::of(places))).collect();
-        each.iter().for_each(|(relation, of)| line(corpus.folder(), relation, of));
+        each.iter().for_each(|(relation, of)| line(corpus.folder(), &markdown(relation), of));
         let mean = Measured::mean(&each.values().copied().collect::<Vec<_>>());
         let micro = Measured::of(&relations.values().flatten().copied().collect::<Vec<_>>());
         line(corpus.folder(), "mean over relations", &mean);
