@@ -1,7 +1,9 @@
 //! Where tensors live and in which numbers a model computes, as configurations say it. Knows no tensor.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 use candle_core::utils::cuda_is_available;
 use candle_core::{DType, Device};
@@ -123,12 +125,12 @@ impl Wanted {
         match self {
             Wanted::Cpu => Ok(cpu("as asked".to_owned())),
             Wanted::Auto if !cuda_is_available() => Ok(cpu("this build has no CUDA".to_owned())),
-            Wanted::Auto => Ok(match Device::new_cuda(0) {
+            Wanted::Auto => Ok(match cuda(0) {
                 Ok(device) => gpu(device, 0, "the first CUDA device"),
                 Err(error) => cpu(format!("no CUDA device answers: {error}")),
             }),
             Wanted::Cuda(_) if !cuda_is_available() => Err(Error::NotBuilt { wanted: self }),
-            Wanted::Cuda(number) => match Device::new_cuda(number) {
+            Wanted::Cuda(number) => match cuda(number) {
                 Ok(device) => Ok(gpu(device, number, "as asked")),
                 Err(source) => Err(Error::Silent { wanted: self, source }),
             },
@@ -142,6 +144,31 @@ impl Wanted {
     pub fn device(self) -> Result<Device, Error> {
         Ok(self.choose()?.device)
     }
+}
+
+/// The CUDA devices that are in use, by their numbers.
+static IN_USE: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
+
+/// A CUDA device with one stream, on which everything waits for what came before, whichever thread asked for it. Without one that is made
+/// for it, each thread has a stream of its own, and nothing orders these.
+fn cuda(number: usize) -> candle_core::Result<Device> {
+    in_use(&IN_USE, number, Device::new_cuda_with_stream)
+}
+
+/// The device of this number, made when it is first asked for: two handles of one device would be two devices to the tensor library, whose
+/// tensors cannot meet.
+fn in_use(
+    devices: &Mutex<BTreeMap<usize, Device>>,
+    number: usize,
+    make: impl FnOnce(usize) -> candle_core::Result<Device>,
+) -> candle_core::Result<Device> {
+    let mut devices = devices.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(device) = devices.get(&number) {
+        return Ok(device.clone());
+    }
+    let device = make(number)?;
+    devices.insert(number, device.clone());
+    Ok(device)
 }
 
 impl Chosen {
@@ -195,6 +222,26 @@ mod tests {
             (false, _) => assert_eq!(told, "cpu: this build has no CUDA"),
             (true, true) => assert!(told.starts_with("cpu: no CUDA device answers: "), "{told}"),
             (true, false) => assert_eq!(told, "cuda:0: the first CUDA device"),
+        }
+    }
+
+    #[test]
+    fn silent_10_a_device_has_one_handle_however_often_it_is_asked_for() {
+        let (devices, made) = (Mutex::new(BTreeMap::new()), std::cell::RefCell::new(vec![]));
+        let ask = |number: usize| {
+            in_use(&devices, number, |number| {
+                made.borrow_mut().push(number);
+                if number == 7 { candle_core::bail!("no such device") } else { Ok(Device::Cpu) }
+            })
+        };
+        assert!([0, 0, 1, 0, 1].into_iter().all(|number| ask(number).is_ok()));
+        // One that could not be had may be had later.
+        assert!(ask(7).is_err() && ask(7).is_err());
+        assert_eq!(*made.borrow(), [0, 1, 7, 7]);
+        if cuda_is_available()
+            && let Ok(device) = cuda(0)
+        {
+            assert!(device.same_device(&Wanted::Cuda(0).device().unwrap()));
         }
     }
 

@@ -24,7 +24,9 @@ pub mod softmax;
 pub mod squared_error;
 
 pub(crate) use form::{at_least_single, fused, in_single};
-pub(crate) use host::{Host, edit, fill_rows, read, sum_rows, wide};
+#[cfg(test)]
+pub(crate) use host::reads_here;
+pub(crate) use host::{Host, edit, fill_rows, on_cpu, read, sum_rows, wide};
 pub(crate) use math::{single, sum2};
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, StorageRef, Tensor};
+use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Result, Storage, StorageRef, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};
 
 /// Rows that one thread works on at a time. Sums over rows add up blocks of this many in order, whatever the number
@@ -28,6 +28,24 @@ impl<'a> Host<'a> {
             _ => candle_core::bail!("expected f32 numbers in main memory"),
         }
     }
+}
+
+/// A tensor as it is now, contiguous in main memory, where it costs no copy if it is so already. A device is waited for.
+pub(crate) fn on_cpu(tensor: &Tensor) -> Result<Tensor> {
+    #[cfg(test)]
+    READS.with(|reads| reads.set(reads.get() + 1));
+    tensor.detach().to_device(&Device::Cpu)?.contiguous()
+}
+
+#[cfg(test)]
+thread_local! {
+    static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How often this thread has called [`on_cpu`].
+#[cfg(test)]
+pub(crate) fn reads_here() -> usize {
+    READS.with(std::cell::Cell::get)
 }
 
 /// Runs `f` on the numbers of a contiguous CPU tensor in f32, which it may change.
