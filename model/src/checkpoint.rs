@@ -6,7 +6,7 @@ mod error;
 mod names;
 mod pickle;
 pub(crate) mod stored;
-mod swap;
+pub(crate) mod swap;
 pub(crate) mod whole;
 mod zip;
 

@@ -1,6 +1,7 @@
 //! Steps over batches of several tasks: losses, gradients, updates, and a state to go on from. Knows no clock, no stage
 //! and no file format of samples.
 
+mod best;
 pub mod config;
 mod core;
 mod coverage;
@@ -9,6 +10,7 @@ pub mod finetune;
 mod frozen;
 pub mod heads;
 pub mod patience;
+pub mod proof;
 pub mod record;
 mod seal;
 mod state;
@@ -187,28 +189,28 @@ impl Trainer {
         &self.core.params
     }
 
-    /// Writes the state to go on from; `stream` is handed back by [`Trainer::resume`]. A crash leaves the old state or
-    /// the new one.
+    /// Writes the state to go on from into `dir`, which is made if only it is missing, with what the caller keeps `along` with it; that is
+    /// handed back by [`Trainer::resume`]. A crash leaves the old state or the new one.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn save_state(&self, dir: &Path, stream: &Value) -> Result<(), Error> {
-        let (watch, stream) = (state::to_json(dir, &self.watch)?, stream.clone());
-        state::save(&self.core, dir, self.setup.run()?, Kept { watch, stream })
+    pub fn save_state(&self, dir: &Path, along: &Value) -> Result<(), Error> {
+        let (watch, along) = (state::to_json(dir, &self.watch)?, along.clone());
+        state::save(&self.core, dir, self.setup.run()?, Kept { watch, best: &self.watch.files, along })
     }
 
-    /// A trainer as it was when its state was written, with what was given as `stream`. The same batches then give the
+    /// A trainer as it was when its state was written, with what was given as `along`. The same batches then give the
     /// same bits on the same machine.
     ///
     /// # Errors
-    /// When there is no whole state in `dir`, or it was made with other settings or another head mask than `setup` has.
+    /// When there is no whole state in `dir`, any of its files is not what was written, or it was made with other settings or another head mask than `setup` has.
     pub fn resume(setup: Setup, dir: &Path, device: &Device) -> Result<(Self, Value), Error> {
         setup.check()?;
         let (loaded, params) = state::load(dir, &setup.run()?, &setup.specs(), device)?;
         let mut trainer = Trainer::over(setup, params, device)?;
         trainer.watch = loaded.watch()?;
-        let stream = loaded.restore(&mut trainer.core)?;
-        Ok((trainer, stream))
+        let along = loaded.restore(&mut trainer.core)?;
+        Ok((trainer, along))
     }
 
     /// Writes the encoder as a Hugging Face folder with the outputs beside it ([`checkpoint::OUTPUTS_FILE`] says what they are). It takes the

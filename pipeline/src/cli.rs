@@ -195,6 +195,7 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: Cancel) -> anyhow::
     let settings = Settings {
         out: common.out.clone(),
         jobs: jobs(common),
+        restart: matches!(command.verb, Verb::Run { restart: true, .. }),
         cancel,
         faults: faults()?,
         clock: Arc::new(now),

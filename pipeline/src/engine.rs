@@ -58,6 +58,8 @@ pub struct Settings {
     pub out: PathBuf,
     /// How many stages run at once, and how many threads a stage may keep busy.
     pub jobs: NonZeroUsize,
+    /// Whether the stages that a run is asked for begin anew instead of resuming what an interrupted run left.
+    pub restart: bool,
     /// Set when somebody asks to stop.
     pub cancel: Cancel,
     /// Where to die, for tests of crashes.

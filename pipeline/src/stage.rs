@@ -37,6 +37,7 @@ mod stop;
 pub mod stream;
 pub mod summary;
 pub mod texts;
+mod training;
 pub mod triples;
 pub mod vocabulary;
 pub mod world;

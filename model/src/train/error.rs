@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tasks::self_check;
+
 use super::config;
 use super::frozen::UnknownPrefix;
 use crate::encoder::tokens;
@@ -109,10 +111,13 @@ pub enum Error {
         /// Its value now.
         expected: String,
     },
-    /// An index of a state that says something else.
-    #[error("{path}: {problem}; delete the folder to train from the start")]
+    /// An index of a state that is not what was written.
+    #[error(transparent)]
+    Index(#[from] self_check::Error),
+    /// A file of a state that is not what was written.
+    #[error("{path}: {problem}; no training can go on from this state: begin it anew")]
     State {
-        /// The state's index.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         problem: String,

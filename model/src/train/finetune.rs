@@ -11,6 +11,7 @@ use serde_json::Value;
 use tasks::downstream::rows::Rows;
 
 use super::Error;
+use super::best;
 use super::core::{Core, Weighed, begin_with, finite};
 use super::patience::{Verdict, Watch};
 use super::state::{self, Kept};
@@ -185,28 +186,37 @@ impl Finetuner {
         self.setup.train.patience.as_ref().is_some_and(|patience| patience.is_due(self.steps()))
     }
 
-    /// Takes note of a score on held-out samples; higher is better. When it was never higher, writes a checkpoint into `best` as
-    /// [`Finetuner::save_checkpoint`] does. As high as before is not better.
+    /// Takes note of a score on held-out samples; higher is better. When it was never higher, writes a checkpoint into the folder of the
+    /// state, `state`, where it stays until a state knows a better one. As high as before is not better.
     ///
     /// # Errors
     /// When the score is not finite, or the checkpoint cannot be written; the look then never was.
-    pub fn look(&mut self, score: f64, best: &Path) -> Result<Verdict, Error> {
+    pub fn look(&mut self, score: f64, state: &Path) -> Result<Verdict, Error> {
         let step = self.steps();
         finite(step, score, || "the score on held-out samples".to_owned())?;
         let mut watch = self.watch.clone();
         let higher = |look: &Best, best: &Best| look.score > best.score;
         let verdict = watch.see(Best { step, score }, higher, self.setup.train.patience.as_ref());
         if verdict == Verdict::Best {
-            self.save_checkpoint(best)?;
+            watch.files = best::keep(state, step, |dir| self.save_checkpoint(dir))?;
         }
         self.watch = watch;
         Ok(verdict)
     }
 
-    /// The best look so far: its parameters lie in the folder that [`Finetuner::look`] was given.
+    /// The best look so far: [`Finetuner::save_best`] gives its parameters.
     #[must_use]
     pub fn best(&self) -> Option<Best> {
         self.watch.best
+    }
+
+    /// Puts the checkpoint of the best look, which lies in the folder `state`, where `dir` is, as [`Finetuner::save_checkpoint`] does with
+    /// that of now.
+    ///
+    /// # Errors
+    /// When it is not what was written, or a file cannot be written.
+    pub fn save_best(&self, state: &Path, dir: &Path) -> Result<(), Error> {
+        best::hand_over(state, &self.watch.files, dir)
     }
 
     /// Gives the labels that it attends with other embeddings `[m, d]` than those drawn, before the first step; see
@@ -250,27 +260,28 @@ impl Finetuner {
         self.core.check_frozen()
     }
 
-    /// Writes the state to go on from; `stream` is handed back by [`Finetuner::resume`]. A crash leaves the old state or the new one.
+    /// Writes the state to go on from into `dir`, which is made if only it is missing, with what the caller keeps `along` with it; that is
+    /// handed back by [`Finetuner::resume`]. A crash leaves the old state or the new one.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn save_state(&self, dir: &Path, stream: &Value) -> Result<(), Error> {
-        let (watch, stream) = (state::to_json(dir, &self.watch)?, stream.clone());
-        state::save(&self.core, dir, self.setup.run()?, Kept { watch, stream })
+    pub fn save_state(&self, dir: &Path, along: &Value) -> Result<(), Error> {
+        let (watch, along) = (state::to_json(dir, &self.watch)?, along.clone());
+        state::save(&self.core, dir, self.setup.run()?, Kept { watch, best: &self.watch.files, along })
     }
 
-    /// One as it was when its state was written, with what was given as `stream`. The same batches then give the same bits on the same
+    /// One as it was when its state was written, with what was given as `along`. The same batches then give the same bits on the same
     /// machine.
     ///
     /// # Errors
-    /// When there is no whole state in `dir`, or it was made with other settings or other gates than `setup` has.
+    /// When there is no whole state in `dir`, any of its files is not what was written, or it was made with other settings or other gates than `setup` has.
     pub fn resume(setup: Setup, dir: &Path, device: &Device) -> Result<(Self, Value), Error> {
         setup.check()?;
         let (loaded, params) = state::load(dir, &setup.run()?, &setup.specs(), device)?;
         let mut finetuner = Finetuner::over(setup, params, device)?;
         finetuner.watch = loaded.watch()?;
-        let stream = loaded.restore(&mut finetuner.core)?;
-        Ok((finetuner, stream))
+        let along = loaded.restore(&mut finetuner.core)?;
+        Ok((finetuner, along))
     }
 
     /// Writes a folder that [`Predictor::load`] and `transformers` read: the encoder, the outputs beside it and what they are. It takes the

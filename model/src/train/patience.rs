@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tasks::stream::batch::Batch;
 use tasks::task::Task;
 
+use super::best::{self, Files};
 use super::core::finite;
 use super::record::TaskRecord;
 use super::{Error, Trainer};
@@ -53,6 +54,9 @@ pub struct HeldOut {
 pub(super) struct Watch<B> {
     pub(super) best: Option<B>,
     since: u64,
+    /// The checkpoint of the best one, in the folder of the state, which names it itself.
+    #[serde(skip)]
+    pub(super) files: Files,
 }
 
 /// The look with the lowest loss.
@@ -68,7 +72,7 @@ pub struct Best {
 impl<B> Watch<B> {
     /// Nothing has been looked at.
     pub(super) fn new() -> Self {
-        Watch { best: None, since: 0 }
+        Watch { best: None, since: 0, files: Files::new() }
     }
 
     /// Takes note of a look, which `better` compares with the best one so far.
@@ -109,21 +113,30 @@ impl Trainer {
         self.setup.train.patience.as_ref().is_some_and(|patience| patience.is_due(self.steps()))
     }
 
-    /// The best look so far: its parameters lie in the folder that [`Trainer::look`] was given.
+    /// The best look so far: [`Trainer::save_best`] gives its parameters.
     #[must_use]
     pub fn best(&self) -> Option<Best> {
         self.watch.best
     }
 
+    /// Puts the checkpoint of the best look, which lies in the folder `state`, where `dir` is, as [`Trainer::save_checkpoint`] does with
+    /// that of now.
+    ///
+    /// # Errors
+    /// When it is not what was written, or a file cannot be written.
+    pub fn save_best(&self, state: &Path, dir: &Path) -> Result<(), Error> {
+        best::hand_over(state, &self.watch.files, dir)
+    }
+
     /// Looks at the held-out samples, which come in the batches of one step after the other, without dropout. When their loss was
-    /// never lower, writes a checkpoint into `best` as [`Trainer::save_checkpoint`] does.
+    /// never lower, writes a checkpoint into the folder of the state, `state`, where it stays until a state knows a better one.
     ///
     /// # Errors
     /// When a batch does not fit, a loss is not finite, there is no batch, or the checkpoint cannot be written.
     pub fn look(
         &mut self,
         held_out: impl IntoIterator<Item = Vec<Batch>>,
-        best: &Path,
+        state: &Path,
     ) -> Result<HeldOut, Error> {
         let step = self.steps();
         let mut sums: BTreeMap<Task, TaskRecord> = BTreeMap::new();
@@ -143,7 +156,7 @@ impl Trainer {
         let mut watch = self.watch.clone();
         let verdict = watch.see(Best { step, loss }, lower, self.setup.train.patience.as_ref());
         if verdict == Verdict::Best {
-            self.save_checkpoint(best)?;
+            watch.files = best::keep(state, step, |dir| self.save_checkpoint(dir))?;
         }
         self.watch = watch;
         Ok(HeldOut { step, loss, tasks: sums, verdict })

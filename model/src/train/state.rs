@@ -1,7 +1,8 @@
 //! A training run on disk: what is needed to go on with the same bits. Knows no batch and no task.
 //!
-//! A state is three files. `state.json`, written last, names the two files of tensors, whose names carry the step: until
-//! it is replaced, the old state stands untouched; afterwards the old files are removed.
+//! A state is `state.json`, written last, and the files that it names with their digests: two of tensors and the checkpoint of the best
+//! look. Their names carry the step: until `state.json` is replaced, the old state stands untouched; afterwards its files are removed.
+//! `state.json` has a digest of itself, so there is nothing in a state that could be another than was written.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +11,22 @@ use candle_core::{Device, Tensor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tasks::self_check::{self, SelfChecked};
 
 use super::Error;
+use super::best::{self, Files};
 use super::core::Core;
 use super::coverage::Coverage;
 use super::patience::Watch;
+use super::proof::Proof;
 use super::seal::Seal;
 use crate::checkpoint::{self, Kind, whole};
 use crate::params::{Params, Spec};
 
 const INDEX: &str = "state.json";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
+const PARAMETERS: &str = "parameters-";
+const MOMENTS: &str = "moments-";
 const FIRST: &str = "first.";
 const SECOND: &str = "second.";
 const TENSORS: &str = ".safetensors";
@@ -32,13 +38,17 @@ struct Stamp {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Index {
+    format: String,
     version: u32,
+    /// See [`SelfChecked`].
+    xxh3: String,
     kind: Kind,
     step: u64,
     setup: Value,
-    parameters: Stored,
-    moments: Stored,
+    /// Every other file of the state, by its path in the folder.
+    files: Files,
     /// Updates that parameters have missed for want of a gradient, of those that have.
     missed: BTreeMap<String, u64>,
     coverage: Coverage,
@@ -48,27 +58,44 @@ struct Index {
     device: String,
     seal: Seal,
     watch: Value,
-    stream: Value,
+    along: Value,
 }
 
-/// A file of tensors, and what it must contain: the promise of equal bits would be worth nothing with a flipped one.
-#[derive(Debug, Serialize, Deserialize)]
-struct Stored {
-    file: String,
-    blake3: String,
-}
+impl SelfChecked for Index {
+    const KIND: &'static self_check::Kind = &self_check::Kind {
+        format: "engraft-training-state",
+        version: VERSION,
+        folder: "a training's state",
+        again: "begin the training anew",
+        command: "`engraft run STAGE --restart`",
+    };
 
-impl Stored {
-    /// The tensors, once the file is known to be the one that was written.
-    fn tensors(&self, dir: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
-        let path = dir.join(&self.file);
-        let bytes = whole::read(&path)?;
-        if blake3::hash(&bytes).to_hex().as_str() != self.blake3 {
-            let problem = "its contents are not what was written".to_owned();
-            return Err(Error::State { path, problem });
-        }
-        Ok(whole::tensors_in(&path, &bytes, device)?)
+    fn check_mut(&mut self) -> &mut String {
+        &mut self.xxh3
     }
+}
+
+impl Index {
+    /// The tensors of one of its files, once it is known to be the one that was written: the promise of equal bits would be worth nothing
+    /// with a flipped one.
+    fn tensors(&self, dir: &Path, kind: &str, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
+        let name = tensors_file(kind, self.step);
+        let path = dir.join(&name);
+        let state = |problem: &str| Error::State { path: path.clone(), problem: problem.to_owned() };
+        let proof = self.files.get(&name).ok_or_else(|| state("the state does not name it"))?;
+        if !path.exists() {
+            return Err(state("it is missing"));
+        }
+        let bytes = whole::read(&path)?;
+        match proof.differs(&Proof::of(&bytes)) {
+            Some(problem) => Err(state(&problem)),
+            None => Ok(whole::tensors_in(&path, &bytes, device)?),
+        }
+    }
+}
+
+fn tensors_file(kind: &str, step: u64) -> String {
+    format!("{kind}{step:08}{TENSORS}")
 }
 
 /// Whose state it is: nothing but a training that agrees in all of it can go on from it.
@@ -90,11 +117,13 @@ impl Run {
 
 /// What a state keeps for others.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Kept<'a> {
     /// The best look at held-out samples.
     pub(super) watch: Value,
-    /// Where the stream of batches was.
-    pub(super) stream: Value,
+    /// The files of its checkpoint, which lie in the state's folder.
+    pub(super) best: &'a Files,
+    /// What the caller keeps beside it, such as where the stream of batches was.
+    pub(super) along: Value,
 }
 
 /// Any part of a state as JSON.
@@ -102,54 +131,71 @@ pub(super) fn to_json(path: &Path, value: &impl Serialize) -> Result<Value, Erro
     serde_json::to_value(value).map_err(|e| Error::State { path: path.to_path_buf(), problem: e.to_string() })
 }
 
-pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept) -> Result<(), Error> {
+pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept<'_>) -> Result<(), Error> {
+    // Only this folder is made: where the one around it is gone, somebody has removed what the state belongs to.
+    match std::fs::create_dir(dir) {
+        Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(checkpoint::Error::File { path: dir.to_path_buf(), source }.into());
+        }
+        _ => {}
+    }
     let step = core.steps();
-    let [parameters, moments] = ["parameters", "moments"].map(|kind| format!("{kind}-{step:08}{TENSORS}"));
-    let blake3 = whole::write_tensors(&dir.join(&parameters), core.params.iter())?;
-    let parameters = Stored { file: parameters, blake3 };
+    let mut files = kept.best.clone();
+    write(dir, tensors_file(PARAMETERS, step), core.params.iter(), &mut files)?;
     let mut tensors = BTreeMap::new();
     for (name, both) in core.optimiser.moments() {
         tensors.insert(format!("{FIRST}{name}"), &both.first);
         tensors.insert(format!("{SECOND}{name}"), &both.second);
     }
     let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
-    let blake3 = whole::write_tensors(&dir.join(&moments), tensors)?;
-    let moments = Stored { file: moments, blake3 };
+    write(dir, tensors_file(MOMENTS, step), tensors, &mut files)?;
     let missed = core.optimiser.moments().iter().map(|(name, of)| (name.clone(), step - of.updates));
-    let missed = missed.filter(|(_, missed)| *missed > 0).collect();
-    let (coverage, seal) = (core.coverage.clone(), core.seal.clone());
-    let (Run { kind, setup, mask }, Kept { watch, stream }) = (run, kept);
-    let version = VERSION;
-    let index = Index {
-        version,
-        kind,
+    let mut index = Index {
+        format: Index::KIND.format.to_owned(),
+        version: VERSION,
+        xxh3: String::new(),
+        kind: run.kind,
         step,
-        setup,
-        parameters,
-        moments,
-        missed,
-        coverage,
-        mask,
+        setup: run.setup,
+        files,
+        missed: missed.filter(|(_, missed)| *missed > 0).collect(),
+        coverage: core.coverage.clone(),
+        mask: run.mask,
         device: name_of(&core.device).to_owned(),
-        seal,
-        watch,
-        stream,
+        seal: core.seal.clone(),
+        watch: kept.watch,
+        along: kept.along,
     };
-    let path = dir.join(INDEX);
-    whole::write_json(&path, &to_json(&path, &index)?)?;
-    remove_others(dir, &[&index.parameters.file, &index.moments.file])
+    self_check::write(&dir.join(INDEX), &mut index)?;
+    remove_others(dir, &index.files)
 }
 
-/// Removes tensors of earlier states.
-fn remove_others(dir: &Path, keep: &[&String]) -> Result<(), Error> {
+/// Writes tensors, and takes the file up among those of the state.
+fn write<'a>(
+    dir: &Path,
+    name: String,
+    tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
+    files: &mut Files,
+) -> Result<(), Error> {
+    let path = dir.join(&name);
+    let blake3 = whole::write_tensors(&path, tensors)?;
+    let bytes = std::fs::metadata(&path).map_err(|source| checkpoint::Error::File { path, source })?.len();
+    files.insert(name, Proof { bytes, blake3 });
+    Ok(())
+}
+
+/// Removes tensors and checkpoints of earlier states.
+fn remove_others(dir: &Path, keep: &Files) -> Result<(), Error> {
     let file = |source| checkpoint::Error::File { path: dir.to_path_buf(), source };
     for entry in std::fs::read_dir(dir).map_err(file)? {
         let entry = entry.map_err(file)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let ours =
-            (name.starts_with("parameters-") || name.starts_with("moments-")) && name.ends_with(TENSORS);
-        if ours && !keep.contains(&&name) {
+        let tensors = (name.starts_with(PARAMETERS) || name.starts_with(MOMENTS)) && name.ends_with(TENSORS);
+        if tensors && !keep.contains_key(&name) {
             std::fs::remove_file(entry.path()).map_err(file)?;
+        }
+        if best::is_one(&name) && !keep.keys().any(|kept| Path::new(kept).starts_with(&name)) {
+            best::remove(&entry.path())?;
         }
     }
     Ok(())
@@ -177,18 +223,19 @@ pub(super) fn load(
     if version != VERSION {
         return Err(state(format!("version {version}, expected {VERSION}")));
     }
-    let index: Index = serde_json::from_slice(&bytes).map_err(|e| state(e.to_string()))?;
+    let index: Index = self_check::parse(bytes, &path)?;
     if let Some((field, found, expected)) = other(&index, run, device) {
         return Err(Error::OtherSettings { path, field, found, expected });
     }
-    let moments = index.moments.tensors(dir, device)?;
-    let params = Params::from_tensors(specs, index.parameters.tensors(dir, device)?)
-        .map_err(|source| checkpoint::Error::Params { path: dir.join(&index.parameters.file), source })?;
+    best::check(dir, &best::among(&index.files))?;
+    let moments = index.tensors(dir, MOMENTS, device)?;
+    let params = Params::from_tensors(specs, index.tensors(dir, PARAMETERS, device)?)
+        .map_err(|source| checkpoint::Error::Params { path: path.clone(), source })?;
     Ok((Loaded { path, index, moments }, params))
 }
 
 impl Loaded {
-    /// Brings a training that was made of the parameters of this state to where it was, and hands back what was kept of the stream.
+    /// Brings a training that was made of the parameters of this state to where it was, and hands back what the caller kept.
     pub(super) fn restore(mut self, core: &mut Core) -> Result<Value, Error> {
         let (moments, updates) = core.optimiser.restore();
         for (name, both) in moments {
@@ -196,7 +243,7 @@ impl Loaded {
                 let found = self.moments.remove(&format!("{kind}{name}"));
                 found.filter(|tensor| tensor.dims() == like.dims()).ok_or_else(|| Error::State {
                     path: self.path.clone(),
-                    problem: format!("{} lacks {kind}{name} in its shape", self.index.moments.file),
+                    problem: format!("the moments lack {kind}{name} in its shape"),
                 })
             };
             (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
@@ -206,16 +253,18 @@ impl Loaded {
                 problem: format!("{name} has missed more updates than were made"),
             })?;
         }
-        let Index { step, coverage, seal, stream, .. } = self.index;
+        let Index { step, coverage, seal, along, .. } = self.index;
         *updates = step;
         (core.coverage, core.seal) = (coverage, seal);
-        Ok(stream)
+        Ok(along)
     }
 
     /// The best look at held-out samples that it keeps.
     pub(super) fn watch<B: DeserializeOwned>(&self) -> Result<Watch<B>, Error> {
         let problem = |e: serde_json::Error| Error::State { path: self.path.clone(), problem: e.to_string() };
-        Watch::deserialize(&self.index.watch).map_err(problem)
+        let mut watch = Watch::deserialize(&self.index.watch).map_err(problem)?;
+        watch.files = best::among(&self.index.files);
+        Ok(watch)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of whole training runs on small made-up batches. Knows no stage.
 
+mod damaged;
 mod masked;
 
 use std::path::Path;
@@ -153,7 +154,7 @@ fn states_of_other_settings_and_broken_states_are_refused() {
     checkpoint::whole::write(&dir.path().join("state.json"), b"{}").unwrap();
     assert!(text(setup(), dir.path()).contains("missing field `version`"));
     checkpoint::whole::write(&dir.path().join("state.json"), b"{\"version\": 3}").unwrap();
-    assert!(text(setup(), dir.path()).contains("version 3, expected 4"));
+    assert!(text(setup(), dir.path()).contains("version 3, expected 5"));
 }
 
 #[test]

@@ -191,9 +191,11 @@ Examples:
   engraft run                     all stages
   engraft run shards --jobs 8     the stage `shards` and what it needs
   engraft run --json > run.jsonl  events as JSON lines
+  engraft run retrain --restart   throws away what an interrupted training left
 
 A stage runs if its version, a setting, the contents of an input or its artifact has changed. What a stage
-that runs reads is always read again and compared; a damaged artifact is made again first.
+that runs reads is always read again and compared; a damaged artifact is made again first. An interrupted training
+resumes where its last state was written; if a file of that state is not what was written, it fails with the file's name.
 Ctrl-C stops at the next safe point; a second Ctrl-C stops at once. Both leave everything consistent.")]
     Run {
         /// The stages to bring up to date; all if none is given
@@ -205,6 +207,9 @@ Ctrl-C stops at the next safe point; a second Ctrl-C stops at once. Both leave e
         /// Takes over an output folder that was made with another config
         #[arg(long)]
         replace: bool,
+        /// Of these, interrupted trainings begin anew instead of resuming; what they left is removed
+        #[arg(long)]
+        restart: bool,
     },
     /// Shows what `run` would do, and why, in a line per stage
     #[command(after_help = "\

@@ -39,6 +39,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// The stage's name.
+    pub fn stage(&self) -> &str {
+        &self.stage
+    }
+
     /// The private folder whose contents become the artifact. Empty at the start, unless the stage resumes.
     pub fn out(&self) -> &Path {
         &self.out

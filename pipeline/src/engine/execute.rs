@@ -36,6 +36,8 @@ pub(super) struct Task<'a> {
     pub(super) layout: &'a Layout,
     pub(super) settings: &'a Settings,
     pub(super) records: &'a Records,
+    /// Whether it begins anew where it could resume.
+    pub(super) restart: bool,
 }
 
 impl Task<'_> {
@@ -70,7 +72,7 @@ impl Task<'_> {
 
     /// Makes the work folder: empty, unless the stage goes on where it was interrupted.
     fn prepare(&self, work: &Path) -> Result<(), folder::Error> {
-        if self.stage.resume() == Resume::Never {
+        if self.stage.resume() == Resume::Never || self.restart {
             folder::remove(work)?;
         }
         fs::create_dir_all(work).map_err(folder::Error::at(work))?;
@@ -225,6 +227,30 @@ mod tests {
         // The artifact of the other fingerprint must not be taken for something to resume.
         assert_eq!(run(dir.path(), [patient(1, 2)]), ["train done"]);
         assert_eq!(fs::read_to_string(dir.path().join("train/steps")).unwrap(), "x");
+    }
+
+    #[test]
+    fn silent_04_a_stage_that_is_asked_for_begins_anew_when_told() {
+        let dir = tempdir().unwrap();
+        let goals = |names: &[&str], restart| {
+            let watch = crate::engine::testing::Watch::new();
+            let goals: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            let settings = Settings { restart, ..settings(dir.path()) };
+            let stages = [patient(3, 1), stage("other")];
+            crate::engine::testing::engine(settings, stages).run(&goals, &watch).unwrap();
+            watch.events()
+        };
+        assert_eq!(goals(&["train"], false), ["train failed: step 1"]);
+        assert_eq!(goals(&["train"], false), ["train failed: step 2"]);
+        assert_eq!(goals(&["train"], true), ["train failed: step 1"]);
+        assert_eq!(goals(&[], true), ["other done", "train failed: step 1"]);
+        assert_eq!(goals(&[], false), ["other fresh", "train failed: step 2"]);
+        // Only what is asked for: a stage that another one needs goes on.
+        let needed = [patient(3, 1), stage("other").reads("train")];
+        let again = Settings { restart: true, ..settings(dir.path()) };
+        let watch = crate::engine::testing::Watch::new();
+        crate::engine::testing::engine(again, needed).run(&["other".to_owned()], &watch).unwrap();
+        assert!(watch.events().contains(&"train done".to_owned()));
     }
 
     #[test]

@@ -73,6 +73,7 @@ impl Summary {
 /// A run in progress.
 struct Session<'a> {
     engine: &'a Engine,
+    goals: &'a [String],
     observer: &'a dyn Observe,
     records: Records,
 }
@@ -93,7 +94,7 @@ impl Engine {
         }
         sweep(&self.graph, &self.layout);
         let records = Records { ledger, memo: Memo::load(&self.layout.memo()) };
-        let session = Session { engine: self, observer, records };
+        let session = Session { engine: self, goals, observer, records };
         let outcomes = session.schedule(&needed);
         // A memo that cannot be saved costs the next run some reading, nothing else.
         let _ = session.records.memo.save();
@@ -253,7 +254,9 @@ impl Session<'_> {
             Progress::new(stage.name(), cancel.clone(), settings.faults.clone(), Arc::clone(&settings.clock));
         let reasons = &judgement.reasons;
         self.observer.event(&Event::Started { stage: stage.name(), reasons, progress: &progress });
-        let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records };
+        let asked = self.goals.is_empty() || self.goals.iter().any(|goal| goal == stage.name());
+        let restart = settings.restart && asked;
+        let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records, restart };
         let line = task.execute(&judgement, &progress)?;
         let result = made(last.as_ref(), &line);
         self.observer.event(&Event::Done { line: &line, progress: progress.snapshot(), result });

@@ -132,6 +132,7 @@ pub(super) fn settings(out: &Path) -> Settings {
     Settings {
         out: out.to_owned(),
         jobs: NonZeroUsize::new(2).unwrap(),
+        restart: false,
         cancel: Cancel::unset(),
         faults: Faults::none(),
         clock: Arc::new(move || Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed))),

@@ -3,69 +3,73 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use kg::whole::write_whole;
+use model::train::proof::Proof;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A file of lines with a `step` each that grows.
+/// A file of lines that grows.
 #[derive(Debug)]
 pub(super) struct Lines {
     file: BufWriter<File>,
-}
-
-/// The step of a line.
-#[derive(Deserialize)]
-struct Stepped {
-    step: u64,
+    /// Over everything that was written.
+    hasher: blake3::Hasher,
 }
 
 impl Lines {
-    /// Opens the file at `path` and drops what was written after step `kept`: those steps are made again.
+    /// An empty file at `path`.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or holds something else.
-    pub(super) fn open(path: &Path, kept: u64) -> anyhow::Result<Self> {
-        let old = if path.exists() { std::fs::read_to_string(path)? } else { String::new() };
-        let mut lines = Vec::new();
-        for line in old.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-            let Stepped { step } = serde_json::from_str(line)
-                .with_context(|| format!("{}: line {}", path.display(), lines.len() + 1))?;
-            if step > kept {
-                break;
-            }
-            lines.push(line);
+    /// When it cannot be written.
+    pub(super) fn begin(path: &Path) -> anyhow::Result<Self> {
+        write_whole(path, b"")?;
+        Self::open(path, blake3::Hasher::new())
+    }
+
+    /// Opens the file at `path`, which begins with what `kept` was taken of; [`Lines::cut`] drops what was written after it.
+    ///
+    /// # Errors
+    /// When it does not, or the disk refuses.
+    pub(super) fn resume(path: &Path, kept: &Proof) -> anyhow::Result<Self> {
+        let there = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!("{}: it is missing", path.display()),
+            there => there.with_context(|| path.display().to_string())?,
+        };
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(there.take(kept.bytes)).with_context(|| path.display().to_string())?;
+        if let Some(problem) = kept.differs(&Proof::so_far(&hasher)) {
+            bail!("{}: up to the state's step, {problem}", path.display());
         }
-        write_whole(path, lines.concat().as_bytes())?;
-        let file = OpenOptions::new().append(true).open(path)?;
-        Ok(Self { file: BufWriter::new(file) })
+        Self::open(path, hasher)
     }
 
-    /// As [`Lines::open`], of a file that has a line for every step.
+    /// Drops what was written after the lines that it was opened with.
     ///
     /// # Errors
-    /// As [`Lines::open`], and when one of the steps up to `kept` has none.
-    pub(super) fn open_all(path: &Path, kept: u64) -> anyhow::Result<Self> {
-        let opened = Self::open(path, kept)?;
-        let found = std::fs::read_to_string(path)?.lines().count();
-        anyhow::ensure!(
-            u64::try_from(found)? == kept,
-            "{}: only {found} of {kept} steps are recorded; remove the stage's work folder (`engraft clean STAGE`) to start anew",
-            path.display(),
-        );
-        Ok(opened)
+    /// When the disk refuses.
+    pub(super) fn cut(&self) -> anyhow::Result<()> {
+        Ok(self.file.get_ref().set_len(self.hasher.count())?)
     }
 
-    /// Adds the line of one step.
+    fn open(path: &Path, hasher: blake3::Hasher) -> anyhow::Result<Self> {
+        let file = OpenOptions::new().append(true).open(path).with_context(|| path.display().to_string())?;
+        Ok(Self { file: BufWriter::new(file), hasher })
+    }
+
+    /// Adds a line.
     ///
     /// # Errors
     /// When the disk refuses.
     pub(super) fn push(&mut self, record: &impl Serialize) -> anyhow::Result<()> {
-        serde_json::to_writer(&mut self.file, record)?;
-        Ok(self.file.write_all(b"\n")?)
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        self.hasher.update(&line);
+        Ok(self.file.write_all(&line)?)
     }
 
     /// Makes sure that all lines so far are on disk.
@@ -75,6 +79,19 @@ impl Lines {
     pub(super) fn sync(&mut self) -> anyhow::Result<()> {
         self.file.flush()?;
         Ok(self.file.get_ref().sync_all()?)
+    }
+
+    /// Of all lines so far.
+    pub(super) fn proof(&self) -> Proof {
+        Proof::so_far(&self.hasher)
+    }
+
+    /// What tells the file from one that took its name.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub(super) fn id(&self) -> std::io::Result<(u64, u64)> {
+        self.file.get_ref().metadata().map(|data| (data.dev(), data.ino()))
     }
 }
 
@@ -147,23 +164,58 @@ impl Epoch {
 mod tests {
     use super::*;
 
+    fn line(step: u64) -> Value {
+        json!({"step": step, "epoch": 0, "loss": step, "tokens": 10,
+               "tasks": {"relation": {"loss": step, "accuracy": 0.5, "targets": 4}}})
+    }
+
     #[test]
-    fn a_resumed_file_forgets_what_came_after_the_state_and_refuses_gaps() {
+    fn silent_04_a_resumed_file_begins_with_the_lines_of_the_state_or_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
-        let line = |step: u64| {
-            json!({"step": step, "epoch": 0, "loss": step, "tokens": 10,
-                   "tasks": {"relation": {"loss": step, "accuracy": 0.5, "targets": 4}}})
-            .to_string()
-                + "\n"
+        let mut lines = Lines::begin(&path).unwrap();
+        lines.push(&line(1)).unwrap();
+        lines.push(&line(2)).unwrap();
+        lines.sync().unwrap();
+        let (kept, two) = (lines.proof(), std::fs::read_to_string(&path).unwrap());
+        lines.push(&line(3)).unwrap();
+        drop(lines);
+        // What a kill leaves: whole lines after the state, a part of one, or none of them.
+        let three = std::fs::read_to_string(&path).unwrap();
+        for left in [three.clone(), three + "{\"st", two.clone() + "\0\0\0", two.clone()] {
+            write_whole(&path, left.as_bytes()).unwrap();
+            let mut lines = Lines::resume(&path, &kept).unwrap();
+            lines.cut().unwrap();
+            assert_eq!((std::fs::read_to_string(&path).unwrap(), lines.proof()), (two.clone(), kept.clone()));
+            // It goes on as if nothing had been.
+            lines.push(&line(3)).unwrap();
+            lines.sync().unwrap();
+            assert_eq!(lines.proof(), Proof::of_file(&path).unwrap());
+        }
+        let refused = |left: &str| {
+            write_whole(&path, left.as_bytes()).unwrap();
+            Lines::resume(&path, &kept).unwrap_err().to_string()
         };
-        write_whole(&path, (line(1) + &line(2) + &line(3) + "{\"st").as_bytes()).unwrap();
-        Lines::open_all(&path, 2).unwrap().sync().unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), line(1) + &line(2));
+        let edited = refused(&two.replacen("\"loss\":1", "\"loss\":9", 1));
+        assert!(edited.contains("metrics.jsonl: up to the state's step, its contents are not"), "{edited}");
+        let cut = refused(&two[..two.len() - 5]);
+        assert!(cut.contains(&format!("it has {} bytes, but {} were", two.len() - 5, two.len())), "{cut}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            Lines::resume(&path, &kept).unwrap_err().to_string().ends_with("metrics.jsonl: it is missing")
+        );
+    }
+
+    #[test]
+    fn the_lines_of_steps_add_up_to_a_row_for_each_epoch() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let mut lines = Lines::begin(&path).unwrap();
+        lines.push(&line(1)).unwrap();
+        lines.push(&line(2)).unwrap();
+        lines.sync().unwrap();
         let epochs = by_epoch(&path).unwrap();
         assert_eq!(epochs.len(), 1);
         assert_eq!((&epochs[0]["loss"], &epochs[0]["relation_accuracy"]), (&json!(1.5), &json!(0.5)));
-        let error = Lines::open_all(&path, 3).unwrap_err().to_string();
-        assert!(error.contains("only 2 of 3 steps"), "{error}");
     }
 }

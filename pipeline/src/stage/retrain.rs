@@ -29,18 +29,16 @@ use super::compute::Compute;
 use super::encoder::{self, Base, MODEL};
 use super::location::Places;
 use super::metrics;
+use super::training::{self, Found, Records, STATE};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 pub use config::Config;
-use steps::{ENDED, FROZEN, METRICS, Plan, STATE};
 pub use steps::{Ended, HELD_OUT, Stop, ended};
+use steps::{FROZEN, METRICS, Plan, Run};
 
 /// Tensors of outputs that are named among the facts of a training.
 const LISTED: usize = 100;
-
-/// Written into [`STATE`] once its first state is whole.
-const STATE_INDEX: &str = "state.json";
 
 /// A training: which of the stages it is, and where what it needs comes from.
 #[derive(Debug)]
@@ -185,23 +183,40 @@ impl Retrain {
         Ok(())
     }
 
-    /// A trainer and a stream at the first step, or where an interrupted run left them.
-    fn start(&self, context: &Context, setup: Setup, stream: &mut stream::Stream) -> anyhow::Result<Trainer> {
+    /// A trainer, a stream and files of lines at the first step.
+    fn begin(&self, context: &Context, setup: Setup, plan: &Plan) -> anyhow::Result<(Trainer, Records)> {
         let device = self.from.compute.device(context)?;
-        let folder = context.out().join(STATE);
-        if folder.join(STATE_INDEX).exists() {
-            let (trainer, state) = Trainer::resume(setup, &folder, &device)?;
-            let state: State = serde_json::from_value(state)
-                .with_context(|| format!("{}: the stream's state", folder.display()))?;
-            stream.resume(&state)?;
-            return Ok(trainer);
-        }
-        std::fs::create_dir_all(&folder)?;
-        Ok(match setup.train.heads.mode {
+        let trainer = match setup.train.heads.mode {
             // The sizes of the encoder to begin with, and none of its weights.
             Mode::Scratch => Trainer::new(setup, &device)?,
             _ => Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?,
-        })
+        };
+        Ok((trainer, Records::begin(context.out(), plan.lines())?))
+    }
+
+    /// As [`Retrain::begin`], where an interrupted run left them.
+    fn go_on(
+        &self,
+        context: &Context,
+        setup: Setup,
+        plan: &Plan,
+        stream: &mut stream::Stream,
+    ) -> anyhow::Result<(Trainer, Records)> {
+        let device = self.from.compute.device(context)?;
+        let folder = context.out().join(STATE);
+        let (trainer, along) = Trainer::resume(setup, &folder, &device)?;
+        let (records, state) = Records::resume(context.out(), plan.lines(), &along)?;
+        let state: State = serde_json::from_value(state)
+            .with_context(|| format!("{}: the stream's state", folder.display()))?;
+        stream.resume(&state)?;
+        anyhow::ensure!(
+            stream.step() == trainer.steps(),
+            "{}: its parameters have seen {} steps and its stream has given {}",
+            folder.display(),
+            trainer.steps(),
+            stream.step()
+        );
+        Ok((trainer, records))
     }
 
     fn train(&self, context: &Context, index: &Index) -> anyhow::Result<()> {
@@ -222,8 +237,15 @@ impl Retrain {
         let plan =
             Plan { steps_per_epoch, planned, checkpoint_every: self.config.checkpoint_every, held_out };
         let setup = self.setup(context, index, planned)?;
-        let trainer = self.start(context, setup, &mut stream)?;
-        steps::train(context, &plan, trainer, Prefetched::new(stream, self.config.stream.steps_ahead)?)
+        let (trainer, records) = match training::found(context, plan.lines())? {
+            Found::Ended => return Ok(()),
+            Found::Nothing => self.begin(context, setup, &plan)?,
+            Found::State => {
+                self.go_on(context, setup, &plan, &mut stream).with_context(|| training::refused(context))?
+            }
+        };
+        let stream = Prefetched::new(stream, self.config.stream.steps_ahead)?;
+        Run { trainer, stream, records }.to_the_end(context, &plan)
     }
 }
 
@@ -266,15 +288,9 @@ impl Stage for Retrain {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let index = Index::read(context.artifact("shards")?)?;
-        // A kill between the end of training and that of the stage must not cost the training.
-        if !context.out().join(ENDED).exists() {
-            self.train(context, &index)?;
-        }
-        let state = context.out().join(STATE);
-        if state.exists() {
-            std::fs::remove_dir_all(&state)?;
-        }
+        // A kill between the end of training and that of the stage does not cost the training.
+        self.train(context, &Index::read(context.artifact("shards")?)?)?;
+        training::drop_state(context.out())?;
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
         let rule = source.load(context, case)?.rule();
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;

@@ -1,10 +1,10 @@
 //! Tests of fine-tuning on small made-up rows. Knows no benchmark.
 
+mod best;
 mod knowledge;
 mod labels;
 mod refused;
 
-use super::super::patience::Patience;
 use super::*;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::pool::Pooling;
@@ -248,10 +248,9 @@ fn states_of_other_settings_and_other_trainings_are_refused() {
     let mut other = setup();
     other.gates = Some(Mask::new([2, 4], [vec![0.0], vec![1.0; 7]].concat()).unwrap());
     assert!(text(other).contains("made with the digest of the head mask = none, now "));
-    let path = dir.path().join("state.json");
-    let state = std::fs::read_to_string(&path).unwrap();
-    let state = state.replace("\"kind\": \"finetune\"", "\"kind\": \"kimera\"");
-    checkpoint::whole::write(&path, state.as_bytes()).unwrap();
+    let run = state::Run { kind: checkpoint::Kind::Kimera, ..setup().run().unwrap() };
+    let kept = Kept { watch: Value::Null, best: &BTreeMap::new(), along: Value::Null };
+    state::save(&trained(setup(), 1).core, dir.path(), run, kept).unwrap();
     assert!(text(setup()).contains("made with kind = kimera, now finetune"));
 }
 
@@ -306,36 +305,6 @@ fn a_pruned_encoder_is_trained_without_its_heads() {
     pruned.gates = Some(Mask::all_kept([3, 4]));
     let text = Finetuner::new(pruned, &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("for 3 layers of 4 heads"), "{text}");
-}
-
-#[test]
-fn the_best_score_is_kept_until_patience_is_over() {
-    let dir = tempfile::tempdir().unwrap();
-    let (best, state) = (dir.path().join("best"), dir.path().join("state"));
-    let mut setup = setup();
-    setup.train.patience = Some(Patience { every: 2, evaluations: 2 });
-    let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
-    assert!(!finetuner.look_is_due());
-    let (mut verdicts, mut kept) = (vec![], vec![]);
-    for (step, score) in (1..).zip([0.5, 0.7, 0.7, 0.9, 0.2, 0.9]) {
-        run(&mut finetuner, step..=step);
-        assert_eq!(finetuner.look_is_due(), step % 2 == 0);
-        let verdict = finetuner.look(score, &best).unwrap();
-        if verdict == Verdict::Best {
-            kept = finetuner.predict(0, &rows(9)).unwrap();
-        }
-        verdicts.push(verdict);
-        finetuner.save_state(&state, &Value::Null).unwrap();
-        finetuner = Finetuner::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
-    }
-    use Verdict::{Best as B, Stop, Worse as W};
-    assert_eq!(verdicts, [B, B, W, B, W, Stop]);
-    assert_eq!(finetuner.best(), Some(Best { step: 4, score: 0.9 }));
-    let stored = Predictor::load(&best, &Device::Cpu).unwrap();
-    assert_eq!(stored.logits(0, &rows(9)).unwrap(), kept);
-    let text = finetuner.look(f64::NAN, &best).unwrap_err().to_string();
-    assert!(text.contains("step 6: the score on held-out samples is NaN"), "{text}");
-    assert_eq!(finetuner.best(), Some(Best { step: 4, score: 0.9 }));
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn the_parameters_of_the_best_look_are_kept() {
     while looks.last() != Some(&Verdict::Stop) {
         trainer.step(0, &batches(1)).unwrap();
         assert!(trainer.look_is_due() && trainer.steps() < 50);
-        let look = trainer.look([batches(2), batches(3)], &best).unwrap();
+        let look = trainer.look([batches(2), batches(3)], &state).unwrap();
         let alone = [2, 3].map(|seed| trainer.evaluate(&batches(seed)).unwrap()[&Task::Triplet].loss);
         assert!((look.tasks[&Task::Triplet].loss - (alone[0] + alone[1]) / 2.0).abs() < 1e-9);
         assert_eq!(look.tasks[&Task::Triplet].targets, 24);
@@ -192,6 +192,7 @@ fn the_parameters_of_the_best_look_are_kept() {
         trainer = resumed;
     }
     assert_ne!(bits(&trainer), kept);
+    trainer.save_best(&state, &best).unwrap();
     let stored = checkpoint::load(&best, &Device::Cpu).unwrap().params;
     let name = "encoder.layer.0.output.dense.weight";
     let numbers = |t: Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
@@ -199,5 +200,5 @@ fn the_parameters_of_the_best_look_are_kept() {
     assert!(kept.windows(stored.len()).any(|window| window == stored));
     let at = trainer.best().unwrap().step;
     assert_eq!(looks.iter().rposition(|look| *look == Verdict::Best).unwrap() as u64 + 1, at);
-    assert!(trainer.look([], &best).unwrap_err().to_string().contains("no batch"));
+    assert!(trainer.look([], &state).unwrap_err().to_string().contains("no batch"));
 }

@@ -82,6 +82,7 @@ fn run(out: &Path, benchmarks: Vec<Benchmark>) -> Vec<String> {
     let settings = Settings {
         out: out.to_owned(),
         jobs: NonZeroUsize::MIN,
+        restart: false,
         cancel: Cancel::unset(),
         faults: Faults::none(),
         clock: Arc::new(|| Duration::ZERO),

@@ -1,7 +1,7 @@
 //! The steps of a fine-tuning: until its last epoch or the end of patience, with states to go on from. Knows no output.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use kg::whole::write_whole;
@@ -25,7 +25,7 @@ use super::benchmark::Benchmark;
 use super::config::Settings;
 use crate::engine::context::Context;
 use crate::stage::encoder::{MODEL, fits};
-use crate::stage::metrics::Lines;
+use crate::stage::training::{self, Found, Records, STATE};
 
 /// The file with one line per step within the artifact.
 pub(super) const METRICS: &str = "metrics.jsonl";
@@ -33,12 +33,10 @@ pub(super) const METRICS: &str = "metrics.jsonl";
 pub(super) const LOOKS: &str = "dev.jsonl";
 /// The parameters that were not trained, with the reason, within the artifact.
 const FROZEN: &str = "frozen.json";
-/// How it ended. Written once the model is there.
+/// How it ended.
 const ENDED: &str = "training.json";
-/// The folder to go on from; it is gone from a finished artifact.
-const STATE: &str = "state";
-/// Written into [`STATE`] once its first state is whole.
-const STATE_INDEX: &str = "state.json";
+/// The files with a line for each step and look.
+const LINES: [&str; 2] = [METRICS, LOOKS];
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,70 +99,75 @@ pub(super) fn room(
 }
 
 impl Run<'_> {
-    /// Trains unless it has been done, and leaves nothing to go on from.
+    /// Trains unless it has been done, and leaves nothing to resume from.
     pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
-        if !self.context.out().join(ENDED).exists() {
-            self.train(base)?;
+        let out = self.context.out();
+        let found = training::found(self.context, &LINES)?;
+        if found != Found::Ended {
+            let (mut order, planned) = self.planned()?;
+            let setup = self.setup(base, (planned, order.steps_per_epoch()))?;
+            let (mut tuner, mut records) = match found {
+                Found::State => self.go_on(setup).with_context(|| training::refused(self.context))?,
+                _ => (self.begin(setup, base)?, Records::begin(out, &LINES)?),
+            };
+            order.pass_over(tuner.steps());
+            let steps = self.steps(&mut tuner, &mut records, order, planned);
+            let ended = steps.and_then(|()| finish(&tuner, &mut records, out, planned));
+            // Whatever failed, it is because of that if somebody took the folder away.
+            ended.or_else(|error| records.check().and(Err(error)))?;
+            training::seal(out)?;
         }
-        let state = self.context.out().join(STATE);
-        if state.exists() {
-            std::fs::remove_dir_all(&state)?;
-        }
-        Ok(())
+        training::drop_state(out)
     }
 
-    /// Steps from the encoder in `base` until the end; the best model is then in [`MODEL`], and [`ENDED`] is written.
-    fn train(&self, base: &Path) -> anyhow::Result<()> {
-        let mut order = self.order()?;
-        let of_epoch = order.steps_per_epoch();
-        let planned = self.settings.epochs.saturating_mul(of_epoch);
-        self.all_have_turns(order.clone(), planned)?;
-        let setup = self.setup(base, (planned, of_epoch))?;
-        let at = |name: &str| self.context.out().join(name);
-        let (state, best) = (at(STATE), at(MODEL));
-        let mut tuner = self.start(setup, base, &state)?;
-        let mut metrics = Lines::open_all(&at(METRICS), tuner.steps())?;
-        let mut looks = Lines::open(&at(LOOKS), tuner.steps())?;
+    /// Steps until the last epoch or the end of patience.
+    fn steps(
+        &self,
+        tuner: &mut Finetuner,
+        records: &mut Records,
+        mut order: Mixed,
+        planned: u64,
+    ) -> anyhow::Result<()> {
+        let state = self.context.out().join(STATE);
         let progress = self.context.progress();
         progress.unit("steps");
         progress.total_rows(planned);
         progress.done_before(tuner.steps());
-        order.pass_over(tuner.steps());
         while tuner.steps() < planned {
             self.context.check()?;
             let Shown { task, epoch, items } = order.advance().context("there is no task to show")?;
             let batch = progress.waiting(|| self.tasks[task].benchmark.batch(epoch, &items))?;
             let record = tuner.step(epoch, &[Batch { task, ..batch }])?;
-            metrics.push(&record)?;
+            records.check()?;
+            records.push(METRICS, &record)?;
             progress.add_tokens(record.tokens as u64);
             progress.add_rows(1);
             if tuner.look_is_due() || tuner.steps() == planned {
-                let (score, of_tasks) = self.look(&tuner)?;
-                let verdict = tuner.look(score, &best)?;
+                let (score, of_tasks) = self.look(tuner)?;
+                let verdict = tuner.look(score, &state)?;
                 let mut line = json!({"step": tuner.steps(), "score": score, "verdict": verdict});
                 if self.tasks.len() > 1 {
                     line["tasks"] = of_tasks;
                 }
-                looks.push(&line)?;
+                records.push(LOOKS, &line)?;
                 if verdict == Verdict::Stop {
                     break;
                 }
             }
             if tuner.steps().is_multiple_of(self.tried.fixed.checkpoint_every) {
-                metrics.sync()?;
-                looks.sync()?;
-                tuner.save_state(&state, &Value::Null)?;
+                tuner.save_state(&state, &records.along(Value::Null)?)?;
+                training::state_is_there(self.context.out())?;
             }
         }
-        metrics.sync()?;
-        looks.sync()?;
-        tuner.check_frozen()?;
-        // A kill while a checkpoint took the place of another leaves one of them beside it.
-        model::checkpoint::remove_leftovers(&at(MODEL))?;
-        write_whole(&at(FROZEN), &serde_json::to_vec_pretty(&tuner.frozen_in_words())?)?;
-        let best = tuner.best().context("no look was taken")?;
-        let ended = Ended { steps: tuner.steps(), planned, best_step: best.step, best_score: best.score };
-        Ok(write_whole(&at(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
+        Ok(())
+    }
+
+    /// What each step shows, and how many there are.
+    fn planned(&self) -> anyhow::Result<(Mixed, u64)> {
+        let order = self.order()?;
+        let planned = self.settings.epochs.saturating_mul(order.steps_per_epoch());
+        self.all_have_turns(order.clone(), planned)?;
+        Ok((order, planned))
     }
 
     /// What each step shows.
@@ -260,12 +263,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// At the first step, or where an interrupted run left it.
-    fn start(&self, setup: Setup, base: &Path, state: &PathBuf) -> anyhow::Result<Finetuner> {
-        if state.join(STATE_INDEX).exists() {
-            return Ok(Finetuner::resume(setup, state, self.compute.0)?.0);
-        }
-        std::fs::create_dir_all(state)?;
+    /// At the first step.
+    fn begin(&self, setup: Setup, base: &Path) -> anyhow::Result<Finetuner> {
         let mut tuner = Finetuner::from_checkpoint(setup, base, self.compute.0)?;
         if let ([Task { benchmark, .. }], Attending::Labels(..)) = (self.tasks, &self.tried.attending) {
             let vocabulary = self.tried.vocabulary.load(self.context, self.tried.case)?;
@@ -273,6 +272,13 @@ impl Run<'_> {
             self.tried.attending.begin(&mut tuner, *benchmark, (base, &vocabulary), on)?;
         }
         Ok(tuner)
+    }
+
+    /// Where an interrupted run left it.
+    fn go_on(&self, setup: Setup) -> anyhow::Result<(Finetuner, Records)> {
+        let out = self.context.out();
+        let (tuner, along) = Finetuner::resume(setup, &out.join(STATE), self.compute.0)?;
+        Ok((tuner, Records::resume(out, &LINES, &along)?.0))
     }
 
     /// The score on the part that models are chosen by, of several tasks the mean of theirs, and that of each.
@@ -287,6 +293,17 @@ impl Run<'_> {
         }
         Ok((sum / self.tasks.len() as f64, Value::Object(each)))
     }
+}
+
+/// Leaves the best model in [`MODEL`], and how training ended.
+fn finish(tuner: &Finetuner, records: &mut Records, out: &Path, planned: u64) -> anyhow::Result<()> {
+    records.sync()?;
+    tuner.check_frozen()?;
+    let best = tuner.best().context("no look was taken")?;
+    tuner.save_best(&out.join(STATE), &out.join(MODEL))?;
+    write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&tuner.frozen_in_words())?)?;
+    let ended = Ended { steps: tuner.steps(), planned, best_step: best.step, best_score: best.score };
+    Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
 }
 
 /// How a fine-tuning ended.

@@ -1,7 +1,7 @@
 //! The steps of a training: from where it stands to its last step or the end of patience, with states to go on from. Knows no setting's
 //! meaning.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use kg::split::Part;
@@ -15,7 +15,7 @@ use tasks::stream::steps::{self, Shards, Stream, Worker};
 
 use crate::engine::context::Context;
 use crate::stage::encoder::MODEL;
-use crate::stage::metrics::Lines;
+use crate::stage::training::{self, Records, STATE};
 
 /// The file with one line per step within the artifact.
 pub(super) const METRICS: &str = "metrics.jsonl";
@@ -23,10 +23,8 @@ pub(super) const METRICS: &str = "metrics.jsonl";
 pub const HELD_OUT: &str = "held_out.jsonl";
 /// The parameters that were not trained, with the reason, within the artifact.
 pub(super) const FROZEN: &str = "frozen.json";
-/// How training ended. Written once everything else is there.
+/// How training ended.
 pub(super) const ENDED: &str = "training.json";
-/// The folder to go on from; it is gone from a finished artifact.
-pub(super) const STATE: &str = "state";
 
 /// Why there was no further step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,82 +62,73 @@ pub(super) struct Plan {
     pub(super) held_out: Vec<Vec<Batch>>,
 }
 
-/// Steps until the end; then the encoder is in [`MODEL`], and [`ENDED`] is written.
-pub(super) fn train(
-    context: &Context,
-    plan: &Plan,
-    mut trainer: Trainer,
-    mut stream: Prefetched,
-) -> anyhow::Result<()> {
-    let out = Out::of(context);
-    let mut metrics = Lines::open_all(&out.metrics, trainer.steps())?;
-    let mut looks = Lines::open(&out.held_out, trainer.steps())?;
-    let progress = context.progress();
-    progress.unit("steps");
-    progress.total_rows(plan.planned);
-    progress.done_before(trainer.steps());
-    let mut stop = Stop::AllEpochs;
-    while trainer.steps() < plan.planned {
-        context.check()?;
-        let batches = progress.waiting(|| stream.next_step())?;
-        let record = trainer.step(trainer.steps() / plan.steps_per_epoch, &batches)?;
-        metrics.push(&record)?;
-        progress.add_tokens(record.tokens as u64);
-        progress.add_rows(1);
-        let last = trainer.steps() == plan.planned && !plan.held_out.is_empty();
-        if trainer.look_is_due() || last {
-            let look = trainer.look(plan.held_out.iter().cloned(), &out.model)?;
-            looks.push(&look)?;
-            if look.verdict == Verdict::Stop {
-                stop = Stop::Patience;
-                break;
+impl Plan {
+    /// The files with a line for each step and look.
+    pub(super) fn lines(&self) -> &'static [&'static str] {
+        if self.held_out.is_empty() { &[METRICS] } else { &[METRICS, HELD_OUT] }
+    }
+}
+
+/// A training between two steps.
+pub(super) struct Run {
+    pub(super) trainer: Trainer,
+    pub(super) stream: Prefetched,
+    pub(super) records: Records,
+}
+
+impl Run {
+    /// Steps until the end; then the encoder is in [`MODEL`], and the artifact is sealed.
+    pub(super) fn to_the_end(mut self, context: &Context, plan: &Plan) -> anyhow::Result<()> {
+        let ended = self.steps(context, plan).and_then(|stop| self.finish(context.out(), plan, stop));
+        // Whatever failed, it is because of that if somebody took the folder away.
+        ended.or_else(|error| self.records.check().and(Err(error)))?;
+        training::seal(context.out())
+    }
+
+    fn steps(&mut self, context: &Context, plan: &Plan) -> anyhow::Result<Stop> {
+        let Run { trainer, stream, records } = self;
+        let state = context.out().join(STATE);
+        let progress = context.progress();
+        progress.unit("steps");
+        progress.total_rows(plan.planned);
+        progress.done_before(trainer.steps());
+        while trainer.steps() < plan.planned {
+            context.check()?;
+            let batches = progress.waiting(|| stream.next_step())?;
+            let record = trainer.step(trainer.steps() / plan.steps_per_epoch, &batches)?;
+            records.check()?;
+            records.push(METRICS, &record)?;
+            progress.add_tokens(record.tokens as u64);
+            progress.add_rows(1);
+            let last = trainer.steps() == plan.planned && !plan.held_out.is_empty();
+            if trainer.look_is_due() || last {
+                let look = trainer.look(plan.held_out.iter().cloned(), &state)?;
+                records.push(HELD_OUT, &look)?;
+                if look.verdict == Verdict::Stop {
+                    return Ok(Stop::Patience);
+                }
+            }
+            if trainer.steps().is_multiple_of(plan.checkpoint_every) {
+                let along = records.along(serde_json::to_value(stream.state())?)?;
+                trainer.save_state(&state, &along)?;
+                training::state_is_there(context.out())?;
             }
         }
-        if trainer.steps().is_multiple_of(plan.checkpoint_every) {
-            metrics.sync()?;
-            looks.sync()?;
-            trainer.save_state(&out.state, &serde_json::to_value(stream.state())?)?;
-        }
-    }
-    metrics.sync()?;
-    looks.sync()?;
-    out.finish(&trainer, plan, stop)
-}
-
-/// Where things are written.
-struct Out {
-    metrics: PathBuf,
-    held_out: PathBuf,
-    model: PathBuf,
-    state: PathBuf,
-    frozen: PathBuf,
-    ended: PathBuf,
-}
-
-impl Out {
-    fn of(context: &Context) -> Self {
-        let at = |name: &str| context.out().join(name);
-        Out {
-            metrics: at(METRICS),
-            held_out: at(HELD_OUT),
-            model: at(MODEL),
-            state: at(STATE),
-            frozen: at(FROZEN),
-            ended: at(ENDED),
-        }
+        Ok(Stop::AllEpochs)
     }
 
-    fn finish(&self, trainer: &Trainer, plan: &Plan, stop: Stop) -> anyhow::Result<()> {
+    fn finish(&mut self, out: &Path, plan: &Plan, stop: Stop) -> anyhow::Result<()> {
+        self.records.sync()?;
+        let trainer = &self.trainer;
         trainer.check_frozen()?;
         if plan.held_out.is_empty() {
-            trainer.save_checkpoint(&self.model)?;
-            std::fs::remove_file(&self.held_out)?;
+            trainer.save_checkpoint(&out.join(MODEL))?;
+        } else {
+            trainer.save_best(&out.join(STATE), &out.join(MODEL))?;
         }
-        // A kill while a checkpoint took the place of another leaves one of them beside it.
-        model::checkpoint::remove_leftovers(&self.model)?;
-        write_whole(&self.frozen, &serde_json::to_vec_pretty(&trainer.frozen_in_words())?)?;
+        write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&trainer.frozen_in_words())?)?;
         let ended = Ended { steps: trainer.steps(), planned: plan.planned, stop, best: trainer.best() };
-        Ok(write_whole(&self.ended, &serde_json::to_vec_pretty(&ended)?)?)
+        Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }
 }
 

@@ -1,0 +1,87 @@
+//! The checkpoint of the best look. It is part of a training's state, under the number of its step: one that a kill takes back never
+//! stands where the one belongs that the state speaks of.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::Error;
+use super::proof::Proof;
+use crate::checkpoint;
+
+/// How the names of their folders begin; a folder that was being written when the kill came has a point and `tmp-` before it.
+const PREFIX: &str = "best-";
+
+/// The files of a checkpoint, by their paths in the folder of the state.
+pub(super) type Files = BTreeMap<String, Proof>;
+
+/// Has `save` write the checkpoint of `step` into the state's folder.
+pub(super) fn keep(
+    state: &Path,
+    step: u64,
+    save: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<Files, Error> {
+    let name = format!("{PREFIX}{step:08}");
+    let dir = state.join(&name);
+    // One that is there already was written by a run that was killed before its next state.
+    remove(&dir)?;
+    save(&dir)?;
+    let mut files = Files::new();
+    for entry in fs::read_dir(&dir).map_err(at(&dir))? {
+        let entry = entry.map_err(at(&dir))?;
+        let proof = Proof::of_file(&entry.path()).map_err(at(&entry.path()))?;
+        files.insert(format!("{name}/{}", entry.file_name().to_string_lossy()), proof);
+    }
+    Ok(files)
+}
+
+/// Puts a checkpoint of the state's folder where `to` is, as a whole; it stays where it was, too.
+pub(super) fn hand_over(state: &Path, files: &Files, to: &Path) -> Result<(), Error> {
+    check(state, files)?;
+    Ok(checkpoint::swap::replace(to, |work| {
+        for path in files.keys() {
+            let (from, name) = (state.join(path), Path::new(path).file_name().unwrap_or_default());
+            let target = work.join(name);
+            // Checkpoints are never written in place, so a second name is as good as a copy.
+            let linked = fs::hard_link(&from, &target);
+            linked.or_else(|_| fs::copy(&from, &target).map(|_| ())).map_err(at(&target))?;
+        }
+        Ok(())
+    })?)
+}
+
+/// Refuses files that are not what was written.
+pub(super) fn check(state: &Path, files: &Files) -> Result<(), Error> {
+    for (name, proof) in files {
+        let path = state.join(name);
+        if let Some(problem) = proof.broken(&path).map_err(at(&path))? {
+            return Err(Error::State { path, problem });
+        }
+    }
+    Ok(())
+}
+
+/// Those among the files of a state.
+pub(super) fn among(files: &Files) -> Files {
+    let ours = files.iter().filter(|(path, _)| path.starts_with(PREFIX));
+    ours.map(|(path, proof)| (path.clone(), proof.clone())).collect()
+}
+
+/// Whether the entry `name` of a state's folder is of this kind.
+pub(super) fn is_one(name: &str) -> bool {
+    name.strip_prefix(".tmp-").unwrap_or(name).starts_with(PREFIX)
+}
+
+/// Removes a folder; one that is not there is no error.
+pub(super) fn remove(dir: &Path) -> Result<(), checkpoint::Error> {
+    match fs::remove_dir_all(dir) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(at(dir)(source)),
+        _ => Ok(()),
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> checkpoint::Error {
+    let path = path.to_path_buf();
+    move |source| checkpoint::Error::File { path, source }
+}
