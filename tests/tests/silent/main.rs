@@ -9,3 +9,4 @@ mod runner;
 mod sources;
 mod token;
 mod visible;
+mod state;
