@@ -7,6 +7,6 @@ mod corpus;
 mod model;
 mod runner;
 mod sources;
+mod state;
 mod token;
 mod visible;
-mod state;

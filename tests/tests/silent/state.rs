@@ -10,14 +10,16 @@ use std::time::Duration;
 use engraft::config;
 use engraft::engine::cancel::Cancel;
 use engraft::engine::fault::Faults;
+use engraft::engine::memo::Belief;
 use engraft::engine::observe::{Event, Observe};
+use engraft::engine::origin::Claim;
 use engraft::engine::run::Outcome;
 use engraft::engine::{Engine, Settings};
 use engraft::stage::remote::Remotes;
 use engraft_tests::{Engraft, SMALL, artifacts, assert_same, below, json};
 use kg::whole::write_whole;
 use serde_json::json;
-use store::options::{Environment, Options};
+use store::options::Options;
 
 /// A training of some twenty steps with a look after each and a state after every second.
 const TRAINING: [&str; 3] = [
@@ -218,16 +220,7 @@ impl Observe for Nobody {
 /// Runs `retrain` in this process; `tick` is called between steps.
 fn retrain(out: &Path, tick: impl Fn() + Send + Sync + 'static) -> Outcome {
     let sets: Vec<String> = SMALL.iter().chain(&TRAINING).map(|set| (*set).to_owned()).collect();
-    let options = Options {
-        cache: out.join("cache"),
-        cache_bytes: 1 << 20,
-        block_bytes: 1 << 16,
-        retries: 0,
-        patience: Duration::from_secs(1),
-        backoff: Duration::ZERO,
-        environment: Environment::of([]),
-    };
-    let remotes = Arc::new(Remotes::new(options));
+    let remotes = Arc::new(Remotes::new(Options::new(&out.join("cache"))));
     let stages = engraft::stage::all(&config::load(None, &sets).unwrap(), None, &remotes).unwrap();
     let clock = move || {
         tick();
@@ -241,6 +234,9 @@ fn retrain(out: &Path, tick: impl Fn() + Send + Sync + 'static) -> Outcome {
         faults: Faults::none(),
         clock: Arc::new(clock),
         version: "0.0.0".to_owned(),
+        belief: Belief::Stamps,
+        origin: None,
+        claim: Claim::Respect,
     };
     let engine = Engine::new(stages, settings).unwrap();
     engine.run(&["retrain".to_owned()], &Nobody).unwrap().of("retrain").unwrap().clone()
