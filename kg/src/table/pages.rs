@@ -5,7 +5,10 @@
 
 mod thrift;
 
-use parquet::basic::Type;
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+use parquet::basic::{Compression, Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::ChunkReader;
@@ -41,6 +44,8 @@ pub struct Page {
     pub values: u64,
     /// How values are written, as the format numbers it.
     pub encoding: i64,
+    /// Bytes in front, in the file as in memory, that are never packed.
+    pub bare: u64,
 }
 
 fn damaged(problem: impl std::fmt::Display) -> ParquetError {
@@ -96,20 +101,51 @@ pub fn walk<R: ChunkReader>(
     while at < end {
         let mut header = Thrift::new(chunks.get_read(at)?);
         let page = page(&mut header)?;
-        at = at.saturating_add(header.read).saturating_add(page.packed);
+        let body = at.saturating_add(header.read);
+        at = body.saturating_add(page.packed);
         if at > end {
             return Err(damaged("a page lies outside its column"));
         }
         if page.kind != Kind::Other {
             check(&page, width(chunk))?;
+            check_packing(chunks, chunk.compression(), (body, &page))?;
             take(page)?;
         }
     }
     Ok(())
 }
 
+/// Refuses pages that `parquet` would unpack without end, whatever their headers say. It stops at the size that they say for all other packings.
+fn check_packing<R: ChunkReader>(chunks: &R, packing: Compression, (at, page): (u64, &Page)) -> Result<()> {
+    match packing {
+        Compression::GZIP(_) => {}
+        Compression::LZ4 => {
+            let problem = "its pages are packed by Hadoop's LZ4, which is not read here: write the file anew with LZ4_RAW, Snappy, gzip or zstd";
+            return Err(damaged(problem));
+        }
+        _ => return Ok(()),
+    }
+    let (Some(packed), Some(unpacked)) =
+        (page.packed.checked_sub(page.bare), page.unpacked.checked_sub(page.bare))
+    else {
+        return Err(damaged("a page's levels are longer than the page"));
+    };
+    let body = chunks.get_bytes(at.saturating_add(page.bare), usize::try_from(packed)?)?;
+    // What is packed otherwise than as gzip is an error of the decoder's own.
+    let one_more = unpacked.saturating_add(1);
+    let found = std::io::copy(&mut MultiGzDecoder::new(body.as_ref()).take(one_more), &mut std::io::sink())
+        .unwrap_or(0);
+    if found > unpacked {
+        return Err(damaged(format!(
+            "a page unpacks to more than the {} bytes that its header says",
+            page.unpacked
+        )));
+    }
+    Ok(())
+}
+
 /// The header of a page: 1 type, 2 unpacked size, 3 packed size, 5, 7 and 8 what a kind of page has besides.
-fn page<R: std::io::Read>(from: &mut Thrift<R>) -> Result<Page> {
+fn page<R: Read>(from: &mut Thrift<R>) -> Result<Page> {
     let (mut kind, mut unpacked, mut packed) = (None, None, None);
     let (mut data, mut dictionary, mut data_v2) = (None, None, None);
     let mut last = 0;
@@ -118,9 +154,9 @@ fn page<R: std::io::Read>(from: &mut Thrift<R>) -> Result<Page> {
             (1, I32) => kind = Some(from.number()?),
             (2, I32) => unpacked = u64::try_from(from.number()?).ok(),
             (3, I32) => packed = u64::try_from(from.number()?).ok(),
-            (5, STRUCT) => data = Some(values(from, 2)?),
-            (7, STRUCT) => dictionary = Some(values(from, 2)?),
-            (8, STRUCT) => data_v2 = Some(values(from, 4)?),
+            (5, STRUCT) => data = Some(values(from, 2, &[])?),
+            (7, STRUCT) => dictionary = Some(values(from, 2, &[])?),
+            (8, STRUCT) => data_v2 = Some(values(from, 4, &[5, 6])?),
             (1 | 2 | 3 | 5 | 7 | 8, _) => return Err(damaged("a field of a page's header has another type")),
             (_, kind) => from.skip(kind)?,
         }
@@ -129,27 +165,34 @@ fn page<R: std::io::Read>(from: &mut Thrift<R>) -> Result<Page> {
         Some(0) => (Kind::Data, data),
         Some(2) => (Kind::Dictionary, dictionary),
         Some(3) => (Kind::Data, data_v2),
-        _ => (Kind::Other, Some((0, 0))),
+        _ => (Kind::Other, Some((0, 0, 0))),
     };
     match (unpacked, packed, of) {
-        (Some(unpacked), Some(packed), Some((values, encoding))) => {
-            Ok(Page { kind, packed, unpacked, values, encoding })
+        (Some(unpacked), Some(packed), Some((values, encoding, bare))) => {
+            Ok(Page { kind, packed, unpacked, values, encoding, bare })
         }
         _ => Err(damaged("a page's header lacks its sizes")),
     }
 }
 
-/// Number of values (field 1) and their encoding.
-fn values<R: std::io::Read>(from: &mut Thrift<R>, encoding: i64) -> Result<(u64, i64)> {
-    let (mut values, mut written, mut last) = (None, None, 0);
+/// Number of values (field 1), their encoding, and the sum of the fields with lengths of levels.
+fn values<R: Read>(from: &mut Thrift<R>, encoding: i64, levels: &[i64]) -> Result<(u64, i64, u64)> {
+    let (mut values, mut written, mut bare, mut last) = (None, None, 0_u64, 0);
     while let Some((field, kind)) = from.field(&mut last)? {
         match (field, kind) {
             (1, I32) => values = u64::try_from(from.number()?).ok(),
             (field, I32) if field == encoding => written = Some(from.number()?),
+            (field, I32) if levels.contains(&field) => {
+                let length = u64::try_from(from.number()?).map_err(|_| damaged("a length below 0"))?;
+                bare = bare.saturating_add(length);
+            }
             (_, kind) => from.skip(kind)?,
         }
     }
-    values.zip(written).ok_or_else(|| damaged("a page's header lacks its number of values"))
+    values
+        .zip(written)
+        .map(|(values, written)| (values, written, bare))
+        .ok_or_else(|| damaged("a page's header lacks its number of values"))
 }
 
 /// Looks at the schema in the footer, before `parquet` makes room for as many columns as it says and goes as deep.
@@ -177,7 +220,7 @@ pub fn check_schema<R: ChunkReader>(chunks: &R) -> Result<()> {
 }
 
 /// A list of columns, each with the number of those below it (field 5), in the order of going down.
-fn tree<R: std::io::Read>(from: &mut Thrift<R>) -> Result<()> {
+fn tree<R: Read>(from: &mut Thrift<R>) -> Result<()> {
     let (count, kind) = from.list()?;
     // For each column that is being gone down, how many below it are still to come.
     let mut open: Vec<u64> = Vec::new();
@@ -225,7 +268,10 @@ mod tests {
             0,
         ];
         let page = read(&header).unwrap();
-        assert_eq!(page, Page { kind: Kind::Data, packed: 20, unpacked: 1000, values: 7, encoding: 0 });
+        assert_eq!(
+            page,
+            Page { kind: Kind::Data, packed: 20, unpacked: 1000, values: 7, encoding: 0, bare: 0 }
+        );
         for end in 0..header.len() {
             assert!(read(&header[..end]).is_err(), "cut at {end}");
         }
@@ -233,7 +279,8 @@ mod tests {
 
     #[test]
     fn silent_18_a_dictionary_of_more_values_than_bytes_is_refused() {
-        let page = |values| Page { kind: Kind::Dictionary, packed: 20, unpacked: 400, values, encoding: 0 };
+        let page =
+            |values| Page { kind: Kind::Dictionary, packed: 20, unpacked: 400, values, encoding: 0, bare: 0 };
         assert!(check(&page(100), None).is_ok());
         assert!(
             check(&page(101), None)
@@ -242,6 +289,22 @@ mod tests {
                 .contains("a dictionary of 101 values has 400 bytes")
         );
         assert!(check(&page(i64::MAX as u64), Some(8)).is_err());
+    }
+
+    #[test]
+    fn silent_18_a_page_of_gzip_unpacks_to_what_its_header_says_and_no_further() {
+        let mut packer = flate2::write::GzEncoder::new(b"levels".to_vec(), flate2::Compression::best());
+        std::io::Write::write_all(&mut packer, &vec![b'x'; 1 << 20]).unwrap();
+        let bytes = Bytes::from(packer.finish().unwrap());
+        let unpacked = |unpacked| {
+            let packed = bytes.len() as u64;
+            let page = Page { kind: Kind::Data, packed, unpacked, values: 9, encoding: 0, bare: 6 };
+            check_packing(&bytes, Compression::GZIP(Default::default()), (0, &page))
+        };
+        assert!(unpacked(6 + (1 << 20)).is_ok());
+        let error = unpacked(6 + (1 << 20) - 1).unwrap_err().to_string();
+        assert!(error.contains("unpacks to more than the 1048581 bytes"), "{error}");
+        assert!(unpacked(5).unwrap_err().to_string().contains("longer than the page"));
     }
 
     /// A file of nothing but a footer with these columns, each with the number of those below.
