@@ -2,31 +2,38 @@
 //! nothing here is shared with the split's own grouping.
 //!
 //! Valid and test are held out from train, and test from valid. A held-out row leaks if a row of the other part says the same; see
-//! [`Kind`]. Rows that are [`Part::Aside`] neither leak nor are leaked to.
+//! [`Kind`]. Rows that are [`Part::Aside`] neither leak nor are leaked to. What would leak if relations were what the data suggest is counted
+//! apart ([`suspect`]).
 
 mod find;
 pub mod kind;
+pub mod published;
 pub mod report;
 pub mod schema;
 mod statement;
+pub mod suspect;
 pub mod task;
 pub mod write;
 
 pub use kind::{Kind, Leak};
-pub use report::{Found, Report};
+pub use published::{Published, published};
+pub use report::{Found, Report, Suspicious};
+pub use suspect::{Suspect, Suspects};
 pub use task::{Shown, TaskLeak, tasks};
 
-use crate::split::{Part, Together, View};
+use crate::split::{Part, Suspicion, Together, View};
 use crate::table::RelationId;
 use statement::Statements;
 
 /// What counts as a leak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options<'a> {
     /// With [`Together::Pair`], any triple over the same two texts gives another away.
     pub together: Together,
     /// Pairs of relations that count as inverse besides those that are declared; a symmetric one with itself.
     pub inverses: &'a [(RelationId, RelationId)],
+    /// What makes other relations suspect; none: nothing does.
+    pub suspicion: Option<Suspicion>,
 }
 
 /// What an audit found.
@@ -72,8 +79,11 @@ pub fn audit(view: &View, part: &[Part], options: &Options) -> Result<Audit, Err
         return Err(Error::Parts { expected: view.triples().len(), found: part.len() });
     }
     let statements = Statements::new(view, options.inverses)?;
-    let rows = statements.rows(view, |row| part.get(row).copied().filter(|&part| part != Part::Aside));
+    let rows = statements.rows(view, |row| part.get(row).copied());
     let leaks = find::leaks(&rows, options.together);
-    let report = report::report(part, &leaks);
+    let mut report = report::report(part, &leaks);
+    if let Some(suspicion) = &options.suspicion {
+        report.suspected = suspect::suspects(view, &statements, (&rows, &leaks), suspicion);
+    }
     Ok(Audit { leaks, report })
 }

@@ -21,7 +21,7 @@ pub mod schema;
 pub mod view;
 pub mod write;
 
-pub use detect::Inverse;
+pub use detect::{Inverse, Suspicion};
 pub use official::{Leaky, Official};
 pub use part::Part;
 pub use ratio::Ratios;
@@ -31,6 +31,7 @@ pub use view::View;
 use crate::canon::relation::Turn;
 use crate::table::RelationId;
 use class::Classes;
+use detect::Found;
 use group::Groups;
 use relation::Orientation;
 
@@ -82,6 +83,9 @@ pub struct Options {
     /// Two relations count as inverse when at least this share (above 0, at most 1) of each one's triples occurs turned round
     /// under the other; none: only those declared. FB15k-237 was made with 0.97.
     pub detect_inverses: Option<f64>,
+    /// When other relations are suspect: their triples stay together as if they were inverse, but give nothing away before the audit. None:
+    /// nothing is suspect. Not asked where everything is for training.
+    pub suspicion: Option<Suspicion>,
     /// How parts are given.
     pub mode: Mode,
 }
@@ -133,32 +137,60 @@ pub fn ways(view: &View, table_relations: usize) -> Vec<(u32, Turn)> {
 /// When an option makes no sense for this graph.
 pub fn split(view: &View, options: &Options) -> Result<Split, Error> {
     let classes = Classes::of(view);
-    let declared = relation::declared(view, &classes);
-    let mut orientation = Orientation::new(classes.relation_names.len(), &declared);
-    let found = match options.detect_inverses {
-        None => Vec::new(),
-        Some(share) if share > 0.0 && share <= 1.0 => {
-            let counts = detect::count(view, &classes);
-            detect::inverses(&counts, share)
-                .into_iter()
-                .filter(|found| !orientation.inverse(found.classes))
-                .collect()
-        }
-        Some(share) => return Err(Error::Share { share }),
-    };
-    let inverses: Vec<_> = declared.into_iter().chain(found.iter().map(|found| found.classes)).collect();
-    orientation = Orientation::new(classes.relation_names.len(), &inverses);
+    let (known, found) = inverses(view, &classes, options)?;
+    let orientation = Orientation::new(classes.relation_names.len(), &known);
     let groups = Groups::new(view, &classes, &orientation, options.together);
 
     let (part, notes) = parts(view, &groups, &options.mode)?;
     let representative = classes.smallest_relations();
-    let detected: Vec<_> = found
-        .iter()
-        .map(|f| (representative[f.classes.0 as usize], representative[f.classes.1 as usize]))
-        .collect();
-    let inverses = found.iter().zip(&detected).map(|(found, &pair)| found.report(view, pair)).collect();
-    let report = report::report(view, (&part, &groups), notes, inverses);
+    let pair =
+        |found: &Found| (representative[found.classes.0 as usize], representative[found.classes.1 as usize]);
+    let told = |all: &[Found]| all.iter().map(|one| one.report(view, pair(one))).collect();
+    let detected = found.counted.iter().map(pair).collect();
+    let found = report::Pairs { inverses: told(&found.counted), suspected: told(&found.suspected) };
+    let report = report::report(view, (&part, &groups), notes, found);
     Ok(Split { part, group: groups.of, detected, report })
+}
+
+/// What nobody declared.
+#[derive(Debug, Default)]
+struct Undeclared {
+    /// Pairs that count as inverse.
+    counted: Vec<Found>,
+    /// Pairs that look so.
+    suspected: Vec<Found>,
+}
+
+/// All pairs of classes that stay together as inverses, and those among them that nobody declared.
+fn inverses(
+    view: &View,
+    classes: &Classes,
+    options: &Options,
+) -> Result<(Vec<(u32, u32)>, Undeclared), Error> {
+    let mut known = relation::declared(view, classes);
+    let mut found = Undeclared::default();
+    if let Some(share) = options.detect_inverses.filter(|&share| !(share > 0.0 && share <= 1.0)) {
+        return Err(Error::Share { share });
+    }
+    let suspicion = options.suspicion.filter(|_| options.mode != Mode::All);
+    if options.detect_inverses.is_none() && suspicion.is_none() {
+        return Ok((known, found));
+    }
+    let counts = detect::count(view, classes);
+    let all = classes.relation_names.len();
+    let new = |mut found: Vec<Found>, known: &mut Vec<(u32, u32)>| {
+        let orientation = Orientation::new(all, known);
+        found.retain(|found| !orientation.inverse(found.classes));
+        known.extend(found.iter().map(|found| found.classes));
+        found
+    };
+    if let Some(share) = options.detect_inverses {
+        found.counted = new(detect::inverses(&counts, share), &mut known);
+    }
+    if let Some(suspicion) = &suspicion {
+        found.suspected = new(detect::suspects(&counts, suspicion), &mut known);
+    }
+    Ok((known, found))
 }
 
 fn parts(view: &View, groups: &Groups, mode: &Mode) -> Result<(Vec<Part>, report::Notes), Error> {

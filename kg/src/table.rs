@@ -1,6 +1,6 @@
 //! The triple table: what every source is read into and everything later is made from. Knows no source.
 //!
-//! Five files, each written whole: `entities`, `terms`, `relations`, `triples` and `crosswalk` (`.parquet`, see [`schema`]). Ids are dense and
+//! Six files, each written whole: `entities`, `terms`, `relations`, `triples`, `crosswalk` and `negatives` (`.parquet`, see [`schema`]). Ids are dense and
 //! follow the sorted keys, triples are sorted and distinct, so equal input gives equal bytes.
 
 pub mod batches;
@@ -24,5 +24,5 @@ pub use builder::Builder;
 pub use graph::Graph;
 pub use id::{EntityId, RelationId};
 pub use row::{
-    Direction, Entity, Inverse, Origin, Relation, SemanticType, Term, TermKind, TermOrigin, Triple,
+    Direction, Entity, Inverse, Negative, Origin, Relation, SemanticType, Term, TermKind, TermOrigin, Triple,
 };

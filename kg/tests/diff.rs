@@ -182,7 +182,11 @@ fn what_the_crosswalk_joined_and_turned_round_is_followed() {
 
 fn official(graph: &Graph, leaky: Leaky) -> kg::split::Split {
     let mode = Mode::Official(Official::read(graph, "kgbert", leaky).unwrap());
-    split(&View::of(graph), &Options { together: Together::Inverse, detect_inverses: None, mode }).unwrap()
+    split(
+        &View::of(graph),
+        &Options { together: Together::Inverse, detect_inverses: None, suspicion: None, mode },
+    )
+    .unwrap()
 }
 
 #[test]
@@ -204,7 +208,7 @@ fn official_parts_come_from_the_origins() {
     let aside = official(&graph, Leaky::Aside);
     assert_eq!(aside.part, [Aside, Train, Valid, Test, Test]);
     let audit = |part: &[Part]| {
-        let options = kg::audit::Options { together: Together::Inverse, inverses: &[] };
+        let options = kg::audit::Options { together: Together::Inverse, inverses: &[], suspicion: None };
         kg::audit::audit(&View::of(&graph), part, &options).unwrap().report.leaks
     };
     assert_eq!((audit(&keep.part), audit(&aside.part)), (1, 0));
@@ -240,9 +244,12 @@ fn an_official_split_with_its_leaks_put_aside_does_not_leak() {
         for together in [Together::Inverse, Together::Pair] {
             let leaks = |leaky| {
                 let mode = Mode::Official(Official::read(&graph, "kgbert", leaky).unwrap());
-                let made =
-                    split(&View::of(&graph), &Options { together, detect_inverses: None, mode }).unwrap();
-                let options = kg::audit::Options { together, inverses: &[] };
+                let made = split(
+                    &View::of(&graph),
+                    &Options { together, detect_inverses: None, suspicion: None, mode },
+                )
+                .unwrap();
+                let options = kg::audit::Options { together, inverses: &[], suspicion: None };
                 let audit = kg::audit::audit(&View::of(&graph), &made.part, &options).unwrap();
                 (audit.report.leaks, made.report.triples.aside)
             };
@@ -265,7 +272,12 @@ fn a_source_without_parts_is_refused() {
     let other =
         table(&[("kgbert", Some("train"), ["a", "r", "b"]), ("kgbert", Some("dev"), ["a", "r", "c"])]);
     let parts = Official::read(&other, "kgbert", Leaky::Keep).unwrap();
-    let options = Options { together: Together::Pair, detect_inverses: None, mode: Mode::Official(parts) };
+    let options = Options {
+        together: Together::Pair,
+        detect_inverses: None,
+        suspicion: None,
+        mode: Mode::Official(parts),
+    };
     let error = split(&View::of(&graph), &options).unwrap_err().to_string();
     assert!(error.contains("2 official parts for 1 triples"), "{error}");
 }
@@ -284,8 +296,10 @@ fn inverses_that_the_table_keeps_stay_together() {
     let graph = builder.finish(&policy).unwrap().graph().unwrap();
     let ratios = Ratios::new(0.5, 0.0, 0.5).unwrap();
     let mode = Mode::Ratio(ByRatio { ratios, seed: 1, cover: Cover::Leave });
-    let made =
-        split(&View::of(&graph), &Options { together: Together::Inverse, detect_inverses: None, mode });
+    let made = split(
+        &View::of(&graph),
+        &Options { together: Together::Inverse, detect_inverses: None, suspicion: None, mode },
+    );
     assert_eq!(made.unwrap().report.group_sizes, BTreeMap::from([(2, 40)]));
 }
 
@@ -306,7 +320,9 @@ fn inverses_that_contradict_one_another_are_not_folded_and_stay_together_all_the
     let ratios = Ratios::new(0.5, 0.0, 0.5).unwrap();
     let mode = Mode::Ratio(ByRatio { ratios, seed: 1, cover: Cover::Leave });
     let graph = canon.graph().unwrap();
-    let made =
-        split(&View::of(&graph), &Options { together: Together::Inverse, detect_inverses: None, mode });
+    let made = split(
+        &View::of(&graph),
+        &Options { together: Together::Inverse, detect_inverses: None, suspicion: None, mode },
+    );
     assert_eq!(made.unwrap().report.group_sizes, BTreeMap::from([(3, 40)]));
 }

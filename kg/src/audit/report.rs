@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::Audit;
 use super::kind::Leak;
+use super::published::Published;
+use super::suspect::{Suspect, Suspects};
 use crate::split::{Part, View};
 
 /// Leaks that a message spells out.
@@ -23,6 +25,30 @@ pub struct Report {
     pub kinds: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// By the same: pairs of rows, of which the second gives the first away.
     pub pairs: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// What would leak as well if relations were inverse or symmetric that look so.
+    pub suspected: Suspects,
+    /// What sources publish as false; none where nothing was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
+}
+
+/// More of a held-out part than is accepted can be read off shown triples, if relations are what the data suggest.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "{would_leak} of {held} triples of {part} ({:.1} %) could be read off shown ones if relations nobody declared inverse or symmetric are what the data suggest; at most {:.1} % are accepted:\n{listing}",
+    100.0 * share(.would_leak, .held), 100.0 * .accepted
+)]
+pub struct Suspicious {
+    /// The part.
+    pub part: &'static str,
+    /// How many of its triples would leak.
+    pub would_leak: u64,
+    /// How many it has.
+    pub held: u64,
+    /// The share that is accepted.
+    pub accepted: f64,
+    /// The first of the pairs, in words.
+    pub listing: String,
 }
 
 /// A split leaks.
@@ -37,6 +63,18 @@ pub struct Found {
     pub kinds: String,
     /// The first of them, in words.
     pub listing: String,
+}
+
+impl Suspicious {
+    /// The least share that accepts the split as it is, in thousandths.
+    #[must_use]
+    pub fn least(&self) -> f64 {
+        (1000.0 * share(&self.would_leak, &self.held)).ceil() / 1000.0
+    }
+}
+
+fn share(some: &u64, all: &u64) -> f64 {
+    *some as f64 / (*all).max(1) as f64
 }
 
 pub(super) fn report(part: &[Part], leaks: &[Leak]) -> Report {
@@ -78,5 +116,43 @@ impl Audit {
             let _ = writeln!(listing, "  and {} more", self.leaks.len() - SPELT_OUT);
         }
         Err(Found { leaks: self.report.leaks, kinds: between.collect::<Vec<_>>().join(", "), listing })
+    }
+
+    /// Whether relations that look inverse or symmetric give away no more than the share `accepted` of a held-out part.
+    ///
+    /// # Errors
+    /// When they would give away more of a part; the one of which they do most is told.
+    pub fn suspect(&self, accepted: f64) -> Result<(), Suspicious> {
+        let held = |part: &str| self.report.rows.get(part).copied().unwrap_or_default();
+        let parts = self.report.suspected.would_leak.iter().map(|(&part, &would)| (part, would, held(part)));
+        let above = parts.filter(|&(_, would, held)| would as f64 > accepted * held as f64);
+        let worst = above.max_by(|a, b| (a.1 * b.2).cmp(&(b.1 * a.2)));
+        let Some((part, would_leak, held)) = worst else { return Ok(()) };
+        let mut pairs: Vec<&Suspect> = self.report.suspected.pairs.iter().collect();
+        pairs.sort_by_key(|pair| std::cmp::Reverse(pair.would_leak.get(part).copied()));
+        let lines: Vec<String> = pairs.iter().filter_map(|pair| pair.words(part)).collect();
+        let mut listing = lines.iter().take(SPELT_OUT).cloned().collect::<Vec<_>>().join("\n");
+        if lines.len() > SPELT_OUT {
+            // Writing to a string cannot fail.
+            let _ = write!(listing, "\n  and {} more pairs of relations", lines.len() - SPELT_OUT);
+        }
+        Err(Suspicious { part, would_leak, held, accepted, listing })
+    }
+}
+
+impl Suspect {
+    /// What it would give away of a part, in a line; nothing where that is nothing.
+    fn words(&self, part: &str) -> Option<String> {
+        let Self { relation, inverse, triples, inverse_triples, reversed, would_leak } = self;
+        let would = would_leak.get(part)?;
+        Some(if relation == inverse {
+            format!(
+                "  {would} would leak if {relation:?} were symmetric: {reversed} of its {triples} triples occur turned round"
+            )
+        } else {
+            format!(
+                "  {would} would leak if {relation:?} were the inverse of {inverse:?}: {reversed} triples of {triples} and {inverse_triples} occur turned round under the other"
+            )
+        })
     }
 }

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::Error;
 use crate::canon::fold::bare;
 use crate::split::{Part, View};
-use crate::table::RelationId;
 use crate::table::id::dense;
+use crate::table::{RelationId, Triple};
 
 /// Texts and relations as numbers.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(super) struct Row {
     pub(super) relation: u32,
     /// Place in the triple table.
     pub(super) row: u32,
+    /// Whether it is said of the second of the texts.
+    pub(super) of_second: bool,
 }
 
 impl Row {
@@ -80,30 +82,42 @@ impl Statements {
         Ok(Self { entity, relation, said: ways.into_labeling() })
     }
 
+    /// The texts that a triple is about, the smaller number first, and what it says of them.
+    pub(super) fn said(&self, triple: &Triple) -> ((u32, u32), u32) {
+        let (subject, object) = (self.entity[triple.subject.index()], self.entity[triple.object.index()]);
+        let wording = self.relation[triple.relation.index()];
+        let [straight, turned] = [2 * wording, 2 * wording + 1].map(|way| self.said[way as usize]);
+        let said = match subject.cmp(&object) {
+            std::cmp::Ordering::Less => straight,
+            std::cmp::Ordering::Greater => turned,
+            // One text twice: both ways round read the same.
+            std::cmp::Ordering::Equal => straight.min(turned),
+        };
+        ((subject.min(object), subject.max(object)), said)
+    }
+
+    /// Whether two wordings are known to say the same the other way round.
+    pub(super) fn are_inverse(&self, one: u32, other: u32) -> bool {
+        self.said[2 * one as usize] == self.said[2 * other as usize + 1]
+    }
+
     /// The rows that have a part, sorted.
     pub(super) fn rows(&self, view: &View, part: impl Fn(usize) -> Option<Part> + Sync) -> Vec<Row> {
         let mut rows: Vec<Row> = (view.triples().par_iter().enumerate())
             .filter_map(|(row, triple)| {
                 let part = part(row)?;
-                let (subject, object) =
-                    (self.entity[triple.subject.index()], self.entity[triple.object.index()]);
-                let wording = self.relation[triple.relation.index()];
-                let [straight, turned] = [2 * wording, 2 * wording + 1].map(|way| self.said[way as usize]);
                 let (subject_id, object_id) = (triple.subject.0, triple.object.0);
+                let (texts, said) = self.said(triple);
                 Some(Row {
-                    texts: (subject.min(object), subject.max(object)),
-                    said: match subject.cmp(&object) {
-                        std::cmp::Ordering::Less => straight,
-                        std::cmp::Ordering::Greater => turned,
-                        // One text twice: both ways round read the same.
-                        std::cmp::Ordering::Equal => straight.min(turned),
-                    },
+                    texts,
+                    said,
                     part,
                     ids: (subject_id.min(object_id), subject_id.max(object_id)),
                     turned: subject_id > object_id,
-                    wording,
+                    wording: self.relation[triple.relation.index()],
                     relation: triple.relation.0,
                     row: dense(row),
+                    of_second: self.entity[triple.subject.index()] > self.entity[triple.object.index()],
                 })
             })
             .collect();

@@ -13,7 +13,7 @@ use crate::table::bits::Bits;
 use crate::table::builder::DraftEntity;
 use crate::table::id::dense;
 use crate::table::row::{Direction, Origin, TermKind};
-use crate::table::rows::{Row, Rows};
+use crate::table::rows::{Row, Rows, Sorted};
 
 /// As stated; as the inverse relation states it. The two lowest bits of a row's origin.
 const STATED: u32 = 1;
@@ -44,6 +44,8 @@ pub struct Canon {
     source_of: Vec<usize>,
     /// (place of subject, relation, place of object, origin and direction), sorted.
     rows: Rows,
+    /// The same of what sources publish as false.
+    pub(super) negatives: Sorted,
     /// By relation and source: whether its statements stay.
     pub(super) stays: Vec<bool>,
     /// By source: the places in `order` that its triples mention.
@@ -105,12 +107,12 @@ pub(crate) fn run(mut builder: Builder, policy: &Policy) -> Result<Canon, Error>
             count.self_loops += 1;
             return None;
         }
-        let turned = turn == Turn::Exchanges || (turn == Turn::Sorts && ends.0 > ends.1);
-        count.turned += u64::from(turned && turn == Turn::Exchanges);
-        count.exchanged += u64::from(turned && turn == Turn::Sorts);
-        let ((subject, object), way) = if turned { ((ends.1, ends.0), INVERSE) } else { (ends, STATED) };
+        let ((subject, object), way) = turned(ends, turn);
+        count.turned += u64::from(way == INVERSE && turn == Turn::Exchanges);
+        count.exchanged += u64::from(way == INVERSE && turn == Turn::Sorts);
         Some([subject, relation, object, origin_place[origin as usize] << 2 | way])
     })?;
+    let negatives = negatives(&mut builder, &fates, (&place, &origin_place))?;
     let mut rows = Rows::new(builder.limit());
     join_places(&sorted, &origins, |row| rows.push(row))?;
     drop(sorted);
@@ -131,12 +133,36 @@ pub(crate) fn run(mut builder: Builder, policy: &Policy) -> Result<Canon, Error>
         origins,
         source_of,
         rows,
+        negatives,
     };
     canon.apply_floors(&mut counts)?;
     canon.number(&counts)?;
     canon.terms = canon.sorted_terms();
     canon.fill_report(&counts);
     Ok(canon)
+}
+
+/// The ends of a statement in the direction of its relation, and how it was stated.
+fn turned(ends: (u32, u32), turn: Turn) -> ((u32, u32), u32) {
+    if turn == Turn::Exchanges || (turn == Turn::Sorts && ends.0 > ends.1) {
+        ((ends.1, ends.0), INVERSE)
+    } else {
+        (ends, STATED)
+    }
+}
+
+/// What sources publish as false, told as statements are.
+fn negatives(
+    builder: &mut Builder,
+    fates: &[(u32, Turn)],
+    (place, origin_place): (&[u32], &[u32]),
+) -> io::Result<Sorted> {
+    let stated = std::mem::replace(&mut builder.negatives, Rows::new(None));
+    stated.sorted(|[subject, relation, object, origin]| {
+        let (relation, turn) = fates[relation as usize];
+        let ((subject, object), way) = turned((place[subject as usize], place[object as usize]), turn);
+        Some([subject, relation, object, origin_place[origin as usize] << 2 | way])
+    })
 }
 
 /// Place of each draft entity in the order of keys, after the crosswalk.
@@ -171,7 +197,7 @@ fn sort_origins(origins: &[Origin]) -> (Vec<Origin>, Vec<u32>) {
 
 /// Joins the rows of a triple that name the same place: the strongest stands, both directions are kept.
 fn join_places(
-    sorted: &crate::table::rows::Sorted,
+    sorted: &Sorted,
     origins: &[Origin],
     mut take: impl FnMut(Row) -> io::Result<()>,
 ) -> io::Result<()> {

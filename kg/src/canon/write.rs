@@ -1,6 +1,7 @@
 //! The canonical graph as rows, in memory or on the disk. Knows no source.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 use rayon::slice::ParallelSliceMut;
@@ -10,7 +11,7 @@ use super::{Error, fold::tidy};
 use crate::table::builder::DraftTerm;
 use crate::table::graph::Parts;
 use crate::table::id::dense;
-use crate::table::row::{Entity, Inverse, Relation, SemanticType, Term, Triple};
+use crate::table::row::{Entity, Inverse, Negative, Relation, SemanticType, Term, Triple};
 use crate::table::write::{self, CrosswalkRow};
 use crate::table::{EntityId, Graph, RelationId};
 
@@ -37,7 +38,7 @@ impl Canon {
         Ok(Graph::new(parts))
     }
 
-    /// Writes the five files into `folder`, each whole, the triples last but one, the crosswalk last. Equal statements give equal bytes.
+    /// Writes the six files into `folder`, each whole, then triples, crosswalk and negatives in this order. Equal statements give equal bytes.
     ///
     /// # Errors
     /// When the folder is missing or the disk refuses.
@@ -64,7 +65,40 @@ impl Canon {
         sink.finish()?;
         let mut sink = write::crosswalk(folder)?;
         self.crosswalk(|row| Ok(sink.push(row)?))?;
+        sink.finish()?;
+        let mut sink = write::negatives(folder)?;
+        self.negatives(|negative| Ok(sink.push(negative)?))?;
         Ok(sink.finish()?)
+    }
+
+    /// What sources publish as false, each once for each source and part, sorted.
+    fn negatives(&self, mut take: impl FnMut(Negative) -> Result<(), Error>) -> Result<(), Error> {
+        let entities = &self.builder.entities;
+        let (mut last, mut failed) = (None, None);
+        let each = self.negatives.each(|[subject, relation, object, origin]| {
+            // Whichever way round it was stated, and however strongly, it is one.
+            let origin = &self.origins[(origin >> 2) as usize];
+            let this = (subject, relation, object, &origin.source, &origin.vocabulary);
+            if last.replace(this) == Some(this) {
+                return Ok(());
+            }
+            let [subject, object] = [subject, object].map(|place| self.order[place as usize]);
+            let relation = &self.relations[relation as usize];
+            let [subject_key, object_key] =
+                [subject, object].map(|draft| entities.keyed.key(draft).to_owned());
+            let [subject, object] = [subject, object].map(|draft| tidy(entities.text(draft)));
+            take(Negative {
+                keys: [subject_key, relation.clone(), object_key],
+                texts: [subject, self.words(relation), object],
+                source: origin.source.clone(),
+                part: origin.vocabulary.clone(),
+            })
+            .map_err(|error| {
+                failed = Some(error);
+                io::Error::other("")
+            })
+        });
+        each.map_err(|error| failed.take().unwrap_or(Error::Rows(error)))
     }
 
     /// The entities of the table in the order of their ids.

@@ -28,6 +28,9 @@ pub struct Tally {
     /// Of those, rows that went on other than as published, by what was done to them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mended: BTreeMap<&'static str, u64>,
+    /// Columns that nobody asked for, by name, or by number where they have none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns_not_used: Vec<String>,
 }
 
 impl Tally {
@@ -42,6 +45,7 @@ impl Tally {
             dropped: reasons.iter().map(|&reason| (reason, 0)).collect(),
             kept: 0,
             mended: BTreeMap::new(),
+            columns_not_used: Vec::new(),
         }
     }
 

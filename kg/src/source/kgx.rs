@@ -209,6 +209,7 @@ impl<'o> Edges<'o> {
             self.edge(&record, columns, builder)?;
         }
         records.account(&mut self.tally);
+        self.tally.columns_not_used = records.unused(&columns.used());
         Ok(())
     }
 
@@ -292,6 +293,11 @@ impl Columns {
         let source = records.optional(&["primary_knowledge_source", "knowledge_source"]);
         let negated = records.optional(&[NEGATED]);
         Ok(Self { subject, predicate, object, source, negated, weight })
+    }
+
+    fn used(self) -> Vec<usize> {
+        let maybe = [self.source, self.negated, self.weight].into_iter().flatten();
+        [self.subject, self.predicate, self.object].into_iter().chain(maybe).collect()
     }
 }
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::layout::{Columns, Inactive, Layout, TextColumns, TextLayout};
 pub use self::parquet::{Error as ParquetError, Fields};
-pub use self::statements::{Statements, Things};
+pub use self::statements::{NEGATIVE, Statements, Things};
 use super::curie;
 use super::funnel::{Funnel, Tally};
 use super::line::{self, Place};
@@ -120,6 +120,26 @@ pub enum Error {
         rows: u64,
         /// Rows of the file.
         all: u64,
+    },
+    /// A part of an official split has neither three nor four columns.
+    #[error(
+        "{place}: {found} columns, expected 3 (subject, relation, object), or 4 of which the last is a label, 1 or -1; mend the line, or read the file as a `table` whose columns the config names"
+    )]
+    PartWidth {
+        /// The line.
+        place: Place,
+        /// Columns found.
+        found: usize,
+    },
+    /// A label is neither of a fact nor of a negative.
+    #[error(
+        "{place}: found {found:?}, expected 1 (a fact) or -1 (published as a negative); mend the line, or read the file as a `table` whose columns the config names"
+    )]
+    Label {
+        /// Line and column.
+        place: Place,
+        /// What stands there, its beginning at least.
+        found: String,
     },
     /// A line of a file of names has no tab.
     #[error(

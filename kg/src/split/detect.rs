@@ -12,6 +12,23 @@ use crate::table::RelationId;
 /// Two texts with more relations than this between them are left out: they would cost their square, and say little.
 const RELATIONS_OF_A_PAIR: usize = 256;
 
+/// When relations look inverse or symmetric though nobody declared them so.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Suspicion {
+    /// The share of a relation's triples (above 0, at most 1) that must occur turned round under another for them to suggest that other.
+    pub share: f64,
+    /// How many must, at least: on a few triples chance looks like a rule.
+    pub support: u64,
+}
+
+impl Suspicion {
+    /// Whether `reversed` of `triples` are enough.
+    #[must_use]
+    pub fn suggests(&self, reversed: u64, triples: u64) -> bool {
+        reversed >= self.support.max(1) && reversed as f64 >= self.share * triples as f64
+    }
+}
+
 /// A pair of relations found to be inverse; twice the same if it is symmetric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Inverse {
@@ -86,14 +103,26 @@ pub(super) fn count(view: &View, classes: &Classes) -> Counts {
 /// The pairs of classes where at least `share` of both sides occur turned round, in order.
 pub(super) fn inverses(counts: &Counts, share: f64) -> Vec<Found> {
     let enough = |reversed: u64, class: u32| reversed as f64 >= share * counts.triples[class as usize] as f64;
-    let mut found: Vec<Found> = (counts.reversed.iter())
-        .filter(|&(&(one, other), &reversed)| enough(reversed, one) && enough(reversed, other))
-        .map(|(&(one, other), &reversed)| Found {
-            classes: (one, other),
-            triples: (counts.triples[one as usize], counts.triples[other as usize]),
-            reversed,
-        })
-        .collect();
-    found.sort_unstable_by_key(|found| found.classes);
-    found
+    counts.pairs(|reversed, (one, other)| enough(reversed, one) && enough(reversed, other))
+}
+
+/// The pairs of classes of which one suggests the other, in order.
+pub(super) fn suspects(counts: &Counts, suspicion: &Suspicion) -> Vec<Found> {
+    let suggests = |reversed, class: u32| suspicion.suggests(reversed, counts.triples[class as usize]);
+    counts.pairs(|reversed, (one, other)| suggests(reversed, one) || suggests(reversed, other))
+}
+
+impl Counts {
+    fn pairs(&self, are: impl Fn(u64, (u32, u32)) -> bool) -> Vec<Found> {
+        let mut found: Vec<Found> = (self.reversed.iter())
+            .filter(|&(&classes, &reversed)| are(reversed, classes))
+            .map(|(&(one, other), &reversed)| Found {
+                classes: (one, other),
+                triples: (self.triples[one as usize], self.triples[other as usize]),
+                reversed,
+            })
+            .collect();
+        found.sort_unstable_by_key(|found| found.classes);
+        found
+    }
 }

@@ -74,14 +74,20 @@ pub struct Report {
     pub uncovered: Uncovered,
     /// Relations found to be inverse, without those that were declared.
     pub inverses: Vec<Inverse>,
+    /// Relations that look inverse, without those.
+    pub suspected: Vec<Inverse>,
 }
 
-pub(super) fn report(
-    view: &View,
-    (part, groups): (&[Part], &Groups),
-    notes: Notes,
-    inverses: Vec<Inverse>,
-) -> Report {
+/// Pairs of relations that nobody declared inverse.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    /// That count as inverse.
+    pub(super) inverses: Vec<Inverse>,
+    /// That look so.
+    pub(super) suspected: Vec<Inverse>,
+}
+
+pub(super) fn report(view: &View, (part, groups): (&[Part], &Groups), notes: Notes, found: Pairs) -> Report {
     let mut triples = Counts::default();
     let mut by_relation = vec![Counts::default(); view.relations().len()];
     let (mut shown, mut held) = (Shown::nothing(view), Shown::nothing(view));
@@ -111,6 +117,7 @@ pub(super) fn report(
         moved_triples: notes.moved_triples,
         stated_twice: notes.stated_twice,
         uncovered: Uncovered { entities, relations, triples: unseen },
-        inverses,
+        inverses: found.inverses,
+        suspected: found.suspected,
     }
 }

@@ -89,6 +89,8 @@ pub struct Builder {
     pub(crate) source_of: Vec<u32>,
     /// (subject, relation, object, origin) as stated.
     pub(crate) rows: Rows,
+    /// The same of what sources publish as false.
+    pub(crate) negatives: Rows,
     pub(crate) term_origins: Interned<TermOrigin>,
     pub(crate) terms: Vec<DraftTerm>,
     pub(crate) term_texts: Texts,
@@ -130,6 +132,7 @@ impl Builder {
             origins: Vec::new(),
             source_of: Vec::new(),
             rows: Rows::new(limit.clone()),
+            negatives: Rows::new(limit.clone()),
             term_origins: Interned::new(),
             terms: Vec::new(),
             term_texts: Texts::default(),
@@ -243,6 +246,20 @@ impl Builder {
         origin: DraftOrigin,
     ) -> io::Result<()> {
         self.rows.push([subject.0, relation.0, object.0, origin.0])
+    }
+
+    /// Keeps a triple that its source publishes as false. It is no triple of the graph, and mentions nothing for it.
+    ///
+    /// # Errors
+    /// When rows beyond the limit cannot be put on the disk.
+    pub fn negative(
+        &mut self,
+        subject: DraftEntity,
+        relation: DraftRelation,
+        object: DraftEntity,
+        origin: DraftOrigin,
+    ) -> io::Result<()> {
+        self.negatives.push([subject.0, relation.0, object.0, origin.0])
     }
 
     /// Where terms come from, for one term or many.

@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use super::graph::{Graph, Parts};
 use super::id::{EntityId, RelationId, dense};
 use super::row::{
-    Direction, Entity, Inverse, Origin, Relation, SemanticType, Term, TermKind, TermOrigin, Triple,
+    Direction, Entity, Inverse, Negative, Origin, Relation, SemanticType, Term, TermKind, TermOrigin, Triple,
 };
 use super::schema::{FORMAT, Table, VERSION};
 
@@ -235,6 +235,25 @@ pub fn terms(folder: &Path, mut take: impl FnMut(Term) -> Result<(), String>) ->
     })
 }
 
+/// The triples that sources publish as false, which lie beside the graph in `folder`.
+///
+/// # Errors
+/// As [`Graph::read`].
+pub fn negatives(folder: &Path) -> Result<Vec<Negative>, Error> {
+    let mut negatives = Vec::new();
+    read(folder, Table::Negatives, |batch| {
+        let three = |first: usize, row| [0, 1, 2].map(|end| text(batch.column(first + end), row));
+        negatives.extend((0..batch.num_rows()).map(|row| Negative {
+            keys: three(0, row),
+            texts: three(3, row),
+            source: text(batch.column(6), row),
+            part: optional_text(batch.column(7), row),
+        }));
+        Ok(())
+    })?;
+    Ok(negatives)
+}
+
 fn place_of(origin: Origin, origins: &mut Vec<Origin>, plain: &mut Plain) -> u32 {
     let next = dense(origins.len());
     if origin.weight.is_some() || origin.count.is_some() {
@@ -400,7 +419,7 @@ mod tests {
         assert!(error.contains("version 999") && error.contains("again with this version"), "{error}");
         fs::copy(folder.path().join("entities.parquet"), &file).unwrap();
         let error = Graph::read(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("found engraft-triples version 2, table entities"), "{error}");
+        assert!(error.contains("found engraft-triples version {VERSION}, table entities"), "{error}");
     }
 
     #[test]

@@ -167,6 +167,20 @@ pub struct Term {
     pub origin: TermOrigin,
 }
 
+/// A triple that a source publishes as false, in words of the table: keys as triples would have them, and texts, since what it names need not be
+/// in any triple.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Negative {
+    /// Keys of subject, relation and object.
+    pub keys: [String; 3],
+    /// Their texts.
+    pub texts: [String; 3],
+    /// The source.
+    pub source: String,
+    /// The part of an official split.
+    pub part: Option<String>,
+}
+
 impl Origin {
     /// Order on disk: by source and vocabulary, the stronger of two first.
     pub(crate) fn order(&self, other: &Self) -> Ordering {

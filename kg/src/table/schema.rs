@@ -1,4 +1,4 @@
-//! The columns of the three files on disk. Knows no row.
+//! The columns of the files on disk. Knows no row.
 //!
 //! | file | column | type | meaning |
 //! |---|---|---|---|
@@ -29,6 +29,10 @@
 //! | | `entity` | uint32 or null | id, if that is in a triple |
 //! | | `how` | utf8 | `alias`, `preferred_name`, `synonym`, `ambiguous` or `unmapped` |
 //! | | `candidates` | list of utf8 | what an ambiguous key could have meant, sorted |
+//! | `negatives.parquet` | `subject`, `relation`, `object` | utf8 | keys of a triple that its source publishes as false, told as triples are: after crosswalk and folding of inverses; rows are sorted by the three, source and part, and distinct |
+//! | | `subject_text`, `relation_text`, `object_text` | utf8 | their texts: what is named need be in no triple |
+//! | | `source` | utf8 | where it comes from |
+//! | | `part` | utf8 or null | the part of the official split that it stands in |
 //!
 //! The footer of each file has `engraft.format` = [`FORMAT`], `engraft.version` = [`VERSION`] and `engraft.table`.
 
@@ -40,7 +44,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 pub const FORMAT: &str = "engraft-triples";
 
 /// Version of the columns. It rises when a reader of the old version would misread the new one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// One of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +59,8 @@ pub enum Table {
     Triples,
     /// Keys that mean others.
     Crosswalk,
+    /// Triples that sources publish as false.
+    Negatives,
 }
 
 impl Table {
@@ -67,6 +73,7 @@ impl Table {
             Table::Relations => "relations",
             Table::Triples => "triples",
             Table::Crosswalk => "crosswalk",
+            Table::Negatives => "negatives",
         }
     }
 
@@ -79,6 +86,7 @@ impl Table {
             Table::Relations => "relations.parquet",
             Table::Triples => "triples.parquet",
             Table::Crosswalk => "crosswalk.parquet",
+            Table::Negatives => "negatives.parquet",
         }
     }
 
@@ -115,6 +123,18 @@ impl Table {
             Table::Crosswalk => {
                 let entity = Field::new("entity", DataType::UInt32, true);
                 vec![text("key"), text("means"), entity, text("how"), texts("candidates")]
+            }
+            Table::Negatives => {
+                let all = [
+                    "subject",
+                    "relation",
+                    "object",
+                    "subject_text",
+                    "relation_text",
+                    "object_text",
+                    "source",
+                ];
+                all.into_iter().map(text).chain([maybe("part")]).collect()
             }
         };
         Arc::new(Schema::new(fields))

@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType};
 use super::graph::Graph;
 use super::id::dense;
 use super::parquet_file::{self, Writer};
-use super::row::{Direction, Entity, Origin, Relation, SemanticType, Term, Triple};
+use super::row::{Direction, Entity, Negative, Origin, Relation, SemanticType, Term, Triple};
 use super::schema::{Table, inverse_fields, item, origin_fields, type_fields};
 
 /// Rows of a row group.
@@ -114,9 +114,13 @@ pub(crate) fn crosswalk(folder: &Path) -> Result<Sink<CrosswalkRow>, Error> {
     Sink::new(folder, Table::Crosswalk, crosswalk_columns)
 }
 
+pub(crate) fn negatives(folder: &Path) -> Result<Sink<Negative>, Error> {
+    Sink::new(folder, Table::Negatives, negative_columns)
+}
+
 impl Graph {
-    /// Writes `entities.parquet`, `relations.parquet` and `triples.parquet` into `folder`, each whole, in this order; terms and
-    /// crosswalk are no part of a graph in memory. Equal graphs give equal bytes.
+    /// Writes `entities.parquet`, `relations.parquet` and `triples.parquet` into `folder`, each whole, in this order; terms,
+    /// crosswalk and negatives are no part of a graph in memory. Equal graphs give equal bytes.
     ///
     /// # Errors
     /// When the folder is missing or the disk refuses.
@@ -208,6 +212,14 @@ fn crosswalk_columns(rows: &[CrosswalkRow], _first: usize) -> Result<Vec<ArrayRe
         Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.how))),
         names(rows.iter().map(|row| &row.candidates))?,
     ])
+}
+
+fn negative_columns(rows: &[Negative], _first: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+    let keys = (0..3).map(|end| texts(rows.iter().map(move |row| &row.keys[end])));
+    let words = (0..3).map(|end| texts(rows.iter().map(move |row| &row.texts[end])));
+    let parts: StringArray = rows.iter().map(|row| row.part.as_deref()).collect();
+    let origins: [ArrayRef; 2] = [texts(rows.iter().map(|row| &row.source)), Arc::new(parts)];
+    Ok(keys.chain(words).chain(origins).collect())
 }
 
 fn ids(first: usize, rows: usize) -> ArrayRef {

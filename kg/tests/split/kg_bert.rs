@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use kg::audit::{self, Audit, audit};
-use kg::split::{Cover, Part, Together, split};
+use kg::split::{Cover, Part, Suspicion, Together, split};
 use kg::table::Triple;
 
 use super::toy::{Toy, audited, by_ratio, triple};
@@ -56,6 +56,10 @@ fn the_official_split_of_kg_bert_umls_leaks_as_counted_elsewhere() {
         (5216, 652, 661)
     );
     assert_eq!(plain.report.leaks, 0, "its relations have no declared inverses, its texts are all different");
+    let suspicion = Some(Suspicion { share: 0.8, support: 5 });
+    let suspecting = audit::Options { together: Together::Inverse, inverses: &[], suspicion };
+    let suspected = audit(&toy.view(), &part, &suspecting).unwrap().report.suspected;
+    assert_eq!(suspected.would_leak, BTreeMap::from([("valid", 35), ("test", 37)]));
     let pair = audited(&toy, &part, Together::Pair);
     println!("{:?}", pair.report);
     let told = |audit: &Audit, between: &str, kind: &str| {
@@ -72,14 +76,14 @@ fn the_official_split_of_kg_bert_umls_leaks_as_counted_elsewhere() {
     let names: Vec<_> =
         made.report.inverses.iter().map(|i| (i.relation.as_str(), i.triples, i.reversed)).collect();
     assert_eq!(names, [("degree_of", 34, 34), ("precedes", 73, 72)]);
-    let seeing = audit::Options { together: Together::Inverse, inverses: &made.detected };
+    let seeing = audit::Options { together: Together::Inverse, inverses: &made.detected, suspicion: None };
     let official = audit(&toy.view(), &part, &seeing).unwrap();
     println!("{:?}", official.report);
     assert_eq!(official.report.leaks, SYMMETRIC.iter().map(|(_, rows)| rows).sum::<u64>());
     for (between, rows) in SYMMETRIC {
         assert_eq!(told(&official, between, "symmetric"), (rows, rows));
     }
-    let strict = audit::Options { together: Together::Pair, inverses: &made.detected };
+    let strict = audit::Options { together: Together::Pair, inverses: &made.detected, suspicion: None };
     assert_eq!(audit(&toy.view(), &made.part, &strict).unwrap().leaks, []);
     assert!(made.report.triples.test > 0 && made.report.triples.valid > 0, "{:?}", made.report.triples);
 }

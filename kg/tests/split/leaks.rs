@@ -167,7 +167,7 @@ fn what_one_task_holds_out_no_other_shows() {
     toy.relations[0].2 = Some(1);
     let view = toy.view();
     let part = [Part::Train, Part::Train, Part::Valid, Part::Test];
-    let options = audit::Options { together: Together::Inverse, inverses: &[] };
+    let options = audit::Options { together: Together::Inverse, inverses: &[], suspicion: None };
     let leaks = |shown: &[(u32, Part, u32)]| {
         let shown = shown.iter().map(|&(task, part, triple)| Shown { task, part, triple });
         audit::tasks((&view, &part), shown, &options).unwrap()
@@ -196,8 +196,11 @@ fn what_one_task_holds_out_no_other_shows() {
 #[test]
 fn parts_of_another_graph_are_refused() {
     let toy = wild(1);
-    let options =
-        audit::Options { together: Together::Inverse, inverses: &[(RelationId(0), RelationId(99))] };
+    let options = audit::Options {
+        together: Together::Inverse,
+        inverses: &[(RelationId(0), RelationId(99))],
+        suspicion: None,
+    };
     let error = audit(&toy.view(), &[], &options).unwrap_err().to_string();
     assert!(error.contains("0 parts for"), "{error}");
     let part = vec![Part::Train; toy.triples.len()];

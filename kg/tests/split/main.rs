@@ -7,4 +7,5 @@ mod leaks;
 mod masses;
 mod parts;
 mod stored;
+mod suspects;
 mod toy;

@@ -28,7 +28,8 @@ fn no_split_leaks() {
                 assert_eq!(split.report.uncovered, kg::split::report::Uncovered::default(), "seed {seed}");
             }
         }
-        let all = Options { together: Together::Pair, detect_inverses: None, mode: Mode::All };
+        let all =
+            Options { together: Together::Pair, detect_inverses: None, suspicion: None, mode: Mode::All };
         assert!(split(&toy.view(), &all).unwrap().part.iter().all(|&part| part == Part::Train));
     }
     assert!(held_out > 5000, "{held_out}");
@@ -116,8 +117,11 @@ fn ratios_are_near_those_asked_for() {
     toy.triples = (0..100_000).map(|i| triple(i, 0, i + 1)).collect();
     let ratios = Ratios::new(0.8, 0.15, 0.05).unwrap();
     let mode = Mode::Ratio(ByRatio { ratios, seed: 5, cover: Cover::Leave });
-    let split =
-        split(&toy.view(), &Options { together: Together::Inverse, detect_inverses: None, mode }).unwrap();
+    let split = split(
+        &toy.view(),
+        &Options { together: Together::Inverse, detect_inverses: None, suspicion: None, mode },
+    )
+    .unwrap();
     let counts = split.report.triples;
     assert_eq!(split.report.groups, 100_000);
     // Five standard deviations of a binomial: 632, 565, 345.
@@ -147,7 +151,8 @@ fn inverses_that_nobody_declared_are_found_and_kept_together() {
     assert_eq!(names, [("r0", "r1"), ("r3", "r3")]);
     let first = &seeing.report.inverses[0];
     assert_eq!((first.triples, first.inverse_triples, first.reversed), (100, 99, 99));
-    let inverses = audit::Options { together: Together::Inverse, inverses: &seeing.detected };
+    let inverses =
+        audit::Options { together: Together::Inverse, inverses: &seeing.detected, suspicion: None };
     assert_eq!(audit(&toy.view(), &seeing.part, &inverses).unwrap().leaks, []);
     assert!(audit(&toy.view(), &blind.part, &inverses).unwrap().leaks.len() > 20);
     options.detect_inverses = Some(1.0);

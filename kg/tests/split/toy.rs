@@ -98,11 +98,16 @@ pub(super) fn wild(seed: u64) -> Toy {
 
 pub(super) fn by_ratio(together: Together, seed: u64, cover: Cover) -> Options {
     let ratios = Ratios::new(0.5, 0.25, 0.25).unwrap();
-    Options { together, detect_inverses: None, mode: Mode::Ratio(ByRatio { ratios, seed, cover }) }
+    Options {
+        together,
+        detect_inverses: None,
+        suspicion: None,
+        mode: Mode::Ratio(ByRatio { ratios, seed, cover }),
+    }
 }
 
 pub(super) fn audited(toy: &Toy, part: &[Part], together: Together) -> Audit {
-    audit(&toy.view(), part, &audit::Options { together, inverses: &[] }).unwrap()
+    audit(&toy.view(), part, &audit::Options { together, inverses: &[], suspicion: None }).unwrap()
 }
 
 pub(super) fn naive(seed: u64, rows: usize) -> Vec<Part> {

@@ -234,8 +234,14 @@ pub fn split(split: &Value) -> String {
 pub fn leaks(audit: &Value, split: &Value) -> String {
     let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
     let leaks = number(audit.get("leaks"));
+    let would: Vec<(&str, u64)> =
+        (audit.pointer("/suspected/would_leak").and_then(Value::as_object).into_iter())
+            .flatten()
+            .map(|(part, would)| (part.as_str(), number(Some(would))))
+            .collect();
     let (class, word) = match leaks {
-        0 => ("proven", "no leak".to_owned()),
+        0 if would.is_empty() => ("proven", "no leak".to_owned()),
+        0 => ("suspicious", "no leak by relations that are declared".to_owned()),
         some => ("suspicious", thousands(some) + " leaks"),
     };
     let kinds = audit.get("kinds").and_then(Value::as_object).into_iter().flatten();
@@ -245,6 +251,12 @@ pub fn leaks(audit: &Value, split: &Value) -> String {
             kinds.map(move |(kind, leaks)| format!("{between} {kind}: {}.", thousands(number(Some(leaks)))))
         })
         .collect();
+    notes.extend(would.iter().map(|(part, would)| {
+        format!(
+            "{} of {part} would leak if relations are inverse or symmetric that look so.",
+            thousands(*would)
+        )
+    }));
     for (place, what) in [
         ("/moved_triples", "triples moved to train, so that it shows what is held out."),
         ("/stated_twice", "triples are stated in two parts and count for the most held-out one."),

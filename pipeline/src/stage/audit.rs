@@ -61,7 +61,8 @@ impl Stage for Audit {
                 all.extend(triples.into_iter().map(|triple| Shown { task: entry, part: part.part, triple }));
             }
         }
-        let options = audit::Options { together: self.config.together(), inverses: &stored.detected };
+        let options =
+            audit::Options { together: self.config.together(), inverses: &stored.detected, suspicion: None };
         let leaks = audit::tasks((&view, &stored.part), all.into_iter(), &options)?;
         let report = json!({"tasks": counts, "leaks": leaks.len(), "list": leaks});
         write_whole(&context.out().join(FILE), &serde_json::to_vec_pretty(&report)?)?;

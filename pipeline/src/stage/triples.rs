@@ -159,9 +159,13 @@ fn record(context: &Context, report: &Report, notes: Vec<Map<String, Value>>) {
     let files = report.read.iter().flat_map(|source| {
         std::iter::once(&source.triples).chain(&source.supporting).map(move |tally| (source, tally))
     });
-    let (mut rows, mut dropped) = (Vec::new(), Vec::new());
+    let (mut rows, mut dropped, mut unused) = (Vec::new(), Vec::new(), Vec::new());
     for (source, tally) in files {
         rows.push(file(&source.source, tally));
+        if !tally.columns_not_used.is_empty() {
+            let columns = tally.columns_not_used.join(", ");
+            unused.push(json!({"source": source.source, "file": tally.file, "columns": columns}));
+        }
         let reasons = tally.dropped.iter().filter(|(_, rows)| **rows > 0);
         dropped.extend(reasons.map(|(reason, rows)| {
             json!({"source": source.source, "file": tally.file, "dropped_because": reason, "rows": rows})
@@ -169,6 +173,9 @@ fn record(context: &Context, report: &Report, notes: Vec<Map<String, Value>>) {
     }
     context.record("rows", rows);
     context.record("dropped", dropped);
+    if !unused.is_empty() {
+        context.record("columns_not_used", unused);
+    }
     let merged = &report.merged;
     let sources = merged.sources.iter().map(|(source, stated)| {
         let mut row = Map::from_iter([("source".to_owned(), json!(source))]);

@@ -5,6 +5,7 @@ mod citations;
 mod config;
 mod corpus;
 mod model;
+mod published;
 mod runner;
 mod sources;
 mod state;

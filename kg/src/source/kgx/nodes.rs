@@ -90,6 +90,10 @@ impl<'o> Nodes<'o> {
             }
         }
         records.account(&mut tally);
+        let Columns { category, name, synonym, description, same } = &columns;
+        let maybe = [category, name, synonym, description].into_iter().copied().flatten();
+        let used: Vec<usize> = [id].into_iter().chain(maybe).chain(same.iter().copied()).collect();
+        tally.columns_not_used = records.unused(&used);
         let (missing, terms, without_name) = (HashMap::new(), None, Vec::new());
         Ok(Self { options, columns, nodes, missing, terms, without_name, tally })
     }

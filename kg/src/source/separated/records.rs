@@ -236,6 +236,15 @@ impl<'f, R: BufRead> Records<'f, R> {
         Ok(Some(row))
     }
 
+    /// The columns that are not among `used` (places from 0), by name, or by number where they have none. Of a table whose first line has no
+    /// names it is known once that is read.
+    pub(in crate::source) fn unused(&self, used: &[usize]) -> Vec<String> {
+        let name =
+            |place: usize| self.names.as_ref().and_then(|names| names.get(place)).filter(|n| !n.is_empty());
+        let unused = (0..self.width.unwrap_or_default()).filter(|place| !used.contains(place));
+        unused.map(|place| name(place).cloned().unwrap_or_else(|| format!("column {}", place + 1))).collect()
+    }
+
     /// Reads on to a row that has anything in it.
     fn advance(&mut self) -> Result<bool, Error> {
         while self.rows.advance(self.file)? {

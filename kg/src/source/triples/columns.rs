@@ -1,17 +1,31 @@
-//! Where the columns of a table of triples are.
+//! Where the columns of a table of triples are, and what its rows hold.
 
 use std::io::BufRead;
 
 use super::fit::{Activity, NO_NAMES, NO_QUOTES, TRIPLE, is_header};
 use super::layout::Layout;
-use super::row::Role;
+use super::row::{Role, Row, finite};
 use super::{Error, start};
-use crate::source::separated::{Column, Record, Records};
+use crate::source::separated::{Column, FirstLine, Record, Records};
+
+/// The place of labels in a part of an official split.
+const LABEL: usize = 3;
+
+/// Where a table says whether its rows are facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Label {
+    /// Nowhere: all are.
+    None,
+    /// In the fourth column of four; of three, all are.
+    Fourth,
+}
 
 /// Where the columns of a table of text are.
 pub(super) struct Places {
-    pub(super) ids: [usize; 3],
-    pub(super) weight: Option<usize>,
+    ids: [usize; 3],
+    weight: Option<usize>,
+    label: Label,
+    first_line: FirstLine,
     pub(super) active: Activity,
 }
 
@@ -26,11 +40,61 @@ impl Places {
         ];
         let weight = columns.weight.as_ref().map(|column| place(column, Role::Weight)).transpose()?;
         let active = Activity::new(records, columns.active.as_ref(), layout.inactive)?;
-        Ok(Self { ids, weight, active })
+        Ok(Self { ids, weight, label: Label::None, first_line: layout.first_line, active })
+    }
+
+    /// Those of a part of an official split: three columns, and a label perhaps.
+    pub(super) fn of_part<R: BufRead>(records: &mut Records<'_, R>) -> Result<Self, Error> {
+        Ok(Self { label: Label::Fourth, ..Self::new(&Layout::three(), records)? })
+    }
+
+    /// The columns that are read.
+    pub(super) fn used(&self) -> Vec<usize> {
+        let label = (self.label == Label::Fourth).then_some(LABEL);
+        self.ids.into_iter().chain(self.weight).chain(label).chain(self.active.column()).collect()
+    }
+
+    /// What a row holds.
+    pub(super) fn row<'a>(&self, record: &Record<'a>) -> Result<Row<'a>, Error> {
+        let weight = self.weight.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
+        let weight = weight.map(|text| finite(text).ok_or(text)).transpose().map_err(|text| {
+            let expected = "a finite number, or nothing".to_owned();
+            self.wrong(record, Role::Weight, (start(text), expected))
+        })?;
+        let [subject, relation, object] = self.ids.map(|column| record.field(column));
+        Ok(Row { subject, relation, object, weight })
+    }
+
+    /// Whether a row is published as a negative.
+    pub(super) fn is_negative(&self, record: &Record<'_>) -> Result<bool, Error> {
+        match (self.label, record.width()) {
+            (Label::None, _) | (Label::Fourth, 3) => Ok(false),
+            (Label::Fourth, 4) => match record.field(LABEL).trim() {
+                "1" => Ok(false),
+                "-1" => Ok(true),
+                found => {
+                    Err(Error::Label { place: record.place(Some((LABEL, "label"))), found: start(found) })
+                }
+            },
+            (Label::Fourth, found) => Err(Error::PartWidth { place: record.place(None), found }),
+        }
+    }
+
+    /// A field of a row that is not what its column holds.
+    pub(super) fn wrong(
+        &self,
+        record: &Record<'_>,
+        role: Role,
+        (found, expected): (String, String),
+    ) -> Error {
+        Error::Field { place: record.place(Some((self.of(role), role.name()))), found, expected }
     }
 
     /// Refuses a first row of names where a row is expected.
     pub(super) fn look_at_first(&self, record: &Record<'_>) -> Result<(), Error> {
+        if self.first_line == FirstLine::Names {
+            return Ok(());
+        }
         let fields = self.ids.map(|column| record.field(column));
         if is_header(&fields, &TRIPLE) {
             let (place, found) = (record.place(None), start(&fields.join(" ")));
@@ -53,7 +117,7 @@ impl Places {
     }
 
     /// The column (from 0) that is read as `role`.
-    pub(super) fn of(&self, role: Role) -> usize {
+    fn of(&self, role: Role) -> usize {
         let [subject, relation, object] = self.ids;
         match role {
             Role::Subject => subject,

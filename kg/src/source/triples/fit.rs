@@ -116,6 +116,11 @@ impl Activity {
         Ok(Self { column, rule })
     }
 
+    /// Where it stands, if it is looked at.
+    pub(super) fn column(self) -> Option<usize> {
+        self.column
+    }
+
     /// Whether the row is left out.
     pub(super) fn leaves_out(self, record: &Record<'_>) -> Result<bool, Error> {
         let Some(column) = self.column.filter(|_| self.rule != Rule::Keep) else { return Ok(false) };

@@ -1,13 +1,14 @@
 //! KG-BERT's folders (github.com/yao8839836/kg-bert, `data/umls`) with their official split. Knows no other layout.
 //!
-//! `train.tsv`, `dev.tsv` and `test.tsv` have three tab-separated ids a line and no header; `entities.txt` and `relations.txt` list
+//! `train.tsv`, `dev.tsv` and `test.tsv` have three tab-separated ids a line and no header, or (as `dev.tsv` and `test.tsv` of WN11 and FB13 have)
+//! a label after them: 1 is a fact, -1 a negative of that part, which is kept beside the facts; `entities.txt` and `relations.txt` list
 //! all ids; `entity2text.txt`, `entity2textlong.txt` (definitions) and `relation2text.txt` have `id<TAB>text`. A triple's part is the
 //! vocabulary of its origin: `train`, `dev` or `test`.
 
 use std::io::BufRead;
 use std::path::Path;
 
-use super::{Error, Layout, Options, Stated, Statements, Things};
+use super::{Error, Options, Stated, Statements, Things};
 use crate::table::Builder;
 
 /// The parts of the split, as in the origins and, with `.tsv`, on disk.
@@ -47,9 +48,8 @@ pub fn read<R: BufRead>(
     statements.texts(Things::Entities, files.entity_texts, None)?;
     statements.texts(Things::Relations, files.relation_texts, None)?;
     files.definitions.map(|file| statements.definitions(file, None)).transpose()?;
-    let layout = Layout::three();
     for (file, part) in files.parts.into_iter().zip(PARTS) {
-        statements.table(file, &layout, Some(part), builder)?;
+        statements.part(file, part, builder)?;
     }
     Ok(statements.finish(files.folder))
 }

@@ -89,12 +89,13 @@ pub enum Error {
 /// What is wrong with a row: in which column, what stands there, what should.
 pub(super) type Wrong = (Role, String, String);
 
-/// Gives each row with its number (from 1) to `each`, or what is wrong with it, or nothing if it is inactive and left out.
+/// Gives each row with its number (from 1) to `each`, or what is wrong with it, or nothing if it is inactive and left out. Returns the columns
+/// that are not read.
 pub(super) fn rows<C: ChunkReader + 'static>(
     (chunks, file): (C, &Path),
     fields: &Fields,
     mut each: impl FnMut(u64, Result<Option<Row<'_>>, Wrong>) -> Result<(), super::Error>,
-) -> Result<(), super::Error> {
+) -> Result<Vec<String>, super::Error> {
     let refused = |error| match error {
         batches::Error::Decode(source) => Error::Decode { file: file.to_owned(), source },
         source => Error::Large { file: file.to_owned(), source },
@@ -103,6 +104,9 @@ pub(super) fn rows<C: ChunkReader + 'static>(
     let rule = Rule::new(fields.active.as_ref(), fields.inactive);
     let fields = &fields.with_activity(batches.schema(), rule);
     let roots = fields.roots(batches.schema(), file)?;
+    let named = batches.schema().fields().iter().enumerate();
+    let unused = named.filter(|(place, _)| !roots.contains(place)).map(|(_, field)| field.name().clone());
+    let unused = unused.collect();
     let mut batches = batches.only(roots);
     let mut number = 0;
     while let Some(batch) = batches.next().map_err(refused)? {
@@ -122,7 +126,7 @@ pub(super) fn rows<C: ChunkReader + 'static>(
             }
         }
     }
-    Ok(())
+    Ok(unused)
 }
 
 impl From<Error> for super::Error {

@@ -11,11 +11,11 @@ use super::fit::{INACTIVE, Unfit};
 use super::layout::{Layout, TextLayout};
 use super::names::{Form, Names};
 use super::parquet::{self, Fields};
-use super::row::{Refused, Role, Row, check, finite};
-use super::{Error, Options, Stated, start};
+use super::row::{Refused, Role, Row, check};
+use super::{Error, Options, Stated};
 use crate::source::funnel::{Funnel, Tally};
 use crate::source::naming::{Naming, Untexted};
-use crate::source::separated::{BLANK_LINES, FirstLine, Record, Records};
+use crate::source::separated::{BLANK_LINES, Record, Records};
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
 
@@ -61,6 +61,9 @@ struct Used {
     key: String,
     rows: u64,
 }
+
+/// Reason for rows that their publisher labels as false: no facts, but kept beside them.
+pub const NEGATIVE: &str = "published_negative";
 
 /// A table while it is read.
 #[derive(Debug)]
@@ -153,9 +156,34 @@ impl<'o> Statements<'o> {
     ) -> Result<(), Error> {
         let mut records = Records::new((reader, label), layout.shape())?;
         let columns = Places::new(layout, &mut records)?;
-        let mut table = Table::new(label, part, self.options);
+        self.rows(records, &columns, Table::new(label, part, self.options), builder)
+    }
+
+    /// Reads a part of an official split: three columns separated by tabs and no header. Where there is a fourth it says whether a row is a
+    /// fact (1) or is published as a negative (-1), which is then kept beside the facts.
+    ///
+    /// # Errors
+    /// When the table is damaged or of another layout, or more rows do not fit than may.
+    pub fn part<R: BufRead>(
+        &mut self,
+        (reader, label): (R, &Path),
+        part: &str,
+        builder: &mut Builder,
+    ) -> Result<(), Error> {
+        let mut records = Records::new((reader, label), Layout::three().shape())?;
+        let columns = Places::of_part(&mut records)?;
+        self.rows(records, &columns, Table::new(label, Some(part), self.options), builder)
+    }
+
+    fn rows<R: BufRead>(
+        &mut self,
+        mut records: Records<'_, R>,
+        columns: &Places,
+        mut table: Table,
+        builder: &mut Builder,
+    ) -> Result<(), Error> {
         let mut unfit = Unfit::new(self.options.allowed.max_unfit);
-        let mut first = layout.first_line == FirstLine::Row;
+        let mut first = true;
         loop {
             let stated = match records.next_record() {
                 Ok(None) => break,
@@ -168,7 +196,7 @@ impl<'o> Statements<'o> {
                         table.tally.drop(INACTIVE);
                         continue;
                     }
-                    self.record(&record, &columns, (&mut table, &mut *builder))
+                    self.record(&record, columns, (&mut table, &mut *builder))
                 }
                 Err(error) => Err(error.into()),
             };
@@ -177,31 +205,27 @@ impl<'o> Statements<'o> {
             }
         }
         records.account(&mut table.tally);
+        table.tally.columns_not_used = records.unused(&columns.used());
         unfit.settle(&table.tally)?;
         self.tables.push(table.tally);
         Ok(())
     }
 
-    /// States one row of a table of text.
+    /// States one row of a table of text, or keeps it as a negative.
     fn record(
         &mut self,
         record: &Record<'_>,
         columns: &Places,
         (table, builder): (&mut Table, &mut Builder),
     ) -> Result<(), Error> {
-        let refused = |role: Role, found: String, expected: String| {
-            let place = record.place(Some((columns.of(role), role.name())));
-            Error::Field { place, found, expected }
+        let row = columns.row(record)?;
+        let stated = match columns.is_negative(record)? {
+            true => self.deny(&row, table, builder),
+            false => self.state(&row, table, builder),
         };
-        let weight = columns.weight.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
-        let weight = weight
-            .map(|text| finite(text).ok_or(text))
-            .transpose()
-            .map_err(|text| refused(Role::Weight, start(text), "a finite number, or nothing".to_owned()))?;
-        let [subject, relation, object] = columns.ids.map(|column| record.field(column));
-        self.state(&Row { subject, relation, object, weight }, table, builder).map_err(|error| match error {
+        stated.map_err(|error| match error {
             Refused::Keep(source) => self.full(source),
-            Refused::Field { role, found, expected } => refused(role, found, expected),
+            Refused::Field { role, found, expected } => columns.wrong(record, role, (found, expected)),
         })
     }
 
@@ -219,7 +243,7 @@ impl<'o> Statements<'o> {
         let mut table = Table::new(label, part, self.options);
         table.tally.bytes = chunks.len();
         let mut unfit = Unfit::new(self.options.allowed.max_unfit);
-        parquet::rows((chunks, label), fields, |number, row| -> Result<(), Error> {
+        let unused = parquet::rows((chunks, label), fields, |number, row| -> Result<(), Error> {
             let stated = match row {
                 Ok(None) => {
                     table.tally.drop(INACTIVE);
@@ -237,6 +261,7 @@ impl<'o> Statements<'o> {
                 }
             }
         })?;
+        table.tally.columns_not_used = unused;
         unfit.settle(&table.tally)?;
         self.tables.push(table.tally);
         Ok(())
@@ -248,6 +273,29 @@ impl<'o> Statements<'o> {
 
     /// States one triple. A row that does not fit leaves nothing behind.
     fn state(&mut self, row: &Row<'_>, table: &mut Table, builder: &mut Builder) -> Result<(), Refused> {
+        let [subject, relation, object] = self.places(row, builder)?;
+        self.ends[subject].subject = true;
+        self.used[relation].rows += 1;
+        self.ends[object].object = true;
+        let [subject, object] = [subject, object].map(|place| self.ends[place].draft);
+        let relation = self.used[relation].draft;
+        let origin = table.origin(row.weight, builder);
+        table.tally.keep();
+        builder.triple(subject, relation, object, origin).map_err(Refused::Keep)
+    }
+
+    /// Keeps a triple that is published as a negative.
+    fn deny(&mut self, row: &Row<'_>, table: &mut Table, builder: &mut Builder) -> Result<(), Refused> {
+        let [subject, relation, object] = self.places(row, builder)?;
+        let [subject, object] = [subject, object].map(|place| self.ends[place].draft);
+        let relation = self.used[relation].draft;
+        let origin = table.origin(row.weight, builder);
+        table.tally.drop(NEGATIVE);
+        builder.negative(subject, relation, object, origin).map_err(Refused::Keep)
+    }
+
+    /// The places of a row's subject, relation and object, made with their texts where they are new. Of a row that does not fit none is made.
+    fn places(&mut self, row: &Row<'_>, builder: &mut Builder) -> Result<[usize; 3], Refused> {
         let [subject, relation, object] = [row.subject, row.relation, row.object].map(str::trim);
         let [known_subject, known_object] = [subject, object].map(|id| self.entities.get(id).copied());
         let known_relation = self.relations.get(relation).copied();
@@ -260,20 +308,12 @@ impl<'o> Statements<'o> {
         if known_object.is_none() {
             check(object, Role::Object, &self.entity_names)?;
         }
-        let place = known_subject.unwrap_or_else(|| self.draft(subject, builder));
-        self.ends[place].subject = true;
-        let subject = self.ends[place].draft;
-        let place = known_relation.unwrap_or_else(|| self.draft_relation(relation, builder));
-        self.used[place].rows += 1;
-        let relation = self.used[place].draft;
+        let subject = known_subject.unwrap_or_else(|| self.draft(subject, builder));
+        let relation = known_relation.unwrap_or_else(|| self.draft_relation(relation, builder));
         // It may be the subject that was just met.
         let known_object = known_object.or_else(|| self.entities.get(object).copied());
-        let place = known_object.unwrap_or_else(|| self.draft(object, builder));
-        self.ends[place].object = true;
-        let object = self.ends[place].draft;
-        let origin = table.origin(row.weight, builder);
-        table.tally.keep();
-        builder.triple(subject, relation, object, origin).map_err(Refused::Keep)
+        let object = known_object.unwrap_or_else(|| self.draft(object, builder));
+        Ok([subject, relation, object])
     }
 
     /// The place of a new entity, made with its texts.
@@ -364,6 +404,11 @@ fn together(tables: &[Tally], label: &Path) -> Tally {
         sum.kept += table.kept;
         for (reason, rows) in &table.dropped {
             *sum.dropped.entry(reason).or_insert(0) += rows;
+        }
+        for column in &table.columns_not_used {
+            if !sum.columns_not_used.contains(column) {
+                sum.columns_not_used.push(column.clone());
+            }
         }
     }
     sum

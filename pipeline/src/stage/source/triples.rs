@@ -10,7 +10,7 @@ use kg::source::share::Share;
 use kg::source::triples::{
     self, Column, Columns, Fields, Layout, Options, RESERVED, Statements, Things, kg_bert,
 };
-use kg::table::Builder;
+use kg::table::{self, Builder};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -288,6 +288,10 @@ impl Source for Triples {
         let stated = self.statements(context, builder)?;
         let mut told = Told::plain(stated.funnel);
         told.naming = Some(stated.naming);
+        if let Some(rows) = told.funnel.triples.dropped.get(triples::NEGATIVE) {
+            let kept = json!({"rows": rows, "kept_in": table::schema::Table::Negatives.file()});
+            told.notes.insert("published_negatives".to_owned(), kept);
+        }
         told.notes.insert("tables".to_owned(), json!(stated.tables));
         told.notes.insert("entities_without_text".to_owned(), json!(stated.entities_without_text));
         told.notes.insert("relations_without_text".to_owned(), json!(stated.relations_without_text));
