@@ -107,7 +107,7 @@ fn silent_18_keys_of_many_parts_and_deep_values_are_refused() {
 fn silent_18_a_vocabulary_beyond_any_memory_is_refused() {
     let text = sets(&["vocabulary.train.size=9223372036854775807"]).unwrap_err().to_string();
     assert!(
-        text.contains("vocabulary.train.size is 9223372036854775807, expected from 6 to 10000000"),
+        text.contains("vocabulary.train.size is 9223372036854775807, expected from 6 to 1000000"),
         "{text}"
     );
 }
