@@ -9,6 +9,7 @@ use super::Audit;
 use super::kind::Leak;
 use super::published::Published;
 use super::suspect::{Suspect, Suspects};
+use crate::source::share::Share;
 use crate::split::{Part, View};
 
 /// Leaks that a message spells out.
@@ -69,7 +70,7 @@ impl Suspicious {
     /// The least share that accepts the split as it is, in thousandths.
     #[must_use]
     pub fn least(&self) -> f64 {
-        (1000.0 * share(&self.would_leak, &self.held)).ceil() / 1000.0
+        Share::least(self.would_leak, self.held, 3)
     }
 }
 
@@ -125,7 +126,7 @@ impl Audit {
     pub fn suspect(&self, accepted: f64) -> Result<(), Suspicious> {
         let held = |part: &str| self.report.rows.get(part).copied().unwrap_or_default();
         let parts = self.report.suspected.would_leak.iter().map(|(&part, &would)| (part, would, held(part)));
-        let above = parts.filter(|&(_, would, held)| would as f64 > accepted * held as f64);
+        let above = parts.filter(|&(_, would, held)| share(&would, &held) > accepted);
         let worst = above.max_by(|a, b| (a.1 * b.2).cmp(&(b.1 * a.2)));
         let Some((part, would_leak, held)) = worst else { return Ok(()) };
         let mut pairs: Vec<&Suspect> = self.report.suspected.pairs.iter().collect();

@@ -123,7 +123,7 @@ impl Naming {
         for Unused { file, first, texts, all } in &self.unused {
             if !self.allowed.max_unused_texts.allows(*texts, *all) {
                 let (source_name, file, (id, line)) = (self.source.clone(), file.clone(), first.clone());
-                let share = rounded_up(*texts, *all);
+                let share = Share::least(*texts, *all, 4);
                 return Err(Error::Unused { source_name, file, line, id, unused: *texts, all: *all, share });
             }
             let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -150,7 +150,7 @@ impl Naming {
             all,
             examples: examples(without),
             other: other.unwrap_or_default(),
-            share: rounded_up(without.len() as u64, all),
+            share: Share::least(without.len() as u64, all, 4),
         })
     }
 }
@@ -159,9 +159,4 @@ fn examples(ids: &[&str]) -> String {
     let shown = ids.iter().take(EXAMPLES).map(|id| format!("{:?}", id.chars().take(40).collect::<String>()));
     let more = if ids.len() > EXAMPLES { ", ..." } else { "" };
     format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
-}
-
-/// A share in four digits that allows as much.
-fn rounded_up(part: u64, whole: u64) -> f64 {
-    ((part as f64 / whole.max(1) as f64) * 1e4).ceil() / 1e4
 }

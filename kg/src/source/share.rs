@@ -39,13 +39,36 @@ impl Share {
     /// Whether it allows `part` of `whole`.
     #[must_use]
     pub fn allows(self, part: u64, whole: u64) -> bool {
-        part == 0 || part as f64 <= self.0 * whole as f64
+        part == 0 || quotient(part, whole) <= self.0
     }
+
+    /// The least share in so many digits that allows `part` of `whole`: what a message advises must be accepted.
+    #[must_use]
+    pub fn least(part: u64, whole: u64, digits: i32) -> f64 {
+        let unit = 10_f64.powi(digits);
+        (quotient(part, whole) * unit).ceil() / unit
+    }
+}
+
+fn quotient(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn silent_02_the_share_that_is_advised_is_accepted() {
+        for whole in 1..=1000 {
+            for part in 1..=whole {
+                for digits in [3, 4] {
+                    let advised = Share::try_from(Share::least(part, whole, digits)).unwrap();
+                    assert!(advised.allows(part, whole), "{part} of {whole}: {advised:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_share_allows_up_to_itself() {

@@ -588,20 +588,24 @@ mod tests {
         let batch =
             RecordBatch::try_from_iter_with_nullable(columns().into_iter().map(|(n, c)| (n, c, true)));
         let batch = batch.unwrap();
+        let packed = |packing| {
+            let properties = WriterProperties::builder().set_compression(packing).build();
+            let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.into_inner().unwrap().into()
+        };
         for packing in [
             Compression::UNCOMPRESSED,
             Compression::SNAPPY,
             Compression::GZIP(::parquet::basic::GzipLevel::default()),
-            Compression::LZ4,
             Compression::LZ4_RAW,
             Compression::ZSTD(ZstdLevel::default()),
         ] {
-            let properties = WriterProperties::builder().set_compression(packing).build();
-            let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
-            writer.write(&batch).unwrap();
-            let (stated, _) = parse_parquet(writer.into_inner().unwrap().into()).unwrap();
+            let (stated, _) = parse_parquet(packed(packing)).unwrap();
             assert_eq!(stated.funnel.triples.kept, 3, "{packing:?}");
         }
+        let error = parse_parquet(packed(Compression::LZ4)).unwrap_err().to_string();
+        assert!(error.contains("LZ4_RAW"), "{error}");
     }
 
     #[test]

@@ -15,9 +15,14 @@ pub(super) enum Format {
     Json,
 }
 
+/// A text without what would steer a terminal, and without credentials in whatever was given.
+pub(super) fn safe(text: &str) -> String {
+    shown(&store::location::scrubbed(text)).into_owned()
+}
+
 /// Prints a line of results. A reader that has gone away (`| head`) is no error.
 pub(super) fn line(text: &str) -> io::Result<()> {
-    painted(&shown(text))
+    painted(&safe(text))
 }
 
 /// Prints a line in which colours of ours stand. Texts from data must be [`shown`] in it.
@@ -40,9 +45,9 @@ pub(super) fn result(
     }
 }
 
-/// Prints a line of events or errors, without credentials in whatever was given. If even that fails there is nobody left to tell.
+/// Prints a line of events or errors. If even that fails there is nobody left to tell.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", shown(&store::location::scrubbed(text)));
+    let _ = writeln!(io::stderr().lock(), "{}", safe(text));
 }
 
 #[cfg(test)]

@@ -169,6 +169,10 @@ impl Ledger {
                 Err(fault) => damages.push(fault.at(path, i + 1)),
             }
         }
+        if !is_torn(&bytes[whole..]) {
+            let line = bytes[..whole].iter().filter(|&&b| b == b'\n').count() + 1;
+            damages.push(Fault::Tail.at(path, line));
+        }
         let ledger = Self { path: path.to_owned(), lines, whole: whole as u64, length: bytes.len() as u64 };
         Ok(Audit { ledger, without_digest, damages })
     }
@@ -255,6 +259,20 @@ fn opened(text: &[u8]) -> Option<(Vec<u8>, &[u8; 64])> {
     Some((object, digits))
 }
 
+/// Whether what follows the last newline is what a kill leaves: nothing, or the beginning of a line.
+fn is_torn(tail: &[u8]) -> bool {
+    const HEAD: &[u8] = b"{\"format\":";
+    if tail.len() < HEAD.len() {
+        return HEAD.starts_with(tail);
+    }
+    let Some(seal) = tail.windows(SEAL.len()).rposition(|bytes| bytes == SEAL) else {
+        return tail.starts_with(HEAD);
+    };
+    let (object, rest) = (&tail[..seal], &tail[seal + SEAL.len()..]);
+    let digest = Digest::of(&[object, b"}"].concat()).to_string();
+    [digest.as_bytes(), CLOSE].concat().starts_with(rest)
+}
+
 /// Whether a line names only what lies in its own stage's folder; `clean` removes what a line names.
 fn stays_inside(line: &Line) -> bool {
     let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
@@ -273,6 +291,9 @@ pub enum Fault {
     /// It should end with a digest.
     #[error("it has no digest")]
     NoDigest,
+    /// The last line does not end, and no kill has left it so.
+    #[error("it does not end, and is not the beginning of a line either")]
+    Tail,
     /// It is of another format.
     #[error("ledger format {0}")]
     Format(u32),

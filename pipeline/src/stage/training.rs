@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasks::self_check::{self, SelfChecked};
 
+use super::encoder::MODEL;
 use super::metrics::Lines;
 use crate::engine::context::Context;
 use crate::engine::folder;
@@ -80,7 +81,11 @@ pub(super) fn found(context: &Context, lines: &[&str]) -> anyhow::Result<Found> 
     let out = context.out();
     if out.join(SEAL).exists() {
         check_seal(out).with_context(|| refused(context))?;
-        return Ok(Found::Ended);
+        // Written again by the stage; what they say of the weights the seal has just said.
+        match fs::remove_file(out.join(MODEL).join(DIGESTS_FILE)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => return Ok(Found::Ended),
+        }
     }
     let state = out.join(STATE);
     if state.join(STATE_INDEX).exists() {
@@ -273,8 +278,11 @@ impl Records {
                 self.out.join(name).display()
             );
         }
-        // What was written there since is no state: without it, the next run has nothing to stumble over.
-        let _ = fs::remove_dir_all(&self.out);
+        // What was written there since is no state: without it, the next run has nothing to stumble over. A file of lines that is there
+        // is not ours, for we make none twice, and whose folder this is then is not known.
+        if !self.lines.iter().any(|(name, _)| self.out.join(name).exists()) {
+            let _ = fs::remove_dir_all(&self.out);
+        }
         bail!(
             "{}: the work folder was removed while training ran, and with it what there was to resume from: the next run begins this training anew",
             self.out.display()

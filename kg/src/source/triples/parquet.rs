@@ -39,7 +39,7 @@ pub struct Fields {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is damaged, or uses a coding that is not read.
-    #[error("{}: cannot decode it: {source}; fetch the file again, or write it anew with Snappy, gzip, LZ4, zstd or no compression", file.display())]
+    #[error("{}: cannot decode it: {source}; fetch the file again, or write it anew with Snappy, gzip, LZ4_RAW, zstd or no compression", file.display())]
     Decode {
         /// The file.
         file: PathBuf,
@@ -161,8 +161,10 @@ impl Fields {
         let active = match (rule, &self.active) {
             (Rule::Keep, _) => None,
             (_, Some(active)) => Some(active.clone()),
-            (Rule::Drop, None) => Some(ACTIVE[0].to_owned()),
-            (Rule::Refuse, None) => schema.fields().iter().find(called).map(|field| field.name().clone()),
+            (Rule::Drop | Rule::Refuse, None) => {
+                let found = schema.fields().iter().find(called).map(|field| field.name().clone());
+                found.or_else(|| (rule == Rule::Drop).then(|| ACTIVE[0].to_owned()))
+            }
         };
         Self { active, ..self.clone() }
     }

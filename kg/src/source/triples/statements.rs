@@ -192,11 +192,14 @@ impl<'o> Statements<'o> {
                         columns.look_at_first(&record)?;
                     }
                     columns.look(&record)?;
-                    if columns.active.leaves_out(&record)? {
-                        table.tally.drop(INACTIVE);
-                        continue;
+                    match columns.active.leaves_out(&record) {
+                        Ok(true) => {
+                            table.tally.drop(INACTIVE);
+                            continue;
+                        }
+                        Ok(false) => self.record(&record, columns, (&mut table, &mut *builder)),
+                        Err(error) => Err(error),
                     }
-                    self.record(&record, columns, (&mut table, &mut *builder))
                 }
                 Err(error) => Err(error.into()),
             };

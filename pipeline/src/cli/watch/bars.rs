@@ -105,7 +105,7 @@ impl Observe for Bars {
             Event::Fresh { .. } | Event::Skipped { .. } => {}
         }
         let text = plain::line(event, self.detail);
-        if self.all.println(kg::visible::shown(&text)).is_err() {
+        if self.all.println(print::safe(&text)).is_err() {
             print::note(&text);
         }
     }

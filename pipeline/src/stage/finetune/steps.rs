@@ -103,9 +103,10 @@ impl Run<'_> {
     pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
         let out = self.context.out();
         let found = training::found(self.context, &LINES)?;
+        // Records facts, too, which a training that has ended has as well.
+        let (mut order, planned) = self.planned()?;
+        let setup = self.setup(base, (planned, order.steps_per_epoch()))?;
         if found != Found::Ended {
-            let (mut order, planned) = self.planned()?;
-            let setup = self.setup(base, (planned, order.steps_per_epoch()))?;
             let (mut tuner, mut records) = match found {
                 Found::State => self.go_on(setup).with_context(|| training::refused(self.context))?,
                 _ => (self.begin(setup, base)?, Records::begin(out, &LINES)?),

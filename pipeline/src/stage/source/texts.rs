@@ -16,6 +16,13 @@ pub struct Texts {
     layout: Option<TextLayout>,
 }
 
+impl Texts {
+    /// How it is laid out, if that is said.
+    pub(super) fn layout(&self) -> Option<&TextLayout> {
+        self.layout.as_ref()
+    }
+}
+
 /// The longer form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use kg::source::naming::Allowed;
 use kg::source::share::Share;
 use kg::source::triples::{
-    self, Column, Columns, Fields, Layout, Options, RESERVED, Statements, Things, kg_bert,
+    self, Column, Columns, Fields, Layout, Options, RESERVED, Statements, TextColumns, Things, kg_bert,
 };
 use kg::table::{self, Builder};
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,17 @@ pub struct Config {
 impl Config {
     /// Whether columns are counted from 1; `key` is where they stand.
     pub(super) fn ranges(&self, key: &str) -> anyhow::Result<()> {
+        let files = [
+            ("entity_texts", &self.entity_texts),
+            ("relation_texts", &self.relation_texts),
+            ("definitions", &self.definitions),
+        ];
+        for (name, file) in files {
+            let layout = file.as_ref().and_then(Texts::layout);
+            for (column, place) in layout.iter().flat_map(|layout| positions(&layout.columns)) {
+                whole(format!("{key}.{name}.layout.columns.{column}"), place, 1..=MANY)?;
+            }
+        }
         let Some(table) = &self.table else { return Ok(()) };
         let Columns { subject, relation, object, weight, active } = &table.layout.columns;
         let columns = [("subject", subject), ("relation", relation), ("object", object)];
@@ -73,6 +84,17 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// The columns of a file of texts that are said by number.
+fn positions(columns: &TextColumns) -> Vec<(&'static str, u64)> {
+    let TextColumns { id, text, active } = columns;
+    let named = [("id", Some(id)), ("text", Some(text)), ("active", active.as_ref())];
+    let number = |column: &Column| match column {
+        Column::Position(place) => Some(*place as u64),
+        Column::Name(_) => None,
+    };
+    named.into_iter().filter_map(|(name, column)| Some((name, number(column?)?))).collect()
 }
 
 /// Tables of text.
