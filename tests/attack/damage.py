@@ -48,9 +48,9 @@ def forge(out, path):
         json.dump(text, file)
 
 
-def rot(bench, until):
+def rot(bench, seconds):
     """A flipped bit in any file of any artifact, under the time stamp that it had; whatever comes after it is gone and has to be made."""
-    tally, chance = Tally("rot"), bench.chance("rot")
+    tally, chance, until = Tally("rot"), bench.chance("rot"), time.monotonic() + seconds
     stages = ["world", "triples", "split", "vocabulary", "shards", "counts", "pmi", "encoder", "pretrain", "retrain"]
     stages += [name for name in sorted({path.split("/")[0] for path in bench.files}) if name.startswith("benchmark-")]
     paths = [path for path in sorted(bench.files) if path.split("/")[0] in stages and os.path.getsize(bench.reference / path)]
@@ -78,7 +78,7 @@ def rot(bench, until):
     return tally
 
 
-def models(bench, until):
+def models(bench, seconds):
     """Any change in any file of a model folder, then a question to the model."""
     tally, chance = Tally("model"), bench.chance("model")
     folders = [path for path in sorted(bench.reference.glob("*/model")) if (path / "task.json").exists()]
@@ -94,6 +94,7 @@ def models(bench, until):
             asked.append((copy, task, text, before.text))
     if not asked:
         raise SystemExit("no model of the undisturbed run answers")
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         copy, task, text, answer = chance.choice(asked)
         file = chance.choice(sorted(path for path in copy.rglob("*") if path.is_file()))
@@ -110,7 +111,7 @@ def models(bench, until):
     return tally
 
 
-def states(bench, until):
+def states(bench, seconds):
     """Any change in any file that a killed training left; then the training goes on."""
     tally, chance = Tally("state"), bench.chance("state")
     whole = copied(bench.reference, bench.folder / "state-whole")
@@ -121,6 +122,7 @@ def states(bench, until):
     base = killed_in_training(bench, undisturbed.seconds)
     work = next(path for path in base.glob(".work/retrain-*/state/state.json")).parents[1]
     files = sorted(path.relative_to(base) for path in work.rglob("*") if path.is_file())
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         out = copied(base, bench.folder / "state")
         name = chance.choice(files)
@@ -155,23 +157,25 @@ def killed_in_training(bench, seconds):
     raise SystemExit("no kill in fifty met a training with a state")
 
 
-def ledgers(bench, until):
+def ledgers(bench, seconds):
     """Any change in the ledger: `verify` says so, and the next run ends with the undisturbed bytes."""
     tally, chance = Tally("ledger"), bench.chance("ledger")
     out = copied(bench.reference, bench.folder / "ledger")
     bench.run(out, "-j", "1")
     ledger = out / "ledger.jsonl"
     whole = ledger.read_bytes()
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         data, what = mutated(whole, chance)
         if chance.random() < 0.2:
             lines = whole.splitlines(True)
             del lines[chance.randrange(len(lines))]
             data, what = b"".join(lines), "a line removed"
+        data = bytes(data)
         ledger.write_bytes(data)
         verified = bench.engraft.run("verify", "--out", out)
-        # A line less is what an interrupted run leaves, too: the artifact is then no longer one that the ledger speaks of.
-        told = what == "a line removed" or what.startswith("cut")
+        # A line less, or a last line that ends early, is what an interrupted run leaves, too: the artifact is then none that the ledger speaks of.
+        told = what == "a line removed" or whole.startswith(data)
         tally.judge(verified, told, f"ledger: {what}: verify")
         run = bench.run(out, "-j", "1", timeout=300)
         tally.judge(run, tree(out) == bench.files, f"ledger: {what}: run")

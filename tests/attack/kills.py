@@ -20,9 +20,9 @@ ERRORS = {
 }
 
 
-def at_any_time(bench, until):
+def at_any_time(bench, seconds):
     """One to three kills in a row on one folder, each at a random moment of a run; then an undisturbed run."""
-    tally, chance = Tally("kill"), bench.chance("kill")
+    tally, chance, until = Tally("kill"), bench.chance("kill"), time.monotonic() + seconds
     while time.monotonic() < until:
         out = bench.scratch("kill")
         for _ in range(chance.choice([1, 1, 2, 3])):
@@ -44,9 +44,9 @@ def at_any_time(bench, until):
     return tally
 
 
-def at_a_call(bench, until):
+def at_a_call(bench, seconds):
     """A kill, or an error of the system, at the n-th call of one kind, counted over all threads."""
-    tally, chance = Tally("call"), bench.chance("call")
+    tally, chance, until = Tally("call"), bench.chance("call"), time.monotonic() + seconds
     if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
         tally.skipped = "there is no strace here that may trace"
         return tally

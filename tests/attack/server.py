@@ -120,8 +120,8 @@ PATHS = [
 ]
 
 
-def servers(bench, until):
-    tally, chance, server = Tally("server"), bench.chance("server"), Server()
+def servers(bench, seconds):
+    tally, chance, server, until = Tally("server"), bench.chance("server"), Server(), time.monotonic() + seconds
     paths = list(PATHS)
     chance.shuffle(paths)
     for path in paths:
