@@ -15,13 +15,15 @@ const STACK: usize = 64 << 20;
 pub(crate) fn bounded(text: &str) -> Result<(), String> {
     let measured = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || is_shallow(text));
-        thread.ok()?.join().ok()
+        let thread = thread.map_err(|cause| {
+            format!("no thread can be started to read it ({cause}): allow more (`ulimit -u`, `ulimit -v`) or use fewer jobs with --jobs")
+        })?;
+        thread.join().map_err(|_| "it cannot be read".to_owned())
     });
-    match measured {
-        Some(true) => Ok(()),
-        Some(false) => Err(format!("tables and lists stand in each other more than {DEEPEST} deep")),
-        None => Err("there is no memory to read it with".to_owned()),
+    if measured? {
+        return Ok(());
     }
+    Err(format!("tables and lists stand in each other more than {DEEPEST} deep"))
 }
 
 fn is_shallow(text: &str) -> bool {

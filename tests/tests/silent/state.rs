@@ -21,7 +21,7 @@ use kg::whole::write_whole;
 use serde_json::json;
 use store::options::Options;
 
-/// A training of some twenty steps with a look after each and a state after every second.
+/// A training of eight steps with an evaluation after each and a state after every second.
 const TRAINING: [&str; 3] = [
     "split.parts={ ratio = { train = 0.8, valid = 0.2, test = 0.0, seed = 1, cover = \"train\" } }",
     "retrain.epochs=4",
@@ -159,7 +159,7 @@ fn killed_at(
 #[test]
 fn silent_04_a_damaged_state_of_a_training_is_named_and_begun_anew_only_when_told() {
     use Damage::{Cut, Edit, Flip, Gone};
-    let (killed, reference) = killed_at("retrain", "working:18", &training);
+    let (killed, reference) = killed_at("retrain", "working:12", &training);
     let state = json(work(killed.path()).join("state/state.json"));
     assert!(state["step"].as_u64().unwrap() >= 4 && state["watch"]["best"].is_object(), "{state}");
     let damages: [(&[&str], Damage); 10] = [
@@ -200,7 +200,7 @@ fn silent_04_a_damaged_state_of_a_pretraining_or_fine_tuning_is_named() {
         [(&["metrics.jsonl"], Edit("\"loss\":", "\"loss\":9")), (&["state/parameters"], Flip)];
     refuses((killed.path(), reference.path()), ("pretrain", &graft), &damages);
     let stage = "finetune-base-capr-1";
-    let (killed, reference) = killed_at(stage, "working:18", &graft);
+    let (killed, reference) = killed_at(stage, "working:40", &graft);
     let damages: [(&[&str], Damage); 4] = [
         (&["dev.jsonl"], Edit("\"score\":", "\"score\":9")),
         (&["metrics.jsonl"], Gone),
