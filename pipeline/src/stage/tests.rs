@@ -161,7 +161,8 @@ const ANY: [&str; 28] = [
 ];
 
 /// Numbers that may be 0.
-const NOTHING: [&str; 38] = [
+const NOTHING: [&str; 39] = [
+    "accept",
     "alpha",
     "auxiliary",
     "beta1",

@@ -197,7 +197,7 @@ mod tests {
         let listed = |query| listed(&small, (query, small.query(query)), &[PassageId(3)], 1);
         assert_eq!((numbers(&listed(QueryId(0))), numbers(&listed(QueryId(1)))), (vec![5], vec![0, 2]));
         let refused = candidates(&small, &Config { most: 1, ..CONFIG }).unwrap_err().to_string();
-        assert!(refused.contains("most is 1, expected at least 2"), "{refused}");
+        assert!(refused.contains("most is 1, expected from 2"), "{refused}");
         for list in candidates(&small, &CONFIG).unwrap() {
             assert!(list.passages.is_sorted(), "{list:?}");
         }
