@@ -12,13 +12,15 @@ pub struct Range {
     pub told: &'static str,
 }
 
-/// Shares of which not all may go: dropout, decay rates of moments, the warm-up.
+/// Shares of which not all may go: dropout, decay rates of moments.
 pub const BELOW_ONE: Range =
     Range { least: 0.0, most: 1.0 - f64::EPSILON / 2.0, or_zero: false, told: "at least 0 and below 1" };
+/// The share of the steps that is warm-up.
+pub const WARM_UP: Range = Range { told: "from 0 to below 1", ..BELOW_ONE };
 /// Shares.
 pub const SHARE: Range = Range { least: 0.0, most: 1.0, or_zero: false, told: "from 0 to 1" };
-/// Learning rates.
-pub const RATE: Range = Range { least: 1e-12, most: 1.0, or_zero: false, told: "from 1e-12 to 1" };
+/// Learning rates. High ones are tried on purpose, to see a training fail.
+pub const RATE: Range = Range { least: 1e-12, most: 1e3, or_zero: false, told: "from 1e-12 to 1000" };
 /// What is added to the root of a second moment.
 pub const EPSILON: Range = Range { least: 1e-30, most: 1.0, or_zero: false, told: "from 1e-30 to 1" };
 /// The norm that gradients are clipped to; a high one clips nothing.
@@ -56,7 +58,7 @@ mod tests {
 
     #[test]
     fn ends_belong_to_a_range_and_what_is_no_number_to_none() {
-        assert!(RATE.holds(1.0) && RATE.holds(1e-12) && !RATE.holds(0.0) && !RATE.holds(1e308));
+        assert!(RATE.holds(1e3) && RATE.holds(1e-12) && !RATE.holds(0.0) && !RATE.holds(1e308));
         assert!(BELOW_ONE.holds(0.0) && BELOW_ONE.holds(0.999_999_999_999) && !BELOW_ONE.holds(1.0));
         assert!(WEIGHT.holds(0.0) && WEIGHT.holds(-0.0) && !WEIGHT.holds(5e-324));
         assert!(!WEIGHT.holds(f64::NAN) && !WEIGHT.holds(f64::INFINITY) && !WEIGHT.holds(-1.0));

@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(told(1, 2..=8), "a.b is 1, expected from 2 to 8");
         assert!(whole("a.b", 8, 2..=8).is_ok());
         let wrong = number("a.b", 1e308, &model::range::RATE).unwrap_err().to_string();
-        assert_eq!(wrong, "a.b is 1e308, expected from 1e-12 to 1");
+        assert_eq!(wrong, "a.b is 1e308, expected from 1e-12 to 1000");
         assert_eq!([shown(0.0), shown(-0.25), shown(5e-324)], ["0", "-0.25", "5e-324"]);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
 use model::output::downstream::RankLoss;
-use model::range::{BELOW_ONE, CLIP, RATE};
+use model::range::{BELOW_ONE, CLIP, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::capr::Wording;
 use tasks::downstream::encode::{Cut, Frame};
@@ -228,7 +228,7 @@ impl Settings {
     pub(super) fn check(&self, key: &str) -> anyhow::Result<()> {
         let Settings { learning_rate, warmup, epochs, batch, dropout } = *self;
         number(format!("{key}.learning_rate"), learning_rate, &RATE)?;
-        number(format!("{key}.warmup"), warmup, &BELOW_ONE)?;
+        number(format!("{key}.warmup"), warmup, &WARM_UP)?;
         number(format!("{key}.dropout"), dropout, &BELOW_ONE)?;
         whole(format!("{key}.epochs"), epochs, 1..=MANY)?;
         whole(format!("{key}.batch"), batch as u64, 1..=MANY)

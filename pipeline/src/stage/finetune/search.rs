@@ -1,7 +1,7 @@
 //! Settings drawn at random from ranges, one trial after the other: a trial is a function of the seed and its number, so more of them change
 //! none (Bergstra and Bengio 2012). Knows no training.
 
-use model::range::{BELOW_ONE, RATE};
+use model::range::{BELOW_ONE, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
 use tasks::seed::Seed;
 
@@ -94,7 +94,7 @@ impl Search {
         }
         let at = |name: &str, place: usize| format!("finetune.search.{name}.{place}");
         for (i, share) in self.warmup.iter().enumerate() {
-            number(at("warmup", i), *share, &BELOW_ONE)?;
+            number(at("warmup", i), *share, &WARM_UP)?;
         }
         for (i, share) in self.dropout.iter().enumerate() {
             number(at("dropout", i), *share, &BELOW_ONE)?;
