@@ -24,7 +24,7 @@ pub const RATE: Range = Range { least: 1e-12, most: 1e3, or_zero: false, told: "
 /// What is added to the root of a second moment.
 pub const EPSILON: Range = Range { least: 1e-30, most: 1.0, or_zero: false, told: "from 1e-30 to 1" };
 /// The norm that gradients are clipped to; a high one clips nothing.
-pub const CLIP: Range = Range { least: 1e-12, most: 1e30, or_zero: false, told: "from 1e-12 to 1e30" };
+pub const CLIP: Range = Range { least: 1e-12, most: f64::MAX, or_zero: false, told: "at least 1e-12" };
 /// Weights of losses that may be left out: 0, or one that f32 can tell from it.
 pub const WEIGHT: Range = Range { least: 1e-12, most: 1e6, or_zero: true, told: "0, or from 1e-12 to 1e6" };
 /// Weights of losses that are there.
@@ -32,7 +32,8 @@ pub const POSITIVE_WEIGHT: Range =
     Range { least: 1e-12, most: 1e6, or_zero: false, told: "from 1e-12 to 1e6" };
 
 /// Temperatures of schedules; 1 is in proportion to size.
-pub const TEMPERATURE: Range = Range { least: 1e-3, most: 1e6, or_zero: false, told: "from 0.001 to 1e6" };
+pub const TEMPERATURE: Range =
+    Range { least: 1e-3, most: 1e6, or_zero: false, told: "above 0 (from 0.001 to 1e6)" };
 
 impl Range {
     /// Whether a number lies in it; one that is none lies nowhere.

@@ -461,7 +461,7 @@ mod tests {
                     assert!(!shown.contains("ter2"), "{text}: {shown}");
                     match Location::parse(&text) {
                         Err(error) => {
-                            assert!(!format!("{error} {error:?}").contains("ter2"), "{text}: {error}")
+                            assert!(!format!("{error} {error:?}").contains("ter2"), "{text}: {error}");
                         }
                         // `https://AKIA:hun/` is no credential, but a host with a port that is none.
                         Ok(location) => panic!("{text}: {location:?}"),

@@ -163,7 +163,7 @@ impl Remote {
             }
             let wait = self.options.backoff.saturating_mul(1 << (self.options.retries - again).min(16));
             self.wait(&mut pace, ask.address, async {
-                tokio::time::sleep(wait.min(self.options.patience)).await
+                tokio::time::sleep(wait.min(self.options.patience)).await;
             })?;
             again -= 1;
             seen = Some(meta);

@@ -226,7 +226,9 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         Some(Fault::DripHead) => return drip(&stream, "HTTP/1.1 200 OK\r\nX-Long: "),
         Some(Fault::Drip) if request.method == "HEAD" => usize::MAX,
         Some(Fault::Drip) => {
-            write!(&stream, "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 100000000\r\n\r\n")?;
+            let (etag, bytes) = thing.map_or((None, 0), |thing| (thing.etag, thing.bytes.len()));
+            let etag = etag.unwrap_or_default();
+            write!(&stream, "HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {bytes}\r\n\r\n")?;
             return drip(&stream, "");
         }
         Some(Fault::Status(status)) => return plain(&stream, status),
@@ -256,17 +258,18 @@ fn plain(mut stream: &TcpStream, status: u16) -> std::io::Result<()> {
 fn endless(mut stream: &TcpStream, request: &Request) -> std::io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")?;
     let chunk = [b"10000\r\n".as_slice(), &[b'z'; 0x10000], b"\r\n"].concat();
-    while request.method != "HEAD" {
+    if request.method == "HEAD" {
+        return Ok(());
+    }
+    loop {
         stream.write_all(&chunk)?;
     }
-    Ok(())
 }
 
 /// Sends `text` and then the letter x, byte by byte, until the other side hangs up: that is waited for between two bytes.
 fn drip(mut stream: &TcpStream, text: &str) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PACE))?;
-    let mut bytes = text.bytes().chain(std::iter::repeat(b'x'));
-    while let Some(byte) = bytes.next() {
+    for byte in text.bytes().chain(std::iter::repeat(b'x')) {
         stream.write_all(&[byte])?;
         if matches!(stream.read(&mut [0; 16]), Ok(0)) {
             return Ok(());

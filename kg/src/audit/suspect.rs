@@ -133,6 +133,10 @@ fn count(rows: &[Row], wordings: usize) -> Counts {
 }
 
 /// (R, S) where S suggests R the other way round, and for each also the two in their order. The value says whether the first is suggested.
+#[expect(
+    clippy::iter_over_hash_type,
+    reason = "what is found is put into an ordered map, whatever the order"
+)]
 fn found(counts: &Counts, statements: &Statements, suspicion: &Suspicion) -> BTreeMap<(u32, u32), bool> {
     let mut found = BTreeMap::new();
     for (&(one, other), &reversed) in &counts.reversed {

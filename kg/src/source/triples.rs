@@ -12,6 +12,7 @@ mod names;
 mod parquet;
 mod row;
 mod statements;
+mod tables;
 
 use std::collections::BTreeSet;
 use std::io;

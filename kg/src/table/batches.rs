@@ -129,6 +129,7 @@ impl<C: ChunkReader + 'static> Batches<C> {
     ///
     /// # Errors
     /// When a page is damaged, or too much memory would be taken.
+    #[expect(clippy::should_implement_trait, reason = "a failure ends it, so it is no iterator")]
     pub fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {
             if let Some(batches) = &mut self.batches {

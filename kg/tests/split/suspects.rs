@@ -25,8 +25,8 @@ fn published_split() -> (Toy, Vec<Part>) {
     let toy = toy.sorted();
     // One direction is shown, the other held out.
     let held = |t: &kg::table::Triple| match t.relation.0 {
-        1 if t.object.0 % 2 == 0 => Part::Test,
-        2 if t.subject.0 >= 200 && t.subject.0 % 4 == 0 => Part::Test,
+        1 if t.object.0.is_multiple_of(2) => Part::Test,
+        2 if t.subject.0 >= 200 && t.subject.0.is_multiple_of(4) => Part::Test,
         3 if t.subject.0 < 4 => Part::Test,
         3 if t.subject.0 < 8 => Part::Valid,
         _ => Part::Train,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tasks::self_check::{self, Kind, SelfChecked};
@@ -153,9 +153,9 @@ fn compare(dir: &Path, digests: &Digests) -> Result<(), Error> {
     Ok(())
 }
 
-fn written(path: &PathBuf) -> Result<Written, Error> {
+fn written(path: &Path) -> Result<Written, Error> {
     let (file, bytes) = whole::open(path)?;
-    let blake3 = digest(file).map_err(|source| Error::File { path: path.clone(), source })?;
+    let blake3 = digest(file).map_err(|source| Error::File { path: path.to_owned(), source })?;
     Ok(Written { bytes, blake3 })
 }
 

@@ -190,6 +190,7 @@ impl Machine<'_> {
         bytes.copied().ok_or("it ends too early".to_owned())
     }
 
+    #[expect(clippy::fn_params_excessive_bools, reason = "each instruction has a short and a long form")]
     fn number(&mut self, short: bool) -> Result<u32, Problem> {
         Ok(if short { u32::from(self.take::<1>()?[0]) } else { u32::from_le_bytes(self.take()?) })
     }

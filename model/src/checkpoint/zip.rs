@@ -60,6 +60,7 @@ struct Archive<'a> {
 }
 
 impl Archive<'_> {
+    #[expect(clippy::needless_pass_by_value, reason = "every caller makes it for this")]
     fn wrong(&self, problem: String) -> Error {
         Error::Pickle { path: self.path.to_path_buf(), problem: shown(&problem) }
     }

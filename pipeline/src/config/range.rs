@@ -17,6 +17,7 @@ pub fn whole(key: impl Display, found: u64, range: RangeInclusive<u64>) -> anyho
     let expected = match (*least, *most) {
         (0, most) => format!("at most {most}"),
         (least, u64::MAX) => format!("at least {least}"),
+        (least, most) if found < least => format!("at least {least} and at most {most}"),
         (least, most) => format!("from {least} to {most}"),
     };
     anyhow::ensure!(range.contains(&found), "{key} is {found}, expected {expected}");
@@ -58,7 +59,8 @@ mod tests {
         let told = |found, range| whole("a.b", found, range).unwrap_err().to_string();
         assert_eq!(told(0, 1..=u64::MAX), "a.b is 0, expected at least 1");
         assert_eq!(told(9, 0..=8), "a.b is 9, expected at most 8");
-        assert_eq!(told(1, 2..=8), "a.b is 1, expected from 2 to 8");
+        assert_eq!(told(1, 2..=8), "a.b is 1, expected at least 2 and at most 8");
+        assert_eq!(told(9, 2..=8), "a.b is 9, expected from 2 to 8");
         assert!(whole("a.b", 8, 2..=8).is_ok());
         let wrong = number("a.b", 1e308, &model::range::RATE).unwrap_err().to_string();
         assert_eq!(wrong, "a.b is 1e308, expected from 1e-12 to 1000");

@@ -84,10 +84,11 @@ impl Gain {
 }
 
 /// Gains as a table in Markdown: a row for each benchmark, a column for each that it is trained on together with.
-fn table(tasks: &[String], gains: &[Gain]) -> String {
+fn table(tasks: &[String], gains: &[Gain], began_with: &str) -> String {
     let mut text =
         format!("| measured on | {} |\n|---{}|\n", tasks.join(" | with "), "|--:".repeat(tasks.len()));
-    text = text.replacen("| measured on | ", "| measured on | with ", 1);
+    text =
+        text.replacen("| measured on | ", &format!("| measured on (all began with {began_with}) | with "), 1);
     for task in tasks {
         let cells = tasks.iter().map(|with| {
             let gain = gains.iter().find(|gain| gain.task == *task && gain.with == *with);
@@ -167,8 +168,7 @@ impl Stage for Matrix {
         );
         let plot = pairs::draw(&self.name, title, &self.tasks, &arrows(&self.tasks, &gains));
         write_whole(&context.out().join(PICTURE), plot.file().as_bytes())?;
-        let mut text = table(&self.tasks, &gains);
-        text += &format!("\nAll models began with {}.\n", self.began_with);
+        let mut text = table(&self.tasks, &gains, &self.began_with);
         if chosen_on == ChosenOn::Test {
             text += "\nModels were chosen by the very scores that are compared here: each is the best of its looks at the part `test`.\n";
         }
@@ -195,9 +195,9 @@ mod tests {
         let one = Gain::new(("a", "b"), "f1".to_owned(), [&[0.5], &[0.4]]).unwrap();
         assert_eq!((one.interval, one.told().as_str()), (None, "-10.0"));
         let tasks = ["a", "b"].map(str::to_owned);
-        let text = table(&tasks, std::slice::from_ref(&better));
+        let text = table(&tasks, std::slice::from_ref(&better), "encoder");
         assert!(
-            text.starts_with("| measured on | with a | with b |\n|---|--:|--:|\n| a |  | **+10.0**"),
+            text.starts_with("| measured on (all began with encoder) | with a | with b |\n|---|--:|--:|\n| a |  | **+10.0**"),
             "{text}"
         );
         let drawn = arrows(&tasks, &[better, Gain { task: "b".into(), with: "a".into(), ..unsure }]);

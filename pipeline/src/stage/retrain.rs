@@ -245,7 +245,7 @@ impl Retrain {
             }
         };
         let stream = Prefetched::new(stream, self.config.stream.steps_ahead)?;
-        Run { trainer, stream, records }.to_the_end(context, &plan)
+        Run { trainer, stream, records }.run_to_the_end(context, &plan)
     }
 }
 

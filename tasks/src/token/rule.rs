@@ -44,7 +44,7 @@ impl Rule {
         let made = |text: &str| {
             let mut normalized = NormalizedString::from(text);
             let done = tokenizer.get_normalizer().is_none_or(|all| all.normalize(&mut normalized).is_ok());
-            done.then(|| normalized.get().to_owned()).unwrap_or_default()
+            if done { normalized.get().to_owned() } else { String::new() }
         };
         // An accent may have become a character of its own (NFD), which is not stripping it.
         Self {

@@ -16,14 +16,14 @@ impl Source {
     fn new(files: &[(&str, &[u8])], keys: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in files {
-            fs::write(folder.path().join(name), bytes).unwrap();
+            kg::whole::write_whole(&folder.path().join(name), bytes).unwrap();
         }
         let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
         let text = fs::read_to_string(whole).unwrap();
         let (before, after) = text.split_once("[sources.triples.umls-network]").unwrap();
         let (_, after) = after.split_once("[canon]").unwrap();
         let config = format!("{before}[sources.triples.mine]\n{keys}\n[canon]{after}");
-        fs::write(folder.path().join("own.toml"), config).unwrap();
+        kg::whole::write_whole(&folder.path().join("own.toml"), config.as_ref()).unwrap();
         Self(folder)
     }
 

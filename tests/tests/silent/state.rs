@@ -87,6 +87,9 @@ fn find(folder: &Path, parts: &[&str]) -> PathBuf {
     folder.join(found.next().unwrap())
 }
 
+/// Runs a subcommand with what a training is tried with.
+type Run<'a> = &'a dyn Fn(&[&str], &Path) -> Engraft;
+
 /// What is done to a file.
 enum Damage {
     Flip,
@@ -115,7 +118,7 @@ impl Damage {
 /// Each damage to a copy of `killed` is refused with the name of the file and the way out, which then gives the bytes of `reference`.
 fn refuses(
     (killed, reference): (&Path, &Path),
-    (stage, run): (&str, &dyn Fn(&[&str], &Path) -> Engraft),
+    (stage, run): (&str, Run<'_>),
     damages: &[(&[&str], Damage)],
 ) {
     for (number, (parts, damage)) in damages.iter().enumerate() {
@@ -142,11 +145,7 @@ fn refuses(
 }
 
 /// An output folder in which `stage` was killed, and one in which it was not, with the same inputs.
-fn killed_at(
-    stage: &str,
-    point: &str,
-    run: &dyn Fn(&[&str], &Path) -> Engraft,
-) -> (tempfile::TempDir, tempfile::TempDir) {
+fn killed_at(stage: &str, point: &str, run: Run<'_>) -> (tempfile::TempDir, tempfile::TempDir) {
     let killed = tempfile::tempdir().unwrap();
     let ran = run(&["run", stage], killed.path()).kill_at(&format!("{stage}:{point}")).output();
     assert_eq!(ran.code(), None, "{}", ran.text());

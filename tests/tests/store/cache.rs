@@ -122,7 +122,8 @@ fn a_part_is_gone_on_with_only_where_both_looks_tell_the_same_state() {
     let part = bench.folder.path().join("x.part");
     let resumed = |told: &str| {
         kg::whole::write_whole(&part, b"he").unwrap();
-        kg::whole::write_whole(&part.with_extension("part.json"), told.as_bytes()).unwrap();
+        let label = format!("{{\"engraft_fetch\": 1, \"object\": {told}}}");
+        kg::whole::write_whole(&part.with_extension("part.json"), label.as_bytes()).unwrap();
         let done = bench
             .store
             .download(&bench.at("/x"), &part, u64::MAX, &mut |_| ControlFlow::Continue(()))

@@ -12,12 +12,13 @@ use super::layout::{Layout, TextLayout};
 use super::names::{Form, Names};
 use super::parquet::{self, Fields};
 use super::row::{Refused, Role, Row, check};
+use super::tables::{Table, together};
 use super::{Error, Options, Stated};
 use crate::source::funnel::{Funnel, Tally};
 use crate::source::naming::{Naming, Untexted};
-use crate::source::separated::{BLANK_LINES, Record, Records};
-use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
-use crate::table::{Builder, Origin, TermKind, TermOrigin};
+use crate::source::separated::{Record, Records};
+use crate::table::builder::{DraftEntity, DraftRelation, DraftTermOrigin, OfferKind};
+use crate::table::{Builder, TermKind, TermOrigin};
 
 /// What names are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +65,6 @@ struct Used {
 
 /// Reason for rows that their publisher labels as false: no facts, but kept beside them.
 pub const NEGATIVE: &str = "published_negative";
-
-/// A table while it is read.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub(super) tally: Tally,
-    origin: Origin,
-    unweighted: Option<DraftOrigin>,
-}
 
 impl<'o> Statements<'o> {
     /// Begins a source.
@@ -394,44 +387,6 @@ impl<'o> Statements<'o> {
     }
 }
 
-/// The sum of all tables, under the name of the one or of the folder.
-fn together(tables: &[Tally], label: &Path) -> Tally {
-    if let [only] = tables {
-        return only.clone();
-    }
-    let mut sum = Tally::new(label, &[]);
-    for table in tables {
-        sum.bytes += table.bytes;
-        sum.lines += table.lines;
-        sum.read += table.read;
-        sum.kept += table.kept;
-        for (reason, rows) in &table.dropped {
-            *sum.dropped.entry(reason).or_insert(0) += rows;
-        }
-        for column in &table.columns_not_used {
-            if !sum.columns_not_used.contains(column) {
-                sum.columns_not_used.push(column.clone());
-            }
-        }
-    }
-    sum
-}
-
 fn words(id: &str) -> String {
     id.replace('_', " ")
-}
-
-impl Table {
-    fn new(label: &Path, part: Option<&str>, options: &Options) -> Self {
-        let (source, vocabulary, level) = (options.name.clone(), part.map(str::to_owned), options.level);
-        let origin = Origin { source, vocabulary, weight: None, count: None, level };
-        Self { tally: Tally::new(label, &[BLANK_LINES]), origin, unweighted: None }
-    }
-
-    fn origin(&mut self, weight: Option<f64>, builder: &mut Builder) -> DraftOrigin {
-        match weight {
-            Some(_) => builder.origin(Origin { weight, ..self.origin.clone() }),
-            None => *self.unweighted.get_or_insert_with(|| builder.origin(self.origin.clone())),
-        }
-    }
 }

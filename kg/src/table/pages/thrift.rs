@@ -76,6 +76,10 @@ impl<R: Read> Thrift<R> {
         self.skip_within(kind, false, DEEPEST)
     }
 
+    #[expect(
+        clippy::fn_params_excessive_bools,
+        reason = "whether it stands in a list is what the protocol turns on"
+    )]
     fn skip_within(&mut self, kind: u8, in_list: bool, deepest: u8) -> io::Result<()> {
         let deeper = deepest.checked_sub(1).ok_or_else(|| bad("a header is too deep"))?;
         match kind {

@@ -324,7 +324,7 @@ mod tests {
         );
         assert!(
             wrong("weights", "batch_of = { b = 0 }\nweights")
-                .contains("batch_of.b is 0, expected from 1 to 1000000")
+                .contains("batch_of.b is 0, expected at least 1 and at most 1000000")
         );
         assert!(wrong("\"merged\"", "\"kimera\"").contains("schedule is kimera, expected merged"));
         assert!(wrong("\"merged\"", "{ temperature = -1.0 }").contains("schedule.temperature is -1"));

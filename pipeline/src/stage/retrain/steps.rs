@@ -78,7 +78,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Steps until the end; then the encoder is in [`MODEL`], and the artifact is sealed.
-    pub(super) fn to_the_end(mut self, context: &Context, plan: &Plan) -> anyhow::Result<()> {
+    pub(super) fn run_to_the_end(mut self, context: &Context, plan: &Plan) -> anyhow::Result<()> {
         let ended = self.steps(context, plan).and_then(|stop| self.finish(context.out(), plan, stop));
         // Whatever failed, it is because of that if somebody took the folder away.
         ended.or_else(|error| self.records.check().and(Err(error)))?;

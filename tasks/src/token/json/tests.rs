@@ -123,6 +123,7 @@ fn silent_18_truncation_and_padding_of_a_tokenizer_json_change_no_row() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn silent_18_parts_that_no_tokenizer_of_bert_has_are_refused_by_name() {
     let replace = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"});
     let nested =
