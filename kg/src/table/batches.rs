@@ -1,7 +1,7 @@
 //! Parquet from elsewhere, decoded so many rows at a time as fit in memory.
 //!
 //! One value of 16 MB that stands in a thousand rows is a file of 2 kB: a batch of a fixed number of rows has no bound. So the headers
-//! of a row group's pages are read first ([`super::pages`]), and a batch has as many rows as can be decoded in [`ROWS`] bytes whatever
+//! of a row group's pages are read first ([`super::pages`]), and a batch has as many rows as can be decoded in `ROWS` bytes whatever
 //! the pages hold. The decoder of `parquet` 60 panics on some damaged pages; here that is an error too.
 
 use std::error::Error as StdError;
