@@ -78,13 +78,6 @@ pub enum Error {
     },
 }
 
-/// What the end of a file says about its last line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LastLine {
-    /// It may lack its end, as that of many a published file.
-    MayLackEnd,
-}
-
 /// Reads line after line into one buffer. Lines end with LF or CRLF.
 #[derive(Debug)]
 pub struct Lines<'f, R> {
@@ -117,11 +110,6 @@ impl<'f, R: BufRead> Lines<'f, R> {
     /// Lines of `reader`; `file` names it in messages.
     pub fn new(reader: R, file: &'f Path) -> Self {
         Self { reader, file, buffer: String::new(), number: 0, bytes: 0, blank: 0 }
-    }
-
-    /// As [`Lines::new`].
-    pub fn with_last(reader: R, file: &'f Path, _: LastLine) -> Self {
-        Self::new(reader, file)
     }
 
     /// The next line, or none at the end of the file.
@@ -258,7 +246,7 @@ mod tests {
     #[test]
     fn silent_17_bare_carriage_returns_are_named() {
         let first = |bytes: &[u8]| {
-            let mut lines = Lines::with_last(bytes, Path::new("some.file"), LastLine::MayLackEnd);
+            let mut lines = Lines::new(bytes, Path::new("some.file"));
             lines.next_line().map(|line| line.unwrap().text.to_owned()).map_err(|error| error.to_string())
         };
         let endless = b"row\r".repeat(LONGEST / 4 + 1);

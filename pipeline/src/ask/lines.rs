@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use kg::source::line::{self, LastLine, Lines, Place};
+use kg::source::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ pub struct Inputs<'f, R> {
 impl<'f, R: BufRead> Inputs<'f, R> {
     /// Inputs of `reader`; `file` names it in messages. The last line may lack its end.
     pub fn new(reader: R, file: &'f Path, form: Form) -> Self {
-        Inputs { lines: Lines::with_last(reader, file, LastLine::MayLackEnd), form, ids: BTreeSet::new() }
+        Inputs { lines: Lines::new(reader, file), form, ids: BTreeSet::new() }
     }
 
     /// The next `most` inputs, fewer at the end of the file, none behind it.

@@ -11,7 +11,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::conll::MENDED;
@@ -93,7 +93,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let documents = Tally { mended: [(MENDED, 0)].into(), ..Tally::new(file, &[BLANK, EMPTY]) };
         let counts = Counts { documents, spans: SpanTally::default() };
-        Self { lines: Lines::with_last(reader, file, LastLine::MayLackEnd), config, counts }
+        Self { lines: Lines::new(reader, file), config, counts }
     }
 
     /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Blank lines and documents

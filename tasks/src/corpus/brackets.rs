@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Lines, Place};
+use kg::source::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, drop_for, keep};
@@ -123,7 +123,7 @@ enum Piece {
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Trees of `reader`; `file` names it in messages. The last line may lack its end.
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
-        let lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+        let lines = Lines::new(reader, file);
         let tally = Tally::new(file, &[BLANK, EMPTY]);
         Self { lines, file, config, tally, line: String::new(), at: 0 }
     }

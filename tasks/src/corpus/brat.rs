@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
@@ -281,7 +281,7 @@ fn annotations<R: BufRead>(
     let documents = Tally { mended: [(MALFORMED, 0)].into(), ..Tally::new(file, &[BLANK, OTHER]) };
     let mut counts = Counts { documents, spans: mention::tally(&[]) };
     let characters = Characters::new(text);
-    let mut lines = Lines::with_last(ann, file, LastLine::MayLackEnd);
+    let mut lines = Lines::new(ann, file);
     let (mut numbers, mut relations) = (BTreeMap::<String, Option<usize>>::new(), Vec::new());
     let mut notes: Vec<(String, String)> = Vec::new();
     while let Some(line) = lines.next_line()? {

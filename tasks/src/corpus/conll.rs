@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::{Counts, Document, Label, Labels, Span, SpanTally, drop_for, keep, unmarked};
@@ -157,7 +157,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let documents = Tally { mended: [(MENDED, 0)].into(), ..Tally::new(file, &[DOCUMENT_LINE]) };
         let counts = Counts { documents, spans: SpanTally::default() };
-        let lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+        let lines = Lines::new(reader, file);
         Self { lines, file, config, counts, columns: None }
     }
 

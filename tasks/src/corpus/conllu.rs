@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Lines, Place};
+use kg::source::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::attach::{self, Mismatch};
@@ -133,7 +133,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
         let tally = Tally::new(file, &[EMPTY_NODE, WORDLESS]);
         let documents = Tally { mended: [(MENDED, 0)].into(), ..tally };
         let counts = Counts { documents, spans: SpanTally::default() };
-        let lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+        let lines = Lines::new(reader, file);
         Self { lines, file, config, counts, next: None }
     }
 

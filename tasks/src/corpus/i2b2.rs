@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::mention::{self, Misfit, Misfits, OTHER_TEXT, OUTSIDE, Refused};
@@ -146,7 +146,7 @@ impl Report {
     /// # Errors
     /// When it is no text of UTF-8, or too long.
     pub(crate) fn read<R: BufRead>(reader: R, file: &Path) -> Result<Self, Error> {
-        let mut lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+        let mut lines = Lines::new(reader, file);
         let mut report = Self::default();
         while let Some(line) = lines.next_line()? {
             let start = report.text.len();
@@ -245,7 +245,7 @@ pub(crate) fn concepts<R: BufRead>(
     misfits: Misfits,
 ) -> Result<(Vec<Concept>, Counts), Error> {
     let mut counts = Counts { documents: Tally::new(file, &[BLANK]), spans: mention::tally(&[]) };
-    let mut lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+    let mut lines = Lines::new(reader, file);
     let (mut all, mut number) = (vec![], 0);
     while let Some(line) = lines.next_line()? {
         number += 1;

@@ -9,7 +9,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
@@ -157,7 +157,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let spans = SpanTally { dropped: [(OVERLAP, 0)].into(), ..SpanTally::default() };
         let counts = Counts { documents: Tally::new(file, &["blank line", "no text"]), spans };
-        Self { lines: Lines::with_last(reader, file, LastLine::MayLackEnd), config, counts }
+        Self { lines: Lines::new(reader, file), config, counts }
     }
 
     /// Fills `document` with the next one and names its spans' labels; `false` at the end of the file. Blank lines and texts of

@@ -8,7 +8,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
@@ -107,7 +107,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let counts = Counts { documents: Tally::new(file, &[BLANK, RELATION]), spans: mention::tally(&[]) };
-        Self { lines: Lines::with_last(reader, file, LastLine::MayLackEnd), file, config, counts }
+        Self { lines: Lines::new(reader, file), file, config, counts }
     }
 
     /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Relations, and blank

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
@@ -130,7 +130,7 @@ pub fn read<R: BufRead, D: BufRead>(
     let mut counts =
         Counts { documents: Tally::new(beside, &[BLANK]), spans: mention::tally(&[OTHER_REPORT]) };
     let characters = Characters::new(&document.text);
-    let mut lines = Lines::with_last(disorders, beside, LastLine::MayLackEnd);
+    let mut lines = Lines::new(disorders, beside);
     while let Some(line) = lines.next_line()? {
         let row = unmarked(line.text).trim();
         if row.is_empty() {

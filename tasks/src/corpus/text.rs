@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use kg::source::funnel::Tally;
-use kg::source::line::{self, LastLine, Lines, Place};
+use kg::source::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, drop_for, keep, unmarked};
@@ -54,7 +54,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
             Unit::Paragraph => &[],
             Unit::Line => &["blank"],
         };
-        let lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+        let lines = Lines::new(reader, file);
         Self { lines, file, unit, tally: Tally::new(file, reasons) }
     }
 

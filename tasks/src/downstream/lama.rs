@@ -11,7 +11,7 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use kg::source::gz;
-use kg::source::line::{self, LastLine, Line, Lines, Place};
+use kg::source::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::funnel::Step;
@@ -243,7 +243,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 fn lines(file: &Path) -> Result<Lines<'_, impl BufRead>, Error> {
     let unread = |source| Error::Open { path: file.to_owned(), source };
     let reader = gz::reader(File::open(file).map_err(unread)?).map_err(unread)?;
-    Ok(Lines::with_last(reader, file, LastLine::MayLackEnd))
+    Ok(Lines::new(reader, file))
 }
 
 fn object<'d, T: Deserialize<'d>>(line: Line<'d>, expected: &str) -> Result<T, Error> {

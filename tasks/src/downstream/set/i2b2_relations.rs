@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::line::{LastLine, Lines};
+use kg::source::line::Lines;
 use serde::{Deserialize, Serialize};
 
 use super::pair::{Argument, Arguments, NOTHING, OVERLAP, called, shown};
@@ -72,7 +72,7 @@ fn relations<R: BufRead>(
         numbers.entry((concept.bytes.start, concept.bytes.end)).or_insert(number);
     }
     let (mut relations, mut step) = (Relations::new(), Step::new("relations"));
-    let mut lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+    let mut lines = Lines::new(reader, file);
     while let Some(line) = lines.next_line()? {
         let row = unmarked(line.text).trim();
         if row.is_empty() {

@@ -1,6 +1,6 @@
 //! An object a line, and the published sets that are laid out so. Knows no part.
 
-use kg::source::line::{LastLine, Lines};
+use kg::source::line::Lines;
 use serde_json::Value as Json;
 
 use super::fields::{Asked, Fields, Row, Value};
@@ -26,7 +26,7 @@ pub(super) fn objects(
     (reader, file): Source<'_>,
     mut each: impl FnMut(Row<'_>, serde_json::Map<String, Json>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+    let mut lines = Lines::new(reader, file);
     let mut number = 0;
     while let Some(line) = lines.next_line()? {
         number += 1;

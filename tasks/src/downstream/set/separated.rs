@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use kg::source::line::{LastLine, Lines};
+use kg::source::line::Lines;
 use serde::{Deserialize, Serialize};
 
 use super::fields::{Asked, Fields, Row, Value};
@@ -167,7 +167,7 @@ pub(super) fn read(
     config: &Config,
     take: &mut dyn FnMut(Item),
 ) -> Result<Step, Error> {
-    let lines = Lines::with_last(reader, file, LastLine::MayLackEnd);
+    let lines = Lines::new(reader, file);
     let mut rows = Rows { lines, between: config.between, number: 0 };
     let header = match &config.columns {
         Some(columns) => columns.clone(),
