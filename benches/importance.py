@@ -1,7 +1,7 @@
 """Importance of every head over many samples: engraft beside PyTorch as the released script does it, in one run.
 
 Usage: importance.py EXAMPLE [--threads 2 1] [--rounds 3] [--samples 1000]
-EXAMPLE is the built example `importance`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; a classifier
+EXAMPLE is the built program `importance`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; a classifier
 on BERT's pooler; random tokens, 6 to 64 a sample. engraft measures 32 samples in one pass, each of which has gates of its own. The peer is
 importance_peer.py: one sample and one backward at a time, as run_bertology.py does it, once with gradients of all weights as there and once
 without. All have the same weights and samples and take turns, each in a process of its own. What they find is compared: the run fails where importances

@@ -1,4 +1,4 @@
-"""Head importance in PyTorch, as the released script measures it: the peer of the example `importance`.
+"""Head importance in PyTorch, as the released script measures it: the peer of the program `importance`.
 
 Usage: importance_peer.py SHAPE WEIGHTS SAMPLES THREADS {released|frozen}
 One sample at a time, a head mask of ones that needs a gradient, one backward, the absolute gradient added up; no dropout. `released`: all weights

@@ -1,8 +1,8 @@
 """Readers of knowledge graphs beside the peers a user would pick instead, each in its own process, in one run.
 
 Usage: kg.py NAME... with NAME one of
-  umls    RRF to canonical triples in Parquet, engraft's example `umls_triples` beside DuckDB; ENGRAFT_BENCH is the folder for the generated
-          Metathesaurus (some 6 GB; default: a temporary folder), ENGRAFT_EXAMPLES that of the built examples
+  umls    RRF to canonical triples in Parquet, engraft's program `umls_triples` beside DuckDB; ENGRAFT_BENCH is the folder for the generated
+          Metathesaurus (some 6 GB; default: a temporary folder), ENGRAFT_EXAMPLES that of the built programs
 
 Both sides take the same rows: names in English, not suppressed, from vocabularies with licence level 0 to 3 but not LNC; the
 preferred one by MRRANK; relations with RELA between concepts that have one of 100 of the 127 semantic types; retired concepts mapped by
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = Path(os.environ.get("ENGRAFT_EXAMPLES", ROOT / "target/release/examples"))
+EXAMPLES = Path(os.environ.get("ENGRAFT_EXAMPLES", ROOT / "target/release"))
 REPEATS = int(os.environ.get("ENGRAFT_REPEATS", "3"))
 
 

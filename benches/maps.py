@@ -1,14 +1,14 @@
 """Corpus statistics and semantic maps beside the peers a user would pick instead, each in its own process, in one run.
 
 Usage: maps.py EXAMPLES DATA --glove FOLDER [--gensim PYTHON] [--words MILLIONS...] [--caps MIB...] [--times N] [--sentences N] [--vocabulary FILE] [--out FOLDER] [--parts PART...]
-EXAMPLES is the folder of the built examples `count`, `phrases` and `maps`; DATA has medquad/, hoc/, bc5cdr/, pubmedqa/ and mesh/ as published; the
+EXAMPLES is the folder of the built programs `count`, `phrases` and `maps`; DATA has medquad/, hoc/, bc5cdr/, pubmedqa/ and mesh/ as published; the
 folder of --glove is a checkout of GloVe, which is made there if it was not. This Python needs benches/requirements.txt, or --gensim names
 another for gensim.
 
 The corpus: answers of MedQuAD and abstracts of HoC, BC5CDR and PubMedQA, cut into sentences, letters and digits only, in lower case, one sentence a
 line; its sentences are repeated, each time in another seeded order, until it has the words asked for. So all sides split it alike.
 
-counts   the example `count` beside GloVe's `vocab_count` and `cooccur`, window 10, weights 1/distance, no word left out; the script fails unless
+counts   the program `count` beside GloVe's `vocab_count` and `cooccur`, window 10, weights 1/distance, no word left out; the script fails unless
          all counts are equal (relatively to 1e-9). Then under bounds on memory, with what lay on disk meanwhile; under the widest one also with
          the largest corpus N times (--times), read from a pipe
 phrases  `phrases` beside gensim's `Phrases` (benches/phrases_peer.py), NPMI from 0.5, on the smallest corpus
@@ -112,7 +112,7 @@ def same_counts(counts, vocabulary, pairs):
 
 
 def scipy_look_ups(scores, text):
-    """Look-ups a second of the processor in SciPy's matrix, of every two words of a sentence, as the example `count` looks them up."""
+    """Look-ups a second of the processor in SciPy's matrix, of every two words of a sentence, as the program `count` looks them up."""
     import numpy as np
     import pyarrow.parquet as pq
     import scipy.sparse

@@ -1,6 +1,6 @@
 """NumPy, the peer that expanding maps is measured beside.
 
-Usage: maps_peer.py FOLDER, with FOLDER as the example `maps` wrote it. Expands the same samples in the same batches of 32 to entity, phrase and term
+Usage: maps_peer.py FOLDER, with FOLDER as the program `maps` wrote it. Expands the same samples in the same batches of 32 to entity, phrase and term
 maps, by comparing numbers all at once and looking relevances up in a square of words. What a batch needs is read before the clock runs. Prints JSON:
 seconds of the processor, and the sum and the number of values above 0 for each map.
 """

@@ -1,7 +1,7 @@
 """A retraining step under a hard head mask beside one without a mask, in one run.
 
 Usage: masked.py EXAMPLE [--threads 2 1] [--rounds 3] [--steps 6]
-EXAMPLE is the built example `masked_step`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; 16 rows of 64 tokens,
+EXAMPLE is the built program `masked_step`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32; 16 rows of 64 tokens,
 relation classification; 5 heads of every layer are kept, 7 retrained. With `shared = "freeze"` nothing else of the encoder is trained: wholly frozen parameters are no
 variables, so no gradient of theirs is computed. The three ways take turns, each in a process of its own. Prints tables in Markdown.
 """

@@ -1,7 +1,7 @@
 """MeSH XML to triples and terms: engraft beside Python's lxml.etree.iterparse, in one run.
 
 Usage: mesh.py EXAMPLE FOLDER [RUNS]
-EXAMPLE is the built example `mesh_triples`, FOLDER the one with desc.xml and supp.xml (the world at scale 160 makes about 300 MB of
+EXAMPLE is the built program `mesh_triples`, FOLDER the one with desc.xml and supp.xml (the world at scale 160 makes about 300 MB of
 descriptors). Both sides read both files from the page cache and gather the same statements and terms: engraft into its builder
 (keys interned, texts tidied), the peer into lists of tuples. They take turns; the best of RUNS (3) counts. What comes out is compared row for row,
 outside of the times. Prints a table in Markdown.

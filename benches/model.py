@@ -1,7 +1,7 @@
 """Training steps of a BERT encoder on the CPU: engraft beside PyTorch, in one run.
 
 Usage: model.py EXAMPLE [--threads 2 1] [--rounds 5] [--steps 6]
-EXAMPLE is the built example `train_step`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32. A step is
+EXAMPLE is the built program `train_step`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32. A step is
 forward (a linear layer on the mean of a row's hidden states, cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
 is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
 same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which

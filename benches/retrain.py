@@ -1,7 +1,7 @@
 """Retraining on a graph as it is streamed: engraft beside the usual PyTorch loop, in one run.
 
 Usage: retrain.py EXAMPLE SHARDS [--threads 2 1] [--rounds 3] [--steps 8] [--items 32]
-EXAMPLE is the built example `retrain_steps`, SHARDS a folder of four-task shards. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward
+EXAMPLE is the built program `retrain_steps`, SHARDS a folder of four-task shards. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward
 1536, vocabulary 30522, f32. A step shows the same triples in all four KIMERA tasks. engraft reads, collates and trains without padding; the peer is
 retrain_peer.py: the same samples in the same order, padded to the longest row of their batch, scaled_dot_product_attention, fused AdamW. Both begin with
 the same weights, and the run fails where their losses come apart. They take turns, each in a process of its own. Useful tokens are those that are no

@@ -1,4 +1,4 @@
-"""Retraining steps in PyTorch on the batches that engraft's stream gives, measured: the peer of the example `retrain_steps`.
+"""Retraining steps in PyTorch on the batches that engraft's stream gives, measured: the peer of the program `retrain_steps`.
 
 Usage: retrain_peer.py SETTINGS FOLDER (what benches/retrain.py writes and `retrain_steps prepare` leaves). Prints one JSON object.
 The usual loop: the batch of each task is padded to its longest row and goes through the encoder by itself; the losses are added up; one

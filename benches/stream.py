@@ -1,7 +1,7 @@
 """Shards read as a trainer reads them: engraft beside pyarrow, `datasets` and MosaicML Streaming, in one run.
 
 Usage: stream.py EXAMPLE SHARDS REAL [--mosaic PYTHON]
-EXAMPLE is the built example `stream`, SHARDS a folder of four-task shards with some 10^6 rows, REAL one of HSDN and Rotmensch. This Python
+EXAMPLE is the built program `stream`, SHARDS a folder of four-task shards with some 10^6 rows, REAL one of HSDN and Rotmensch. This Python
 needs benches/requirements.txt, that of --mosaic `mosaicml-streaming`. Readers take turns, each in a process of its own; speeds are
 rows or tokens per second of the processor, so that other work on the machine does not count, and medians of three. Elasticity: the stream
 is killed (SIGKILL to all ranks) at random batches and resumed from the last step that all ranks have shown, on 1, 3 and 2 ranks;

@@ -1,7 +1,7 @@
 """Dictionary tagging beside spaCy's PhraseMatcher, in one run.
 
 Usage: tag.py EXAMPLE DATA [--terms N] [--megabytes M] [--keep FOLDER]
-EXAMPLE is the built example `tag`, DATA a folder with mesh/data/terms.tsv and medquad/. The terms are the headings of MeSH, inverted ones
+EXAMPLE is the built program `tag`, DATA a folder with mesh/data/terms.tsv and medquad/. The terms are the headings of MeSH, inverted ones
 put right, and invented combinations of their words, seeded, up to N (1,000,000): realistic in length and vocabulary, with few
 names that occur. The text is the answers of MedQuAD, the first M megabytes of it for spaCy, whose pace does not depend on how much it is.
 Both sides split the text, on one thread, and look for the same terms in any case; spaCy with `PhraseMatcher(attr="LOWER")` on documents of

@@ -1,10 +1,10 @@
-//! A reader that leaves out the BOM with which UTF-8 may begin, however its bytes come. A CSV parser knows the mark only in
-//! one piece, and what [`super::gz`] reads begins with a piece of two bytes. Knows no line.
+//! A reader that leaves out the BOM with which UTF-8 may begin, however its bytes come. A CSV parser knows the mark only in one piece, and what [`crate::gz`]
+//! reads begins with a piece of two bytes.
 
 use std::io::{self, Cursor, Read};
 
 /// The byte order mark in UTF-8.
-pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
+pub const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The bytes of `inner` without the mark.
 #[derive(Debug)]

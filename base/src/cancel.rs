@@ -1,15 +1,23 @@
-//! The wish to stop, shared by all threads of a run. Knows neither signals nor stages.
+//! Cancellation, shared by all threads of a run.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that, once set, makes every stage stop at its next check.
-#[derive(Clone, Debug)]
-pub struct Cancel(Arc<AtomicBool>);
+/// Asked now and then by long work whether to go on. Clones share one state.
+#[derive(Clone)]
+pub struct CancelToken(Source);
 
-/// The error with which a stage ends when it is asked to stop.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Clone)]
+enum Source {
+    Never,
+    Flag(Arc<AtomicBool>),
+    Asked(Arc<dyn Fn() -> bool + Send + Sync>),
+}
+
+/// What cancelled work ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Cancelled;
 
@@ -20,32 +28,51 @@ impl From<Cancelled> for io::Error {
     }
 }
 
-impl Cancel {
+impl CancelToken {
+    /// Nobody cancels.
+    pub const NEVER: Self = Self(Source::Never);
+
     /// Watches `flag`, which a signal handler may set.
-    pub fn new(flag: Arc<AtomicBool>) -> Self {
-        Self(flag)
+    #[must_use]
+    pub fn watching(flag: Arc<AtomicBool>) -> Self {
+        Self(Source::Flag(flag))
     }
 
-    /// A flag that nobody has set.
-    pub fn unset() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
+    /// Cancelled as soon as `asked` says so. Any thread may call it, many times a second.
+    pub fn when(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Source::Asked(Arc::new(asked)))
     }
 
-    /// Asks everybody to stop.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::SeqCst);
+    /// Whether the work is cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        match &self.0 {
+            Source::Never => false,
+            Source::Flag(flag) => flag.load(Ordering::SeqCst),
+            Source::Asked(asked) => asked(),
+        }
     }
 
-    /// Whether somebody asked to stop.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    /// Fails once somebody asked to stop.
+    /// Fails once the work is cancelled.
     ///
     /// # Errors
     /// [`Cancelled`].
     pub fn check(&self) -> Result<(), Cancelled> {
-        if self.is_set() { Err(Cancelled) } else { Ok(()) }
+        if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+    }
+
+    /// The same, but asks only at every 65,536th step: loops of a few nanoseconds would otherwise do little else.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    #[inline]
+    pub fn check_at(&self, step: usize) -> Result<(), Cancelled> {
+        if step.is_multiple_of(1 << 16) { self.check() } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("CancelToken").field(&self.is_cancelled()).finish()
     }
 }

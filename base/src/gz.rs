@@ -1,5 +1,4 @@
 //! Files that may be compressed, seen by their first bytes: gzip and Zstandard are unpacked, others are named as what they are.
-//! Knows no format inside.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
@@ -71,7 +70,7 @@ enum Form<R> {
 /// ```
 /// use std::io::Read;
 /// let mut text = String::new();
-/// kg::source::gz::reader(&b"plain text"[..])?.read_to_string(&mut text)?;
+/// base::gz::reader(&b"plain text"[..])?.read_to_string(&mut text)?;
 /// assert_eq!(text, "plain text");
 /// # Ok::<(), std::io::Error>(())
 /// ```

@@ -1,4 +1,4 @@
-//! Lines of a text file, with their numbers. Knows no columns.
+//! Lines of a text file, with their numbers.
 //!
 //! A line ends with LF or CRLF, the last one as it likes: published files lack its end as often as not. A file whose lines end with
 //! a bare CR is named as such.
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
 }
 
 /// Bytes that a line may have, its end included: some hundred times as many as the longest that is published.
-pub(super) const LONGEST: usize = 16 << 20;
+pub const LONGEST: usize = 16 << 20;
 
 /// Why there is no next line.
 #[derive(Debug, thiserror::Error)]
@@ -135,12 +135,12 @@ impl<'f, R: BufRead> Lines<'f, R> {
     }
 
     /// The line that was read last.
-    pub(super) fn line(&self) -> Line<'_> {
+    pub fn line(&self) -> Line<'_> {
         Line { text: &self.buffer, number: self.number, file: self.file }
     }
 
     /// Reads the next line, if there is one.
-    pub(super) fn advance(&mut self) -> Result<bool, Error> {
+    pub fn advance(&mut self) -> Result<bool, Error> {
         let mut bytes = std::mem::take(&mut self.buffer).into_bytes();
         bytes.clear();
         let place = || Place { file: self.file.to_owned(), line: self.number + 1, column: None };
@@ -189,7 +189,7 @@ impl<'f, R: BufRead> Lines<'f, R> {
 }
 
 /// Whether a line without its end has CRs, as the one line of a file has whose lines end with these.
-pub(super) fn has_returns(line: &[u8]) -> bool {
+pub fn has_returns(line: &[u8]) -> bool {
     memchr::memchr(b'\r', line).is_some()
 }
 

@@ -1,14 +1,13 @@
-//! A reader in which CR and CRLF read as LF, so that line numbers count in old Mac files too, and the last line has an end. Knows no
-//! columns.
+//! A reader in which CR and CRLF read as LF, so that line numbers count in old Mac files too, and the last line has an end.
 
 use std::io::{self, BufRead, Read};
 
+use super::bom::BOM;
 use super::line::LONGEST;
-use super::mark::BOM;
 
 /// Turns every line end of `inner` into LF, and counts what a check for cut files needs.
 #[derive(Debug)]
-pub(super) struct Newlines<R> {
+pub struct Newlines<R> {
     inner: R,
     after_return: bool,
     bytes: u64,
@@ -23,7 +22,8 @@ pub(super) struct Newlines<R> {
 }
 
 impl<R> Newlines<R> {
-    pub(super) fn new(inner: R) -> Self {
+    /// One over `inner`, of which nothing was read.
+    pub fn new(inner: R) -> Self {
         Self {
             inner,
             after_return: false,
@@ -39,22 +39,22 @@ impl<R> Newlines<R> {
     }
 
     /// Lines outside quotes that have nothing, so far.
-    pub(super) fn blank_lines(&self) -> u64 {
+    pub fn blank_lines(&self) -> u64 {
         self.blank
     }
 
     /// Bytes of `inner` read so far.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         self.bytes
     }
 
     /// Lines begun so far.
-    pub(super) fn lines_read(&self) -> u64 {
+    pub fn lines_read(&self) -> u64 {
         self.lines + u64::from(self.ends_in_line)
     }
 
     /// Whether the end has come inside a quoted field: in CSV, quotes come in pairs.
-    pub(super) fn is_cut(&self) -> bool {
+    pub fn is_cut(&self) -> bool {
         self.ended && self.quotes % 2 == 1
     }
 }

@@ -1,9 +1,8 @@
-//! JSON files that say their format and version and carry a check of themselves: the indices of folders, which are written last. Knows no
-//! index.
+//! JSON files that say their format and version and carry a check of themselves: the indices of folders, which are written last.
 
 use std::path::{Path, PathBuf};
 
-use kg::whole::write_whole;
+use crate::whole::write_whole;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
-//! A setting that cannot be meant: the one form in which configs refuse. Knows no config.
+//! The one form in which configs refuse a setting.
 
 use std::fmt::Display;
 
 /// A setting that is out of its range, or at odds with another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} is {found}, expected {expected}")]
-pub struct Unfit {
+pub struct InvalidSetting {
     /// The setting.
     pub setting: &'static str,
     /// Its value.
@@ -14,7 +14,7 @@ pub struct Unfit {
     pub expected: String,
 }
 
-impl Unfit {
+impl InvalidSetting {
     /// Refuses the value `found`.
     #[must_use]
     pub fn new(setting: &'static str, found: impl Display, expected: impl Into<String>) -> Self {

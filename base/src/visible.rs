@@ -23,6 +23,41 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Characters of a text, and of a name in a list, that a message shows; names that a list shows.
+const LONGEST_TEXT: usize = 300;
+const LONGEST_NAME: usize = 100;
+const NAMES: usize = 8;
+
+/// `text` on one line of a message: as [`shown`], line ends and tabs spelt out too, and cut where it is long.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    cut(text, LONGEST_TEXT)
+}
+
+/// The first of some names, each as [`shortened`], and how many more there are.
+#[must_use]
+pub fn names<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let mut names = names.into_iter();
+    let first: Vec<String> = names.by_ref().take(NAMES).map(|name| cut(name, LONGEST_NAME)).collect();
+    let first = first.join(", ");
+    match names.count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    let mut shown = String::new();
+    for (place, c) in text.chars().enumerate() {
+        if place == most {
+            shown.push_str(" ...");
+            break;
+        }
+        if matches!(c, '\n' | '\t') { spell(&mut shown, c) } else { put(&mut shown, c) }
+    }
+    shown
+}
+
 /// `text` as it must stand in HTML and XML, inside and outside of quotes. Line ends and tabs become spaces, what steers is spelt out.
 #[must_use]
 pub fn html(text: &str) -> String {
@@ -66,12 +101,12 @@ pub fn markdown(text: &str) -> String {
 }
 
 fn put(to: &mut String, c: char) {
-    if steers(c) {
-        // All of them have four digits; writing to a string cannot fail.
-        let _ = write!(to, "\\u{:04x}", u32::from(c));
-    } else {
-        to.push(c);
-    }
+    if steers(c) { spell(to, c) } else { to.push(c) }
+}
+
+fn spell(to: &mut String, c: char) {
+    // All that steers has four digits; writing to a string cannot fail.
+    let _ = write!(to, "\\u{:04x}", u32::from(c));
 }
 
 #[cfg(test)]
@@ -104,5 +139,17 @@ mod tests {
             markdown(text),
             "&lt;script&gt;alert(1)&lt;/script&gt; \\[a\\](javascript:b) \\| x \\| \\`c\\` \\*d\\* \\_e\\_ g_h \\_\\_i \\~\\~f\\~\\~ \\\\\\| # g \\u001b"
         );
+    }
+
+    #[test]
+    fn silent_18_texts_and_lists_in_messages_are_spelt_out_and_cut() {
+        assert_eq!(
+            shortened("layer.0 \"é\"\u{1b}[31m\u{7}\u{202e}\n"),
+            "layer.0 \"é\"\\u001b[31m\\u0007\\u202e\\u000a"
+        );
+        assert_eq!(shortened(&"x".repeat(1000)).len(), LONGEST_TEXT + 4);
+        let many: Vec<String> = (0..100_000).map(|i| format!("x{i}")).collect();
+        assert_eq!(names(&many), "x0, x1, x2, x3, x4, x5, x6, x7 and 99992 more");
+        assert_eq!(names(&many[..2]), "x0, x1");
     }
 }

@@ -1,8 +1,12 @@
-//! Files that appear whole or not at all. Knows bytes, not what they mean.
+//! Files and folders that appear whole or not at all.
+//!
+//! What has its final name survives a crash of the machine: the contents are synced before the rename, the folder that holds the name after it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 /// Writes `contents` to `file` under a temporary name in the same folder, then fsync, rename, fsync of the folder.
 ///
@@ -12,6 +16,15 @@ pub fn write_whole(file: &Path, contents: &[u8]) -> io::Result<()> {
     let mut temporary = temporary(folder(file))?;
     temporary.write_all(contents)?;
     persist(temporary, file)
+}
+
+/// As [`write_whole`], after making the folder that `file` lies in, and those around it.
+///
+/// # Errors
+/// As [`write_whole`].
+pub fn write_with_folder(file: &Path, contents: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(folder(file))?;
+    write_whole(file, contents)
 }
 
 /// The folder that a file lies in.
@@ -31,7 +44,7 @@ pub fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     // Named `.tmp...`: whoever finds such a file after a crash may delete it.
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
-    builder.permissions(<std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     builder.tempfile_in(folder)
 }
 
@@ -42,5 +55,48 @@ pub fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
 pub fn persist(temporary: tempfile::NamedTempFile, file: &Path) -> io::Result<()> {
     temporary.as_file().sync_all()?;
     temporary.persist(file)?;
-    File::open(folder(file))?.sync_all()
+    sync_folder(folder(file))
+}
+
+/// Brings the names in `folder` safely to disk.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Puts the finished folder `new` where `place` is or will be, and syncs the folder around it. What lay at `place` lies at `new` afterwards.
+///
+/// The exchange is one step of the kernel. Where the file system lacks it, the old folder is moved aside first (`new` with `.old` behind its
+/// name): a crash between the two steps leaves no folder at `place`, which the caller must look for.
+///
+/// # Errors
+/// The path that the operating system refuses, and its word.
+pub fn exchange(new: &Path, place: &Path) -> Result<(), (PathBuf, io::Error)> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |cause| (path, cause)
+    };
+    if !place.exists() {
+        fs::rename(new, place).map_err(at(place))?;
+    } else if renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE).is_err() {
+        let aside = aside(new);
+        match fs::remove_dir_all(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((aside, error)),
+            _ => {}
+        }
+        fs::rename(place, &aside).map_err(at(place))?;
+        fs::rename(new, place).map_err(at(place))?;
+        fs::rename(&aside, new).map_err(at(&aside))?;
+    }
+    sync_folder(folder(place)).map_err(at(folder(place)))
+}
+
+/// Where [`exchange`] leaves the old folder if a crash comes between its steps.
+#[must_use]
+pub fn aside(new: &Path) -> PathBuf {
+    let mut aside = new.as_os_str().to_owned();
+    aside.push(".old");
+    PathBuf::from(aside)
 }

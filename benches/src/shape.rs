@@ -1,4 +1,4 @@
-//! The sizes of the encoder that is measured, as the benches write them. Knows no weights.
+//! The sizes of the encoder that is measured, as the benches write them.
 
 use model::encoder::config::Config;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// Sizes, and dropout of hidden states and probabilities.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Shape {
+pub struct Shape {
     layers: usize,
     hidden: usize,
     heads: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// The same as an encoder's configuration.
-    pub(crate) fn config(&self) -> Config {
+    pub fn config(&self) -> Config {
         Config {
             vocab_size: self.vocabulary,
             hidden_size: self.hidden,

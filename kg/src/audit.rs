@@ -1,5 +1,4 @@
-//! Proof that no held-out triple can be read off a shown one, or the list of those that can. Knows parts, not how they were given:
-//! nothing here is shared with the split's own grouping.
+//! Proof that no held-out triple can be read off a shown one, or the list of those that can.
 //!
 //! Valid and test are held out from train, and test from valid. A held-out row leaks if a row of the other part says the same; see
 //! [`Kind`]. Rows that are [`Part::Aside`] neither leak nor are leaked to. What would leak if relations were what the data suggest is counted

@@ -1,4 +1,4 @@
-//! What sources state becomes one graph: text folding, crosswalk, direction of relations, merging. Knows no source.
+//! What sources state becomes one graph: text folding, crosswalk, direction of relations, merging.
 
 mod account;
 pub mod crosswalk;

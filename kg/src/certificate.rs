@@ -1,5 +1,4 @@
-//! Whether the triples of each relation point the way they say: how they were stated, what contradicts them, and between which types of
-//! entities they run. Knows no source's format.
+//! Whether the triples of each relation point the way they say: how they were stated, what contradicts them, and between which types of entities they run.
 //!
 //! A triple can be the wrong way round without any row being malformed; an inverse relation that was read as its opposite does it to
 //! all rows at once. Three things show it. The table may hold a triple *and* its exchange. The semantic types of most triples of a

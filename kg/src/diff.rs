@@ -1,4 +1,4 @@
-//! What changed between two triple tables: the release before and the one after. Knows no source and no vocabulary.
+//! What changed between two triple tables: the release before and the one after.
 //!
 //! Things are the same when their keys are. What lost its key is looked for under the keys that it was joined with, under the key
 //! that a vocabulary retired it to, and by its text; only then is it gone.

@@ -1,5 +1,4 @@
-//! What a graph is like: degrees, hubs, components, ranks, distances, overlap of sources, cardinalities. Knows no source's format, and
-//! no text encoding but the lengths that it is given.
+//! What a graph is like: degrees, hubs, components, ranks, distances, overlap of sources, cardinalities.
 //!
 //! Every number here is a function of the graph and the options alone: counts are integers, sums of fractions have a fixed order, and
 //! what is sampled is sampled by a named seed.

@@ -1,4 +1,4 @@
-//! Medical knowledge graphs in, one triple table out. Knows no corpus, tensor or stage.
+//! Medical knowledge graphs in, one triple table out.
 //!
 //! ```
 //! use std::path::Path;
@@ -20,5 +20,3 @@ pub mod graph;
 pub mod source;
 pub mod split;
 pub mod table;
-pub mod visible;
-pub mod whole;

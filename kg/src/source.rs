@@ -2,21 +2,16 @@
 
 mod curie;
 pub mod funnel;
-pub mod gz;
 pub mod hsdn;
 pub mod kgx;
-pub mod line;
-pub mod mark;
 pub mod mesh;
 pub mod naming;
-mod newline;
 mod roster;
 pub mod rotmensch;
 pub mod rrf;
 mod separated;
-pub mod share;
 pub mod triples;
 pub mod umls;
 mod xml;
 
-pub use funnel::{Funnel, Report, Tally};
+pub use funnel::{Funnel, Report};

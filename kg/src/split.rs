@@ -1,5 +1,4 @@
-//! Which triples a model learns from and which it is tested on, so that no held-out triple can be read off a shown one. Knows no
-//! source, no task and no file but its own.
+//! Which triples a model learns from and which it is tested on, so that no held-out triple can be read off a shown one.
 //!
 //! Triples that say the same stand in one group, and a group has one part. Two triples say the same when their folded texts are
 //! equal, or are equal once one of them is turned round and its relation replaced by an inverse (a symmetric relation is its own).
@@ -188,7 +187,15 @@ fn inverses(
         found.counted = new(detect::inverses(&counts, share), &mut known);
     }
     if let Some(suspicion) = &suspicion {
-        found.suspected = new(detect::suspects(&counts, suspicion), &mut known);
+        let mut suspected = detect::suspects(&counts, suspicion);
+        if let Mode::Official(official) = &options.mode
+            && let Some(stated) = official.stated_parts(view.triples().len())
+        {
+            suspected.extend(detect::held_suspects(view, classes, &stated, suspicion, &counts));
+            suspected.sort_unstable_by_key(|found| found.classes);
+            suspected.dedup_by_key(|found| found.classes);
+        }
+        found.suspected = new(suspected, &mut known);
     }
     Ok((known, found))
 }

@@ -1,6 +1,4 @@
-//! What a diff of two triple tables finds. Knows only the library's public face.
-
-#![allow(clippy::unwrap_used, reason = "the helpers of tests are outside the tests")]
+//! What a diff of two triple tables finds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,9 +1,7 @@
-//! Every reader is given damaged files: it answers or refuses, and neither panics nor hangs. Knows no format.
+//! Every reader is given damaged files: it answers or refuses, and neither panics nor hangs.
 //!
 //! A case is a pure function of its target and its number. `ENGRAFT_FUZZ_CASES` sets how many there are for each target (2,000
 //! without it), `ENGRAFT_FUZZ_FIRST` the number of the first, to come back to one that failed. Nothing is written.
-
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the helpers of tests are outside the tests")]
 
 mod large;
 mod mutate;

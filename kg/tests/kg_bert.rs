@@ -1,6 +1,4 @@
-//! KG-BERT's UMLS folder goes through with its official split. Knows only the library's public face.
-
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the helpers of tests are outside the tests")]
+//! KG-BERT's UMLS folder goes through with its official split.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

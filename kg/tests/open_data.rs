@@ -1,6 +1,4 @@
-//! The published tables of HSDN and Rotmensch give exactly the published counts. Knows only the library's public face.
-
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the helpers of tests are outside the tests")]
+//! The published tables of HSDN and Rotmensch give exactly the published counts.
 
 use std::fs::{self, File};
 use std::io::BufReader;

@@ -1,6 +1,4 @@
-//! The certificate finds planted faults, the summary measures a whole graph. Knows only the library's public face.
-
-#![allow(clippy::unwrap_used, reason = "the helpers of tests are outside the tests")]
+//! The certificate finds planted faults, the summary measures a whole graph.
 
 use std::fs::File;
 

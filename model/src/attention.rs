@@ -1,4 +1,4 @@
-//! Ways in which the tokens of a row look at each other: siblings, one per file. Knows no layer around it.
+//! Ways in which the tokens of a row look at each other: siblings, one per file.
 
 pub mod gate;
 pub mod kam;

@@ -1,4 +1,4 @@
-//! Encoders in and out as Hugging Face folders: `config.json` and `model.safetensors`. Knows no training.
+//! Encoders in and out as Hugging Face folders: `config.json` and `model.safetensors`.
 
 mod config_file;
 pub mod digests;

@@ -1,4 +1,4 @@
-//! Where tensors live and in which numbers a model computes, as configurations say it. Knows no tensor.
+//! Where tensors live and in which numbers a model computes, as configurations say it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! BERT (Devlin et al. 2019), post-norm, written on tensors. Knows no task and no file.
+//! BERT (Devlin et al. 2019), post-norm, written on tensors.
 
 pub mod config;
 pub mod embedding;
@@ -8,11 +8,11 @@ mod number;
 pub mod pool;
 pub mod tokens;
 
+use base::rng::CounterRng;
 use candle_core::{Result, Tensor};
 
 use crate::attention::Attend;
 use crate::attention::kam::{Carried, KamPass};
-use crate::chance::Chance;
 use crate::device::Number;
 use crate::nn::dropout::Dropout;
 use crate::params::{Params, Spec};
@@ -52,7 +52,7 @@ pub struct Pass<'a> {
     /// Factors of the heads' contexts.
     pub gates: Gates<'a>,
     /// Key of this step's dropout masks, `None` outside training.
-    pub dropout: Option<Chance>,
+    pub dropout: Option<CounterRng>,
 }
 
 impl Pass<'_> {
@@ -103,7 +103,7 @@ pub(crate) enum Place {
 /// The dropout of one layer in one step: independent of how often or in which order it is asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayerDropout {
-    key: Option<Chance>,
+    key: Option<CounterRng>,
     attention: f64,
     hidden: f64,
 }

@@ -1,4 +1,4 @@
-//! How good answers are: slices in, numbers out. Knows no tensor, no task and no file.
+//! How good answers are: slices in, numbers out.
 //!
 //! One file per family of metrics. Whatever a metric cannot answer is an error or a count, never a quiet number: scores that are no
 //! numbers, empty inputs, slices of different lengths, one class alone. Sums run in the order of the input and random numbers are a

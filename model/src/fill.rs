@@ -1,10 +1,10 @@
-//! What a masked language model says in the place of a blank: an encoder with the output for masked words, which only answers. Knows no text.
+//! What a masked language model says in the place of a blank: an encoder with the output for masked words, which only answers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use batch::rows::Rows;
 use candle_core::{Device, Tensor};
-use tasks::downstream::rows::Rows;
 
 use crate::checkpoint::stored::Stored;
 use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE};

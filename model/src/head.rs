@@ -1,5 +1,4 @@
-//! Which attention heads a model can spare: their importance, the search for a head mask, and the mask itself (KIMERA,
-//! section 3.1). Knows no task, no optimiser and no training.
+//! Which attention heads a model can spare: their importance, the search for a head mask, and the mask itself (KIMERA, section 3.1).
 
 pub mod importance;
 pub mod mask;

@@ -1,4 +1,4 @@
-//! Batches in, transformer weights and numbers out. Knows no concept identifier, no text and no stage.
+//! Batches in, transformer weights and numbers out.
 //!
 //! # Letters behind tensor names
 //! A tensor's name ends in its axes, so that `q_bhtk` is `[batch, heads, positions, head width]`:
@@ -15,7 +15,6 @@
 //! Activations are stored without padding but such as is to be read (`x_nd`): a row of a batch is a [`encoder::tokens::Span`] of it.
 
 pub mod attention;
-pub mod chance;
 pub mod checkpoint;
 pub mod device;
 pub mod encoder;
@@ -28,7 +27,6 @@ pub mod output;
 pub mod params;
 pub mod predict;
 pub mod range;
-pub mod shown;
 pub mod train;
 
 /// Where tensors live, and what they are.

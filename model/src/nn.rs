@@ -1,4 +1,4 @@
-//! The differentiable layers that candle lacks or leaves without a gradient. Knows no model and no task.
+//! The differentiable layers that candle lacks or leaves without a gradient.
 //!
 //! On the CPU in f32 each is one pass over the memory with a backward written by hand, in parallel over rows; elsewhere
 //! it is composed of candle's own differentiable operations ([`form::forms`] says which is which); in bf16, what sums or

@@ -1,4 +1,4 @@
-//! How gradients become updates. Knows no model and no loss.
+//! How gradients become updates.
 
 pub mod adamw;
 pub mod bert;

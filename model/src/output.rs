@@ -1,15 +1,14 @@
-//! The last layers of the four KIMERA tasks and of masked texts, and their losses over an encoder's hidden states. Knows no optimiser
-//! and no file.
+//! The last layers of the four KIMERA tasks and of masked texts, and their losses over an encoder's hidden states.
 
 pub mod classify;
 pub mod downstream;
 pub mod masked_lm;
 pub mod tag;
 
+use batch::task::Task;
+use batch::{Batch, IGNORED, Targets};
 use candle_core::{D, DType, Result, Tensor};
 use serde::{Deserialize, Serialize};
-use tasks::stream::batch::{Batch, IGNORED, Targets};
-use tasks::task::Task;
 
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pool, Pooling};
@@ -246,7 +245,7 @@ impl Outputs {
         x_nd: &Tensor,
         tokens: &Tokens,
         (index, batch): (usize, &Batch),
-        dropout: Option<crate::chance::Chance>,
+        dropout: Option<base::rng::CounterRng>,
     ) -> std::result::Result<Loss, Error> {
         let drop = dropout.map(|key| Dropout::new(key.named(batch.task.name()), self.rate));
         let thin = |x: Tensor| drop.map_or(Ok(x.clone()), |drop| drop.apply(&x));

@@ -1,13 +1,13 @@
-//! Named variables in name order: what a model learns. Knows no layer, file or optimiser.
+//! Named variables in name order: what a model learns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::rng::CounterRng;
+use base::visible;
 use candle_core::{DType, Device, Tensor, Var};
 
-use crate::chance::Chance;
 use crate::nn::buffers::Buffers;
 use crate::nn::single;
-use crate::shown;
 
 /// How a fresh parameter is filled.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,7 +64,7 @@ pub enum Error {
     /// Names that the model has and the tensors lack, or the other way round.
     #[error(
         "parameter names do not match the model: missing [{}], unexpected [{}]; check that the configuration belongs to these weights",
-        shown::names(.missing), shown::names(.unexpected)
+        visible::names(.missing), visible::names(.unexpected)
     )]
     Names {
         /// Names that the model needs.
@@ -75,7 +75,7 @@ pub enum Error {
     /// A tensor of another shape.
     #[error(
         "parameter {name} has shape {}, the model needs {expected:?}; check the configuration's sizes",
-        shown::shown(&format!("{found:?}"))
+        visible::shortened(&format!("{found:?}"))
     )]
     Shape {
         /// Name of the parameter.
@@ -110,7 +110,7 @@ impl Params {
                 Init::Zeros => Tensor::zeros(spec.shape.as_slice(), DType::F32, device)?,
                 Init::Ones => Tensor::ones(spec.shape.as_slice(), DType::F32, device)?,
                 Init::Normal(std) => {
-                    let key = Chance::new(seed).named(&spec.name);
+                    let key = CounterRng::new(seed).named(&spec.name);
                     let count = spec.shape.iter().product::<usize>() as u64;
                     let values: Vec<f32> = (0..count).map(|i| single(key.normal(i) * std)).collect();
                     Tensor::from_vec(values, spec.shape.as_slice(), device)?

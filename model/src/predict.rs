@@ -1,13 +1,13 @@
-//! A fine-tuned model that only answers: from rows of tokens to logits, hidden states and pooled vectors. Knows no text and no training.
+//! A fine-tuned model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
 
 mod error;
 
 use std::path::Path;
 
+use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tasks::downstream::rows::Rows;
 
 use crate::attention::kam;
 use crate::checkpoint::{self, Kind, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, whole};

@@ -1,5 +1,4 @@
-//! Steps over batches of several tasks: losses, gradients, updates, and a state to go on from. Knows no clock, no stage
-//! and no file format of samples.
+//! Steps over batches of several tasks: losses, gradients, updates, and a state to go on from.
 
 mod best;
 pub mod config;
@@ -18,13 +17,13 @@ mod state;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use base::rng::CounterRng;
+use batch::Batch;
+use batch::task::Task;
 use candle_core::{Device, Tensor};
 use serde_json::{Value, json};
-use tasks::stream::batch::Batch;
-use tasks::task::Task;
 
 use crate::attention::Attend;
-use crate::chance::Chance;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
 use crate::output::{Loss, Outputs};
@@ -130,7 +129,7 @@ impl Trainer {
         &self,
         batches: &[&Batch],
         tokens: &Tokens,
-        dropout: Option<Chance>,
+        dropout: Option<CounterRng>,
     ) -> Result<Vec<(Task, Loss)>, Error> {
         let x_nd = &self.core.hidden(tokens, Attend::Plain, dropout)?;
         let each = batches.iter().enumerate();

@@ -1,5 +1,4 @@
-//! Questions to a model, one a line: a fine-tuned model answers them, any encoder turns them into vectors. Knows no terminal, and of
-//! stages only how they make rows.
+//! Questions to a model, one a line: a fine-tuned model answers them, any encoder turns them into vectors.
 
 pub mod answer;
 pub mod known;

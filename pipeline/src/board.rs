@@ -1,4 +1,4 @@
-//! TensorBoard's event files: numbers over steps as records that `tensorboard --logdir` draws. Knows no clock and no trainer.
+//! TensorBoard's event files: numbers over steps as records that `tensorboard --logdir` draws.
 //!
 //! A file is a row of TFRecords: length (8 bytes, little-endian), masked CRC-32C of the length, the record, masked CRC-32C of the
 //! record. Records are protocol buffers of TensorFlow's `event.proto` and `summary.proto`; the first says `brain.Event:2`. Equal
@@ -10,7 +10,7 @@ mod metrics;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use kg::whole::{folder, persist, temporary};
+use base::whole::{folder, persist, temporary};
 
 pub use metrics::{Error, metrics};
 

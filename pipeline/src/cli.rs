@@ -24,12 +24,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use base::cancel::CancelToken;
 use clap::Parser;
 use serde_json::json;
 
 use crate::ask::known::Around;
 use crate::ask::vectors::How;
-use crate::engine::cancel::Cancel;
 use crate::engine::clean::Mode;
 use crate::engine::digest::Digest;
 use crate::engine::failure;
@@ -82,7 +82,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         Verb::Run { .. } | Verb::Fetch { .. } => {
             signals::cancel_on_signal().context("signals cannot be listened to")?
         }
-        _ => Cancel::unset(),
+        _ => CancelToken::NEVER,
     };
     threads::start(jobs(&command.common))?;
     if let Verb::Diff { old, new, into } = &command.verb {
@@ -104,7 +104,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     if let Some(goals) = looked_at(&command.verb) {
         engine.admitted()?;
         if let Err(error) = outside::bring(&engine, &remotes, goals, &cancel) {
-            return if cancel.is_set() { Ok(Exit::Interrupted) } else { Err(error) };
+            return if cancel.is_cancelled() { Ok(Exit::Interrupted) } else { Err(error) };
         }
     }
     match &command.verb {
@@ -145,7 +145,7 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
             let asked = ask::Asked { input: input.as_deref(), form: *lines };
             let around = Around {
                 mapping: &|| {
-                    let options = outside::options(&command.common, &Cancel::unset());
+                    let options = outside::options(&command.common, &CancelToken::NEVER);
                     maps_of(&command.common, &Arc::new(Remotes::new(options)))
                 },
                 artifact: &|stage| Layout::new(&command.common.out).artifact(stage),
@@ -183,7 +183,7 @@ fn looked_at(verb: &Verb) -> Option<&[String]> {
     }
 }
 
-fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: Cancel) -> anyhow::Result<Engine> {
+fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> anyhow::Result<Engine> {
     let common = &command.common;
     let config = crate::config::load(common.config.as_deref(), &common.set)?;
     let stages = crate::stage::all(&config, common.data.as_deref(), remotes)?;
@@ -318,13 +318,14 @@ fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<
     if common.config.is_some() {
         origin(common.config.as_deref())?.admit(&layout.origin(), Claim::Respect)?;
     }
-    let verify = Verify { layout: &layout, jobs: jobs(common), cancel: &Cancel::unset() };
+    let verify = Verify { layout: &layout, jobs: jobs(common), cancel: &CancelToken::NEVER };
     let found = verify.verify(stages)?;
     print::result(format, || report::verification(&found), || report::verification_json(&found))?;
     Ok(if found.is_sound() { Exit::Ok } else { Exit::Found })
 }
 
 fn clean(engine: &Engine, stages: &[String], mode: Mode, format: Format) -> anyhow::Result<Exit> {
+    engine.admitted()?;
     let cleaned = engine.clean(stages, mode)?;
     print::result(format, || report::cleaned(&cleaned, mode), || vec![report::cleaned_json(&cleaned, mode)])?;
     Ok(Exit::Ok)

@@ -1,4 +1,4 @@
-//! The config file: one TOML document, every key known, every value stated. Knows no stage's work.
+//! The config file: one TOML document, every key known, every value stated.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! The runner: stages, artifacts and the ledger. Imports no other crate of ours and knows no concrete stage, no configuration
-//! and no terminal.
+//! The runner: stages, artifacts and the ledger. Imports no other crate of ours but `base`, no concrete stage, no
+//! configuration and no terminal.
 //!
 //! What it promises:
 //! - A stage runs when its version, a described field, the contents of an input or its artifact has changed, and only then.
@@ -8,7 +8,6 @@
 //! - It starts no child process, by design: stages are threads of the runner, so whatever ends the runner ends every writer
 //!   with it, and the run lock is free at that same moment.
 
-pub mod cancel;
 pub mod clean;
 pub mod context;
 mod decay;
@@ -40,7 +39,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cancel::Cancel;
+use base::cancel::CancelToken;
 use fault::Faults;
 use graph::Graph;
 use judge::Bench;
@@ -61,7 +60,7 @@ pub struct Settings {
     /// Whether the stages that a run is asked for begin anew instead of resuming what an interrupted run left.
     pub restart: bool,
     /// Set when somebody asks to stop.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
     /// Where to die, for tests of crashes.
     pub faults: Faults,
     /// The clock for the ledger.

@@ -1,4 +1,4 @@
-//! The report: one page about a graph, one about a grafting, with their plots. Knows the measures, not how they were taken.
+//! The report: one page about a graph, one about a grafting, with their plots.
 //!
 //! [`page()`] is a pure function of what was measured; [`write()`] puts its result on the disk. The page needs nothing from elsewhere: no
 //! script, no font, no picture.
@@ -22,9 +22,9 @@ pub mod tables;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use base::whole::write_whole;
 use kg::certificate::Certificate;
 use kg::graph::Summary;
-use kg::whole::write_whole;
 use serde_json::Value;
 
 pub use draft::Page;

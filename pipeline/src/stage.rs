@@ -1,4 +1,4 @@
-//! The stages in data-flow order, built from a config: thin adapters between the engine and the libraries. Knows no terminal.
+//! The stages in data-flow order, built from a config: thin adapters between the engine and the libraries.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,6 @@ pub mod scores;
 pub mod shards;
 pub mod source;
 pub mod split;
-mod stop;
 pub mod stream;
 pub mod summary;
 pub mod texts;

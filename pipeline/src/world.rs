@@ -1,4 +1,4 @@
-//! A consistent invented medical world in the publishers' own file formats; knows no stage, no engine and no reader.
+//! A consistent invented medical world in the publishers' own file formats.
 //!
 //! One latent model, drawn from a seed, stands behind every file, so that the files agree with one another. Diseases belong
 //! to families; a family decides body sites, typical symptoms, drug classes, organisms, procedures and the usual course,
@@ -31,7 +31,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-mod chance;
 mod entity;
 mod fact;
 mod file;
@@ -42,6 +41,7 @@ mod medquad;
 mod mesh;
 mod mimic;
 mod name;
+mod rng;
 mod rotmensch;
 mod sets;
 mod supplement;

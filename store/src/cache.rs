@@ -1,5 +1,4 @@
-//! The cache on disk: blocks of objects and whole objects, kept under a bound by throwing the least recently used away. Knows no
-//! server; several processes may share the folder.
+//! The cache on disk: blocks of objects and whole objects, kept under a bound by throwing the least recently used away.
 //!
 //! Losing any of it costs a request, never a result: an entry is named by what the object was (its identity and state), appears
 //! whole, and is checked when it is read. What a process is using is locked (`flock`, which a kill releases); nobody waits for a lock.

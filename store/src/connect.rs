@@ -1,5 +1,4 @@
-//! Connections: one HTTP client with its own TLS and proxies, the stores that speak through it, and a trail of every try. Knows no
-//! range and no cache.
+//! Connections: one HTTP client with its own TLS and proxies, the stores that speak through it, and a trail of every try.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,4 @@
-//! Files and objects of other places: `s3://`, `gs://`, `az://`, `http(s)://` and local paths, by range or whole, through a bounded
-//! cache on disk. Knows no format, reads no environment, prints nothing.
+//! Files and objects of other places: `s3://`, `gs://`, `az://`, `http(s)://` and local paths, by range or whole, through a bounded cache on disk.
 //!
 //! Nothing here is asynchronous to its callers: a runtime of one thread is hidden inside. All of it may be shared by threads.
 

@@ -1,4 +1,4 @@
-//! Where an object is: a path on this machine, or the address of an object in a store or on a web server. Knows no bytes.
+//! Where an object is: a path on this machine, or the address of an object in a store or on a web server.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -114,6 +114,16 @@ impl Scheme {
             Scheme::Http => "http",
         }
     }
+}
+
+/// Whether a text is an address, or was one before a path library dropped a slash (`s3:/bucket`, as Python's pathlib leaves it); it may hold credentials.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    let scheme = text.trim_start().split_once(":/").map_or("", |(scheme, _)| scheme);
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    is_scheme || text.contains("://")
 }
 
 impl Location {
@@ -490,5 +500,15 @@ mod tests {
         assert_eq!(child("s3://b/x/"), "s3://b/x/META/MRREL.RRF");
         assert_eq!(child("https://h/x/?v=2"), "https://h/x/META/MRREL.RRF?v=2");
         assert_eq!(child("/x"), "/x/META/MRREL.RRF");
+    }
+
+    #[test]
+    fn silent_20_an_address_is_known_with_one_slash_too() {
+        for address in ["s3://b/k", " https://h/x", "s3:/AK:SECRET@b", "world:s3://b/x", "gs:/b"] {
+            assert!(is_address(address), "{address}");
+        }
+        for path in ["a/b", "C:/data", "/mnt/x:/y", "notes: a/b", "./s3:b", "x"] {
+            assert!(!is_address(path), "{path}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a store says of an object beside its bytes. Knows no request.
+//! What a store says of an object beside its bytes.
 
 use serde::{Deserialize, Serialize};
 

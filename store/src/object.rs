@@ -1,5 +1,4 @@
-//! One object, read by range: from its file, or from blocks of the cache, for which missing neighbours are fetched together. Knows no
-//! format.
+//! One object, read by range: from its file, or from blocks of the cache, for which missing neighbours are fetched together.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
+
+use base::cancel::CancelToken;
 
 /// How a store works.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub struct Options {
     /// How many bytes a server must send in each `patience`; a slower one is given up.
     pub least_bytes: u64,
     /// Asked several times a second while a server is waited for.
-    pub stop: Stop,
+    pub cancel: CancelToken,
     /// Credentials, endpoints and proxies.
     pub environment: Environment,
 }
@@ -46,35 +47,8 @@ impl Options {
             // 2 kB/s: slower than any line on which a file would ever come.
             least_bytes: 1 << 16,
             environment: Environment::empty(),
-            stop: Stop::never(),
+            cancel: CancelToken::NEVER,
         }
-    }
-}
-
-/// Whether somebody wants the work to end: asked between waits, so that it is heard however long a server keeps silent.
-#[derive(Clone)]
-pub struct Stop(Arc<dyn Fn() -> bool + Send + Sync>);
-
-impl Stop {
-    /// Asks `asked`.
-    pub fn when(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(asked))
-    }
-
-    /// Nobody will.
-    #[must_use]
-    pub fn never() -> Self {
-        Self::when(|| false)
-    }
-
-    pub(crate) fn is_wanted(&self) -> bool {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Stop").field(&self.is_wanted()).finish()
     }
 }
 

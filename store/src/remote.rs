@@ -1,5 +1,4 @@
-//! Requests to remote stores, made one after the other on a hidden runtime of one thread: what an object is, and its bytes. Knows no
-//! cache.
+//! Requests to remote stores, made one after the other on a hidden runtime of one thread: what an object is, and its bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -219,7 +218,7 @@ impl Remote {
         let (options, url) = (&self.options, || address.to_string());
         let mut future = pin!(future);
         loop {
-            if options.stop.is_wanted() {
+            if options.cancel.is_cancelled() {
                 return Err(Failure::Stopped);
             }
             if pace.since.elapsed() >= pace.limit {

@@ -1,4 +1,4 @@
-//! The store: where every location is asked for what it is, for its parts, and for itself as a file on this machine. Knows no format.
+//! The store: where every location is asked for what it is, for its parts, and for itself as a file on this machine.
 
 use std::fs::File;
 use std::io;

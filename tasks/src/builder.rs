@@ -1,4 +1,4 @@
-//! Triples to samples, one builder per task, in any [`Layout`]. Knows no vocabulary file and no shard.
+//! Triples to samples, one builder per task, in any [`Layout`].
 //!
 //! Packed: `[CLS] subject [SEP] relation [SEP] object [SEP]`, without gaps; slotted: the same with padding behind each column up to
 //! its limit, which no token attends to (MODELS section 1.8). Each column is cut for itself, so the closing `[SEP]` always stands;
@@ -14,9 +14,10 @@ pub mod triplet;
 
 use std::ops::Range;
 
+use batch::IGNORED;
+
 pub use self::layout::{Blanks, Form, Layout, Limits, NoSlots, TokenTypes};
 use crate::sample::Slot;
-use crate::stream::batch::IGNORED;
 use crate::token::align::Subword;
 use crate::token::encode::Special;
 

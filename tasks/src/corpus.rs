@@ -1,4 +1,4 @@
-//! Texts as their files have them: what a document is and what its marked spans are called. Knows no token and no task.
+//! Texts as their files have them: what a document is and what its marked spans are called.
 
 pub mod annotated_json;
 pub mod attach;
@@ -43,7 +43,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use serde::Serialize;
 
 /// One document; readers fill the same one again and again.

@@ -1,4 +1,4 @@
-//! Benchmarks: what a model that was grafted is tried on, from the publishers' files to samples with labels. Knows no model.
+//! Benchmarks: what a model that was grafted is tried on, from the publishers' files to samples with labels.
 
 pub mod bm25;
 pub mod capr;
@@ -8,7 +8,6 @@ pub mod example;
 pub mod funnel;
 pub mod lama;
 pub mod lines;
-pub mod rows;
 pub mod set;
 pub mod tagging;
 pub mod token_classes;

@@ -1,5 +1,4 @@
-//! What makes a folder of Parquet files readable for others: README.md for Hugging Face and croissant.json for whoever reads Croissant. Knows
-//! what files and columns there are, not what they are for.
+//! What makes a folder of Parquet files readable for others: README.md for Hugging Face and croissant.json for whoever reads Croissant.
 
 pub(crate) mod column;
 pub(crate) mod croissant;
@@ -8,8 +7,8 @@ pub(crate) mod readme;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::Schema;
+use base::whole::write_whole;
 use kg::split::Part;
-use kg::whole::write_whole;
 
 use self::column::Column;
 use crate::shard::index::PartIndex;

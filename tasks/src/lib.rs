@@ -1,4 +1,4 @@
-//! Graph and text in, shuffled multi-task batches out. Knows no tensor library and no stage.
+//! Graph and text in, shuffled multi-task batches out.
 
 pub mod builder;
 pub mod corpus;
@@ -8,11 +8,6 @@ pub mod maps;
 pub mod negative;
 pub mod ner;
 pub mod sample;
-pub mod seed;
-pub mod self_check;
 pub mod shard;
-pub mod stop;
 pub mod stream;
-pub mod task;
 pub mod token;
-pub mod unfit;

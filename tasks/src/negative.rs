@@ -1,4 +1,4 @@
-//! Corrupted triples: one step proposes, another judges. Knows no text encoding and no file.
+//! Corrupted triples: one step proposes, another judges.
 //!
 //! A [`Corrupt`] proposes a value for one column of a stated triple; a [`judge::Judge`] refuses what is no negative; the [`Sampler`]
 //! puts both together as a pure function of (seed, epoch, triple) and counts what happened (paper 000, triplet classification;

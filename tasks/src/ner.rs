@@ -1,4 +1,4 @@
-//! Names of a graph's entities found in texts. Knows no token, no shard and no file.
+//! Names of a graph's entities found in texts.
 //!
 //! A [`Dictionary`] is made of the terms of a triple table, filtered by [`Filters`]; a [`Tagger`] finds its terms in a text, leftmost
 //! first and the longest of those that begin there. Terms and texts are compared word by word, as an uncased BERT splits and spells

@@ -1,4 +1,4 @@
-//! What samples are made from: triples over numbered texts. Knows no vocabulary, file or tensor.
+//! What samples are made from: triples over numbered texts.
 
 use kg::canon::relation::Turn;
 use kg::table::SemanticType;

@@ -1,4 +1,4 @@
-//! Encoded samples on disk: zstd Parquet files per task and one index written last. Knows no graph source and no trainer.
+//! Encoded samples on disk: zstd Parquet files per task and one index written last.
 
 pub mod file;
 pub mod hub;
@@ -11,6 +11,3 @@ pub mod schema;
 pub mod shown;
 pub mod text;
 pub mod write;
-
-/// How every file here is written; for crates above, which write files of their own beside shards.
-pub use kg::whole::write_whole;

@@ -1,13 +1,11 @@
-//! Shards in, shuffled batches out: the order in which a trainer sees samples. Knows no tensor library.
+//! Shards in, shuffled batches out: the order in which a trainer sees samples.
 //!
 //! The order is a pure function of (index, seed, epoch), so a position is two numbers per lane and a resumed stream goes on with exactly
 //! the batch that would have come, on any number of ranks.
 
-pub mod batch;
 pub mod collate;
 pub mod lane;
 pub mod order;
-pub mod pack;
 pub mod prefetch;
 pub mod quality;
 pub mod redraw;

@@ -1,4 +1,4 @@
-//! Text to token ids: the vocabulary, its training, truncation. Knows no task and no tensor.
+//! Text to token ids: the vocabulary, its training, truncation.
 
 pub mod align;
 pub mod encode;

@@ -1,6 +1,4 @@
-//! Shards and streams from end to end: graph in, files on disk, batches out. Knows no trainer.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
+//! Shards and streams from end to end: graph in, files on disk, batches out.
 mod damage;
 mod elastic;
 mod order;

@@ -1,12 +1,12 @@
-//! Golden numbers computed with PyTorch, their tolerances, and which of them have been compared. Knows no number of any golden set.
+//! Golden numbers computed with PyTorch, their tolerances, and which of them have been compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use batch::task::Task;
+use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
 
 /// The folder of golden numbers: `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 #[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]

@@ -1,4 +1,4 @@
-//! Runs the `engraft` binary as a user would, for the tests of the whole. Knows no crate's insides.
+//! Runs the `engraft` binary as a user would, for the tests of the whole.
 
 pub mod golden;
 pub mod server;

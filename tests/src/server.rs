@@ -1,4 +1,4 @@
-//! A web server on this machine that misbehaves on request, and an S3 server of others' making. Knows no client.
+//! A web server on this machine that misbehaves on request, and an S3 server of others' making.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,6 +1,4 @@
 //! Bad input through the binary: each a clear message with file, line and remedy; nothing earlier is lost.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fs;
 use std::path::Path;
 
@@ -19,7 +17,7 @@ impl Outside {
         let config =
             engraft::config::DEFAULT.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
         assert!(!config.contains("[world]"));
-        kg::whole::write_whole(&folder.path().join("own.toml"), config.as_bytes()).unwrap();
+        base::whole::write_whole(&folder.path().join("own.toml"), config.as_bytes()).unwrap();
         Self { folder }
     }
 
@@ -39,7 +37,7 @@ impl Outside {
         let before = artifacts(&outside.folder.path().join("out"));
         let path = outside.folder.path().join("data").join(file);
         let damaged = damage(fs::read(&path).unwrap());
-        kg::whole::write_whole(&path, &damaged).unwrap();
+        base::whole::write_whole(&path, &damaged).unwrap();
         let bad = outside.run();
         let text = bad.text();
         assert_eq!(bad.code(), Some(1), "{text}");

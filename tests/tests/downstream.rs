@@ -1,10 +1,9 @@
 //! Downstream benchmarks on what is published, where the user has it: every passage found, the same lists each time, BM25's own scores; and
 //! the world's hospital through the four outcomes.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use base::rng::RngKey;
 use engraft::world;
 use engraft_tests::{artifacts, assert_same, skipped};
 use kg::split::Part as Of;
@@ -17,7 +16,6 @@ use tasks::downstream::cop::sample::{Outcome, samples};
 use tasks::downstream::cop::split::{Drawn, Split};
 use tasks::downstream::cop::{self, Files, Variant};
 use tasks::downstream::example::Answer;
-use tasks::seed::Seed;
 
 /// The published protocol.
 const PUBLISHED: Config = Config { most: 64, min_characters: 10 };
@@ -75,7 +73,7 @@ fn candidates_are_the_same_each_time_and_their_order_gives_nothing_away() {
     assert_eq!(lists.iter().map(|list| list.passages.len()).sum::<usize>(), 210_626);
 
     let shares = Shares { dev: 0.1, mask_search: 0.1 };
-    let parts = Parts::draw(&collection, shares, Seed::new(1)).unwrap();
+    let parts = Parts::draw(&collection, shares, RngKey::new(1)).unwrap();
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for folder in [one.path(), two.path()] {
         // Threads share the queries out another way each time.
@@ -90,7 +88,7 @@ fn candidates_are_the_same_each_time_and_their_order_gives_nothing_away() {
         (parts.queries(&collection, Part::Main), parts.queries(&collection, Part::MaskSearch));
     assert!(searched.len() > 150 && reported.len() > 2_000, "{} {}", searched.len(), reported.len());
     assert!(searched.iter().all(|query| reported.binary_search(query).is_err()));
-    let trainer = Trainer::new(&collection, (&parts, Part::Main), 9, Seed::new(1));
+    let trainer = Trainer::new(&collection, (&parts, Part::Main), 9, RngKey::new(1));
     for &query in &reported {
         assert_eq!(trainer.draw(0, query).unwrap().negatives.len(), 9);
     }
@@ -162,7 +160,7 @@ fn the_worlds_hospital_has_all_four_outcomes() {
         let funnel = &stays.funnel;
         assert!(funnel.admission_notes > 200 && funnel.newborn > 0 && funnel.repeated > 0, "{funnel:?}");
         assert_eq!(funnel.admission_notes, stays.stays.len() as u64);
-        let split = Split::drawn(Drawn { seed: Seed::new(1), valid: 0.1, test: 0.2 }).unwrap();
+        let split = Split::drawn(Drawn { seed: RngKey::new(1), valid: 0.1, test: 0.2 }).unwrap();
         for outcome in Outcome::ALL {
             let task = samples(&stays, outcome);
             let dropped: u64 = task.dropped.values().sum();

@@ -1,6 +1,4 @@
 //! The verb `fetch` and remote inputs through the binary: what is there afterwards is what was published, or nothing is.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +23,7 @@ impl Bench {
             "version = 1\n[[dataset]]\nname = \"one\"\nabout = \"a table\"\naccess = \"open\"\nlicence = \"CC0\"\n\
              page = \"https://page.example\"\ncite = \"Somebody\"\n[[dataset.file]]\npath = \"one/x.tsv\"\nurl = \"{url}\"\n{digest}"
         );
-        kg::whole::write_whole(&bench.folder.path().join("c.toml"), catalog.as_bytes()).unwrap();
+        base::whole::write_whole(&bench.folder.path().join("c.toml"), catalog.as_bytes()).unwrap();
         bench
     }
 
@@ -69,7 +67,7 @@ fn a_file_is_fetched_checked_and_not_fetched_again() {
     );
     assert!(bench.server.requests().is_empty(), "what is there and right costs nothing");
     // A file of the user's is not replaced.
-    kg::whole::write_whole(&bench.file(), b"mine").unwrap();
+    base::whole::write_whole(&bench.file(), b"mine").unwrap();
     let ran = bench.fetch(&[]);
     assert_eq!(ran.code(), Some(1), "{}", ran.text());
     assert!(ran.text().contains("move it away"), "{}", ran.text());
@@ -135,7 +133,7 @@ fn silent_19_a_fetch_ends_at_the_bytes_of_the_catalogue_or_at_its_own_bound() {
     assert!(bench.beside().is_empty(), "{:?}", bench.beside());
     let catalog = bench.folder.path().join("c.toml");
     let text = fs::read_to_string(&catalog).unwrap() + "bytes = 5\n";
-    kg::whole::write_whole(&catalog, text.as_bytes()).unwrap();
+    base::whole::write_whole(&catalog, text.as_bytes()).unwrap();
     let ran = bench.fetch(&[]);
     assert_eq!(ran.code(), Some(1), "{}", ran.text());
     assert!(
@@ -159,14 +157,14 @@ fn silent_19_a_part_that_no_fetch_of_ours_left_is_neither_continued_nor_removed(
         assert!(ran.text().contains("x.tsv.part") && ran.text().contains("move it away"), "{}", ran.text());
     };
     fs::create_dir_all(part.parent().unwrap()).unwrap();
-    kg::whole::write_whole(&part, b"mine").unwrap();
+    base::whole::write_whole(&part, b"mine").unwrap();
     refused();
-    kg::whole::write_whole(&label, b"{\"bytes\": 5, \"etag\": \"a\", \"modified\": null}").unwrap();
+    base::whole::write_whole(&label, b"{\"bytes\": 5, \"etag\": \"a\", \"modified\": null}").unwrap();
     refused();
     assert_eq!(fs::read(&part).unwrap(), b"mine");
     // A link leads to a file of somebody else's, which must not grow.
     let victim = bench.folder.path().join("victim");
-    kg::whole::write_whole(&victim, b"precious").unwrap();
+    base::whole::write_whole(&victim, b"precious").unwrap();
     for link in [&part, &label] {
         [&part, &label].iter().for_each(|path| fs::remove_file(path).unwrap_or_default());
         std::os::unix::fs::symlink(&victim, link).unwrap();
@@ -249,7 +247,7 @@ impl Twins {
         let config =
             engraft::config::DEFAULT.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
         assert!(!config.contains("[world]"));
-        kg::whole::write_whole(&folder.path().join("own.toml"), config.as_bytes()).unwrap();
+        base::whole::write_whole(&folder.path().join("own.toml"), config.as_bytes()).unwrap();
         let server = Server::start().unwrap();
         for (path, bytes) in artifacts(&folder.path().join("data")) {
             server.put(&format!("/data/{path}"), &bytes, Some("1"), Manner::Full);

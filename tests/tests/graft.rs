@@ -1,7 +1,5 @@
 //! The whole of KIMERA through the binary, on a small world: every row of the table, what stages leave, kills, and questions to what was
 //! fine-tuned.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -164,7 +162,7 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
         .ok();
     let model = |name: &str| folder.path().join(name).join("model").display().to_string();
     let lines = folder.path().join("asked.jsonl");
-    kg::whole::write_whole(
+    base::whole::write_whole(
         &lines,
         b"{\"text\": \"fever\", \"pair\": \"a cough\", \"id\": 7}\n{\"text\": \"pain\", \"pair\": \"People may notice pain\"}\n",
     )
@@ -190,7 +188,7 @@ fn a_fine_tuned_model_is_asked_from_its_folder() {
     assert!((shares.values().map(|share| share.as_f64().unwrap()).sum::<f64>() - 1.0).abs() < 1e-5);
     assert!(ask("predict", &model("finetune-base-capr-1"), &[])[1]["score"].is_number());
     let alone = folder.path().join("alone.txt");
-    kg::whole::write_whole(&alone, b"pain\n").unwrap();
+    base::whole::write_whole(&alone, b"pain\n").unwrap();
     let text = [model("finetune-base-capr-1"), alone.display().to_string()];
     let ran = Engraft::plain(&["predict", &text[0], &text[1]], folder.path()).output();
     assert!(

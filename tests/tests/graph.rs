@@ -1,6 +1,4 @@
 //! The graph as a run leaves it: held-out triples stay held out, leaks stop the run, memory changes no byte, what moved is told.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fs;
 use std::path::Path;
 
@@ -31,7 +29,7 @@ fn shards_of_a_part_are_made_of_its_triples_only_and_the_audit_proves_it() {
 
 /// A config with one source of triples, whose official parts give one another away.
 fn leaky(folder: &Path) -> std::path::PathBuf {
-    let put = |name: &str, text: &str| kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+    let put = |name: &str, text: &str| base::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
     put("train.tsv", "aspirin\ttreats\tfever\nfever\tsigns\tflu\ncough\tsigns\tflu\n");
     put("test.tsv", "fever\ttreated_by\taspirin\nflu\tsigns\tcold\n");
     let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");

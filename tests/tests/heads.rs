@@ -1,7 +1,5 @@
 //! Retraining under a head mask through the binary: what is frozen keeps its bits and is named, and a mask that cannot be meant stops the run
 //! with what mends it.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -32,7 +30,7 @@ fn head(params: &BTreeMap<String, Tensor>, layer: usize, head: usize) -> Vec<u32
 fn kept_heads_keep_their_bits_and_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let mask = dir.path().join("mask.json");
-    kg::whole::write_whole(&mask, MASK.as_bytes()).unwrap();
+    base::whole::write_whole(&mask, MASK.as_bytes()).unwrap();
     let how = |mode: &str, shared: &str| {
         format!("{{ mask = {mask:?}, mode = \"{mode}\", shared = \"{shared}\", soft_on = \"step\" }}")
     };
@@ -67,7 +65,7 @@ fn masks_that_cannot_be_meant_stop_the_run_with_what_mends_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = dir.path().join(name);
-        kg::whole::write_whole(&path, text.as_bytes()).unwrap();
+        base::whole::write_whole(&path, text.as_bytes()).unwrap();
         path
     };
     let out = dir.path().join("out");

@@ -1,6 +1,4 @@
 //! What engraft writes, read by the tools of its users: pyarrow, Hugging Face datasets and mlcroissant.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::path::Path;
 use std::process::Command;
 

@@ -1,6 +1,4 @@
 //! The kill matrix: SIGKILL at every stage boundary and in the middle of work, then a rerun, then the same bytes.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! From texts to counts, relevance and maps through the binary: the same bytes whatever the threads, the memory and the shards; on the
 //! published corpora, where the user has them, what a dictionary of MeSH finds.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +43,7 @@ fn threads_memory_and_shards_change_no_byte() {
         [&text[..cut("[[corpus.texts]]")], &text[cut("[counts]")..cut("[pmi]")], &text[cut("[shards]")..]]
             .concat();
     let bare = (dir.path().join("bare.toml"), bare);
-    kg::whole::write_whole(&bare.0, bare.1.as_bytes()).unwrap();
+    base::whole::write_whole(&bare.0, bare.1.as_bytes()).unwrap();
     let without = |out: &str| {
         Engraft::plain(&["run", "counts"], &at(out)).arg("--config").arg(&bare.0).set("world.scale=0.5")
     };

@@ -1,11 +1,12 @@
-//! The encoder and the task losses against golden numbers computed with PyTorch (parts a and e). Knows no number of any
-//! golden set: shapes, lists and tolerances come from the folder.
+//! The encoder and the task losses against golden numbers computed with PyTorch (parts a and e).
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
+use batch::task::{Answer, Task};
+use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
 use engraft_tests::golden::{Golden, folder};
 use model::attention::Attend;
@@ -16,8 +17,6 @@ use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Gates, Pass};
 use model::output::{EntityOutput, Loss, OutputConfig, Outputs, Sizes};
 use model::params::Params;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::{Answer, Task};
 
 /// The rows of a `[b, t, ...]` tensor at the cells `real`, one after the other.
 fn real_rows(golden: &Tensor, real: &[u32]) -> Result<Tensor> {

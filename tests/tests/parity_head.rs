@@ -1,6 +1,4 @@
 //! Head importance, the mask search and retraining under a mask against golden numbers computed with PyTorch (parts b, c and d).
-//! Knows no number of any golden set: shapes, settings, lists and tolerances come from the folder; what the folder has no tolerance for
-//! (losses, norms, the evidence) is held to the bounds stated here.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
@@ -9,6 +7,8 @@ mod retrain;
 mod search;
 
 use anyhow::{Context, Result};
+use batch::task::Task;
+use batch::{Batch, Targets};
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::Golden;
 use model::attention::Attend;
@@ -21,8 +21,6 @@ use model::head::importance::{Importance, Probe};
 use model::head::mask::Mask;
 use model::nn::cross_entropy::cross_entropy;
 use model::nn::linear::linear;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
 
 /// A classifier on the pooled output of an encoder that needs no gradients of its weights.
 struct Classifier {

@@ -1,10 +1,12 @@
-//! KAM-BERT's attention against golden numbers computed with PyTorch (part g). Knows no number of any golden set.
+//! KAM-BERT's attention against golden numbers computed with PyTorch (part g).
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
+use batch::task::Task;
+use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
 use engraft_tests::golden::{Golden, folder, json};
 use model::attention::Attend;
@@ -15,8 +17,6 @@ use model::encoder::tokens::{Span, Tokens};
 use model::encoder::{Encoder, Pass};
 use model::nn::gradients::gradients;
 use model::params::Params;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
 
 /// What a variant's name says.
 fn settings(variant: &str, alpha: f64) -> Result<(Settings, &'static str)> {

@@ -1,8 +1,10 @@
-//! Label-embedding attention and its losses against golden numbers computed with PyTorch (part f). Knows no number of any golden set.
+//! Label-embedding attention and its losses against golden numbers computed with PyTorch (part f).
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use anyhow::{Context, Result};
+use batch::rows::Rows;
+use batch::task::Task as Graph;
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::{Golden, folder, json};
 use model::attention::label::Mode;
@@ -15,8 +17,6 @@ use model::nn::gradients::gradients;
 use model::output::downstream::labels::{ClassMeans, LabelAttention, of_keywords};
 use model::output::downstream::{Batch, Outline, Output, Outputs, Targets, Task, Thinned};
 use model::params::Params;
-use tasks::downstream::rows::Rows;
-use tasks::task::Task as Graph;
 
 /// The encoder, its classifier and its labels, all variables.
 struct Scene {
@@ -120,8 +120,8 @@ impl Scene {
 }
 
 /// A graph's batch wants targets; these are never looked at.
-fn model_targets() -> tasks::stream::batch::Targets {
-    tasks::stream::batch::Targets::Classes(vec![])
+fn model_targets() -> batch::Targets {
+    batch::Targets::Classes(vec![])
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Maps and auxiliary terms against the golden inputs of parts g and h, cell by cell. Knows no model and no number of any golden set.
+//! Maps and auxiliary terms against the golden inputs of parts g and h, cell by cell.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use anyhow::{Context, Result, ensure};
+use batch::Place;
+use batch::maps::expand::{Map, expand};
+use batch::maps::sample::Sample;
 use candle_core::{DType, Device, Tensor};
 use engraft_tests::golden::{folder, json};
 use serde_json::Value;
 use tasks::maps::auxiliary::{Finder, Relevance};
-use tasks::maps::expand::{Map, expand};
 use tasks::maps::generators::{From, Generator, Limits, Text};
-use tasks::maps::sample::Sample;
 use tasks::maps::spelt::{Mention, Spelt};
-use tasks::stream::batch::Place;
 use tasks::token::encode::{self, Special};
 
 fn tensors(name: &str) -> Result<HashMap<String, Tensor>> {

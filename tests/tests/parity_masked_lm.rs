@@ -1,4 +1,4 @@
-//! Blanks filled in by a masked language model that `transformers` saved: the logits that it has there. Knows no text.
+//! Blanks filled in by a masked language model that `transformers` saved: the logits that it has there.
 //!
 //! `ENGRAFT_TORCH` names a Python with tests/python/requirements-torch.txt; without it the test is skipped.
 
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use batch::rows::Rows;
 use candle_core::Device;
 use model::fill::Filler;
 use serde_json::Value;
-use tasks::downstream::rows::Rows;
 
 #[test]
 fn a_published_model_says_the_same_in_the_place_of_blanks() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Metrics against golden part i, and the rules of benchmarks' data against part l. Knows no number of any golden set.
+//! Metrics against golden part i, and the rules of benchmarks' data against part l.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 

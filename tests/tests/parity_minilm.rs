@@ -3,14 +3,14 @@
 #![allow(clippy::print_stderr, reason = "a test that does nothing says so")]
 
 use anyhow::{Context, Result, ensure};
+use batch::Targets;
+use batch::task::Task;
 use candle_core::{D, Device, Tensor};
 use engraft_tests::golden::{Golden, folder, json};
 use model::checkpoint;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
-use tasks::stream::batch::Targets;
-use tasks::task::Task;
 use tasks::token::encode::{Case, Vocabulary};
 
 #[expect(clippy::disallowed_methods, reason = "the place of the checkpoint is the test's one setting")]

@@ -1,4 +1,4 @@
-//! Optimisers and schedules against golden numbers computed with PyTorch (part k). Knows no number of any golden set.
+//! Optimisers and schedules against golden numbers computed with PyTorch (part k).
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 

@@ -1,4 +1,4 @@
-//! Counts, PMI, NPMI and relevance against golden part h, and its auxiliary terms. Knows no number of any golden set.
+//! Counts, PMI, NPMI and relevance against golden part h, and its auxiliary terms.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use base::cancel::CancelToken;
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::{folder, json};
 use serde_json::Value;
@@ -15,7 +16,6 @@ use tasks::corpus::count::{
     self, Adjacent, Counting, Distance, LEAST_MEMORY, Order, Read, Room, Table, Weight, Within,
 };
 use tasks::corpus::pmi::{self, Matrix, Measure, Relevance, Words};
-use tasks::stop::Stop;
 use tasks::token::encode::Case;
 
 /// Golden part h.
@@ -59,7 +59,8 @@ impl Golden {
             max_words: None,
             max_distinct: None,
         };
-        let room = Room { memory: LEAST_MEMORY, threads: 2, folder: folder.to_owned(), stop: Stop::NEVER };
+        let room =
+            Room { memory: LEAST_MEMORY, threads: 2, folder: folder.to_owned(), cancel: CancelToken::NEVER };
         let sentences: Vec<Vec<String>> = serde_json::from_value(self.json["sentences"].clone())?;
         let counted = count::count(&config, None, &room, |feed| {
             sentences.iter().try_for_each(|words| feed.text(&words.join(" ")))

@@ -1,18 +1,17 @@
-//! The builders' rows against the golden inputs of part e, layout by layout and task by task. Knows no model and no number of any golden
-//! set.
+//! The builders' rows against the golden inputs of part e, layout by layout and task by task.
 //!
 //! The folder is `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 
 use std::collections::HashMap;
 
 use anyhow::{Context, Result, ensure};
+use batch::IGNORED;
+use batch::task::{Answer, Task};
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::{folder, json};
 use serde_json::Value;
 use tasks::builder::{Blanks, Columns, Form, Layout, Limits, Sample, TokenTypes, entity, relation, triplet};
 use tasks::sample::{Slot, Triple};
-use tasks::stream::batch::IGNORED;
-use tasks::task::{Answer, Task};
 use tasks::token::encode::Special;
 
 /// The graph of part e.

@@ -1,4 +1,4 @@
-//! A checkpoint that engraft wrote, read by `transformers.AutoModel`. Knows no training.
+//! A checkpoint that engraft wrote, read by `transformers.AutoModel`.
 //!
 //! `ENGRAFT_TORCH` names a Python with tests/python/requirements-torch.txt; without it the test is skipped.
 
@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use batch::task::Task;
+use batch::{Batch, Targets};
 use candle_core::{Device, Tensor};
 use model::checkpoint;
 use model::encoder::config::Config;
@@ -14,8 +16,6 @@ use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::params::Params;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
 
 /// Sizes without a pattern, and weights large enough that attention is far from uniform.
 const CONFIG: Config = Config {
@@ -107,7 +107,7 @@ fn auto_model_loads_a_checkpoint_and_computes_the_same() -> Result<()> {
 /// The weights in the folder `old` as PyTorch saved them are read to the same bits, and damaged ones are refused.
 fn as_published_before_safetensors(dir: &Path, old: &Path, params: &Params) -> Result<()> {
     let config = std::fs::read(dir.join(checkpoint::CONFIG_FILE))?;
-    kg::whole::write_whole(&old.join(checkpoint::CONFIG_FILE), &config)?;
+    base::whole::write_whole(&old.join(checkpoint::CONFIG_FILE), &config)?;
     let loaded = checkpoint::load(old, &Device::Cpu)?;
     assert_eq!(loaded.left_out, ["cls.predictions.bias"]);
     for ((name, tensor), (found_name, found)) in params.iter().zip(loaded.params.iter()) {
@@ -117,7 +117,7 @@ fn as_published_before_safetensors(dir: &Path, old: &Path, params: &Params) -> R
     let file = old.join(checkpoint::PICKLE_FILE);
     let whole = std::fs::read(&file)?;
     for length in [0, 10, whole.len() / 2, whole.len() - 30] {
-        kg::whole::write_whole(&file, &whole[..length])?;
+        base::whole::write_whole(&file, &whole[..length])?;
         let text = match checkpoint::load(old, &Device::Cpu) {
             Ok(_) => anyhow::bail!("{length} of {} bytes were taken for whole", whole.len()),
             Err(error) => error.to_string(),

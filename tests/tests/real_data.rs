@@ -1,6 +1,4 @@
 //! The published graphs, where the user has them: exact counts, and the same bytes for any number of threads.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

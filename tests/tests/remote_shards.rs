@@ -1,10 +1,9 @@
 //! Shards read from a web server and from S3 while they are streamed: the same batches as from the folder, in ranges, through a cache that
 //! is smaller than they are; a bad server gives an error that names the shard.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use batch::Batch;
 use engraft_tests::server::{Fault, Manner, S3, Server};
 use engraft_tests::{Engraft, artifacts, below};
 use kg::split::Part;
@@ -13,7 +12,6 @@ use store::location::Location;
 use store::options::{Environment, Options};
 use tasks::shard::index::Index;
 use tasks::stream::Stream;
-use tasks::stream::batch::Batch;
 use tasks::stream::collate::Fill;
 use tasks::stream::lane::Batching;
 use tasks::stream::order::Shuffle;

@@ -1,6 +1,4 @@
 //! Threads must not reach the disk: every artifact is the same with one job and with four.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use engraft_tests::{Engraft, artifacts, assert_same};
 
 #[test]

@@ -1,8 +1,6 @@
 //! The order of tasks agrees with an independent implementation of the papers' and the released code's rules (golden l).
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
+use base::rng::RngKey;
 use serde_json::Value;
-use tasks::seed::Seed;
 use tasks::stream::schedule::round_robin::Rule;
 use tasks::stream::schedule::{Schedule, Turns};
 
@@ -16,7 +14,7 @@ fn numbers(value: &Value) -> Vec<u64> {
 
 /// Task and batch of each step of the first epoch.
 fn sequence(schedule: Schedule, batches: &[u64]) -> Vec<(usize, u64)> {
-    let mut turns = Turns::new(schedule, batches.to_vec(), Seed::new(1));
+    let mut turns = Turns::new(schedule, batches.to_vec(), RngKey::new(1));
     let mut shown = vec![0; batches.len()];
     let steps = (0..turns.steps()).map(|step| {
         let task = turns.turn(step).unwrap().task;

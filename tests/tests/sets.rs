@@ -1,7 +1,5 @@
 //! Published sets and recipes through the binary: what is read of them, what is learned of several together, what is answered in one pass; and
 //! the real sets, where the user has them.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +25,8 @@ fn made(folder: &Path) -> PathBuf {
     }
     let words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ","].iter().chain(&DRUGS).chain(&OTHERS);
     let vocabulary: String = words.map(|word| format!("{word}\n")).collect();
-    let write = |name: &str, text: &str| kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+    let write =
+        |name: &str, text: &str| base::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
     write("tags.tsv", &tagged);
     write("kinds.csv", &rows);
     write("pairs.jsonl", &pairs);
@@ -78,7 +77,7 @@ fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
     let tags = folder.join("tags.tsv");
     let longer = format!("pain\tO\n{}\n", "today\tO\n".repeat(9));
     let long = std::fs::read_to_string(&tags).unwrap().replace("pain\tO\n\n", &longer);
-    kg::whole::write_whole(&tags, long.as_bytes()).unwrap();
+    base::whole::write_whole(&tags, long.as_bytes()).unwrap();
     let prepared = "finetune.fixed.prepared={ pairs = \"second_first\", train = \"train_and_dev\", long_sentences = \"drop\" }";
     let sets = [prepared, "finetune.fixed.max_tokens=8", "finetune.settings.epochs=2", "recipes=[]"];
     let run =
@@ -107,7 +106,7 @@ fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
     let example = examples.iter().find(|of| of["id"] == said["id"]).unwrap();
     let asked = folder.join("asked.jsonl");
     let object = serde_json::json!({"text": example["text"], "pair": example["pair"]}).to_string();
-    kg::whole::write_whole(&asked, object.as_bytes()).unwrap();
+    base::whole::write_whole(&asked, object.as_bytes()).unwrap();
     let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
     let answer: Value = serde_json::from_str(&Engraft::plain(&verb, folder).ok()).unwrap();
     let (found, expected) = (answer["score"].as_f64().unwrap(), said["outputs"][0][0].as_f64().unwrap());
@@ -132,17 +131,17 @@ fn classes_of_the_released_codes_are_learned_scored_and_asked() {
     let longer = std::fs::read_to_string(&tags)
         .unwrap()
         .replace("warfarin\tB-Drug\n", "warfarin\tB-Drug\nwarfarins\tI-Drug\n");
-    kg::whole::write_whole(&tags, longer.as_bytes()).unwrap();
+    base::whole::write_whole(&tags, longer.as_bytes()).unwrap();
     let vocabulary = folder.join("vocab.txt");
     let more = std::fs::read_to_string(&vocabulary).unwrap() + "##s\n";
-    kg::whole::write_whole(&vocabulary, more.as_bytes()).unwrap();
+    base::whole::write_whole(&vocabulary, more.as_bytes()).unwrap();
     let peng = "finetune.fixed.prepared={ tags = { others = \"later_and_special\" }, thinned = \"rows\", order = \"fixed_batches\" }";
     let mulyar = "finetune.fixed.prepared={ tags = { scheme = \"bilou\", others = \"special\" }, full_behind = 5, order = \"as_given\", \
                   padding = \"trained\", chosen_on = \"test\" }";
     let dropout = "finetune.settings.dropout=0.1";
     let all = "finetune.fixed.subwords=\"all\"";
     let asked = folder.join("asked.txt");
-    kg::whole::write_whole(&asked, b"often warfarin warfarins fever\n").unwrap();
+    base::whole::write_whole(&asked, b"often warfarin warfarins fever\n").unwrap();
     for (out, sets, on_test) in [("peng", [peng, dropout], false), ("mulyar", [mulyar, all], true)] {
         let out = tagged_with(folder, out, &sets);
         let scores = json(out.join("finetune-base-tags-1/scores.json"));
@@ -200,7 +199,7 @@ fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     assert!(first.iter().all(|line| line["tasks"].as_object().unwrap().len() == 1));
 
     let asked = folder.join("asked.txt");
-    kg::whole::write_whole(&asked, "Often  Warfarin, after metformin fever\n".as_bytes()).unwrap();
+    base::whole::write_whole(&asked, "Often  Warfarin, after metformin fever\n".as_bytes()).unwrap();
     let model = folder.join("out/recipe-all-1/model").display().to_string();
     let ask = |more: &[&str]| {
         let verb = [&["predict", &model, asked.to_str().unwrap()][..], more].concat();
@@ -213,7 +212,7 @@ fn one_encoder_learns_several_sets_and_answers_all_in_one_pass() {
     assert!(places.contains(&(&"Warfarin".into(), &7.into(), &15.into())), "{said}");
     assert!(said["tasks"]["kinds"]["class"].is_string() && said["tasks"].get("alike").is_none(), "{said}");
     let pairs = folder.join("pairs-asked.jsonl");
-    kg::whole::write_whole(&pairs, b"{\"text\": \"pain\", \"pair\": \"fever\"}\n").unwrap();
+    base::whole::write_whole(&pairs, b"{\"text\": \"pain\", \"pair\": \"fever\"}\n").unwrap();
     let of_pair = Engraft::plain(&["predict", &model, pairs.to_str().unwrap()], folder).ok();
     let of_pair: Value = serde_json::from_str(&of_pair).unwrap();
     assert!(of_pair["tasks"]["alike"]["score"].is_number() && of_pair["tasks"].get("tags").is_none());
@@ -232,7 +231,7 @@ fn tasks_have_rows_of_their_own_length_in_training_and_where_they_are_asked() {
     // Notes whose end no row has room for.
     let kinds = folder.join("kinds.csv");
     let longer = std::fs::read_to_string(&kinds).unwrap().replace("\",", " today after often helps today\",");
-    kg::whole::write_whole(&kinds, longer.as_bytes()).unwrap();
+    base::whole::write_whole(&kinds, longer.as_bytes()).unwrap();
     let on_test = "finetune.fixed.prepared.chosen_on=test";
     let run = |verb| {
         let run = engraft(&[verb, "recipe-all-1"], folder, "out").set("recipes.all.settings.epochs=10");
@@ -264,7 +263,7 @@ fn tasks_have_rows_of_their_own_length_in_training_and_where_they_are_asked() {
     assert_eq!((lengths, &file["max_tokens"]), (vec![&Value::Null, &8.into(), &Value::Null], &16.into()));
     let ask = |text: &str| {
         let asked = folder.join("asked.txt");
-        kg::whole::write_whole(&asked, text.as_bytes()).unwrap();
+        base::whole::write_whole(&asked, text.as_bytes()).unwrap();
         let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
         serde_json::from_str::<Value>(&Engraft::plain(&verb, folder).ok()).unwrap()["tasks"].clone()
     };
@@ -317,7 +316,7 @@ fn what_cannot_be_meant_stops_before_anything_runs_and_bad_files_say_where() {
         "{text}"
     );
     let failed = |file: &str, content: &str| {
-        kg::whole::write_whole(&folder.join(file), content.as_bytes()).unwrap();
+        base::whole::write_whole(&folder.join(file), content.as_bytes()).unwrap();
         let ran = engraft(&["run", "scores"], folder, "out").output();
         assert!(ran.code().is_some_and(|code| code != 0), "{}", ran.text());
         made(folder);

@@ -1,6 +1,4 @@
 //! Nothing silent: faults that once passed with exit status 0, a file for each group, tried through the binary as a user would.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 mod citations;
 mod config;
 mod corpus;

@@ -1,6 +1,4 @@
 //! From nothing to a trained encoder through the binary, and what the runner then knows about it.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fs;
 
 use engraft_tests::{Engraft, STAGES, artifacts};

@@ -1,6 +1,4 @@
 //! Objects of web servers and of S3 through the cache: whatever the servers do, the bytes are right or the error says what to do.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 mod bench;
 mod cache;
 mod clouds;

@@ -1,6 +1,4 @@
 //! What the order and the shape of batches change in a training, and what they must not.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::fs;
 use std::path::Path;
 
@@ -84,7 +82,7 @@ fn text_is_masked_beside_the_graph() {
     let default =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/default.toml")).unwrap();
     let config = folder.path().join("texts.toml");
-    kg::whole::write_whole(&config, default.split("[retrain]").next().unwrap().as_bytes()).unwrap();
+    base::whole::write_whole(&config, default.split("[retrain]").next().unwrap().as_bytes()).unwrap();
     let shards = |jobs: &str, out: &Path| {
         Engraft::plain(&["run", "audit", "--jobs", jobs], out)
             .arg("--config")

@@ -1,7 +1,5 @@
 //! The four other systems on the embedded world, small, through the binary and the configs that are shipped: what is compared with what, what is
 //! frozen and why, what is refused.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::path::Path;
 
 use engraft_tests::{Engraft, json, json_lines};
@@ -56,7 +54,7 @@ fn labels_begin_in_three_ways_and_their_loss_is_told() {
     assert!(first[0] != first[1] && first[0] != first[2] && first[1] != first[2], "{first:?}");
     let model = out.join("finetune-paper-keywords-questions-1/model");
     let asked = folder.path().join("asked.txt");
-    kg::whole::write_whole(&asked, b"What causes it ?\n").unwrap();
+    base::whole::write_whole(&asked, b"What causes it ?\n").unwrap();
     let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
     let said: Value = serde_json::from_str(&Engraft::plain(&verb, out).ok()).unwrap();
     assert!(said["class"].is_string(), "{said}");
@@ -133,7 +131,7 @@ fn ask_alike(out: &Path, stage: &str, sets: &[&str]) -> Engraft {
         format!("{}\n", serde_json::json!({"id": of["id"], "text": of["text"], "pair": of["pair"]}))
     };
     let asked = out.join("asked.jsonl");
-    kg::whole::write_whole(&asked, tested.map(line).collect::<String>().as_bytes()).unwrap();
+    base::whole::write_whole(&asked, tested.map(line).collect::<String>().as_bytes()).unwrap();
     let model = out.join(stage).join("model");
     let verb = ["predict", model.to_str().unwrap(), asked.to_str().unwrap()];
     sets.iter().fold(small(&verb, "world-kam-bert.toml", out), |run, set| run.set(set))
@@ -202,13 +200,13 @@ fn maps_made_otherwise_are_refused(out: &Path, sets: &[&str]) {
     assert!(cased.contains("vocabulary.case is \"cased\", and was \"uncased\" then"), "{cased}");
     let words = out.join("counts/words.parquet");
     let bytes = std::fs::read(&words).unwrap();
-    kg::whole::write_whole(&words, &[&bytes[..], b"x"].concat()).unwrap();
+    base::whole::write_whole(&words, &[&bytes[..], b"x"].concat()).unwrap();
     let changed = told(sets);
     assert!(changed.contains("counts/words.parquet is not what it was then"), "{changed}");
     std::fs::remove_file(&words).unwrap();
     let missing = told(sets);
     assert!(missing.contains("give the folder of the run that fine-tuned it (--out)"), "{missing}");
-    kg::whole::write_whole(&words, &bytes).unwrap();
+    base::whole::write_whole(&words, &bytes).unwrap();
 }
 
 #[test]
@@ -227,7 +225,7 @@ fn facts_are_asked_of_a_model_that_has_read_texts() {
         fact("several", "More [MASK] is under way.", "research research"),
         fact("long", &format!("{}[MASK].", "more ".repeat(70)), "research"),
     ];
-    kg::whole::write_whole(&data.join("test.jsonl"), facts.concat().as_bytes()).unwrap();
+    base::whole::write_whole(&data.join("test.jsonl"), facts.concat().as_bytes()).unwrap();
     let lama = format!(
         "lama={{ data = {:?}, corpora = [\"squad\"], wording = \"templates\", of = [\"pretrain\"], max_tokens = 64 }}",
         folder.path().join("lama")

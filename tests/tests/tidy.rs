@@ -1,6 +1,4 @@
 //! The rules of the house that no compiler checks: headers, lengths, imports that point down, nothing committed that must not be.
-#![allow(clippy::unwrap_used, reason = "these are tests; a failed step is a failed test")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +6,31 @@ use std::path::{Path, PathBuf};
 /// Lines before the tests, at most.
 const LINES: usize = 400;
 
-/// Crates and what each must not name. The order is the order of the rooms: pipeline -> model -> tasks -> kg, and store below tasks.
-const UPWARD: [(&str, &[&str]); 5] = [
-    ("store", &["kg", "tasks", "model", "engraft", "parquet", "arrow_array"]),
-    ("kg", &["store", "tasks", "model", "engraft", "candle_core", "tokenizers"]),
+/// Crates and what each must not name. The order is the order of the rooms: pipeline -> tasks -> kg and store -> base, and model beside tasks, which
+/// share batch.
+const UPWARD: [(&str, &[&str]); 7] = [
+    ("base", &["batch", "kg", "store", "tasks", "model", "engraft", "arrow_array", "parquet", "candle_core"]),
+    (
+        "tasks/batch/src",
+        &["kg", "store", "tasks", "model", "engraft", "arrow_array", "parquet", "candle_core"],
+    ),
+    ("store", &["batch", "kg", "tasks", "model", "engraft", "parquet", "arrow_array"]),
+    ("kg", &["batch", "store", "tasks", "model", "engraft", "candle_core", "tokenizers"]),
     ("tasks", &["model", "engraft", "candle_core"]),
-    ("model", &["kg", "engraft"]),
+    ("model/src", &["kg", "store", "tasks", "engraft", "arrow_array", "parquet"]),
     (
         "pipeline/src/engine",
-        &["kg", "store", "tasks", "model", "crate::config", "crate::stage", "crate::world", "crate::cli"],
+        &[
+            "batch",
+            "kg",
+            "store",
+            "tasks",
+            "model",
+            "crate::config",
+            "crate::stage",
+            "crate::world",
+            "crate::cli",
+        ],
     ),
 ];
 
@@ -135,7 +149,7 @@ fn nothing_unfinished_and_no_bans_worked_around() {
 #[test]
 fn every_on_disk_format_has_its_table_in_the_docs() {
     let formats = fs::read_to_string(root().join("docs/formats.md")).unwrap();
-    for task in tasks::task::Task::ALL {
+    for task in batch::task::Task::ALL {
         for field in tasks::shard::schema::columns(task, tasks::builder::Form::Slotted).fields() {
             let name = field.name();
             assert!(

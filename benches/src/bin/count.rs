@@ -5,9 +5,6 @@
 //! the processor's seconds do not count what else the machine does, and the peak is that of counting.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/processor.rs"]
-mod processor;
-
 use std::error::Error;
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -15,14 +12,14 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Instant;
 
+use base::cancel::CancelToken;
 use serde_json::{Map, Value, json};
 use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Room, Weight, Within};
 use tasks::corpus::pmi::{self, Matrix, Measure, Relevance};
 use tasks::corpus::word::Words;
-use tasks::stop::Stop;
 use tasks::token::encode::Case;
 
-use self::processor::processor;
+use benches::process::processor;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         memory: memory.parse::<usize>()? << 20,
         threads: threads.parse()?,
         folder: counts.clone(),
-        stop: Stop::NEVER,
+        cancel: CancelToken::NEVER,
     };
     let start = Instant::now();
     let counted = count::count(&config, None, &room, |feed| {

@@ -6,17 +6,14 @@
 //! `{"ids": [[101, 7, 102]], "classes": [1]}`. The classifier is a linear layer on BERT's pooler. Prints one JSON object.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/process.rs"]
-mod process;
-#[path = "measure/shape.rs"]
-mod shape;
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use batch::task::Task;
+use batch::{Batch, Targets};
 use candle_core::{Device, Tensor, safetensors};
 use model::attention::Attend;
 use model::encoder::Encoder;
@@ -29,11 +26,9 @@ use model::nn::linear::Linear;
 use model::params::{Params, Spec};
 use serde::Deserialize;
 use serde_json::json;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
 
-use process::{peak_mib, processor};
-use shape::Shape;
+use benches::process::{peak_mib, processor_ms};
+use benches::shape::Shape;
 
 // The command line's, so that the example's memory costs what a run's does.
 #[global_allocator]
@@ -84,7 +79,7 @@ fn measure(shape: &Shape, file: &Path, samples: &Samples, batch: usize) -> Resul
     let heads = [config.num_hidden_layers, config.num_attention_heads];
     let mask = Mask::all_kept(heads);
     let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
-    let (start, before) = (Instant::now(), processor()?);
+    let (start, before) = (Instant::now(), processor_ms()?);
     let mut importance = Importance::new(Method::PerSample, heads);
     for (ids, classes) in samples.ids.chunks(batch).zip(samples.classes.chunks(batch)) {
         let tokens = Tokens::new(&[&together(ids)], &config, &Device::Cpu)?;
@@ -95,7 +90,7 @@ fn measure(shape: &Shape, file: &Path, samples: &Samples, batch: usize) -> Resul
         })?;
     }
     let found = importance.finish(WithinLayer::Raw, AcrossLayers::Raw)?;
-    let (seconds, spent) = (start.elapsed().as_secs_f64(), processor()? - before);
+    let (seconds, spent) = (start.elapsed().as_secs_f64(), processor_ms()? - before);
     let rows: Vec<&[f64]> = found.chunks(heads[1]).collect();
     println!(
         "{}",

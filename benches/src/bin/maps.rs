@@ -6,37 +6,34 @@
 //! the machine does not count; set `RAYON_NUM_THREADS`. Prints one JSON object, with the sum and the number of values above 0 for each map.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/processor.rs"]
-mod processor;
-
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base::whole::write_whole;
+use batch::Place;
+use batch::maps::expand::{Map, expand_into};
+use batch::maps::sample::{Row, Sample};
 use kg::split::Part;
 use kg::table::EntityId;
-use kg::whole::write_whole;
 use serde_json::{Value, json};
 use tasks::corpus::count::Read;
 use tasks::corpus::phrase::{self, Phrases};
 use tasks::corpus::pmi::{self, Matrix};
 use tasks::corpus::word::Words;
-use tasks::maps::expand::{Map, expand_into};
 use tasks::maps::generators::{Counts, From, Generator, Limits, Text};
 use tasks::maps::index::{Index, Options};
 use tasks::maps::read::{Group, Maps};
-use tasks::maps::sample::{Row, Sample};
 use tasks::maps::spelt::{Mention, Speller, Spelt};
 use tasks::maps::write::{self, Target, Writer};
 use tasks::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
 use tasks::ner::{Dictionary, Entry, Filters, Tagger};
 use tasks::shard::file::Size;
 use tasks::shard::index::Tokenizer;
-use tasks::stream::batch::Place;
 use tasks::token::encode::{Case, Vocabulary};
 use tasks::token::train::{self, WordCounts};
 
-use self::processor::processor;
+use benches::process::processor;
 
 /// The maps; without a graph there is no fourth.
 const MAPS: [Map; 3] = [Map::Entity, Map::Phrase, Map::Term];

@@ -5,16 +5,13 @@
 //! that belongs to no head trained or frozen. Prints one JSON object: milliseconds of each step, and how many numbers are trained.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/process.rs"]
-mod process;
-#[path = "measure/shape.rs"]
-mod shape;
-
 use std::error::Error;
 use std::time::Instant;
 
+use base::rng::CounterRng;
+use batch::task::Task;
+use batch::{Batch, Targets};
 use candle_core::Device;
-use model::chance::Chance;
 use model::encoder::pool::Pooling;
 use model::head::mask::Mask;
 use model::optim::adamw::AdamWConfig;
@@ -26,11 +23,9 @@ use model::train::config::{Alphas, Config, Setup};
 use model::train::heads::{Heads, Mode, Shared};
 use serde::Deserialize;
 use serde_json::json;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
 
-use process::{peak_mib, processor};
-use shape::Shape;
+use benches::process::{peak_mib, processor_ms};
+use benches::shape::Shape;
 
 // The command line's, so that the example's memory costs what a run's does.
 #[global_allocator]
@@ -68,11 +63,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let batches = [batch(&of)?];
     let (mut times, mut spent, mut losses) = (vec![], vec![], vec![]);
     for step in 0..of.warmup + of.steps {
-        let (start, before) = (Instant::now(), processor()?);
+        let (start, before) = (Instant::now(), processor_ms()?);
         losses.push(trainer.step(0, &batches)?.loss);
         if step >= of.warmup {
             times.push(start.elapsed().as_secs_f64() * 1e3);
-            spent.push(processor()? - before);
+            spent.push(processor_ms()? - before);
         }
     }
     trainer.check_frozen()?;
@@ -122,7 +117,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
 
 /// Rows of random tokens of one length.
 fn batch(of: &Settings) -> Result<Batch, Box<dyn Error>> {
-    let (chance, vocabulary) = (Chance::new(1), of.shape.config().vocab_size as u64);
+    let (chance, vocabulary) = (CounterRng::new(1), of.shape.config().vocab_size as u64);
     let cells = 0..(of.rows * of.length) as u64;
     let ids = cells.map(|cell| u32::try_from(chance.bits(cell) % vocabulary));
     Ok(Batch {

@@ -11,8 +11,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use base::gz;
 use kg::canon::Policy;
-use kg::source::{gz, mesh};
+use kg::source::mesh;
 use kg::table::{Builder, Graph, read};
 
 fn main() -> Result<(), Box<dyn Error>> {

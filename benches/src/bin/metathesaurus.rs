@@ -1,4 +1,4 @@
-//! Writes an invented Metathesaurus of any size, to measure readers with: `metathesaurus FOLDER CONSO_ROWS REL_ROWS`. Knows no reader.
+//! Writes an invented Metathesaurus of any size, to measure readers with: `metathesaurus FOLDER CONSO_ROWS REL_ROWS`.
 //!
 //! Concept `i` has a few names in a few sources; each relation `k` leads from concept `i` to one other by a map that can be turned
 //! round, so that the rows of a concept, from both sides, can be written in the published order without holding any other.

@@ -5,23 +5,20 @@
 //! and without. Times are of the processor, so that other work on the machine does not count. Prints one JSON object.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/processor.rs"]
-mod processor;
-
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
+use base::cancel::CancelToken;
 use serde_json::json;
 use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Read, Room, Weight, Within};
 use tasks::corpus::phrase::{self, Phrases};
 use tasks::corpus::word::Words;
-use tasks::stop::Stop;
 use tasks::token::encode::Case;
 
-use self::processor::processor;
+use benches::process::processor;
 
 /// Neighbours in order, and nothing else.
 const COUNTING: Config = Config {
@@ -52,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         memory: memory.parse::<usize>()? << 20,
         threads: 1,
         folder: folder.to_owned(),
-        stop: Stop::NEVER,
+        cancel: CancelToken::NEVER,
     };
     let tokens = counted(file, &room)?;
     let phrases = Phrases::of(&Read::open(folder)?, &config)?;

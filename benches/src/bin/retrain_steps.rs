@@ -6,17 +6,13 @@
 //! `{"shape": {...}, "shards": FOLDER, "items": 32, "warmup": 2, "steps": 10, "threads": 2}`, `items` being the triples of a step. Both print a JSON object.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/process.rs"]
-mod process;
-#[path = "measure/shape.rs"]
-mod shape;
-
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use batch::{Batch, Targets};
 use candle_core::Device;
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
@@ -29,7 +25,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tasks::shard::index::Index;
 use tasks::stream::Stream;
-use tasks::stream::batch::{Batch, Targets};
 use tasks::stream::collate::Fill;
 use tasks::stream::lane::Batching;
 use tasks::stream::order::Shuffle;
@@ -38,8 +33,8 @@ use tasks::stream::schedule;
 use tasks::stream::steps::{self, Shards, Worker};
 use tasks::stream::window::Ahead;
 
-use process::{peak_mib, processor};
-use shape::Shape;
+use benches::process::{peak_mib, processor_ms};
+use benches::shape::Shape;
 
 // The command line's, so that the example's memory costs what a run's does.
 #[global_allocator]
@@ -104,12 +99,12 @@ fn measure(of: &Settings) -> Result<(), Box<dyn Error>> {
     let mut stream = Prefetched::new(stream(of, &index)?, 2)?;
     let (mut times, mut spent, mut tokens, mut losses) = (vec![], vec![], vec![], vec![]);
     for step in 0..of.warmup + of.steps {
-        let (start, before) = (Instant::now(), processor()?);
+        let (start, before) = (Instant::now(), processor_ms()?);
         let record = trainer.step(0, &stream.next_step()?)?;
         losses.push(record.loss);
         if step >= of.warmup {
             times.push(start.elapsed().as_secs_f64() * 1e3);
-            spent.push(processor()? - before);
+            spent.push(processor_ms()? - before);
             tokens.push(record.tokens);
         }
     }

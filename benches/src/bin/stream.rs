@@ -7,21 +7,18 @@
 //! and the state after it. `stream shuffle FOLDER WINDOW ITEMS` says how well windows of so many row groups mix. Times are of the processor, so that other work on the machine does not count.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/processor.rs"]
-mod processor;
-
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
+use base::rng::RngKey;
+use batch::{Batch, Place, Targets};
 use kg::split::Part;
 use serde_json::json;
-use tasks::seed::Seed;
 use tasks::shard::index::Index;
 use tasks::shard::read::Shard;
 use tasks::stream::Stream;
-use tasks::stream::batch::{Batch, Place, Targets};
 use tasks::stream::collate::Fill;
 use tasks::stream::lane::{Batching, Share};
 use tasks::stream::order::{Order, Shuffle};
@@ -31,7 +28,7 @@ use tasks::stream::state::State;
 use tasks::stream::steps::{Config, Shards, Worker};
 use tasks::stream::window::Ahead;
 
-use self::processor::processor;
+use benches::process::processor;
 
 /// Row groups that are shuffled together.
 const WINDOW: usize = 16;
@@ -133,7 +130,7 @@ fn shuffle(folder: &Path, window: usize, items: usize) -> Result<(), Box<dyn Err
     let groups = first.iter().flat_map(|part| &part.files).flat_map(|file| &file.groups);
     let groups: Vec<u32> = groups.map(|group| group.items).collect();
     let all = groups.len();
-    let order = Order::new(groups, Shuffle::Window(window), Seed::new(1).named("stream"));
+    let order = Order::new(groups, Shuffle::Window(window), RngKey::new(1).named("stream"));
     let quality = quality::of(&order, 0, items).ok_or("too few items for two batches")?;
     println!("{}", json!({ "row_groups": all, "quality": quality }));
     Ok(())

@@ -3,9 +3,6 @@
 //! processor (Linux); MENTIONS, if asked for, is written with the line, the beginning and the end (bytes) of each mention, tabs between.
 #![allow(clippy::print_stdout, reason = "an example tells what it did")]
 
-#[path = "measure/on_core.rs"]
-mod on_core;
-
 use std::error::Error;
 use std::fs::{File, read_to_string};
 use std::io::{BufWriter, Write};
@@ -14,7 +11,7 @@ use kg::table::EntityId;
 use tasks::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
 use tasks::ner::{Dictionary, Entry, Filters, Tagger};
 
-use self::on_core::on_core;
+use benches::process::on_core;
 
 /// How often the text is tagged; the fastest counts.
 const RUNS: usize = 5;

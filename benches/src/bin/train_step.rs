@@ -6,18 +6,17 @@
 //! the gradients' norm, clipping and AdamW. `attention` is `plain`, `labels` (four of them, with their loss), or `kam` (three maps, a convolution). Prints one JSON object: milliseconds of each step by part, and of the processor.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
 
-#[path = "measure/process.rs"]
-mod process;
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Instant;
 
+use base::rng::CounterRng;
+use batch::task::Task;
+use batch::{Batch, Targets};
 use candle_core::{Device, Tensor};
 use model::attention::Attend;
 use model::attention::kam::{Auxiliary, Kam, KamPass, Knowledge, Merge, Settings, Skip};
 use model::attention::label::{Labels, Mode};
-use model::chance::Chance;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
@@ -30,10 +29,8 @@ use model::optim::clip;
 use model::params::{Init, Params, Spec};
 use serde::Deserialize;
 use serde_json::json;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::Task;
 
-use process::{peak_mib, processor};
+use benches::process::{peak_mib, processor_ms};
 
 // The command line's, so that the example's memory costs what a run's does.
 #[global_allocator]
@@ -101,9 +98,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let classes: Vec<Option<u32>> = classes.collect::<Result<_, _>>()?;
     let (mut times, mut losses, mut spent) = ([const { vec![] }; 4], vec![], vec![]);
     for step in 0..of.warmup + of.steps {
-        let before = processor()?;
+        let before = processor_ms()?;
         let (loss, at) = model.step(step, &batch, &classes)?;
-        spent.push(processor()? - before);
+        spent.push(processor_ms()? - before);
         losses.push(loss);
         if step >= of.warmup {
             let parts = [at[1] - at[0], at[2] - at[1], at[3] - at[2], at[3] - at[0]];
@@ -175,7 +172,7 @@ fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
 /// Maps of the rows, of which each cell in ten has a number.
 fn maps(of: &Measured) -> Vec<f32> {
     let cells: usize = of.lengths.iter().map(|length| MAPS * length * length).sum();
-    let chance = Chance::new(2);
+    let chance = CounterRng::new(2);
     (0..cells as u64).map(|cell| if chance.bits(cell).is_multiple_of(10) { 0.5 } else { 0.0 }).collect()
 }
 
@@ -183,7 +180,7 @@ fn maps(of: &Measured) -> Vec<f32> {
 fn batch(of: &Measured) -> Result<Batch, Box<dyn Error>> {
     let (rows, width) = (of.lengths.len(), of.lengths.iter().copied().max().ok_or("no lengths")?);
     let real = |cell: usize| cell % width < of.lengths[cell / width];
-    let (chance, vocabulary) = (Chance::new(1), of.vocabulary as u64);
+    let (chance, vocabulary) = (CounterRng::new(1), of.vocabulary as u64);
     let id =
         |cell: usize| if real(cell) { u32::try_from(chance.bits(cell as u64) % vocabulary) } else { Ok(0) };
     Ok(Batch {
@@ -223,7 +220,7 @@ impl Model {
             (None, Some(((kam, _), knowledge))) => Attend::Knowledge(KamPass { kam, knowledge }),
             (None, None) => Attend::Plain,
         };
-        let pass = Pass { attend, dropout: Some(Chance::new(1).branch(step as u64)), ..Pass::PLAIN };
+        let pass = Pass { attend, dropout: Some(CounterRng::new(1).branch(step as u64)), ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let x_nd = hidden.last().ok_or("no hidden states")?;
         let logits_bc = self.output.forward(&self.pool.forward(x_nd, &tokens.spans)?)?;

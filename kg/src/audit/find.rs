@@ -1,4 +1,4 @@
-//! Compares the parts of rows that say the same. Knows sorted rows, no texts.
+//! Compares the parts of rows that say the same.
 
 use super::kind::{Kind, Leak};
 use super::statement::Row;

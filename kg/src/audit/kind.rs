@@ -1,4 +1,4 @@
-//! A leak and the ways in which one triple gives another away. Knows no graph.
+//! A leak and the ways in which one triple gives another away.
 
 use serde::Serialize;
 

@@ -1,15 +1,15 @@
-//! An audit in numbers and in words. Knows leaks, not how they were found.
+//! An audit in numbers and in words.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use base::share::Share;
 use serde::Serialize;
 
 use super::Audit;
 use super::kind::Leak;
 use super::published::Published;
 use super::suspect::{Suspect, Suspects};
-use crate::source::share::Share;
 use crate::split::{Part, View};
 
 /// Leaks that a message spells out.

@@ -1,4 +1,4 @@
-//! The columns of an audit's leaks on disk. Knows no row.
+//! The columns of an audit's leaks on disk.
 //!
 //! | file | column | type | meaning |
 //! |---|---|---|---|

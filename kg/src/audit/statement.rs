@@ -1,4 +1,4 @@
-//! What each row says, as numbers that are equal when rows say the same. Knows texts and relations, no part's meaning.
+//! What each row says, as numbers that are equal when rows say the same.
 
 use std::collections::HashMap;
 

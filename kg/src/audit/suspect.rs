@@ -1,11 +1,12 @@
 //! Relations that nobody declared inverse or symmetric though the data look as if they were, and what they would give away.
 //!
-//! S suggests R the other way round when of the triples of S at least [`Suspicion::share`] occur turned round under R, and at least
-//! [`Suspicion::support`] of them do; R may have many others. A held-out triple of R *would leak* if a shown triple of S runs the other way
-//! between the same two texts and it does not leak anyway. With S = R the question is whether R is symmetric. Triples that differ by text are
-//! counted, also those aside; those that lead from a text to itself say nothing of a direction.
+//! S suggests R the other way round when of the triples of S at least [`Suspicion::share`] occur inverted under R, and at least
+//! [`Suspicion::support`] of them do; R may have many others. It also does when as large a share of the triples of R that a part holds out
+//! is shown inverted under S, however much else S says ([`Suspicion::suggests_held`]). A held-out triple of R *would leak* if a shown triple
+//! of S runs the other way between the same two texts and it does not leak anyway. With S = R the question is whether R is symmetric. Triples
+//! that differ by text are counted, also those aside; those that lead from a text to itself say nothing of a direction.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -41,6 +42,9 @@ pub struct Suspects {
     pub pairs: Vec<Suspect>,
     /// Held-out triples that would leak, by part, each counted once.
     pub would_leak: BTreeMap<&'static str, u64>,
+    /// Held-out triples, by part, whose two texts stand inverted in a shown triple of whatever relation; most of them where relations are
+    /// suspect, some where chance or another fact put them there.
+    pub inverted: BTreeMap<&'static str, u64>,
     /// Pairs of texts with too many relations between them to be looked at.
     pub crowded: u64,
 }
@@ -54,6 +58,14 @@ struct Counts {
     crowded: u64,
 }
 
+/// By held-out part: its triples that do not leak anyway, by wording, and those of them that are shown inverted, by that wording and the other.
+#[derive(Debug, Default)]
+struct Held {
+    triples: BTreeMap<Part, HashMap<u32, u64>>,
+    inverted: BTreeMap<Part, HashMap<(u32, u32), u64>>,
+    any: BTreeMap<&'static str, u64>,
+}
+
 /// A wording and whether it is said of the second text of a pair.
 type Said = (u32, bool);
 
@@ -65,9 +77,13 @@ pub(super) fn suspects(
     suspicion: &Suspicion,
 ) -> Suspects {
     let counts = count(rows, view.relations().len());
-    let found = found(&counts, statements, suspicion);
+    let held = held(rows, leaks);
+    let sizes: BTreeMap<Part, u64> = [Part::Valid, Part::Test]
+        .map(|part| (part, rows.iter().filter(|row| row.part == part).count() as u64))
+        .into();
+    let found = found(&counts, (&held, &sizes), statements, suspicion);
     let mut would: BTreeMap<(u32, u32), BTreeMap<&'static str, u64>> = BTreeMap::new();
-    let mut suspects = Suspects { crowded: counts.crowded, ..Suspects::default() };
+    let mut suspects = Suspects { crowded: counts.crowded, inverted: held.any, ..Suspects::default() };
     if !found.is_empty() {
         each_pair(rows, |pair| {
             give(pair, (&found, leaks), |part, by| {
@@ -79,8 +95,10 @@ pub(super) fn suspects(
         });
     }
     let relation = |wording: u32| view.relations()[RelationId(wording).index()].key.to_owned();
-    suspects.pairs = (found.keys().filter(|(one, other)| one <= other))
-        .map(|&(one, other)| Suspect {
+    let pairs: BTreeSet<(u32, u32)> =
+        found.iter().map(|&(one, other, _)| (one.min(other), one.max(other))).collect();
+    suspects.pairs = (pairs.into_iter())
+        .map(|(one, other)| Suspect {
             relation: relation(one),
             inverse: relation(other),
             triples: counts.triples[one as usize],
@@ -132,41 +150,79 @@ fn count(rows: &[Row], wordings: usize) -> Counts {
     counts
 }
 
-/// (R, S) where S suggests R the other way round, and for each also the two in their order. The value says whether the first is suggested.
+/// What is held out, and how much of it is shown inverted.
+fn held(rows: &[Row], leaks: &[Leak]) -> Held {
+    let mut found = Held::default();
+    let (mut held, mut shown, mut by) = (Vec::new(), Vec::new(), Vec::new());
+    each_pair(rows, |pair| {
+        for part in [Part::Valid, Part::Test] {
+            said(pair, |row| row.part == part && !leaks_anyway(row, leaks), &mut held);
+            if held.is_empty() {
+                continue;
+            }
+            let triples = found.triples.entry(part).or_default();
+            held.iter().for_each(|&(one, _)| *triples.entry(one).or_default() += 1);
+            said(pair, |row| part.is_held_out_from(row.part), &mut shown);
+            if shown.len() > CROWD {
+                continue;
+            }
+            let inverted = found.inverted.entry(part).or_default();
+            for &(one, of_second) in &held {
+                by.clear();
+                by.extend(shown.iter().filter(|shown| shown.1 != of_second).map(|&(other, _)| other));
+                *found.any.entry(part.name()).or_default() += u64::from(!by.is_empty());
+                by.iter().for_each(|&other| *inverted.entry((one, other)).or_default() += 1);
+            }
+        }
+    });
+    found.any.retain(|_, triples| *triples > 0);
+    found
+}
+
+/// (R, S, held-out part) where S suggests R the other way round.
+type Found = BTreeSet<(u32, u32, Part)>;
+
 #[expect(
     clippy::iter_over_hash_type,
-    reason = "what is found is put into an ordered map, whatever the order"
+    reason = "what is found is put into an ordered set, whatever the order"
 )]
-fn found(counts: &Counts, statements: &Statements, suspicion: &Suspicion) -> BTreeMap<(u32, u32), bool> {
-    let mut found = BTreeMap::new();
+fn found(
+    counts: &Counts,
+    (held, sizes): (&Held, &BTreeMap<Part, u64>),
+    statements: &Statements,
+    suspicion: &Suspicion,
+) -> Found {
+    let mut found = Found::new();
     for (&(one, other), &reversed) in &counts.reversed {
         if statements.are_inverse(one, other) {
             continue;
         }
-        let suggests = |wording: u32| suspicion.suggests(reversed, counts.triples[wording as usize]);
-        let (of_one, of_other) = (suggests(other), suggests(one));
-        if of_one || of_other {
-            found.insert((one, other), of_one);
-            found.insert((other, one), if one == other { of_one } else { of_other });
+        for (suggested, by) in [(one, other), (other, one)] {
+            if suspicion.suggests(reversed, counts.triples[by as usize]) {
+                found.extend(sizes.keys().map(|&part| (suggested, by, part)));
+            }
+        }
+    }
+    for (&part, inverted) in &held.inverted {
+        let (triples, size) = (&held.triples[&part], sizes.get(&part).copied().unwrap_or_default());
+        for (&(one, other), &shown) in inverted {
+            let all = triples.get(&one).copied().unwrap_or_default();
+            if !statements.are_inverse(one, other) && suspicion.suggests_held(shown, all, size) {
+                found.insert((one, other, part));
+            }
         }
     }
     found
 }
 
 /// Hands on the part of each held-out row of a pair that would leak, and the pairs of wordings by which, the smaller first.
-fn give(
-    pair: &[Row],
-    (found, leaks): (&BTreeMap<(u32, u32), bool>, &[Leak]),
-    mut take: impl FnMut(Part, &[(u32, u32)]),
-) {
+fn give(pair: &[Row], (found, leaks): (&Found, &[Leak]), mut take: impl FnMut(Part, &[(u32, u32)])) {
     if pair.iter().all(|row| !row.part.is_held_out()) {
         return;
     }
     let (mut shown, mut by) = (Vec::new(), Vec::new());
     for held_part in [Part::Valid, Part::Test] {
-        // Test is held out from valid, too.
-        let shows = |part: Part| part == Part::Train || (part == Part::Valid && held_part == Part::Test);
-        said(pair, |row| shows(row.part), &mut shown);
+        said(pair, |row| held_part.is_held_out_from(row.part), &mut shown);
         if shown.is_empty() || shown.len() > CROWD {
             continue;
         }
@@ -174,8 +230,7 @@ fn give(
             by.clear();
             for &(other, of_second) in &shown {
                 let one = held.wording;
-                if of_second != held.of_second && found.get(&(one, other)).is_some_and(|suggested| *suggested)
-                {
+                if of_second != held.of_second && found.contains(&(one, other, held_part)) {
                     by.push((one.min(other), one.max(other)));
                 }
             }

@@ -1,4 +1,4 @@
-//! Leaks between tasks: what one learns from and another is tested on. Knows which rows tasks use, not what they make of them.
+//! Leaks between tasks: what one learns from and another is tested on.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Puts the full list of leaks on the disk. Knows the columns, not how leaks were found.
+//! Puts the full list of leaks on the disk.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Puts what merging counted into its report. Knows no row.
+//! Puts what merging counted into its report.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Which keys mean the same thing: MeSH <-> CUI <-> free name. Knows keys and names, no triple.
+//! Which keys mean the same thing: MeSH <-> CUI <-> free name.
 //!
 //! A key follows what sources say of it until nothing more is said: a name to the one entity that bears it (preferred names
 //! first, then synonyms, each in the order of the policy's namespaces), a key to the key that it is declared to mean. What fits

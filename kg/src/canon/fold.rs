@@ -1,4 +1,4 @@
-//! Text as it is kept and text as it is compared. Knows no entity and no source.
+//! Text as it is kept and text as it is compared.
 
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{UnicodeNormalization, is_nfc};

@@ -1,4 +1,4 @@
-//! Statements become triples: one key per thing, one direction per relation, each triple once. Knows no source's format.
+//! Statements become triples: one key per thing, one direction per relation, each triple once.
 
 use std::collections::BTreeSet;
 use std::io;

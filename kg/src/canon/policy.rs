@@ -1,4 +1,4 @@
-//! What merging does where there is a choice. Knows no row.
+//! What merging does where there is a choice.
 
 use serde::{Deserialize, Serialize};
 

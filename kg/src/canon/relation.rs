@@ -1,4 +1,4 @@
-//! Which of two inverse relations stays. Knows relations by key, no triple.
+//! Which of two inverse relations stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What merging came to, in numbers. Knows no file.
+//! What merging came to, in numbers.
 
 use std::collections::BTreeMap;
 

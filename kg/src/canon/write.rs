@@ -1,4 +1,4 @@
-//! The canonical graph as rows, in memory or on the disk. Knows no source.
+//! The canonical graph as rows, in memory or on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! Which way round triples were stated, and which are contradicted. Knows no type.
+//! Which way round triples were stated, and which are contradicted.
 
 use std::collections::BTreeMap;
 

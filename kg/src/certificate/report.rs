@@ -1,4 +1,4 @@
-//! The certificate: every relation with its evidence and a verdict. Knows how to judge, not how to count.
+//! The certificate: every relation with its evidence and a verdict.
 
 use std::collections::BTreeMap;
 

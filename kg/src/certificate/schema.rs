@@ -1,4 +1,4 @@
-//! The columns of the file of violations. Knows no row.
+//! The columns of the file of violations.
 //!
 //! | file | column | type | meaning |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! Between which semantic types the triples of a relation run, and which triples do not. Knows no name of a relation.
+//! Between which semantic types the triples of a relation run, and which triples do not.
 //!
 //! Every triple whose ends both have types shows one pair of types for each type of its subject with each of its object, and counts in
 //! full for each of these pairs. A pair belongs to the **signature** of the relation when its share of these typed triples is at least

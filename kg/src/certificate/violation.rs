@@ -1,4 +1,4 @@
-//! The triples that break their relation's direction, in memory and on disk. Knows no reason why.
+//! The triples that break their relation's direction, in memory and on disk.
 
 use std::path::Path;
 use std::sync::Arc;

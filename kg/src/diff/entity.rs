@@ -1,4 +1,4 @@
-//! What became of each entity. Knows keys and texts, no triple.
+//! What became of each entity.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What changed, in numbers. Knows no table.
+//! What changed, in numbers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The columns of a diff's list of entities on disk. Knows no row.
+//! The columns of a diff's list of entities on disk.
 //!
 //! | file | column | type | meaning |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! Which triples came and went. Knows what became of entities, not how that was found.
+//! Which triples came and went.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! Puts a diff's list of entities on the disk. Knows the columns, not how changes were found.
+//! Puts a diff's list of entities on the disk.
 
 use std::path::Path;
 use std::sync::Arc;

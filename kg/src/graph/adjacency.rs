@@ -1,4 +1,4 @@
-//! Who is beside whom, in one array. Knows no relation.
+//! Who is beside whom, in one array.
 
 /// Neighbours of dense numbers; a neighbour is listed as often as there are edges to it.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! How many subjects and objects a relation joins. Knows no entity.
+//! How many subjects and objects a relation joins.
 
 use polars::prelude::{Column, DataFrame, IntoLazy, PolarsError, col, len};
 use serde::{Deserialize, Serialize};

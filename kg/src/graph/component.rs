@@ -1,4 +1,4 @@
-//! Which entities hang together, whatever the direction. Knows no relation.
+//! Which entities hang together, whatever the direction.
 
 use petgraph::unionfind::UnionFind;
 use serde::{Deserialize, Serialize};

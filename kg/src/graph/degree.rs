@@ -1,4 +1,4 @@
-//! Triples of each entity. Knows no relation: two relations between the same two entities count twice.
+//! Triples of each entity.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How far entities are from each other, in triples, whatever the direction. Knows no relation.
+//! How far entities are from each other, in triples, whatever the direction.
 //!
 //! From 64 entities at a time (Then et al. 2014, "The More the Merrier"): a bit for each of them travels over the graph, and only
 //! entities that a bit newly reached pass bits on. The work is at most 64 breadth-first searches, however deep the graph is.

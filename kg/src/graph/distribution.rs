@@ -1,4 +1,4 @@
-//! How whole numbers are spread: exact quantiles, and counts in bins whose width doubles. Knows not what is measured.
+//! How whole numbers are spread: exact quantiles, and counts in bins whose width doubles.
 
 use serde::{Deserialize, Serialize};
 

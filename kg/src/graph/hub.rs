@@ -1,4 +1,4 @@
-//! The entities that stand out: most triples, highest rank. Knows how to choose, not how to count.
+//! The entities that stand out: most triples, highest rank.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How many tokens names have, and what a limit cuts. Knows lengths, no tokenizer.
+//! How many tokens names have, and what a limit cuts.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What may be passed on under which licence level. Knows no licence.
+//! What may be passed on under which licence level.
 //!
 //! Levels are the source restriction levels of UMLS, 0 (no restriction) to 9; names and statements of sources without levels count as
 //! `none` here, which says nothing about their licence.

@@ -1,4 +1,4 @@
-//! What sources have in common. Knows only their names.
+//! What sources have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! PageRank of entities (Brin and Page 1998). Knows no relation: each triple is a link from its subject to its object.
+//! PageRank of entities (Brin and Page 1998).
 
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSlice};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! All measures of a graph in one report. Knows what to measure, not how.
+//! All measures of a graph in one report.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Counts equal rows of whole numbers. Knows not what they number.
+//! Counts equal rows of whole numbers.
 
 use polars::prelude::{Column, DataFrame, IntoLazy, PolarsError, col, len};
 

@@ -1,4 +1,4 @@
-//! Entities by semantic type. Knows no triple.
+//! Entities by semantic type.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Compact identifiers, `PREFIX:id`, as keys of entities. Knows no source.
+//! Compact identifiers, `PREFIX:id`, as keys of entities.
 
 /// Prefix and id; none if either is missing.
 pub(super) fn split(curie: &str) -> Option<(&str, &str)> {

@@ -1,4 +1,4 @@
-//! The Human Symptoms-Disease Network (Zhou et al., Nat. Commun. 5:4212, 2014, Supplementary Data 3). Knows no other source.
+//! The Human Symptoms-Disease Network (Zhou et al., Nat. Commun. 5:4212, 2014, Supplementary Data 3).
 //!
 //! A table of tab-separated columns with one header line; entities are MeSH descriptor names without ids and may hold commas and
 //! apostrophes, so nothing is quoted. A row counts the PubMed articles indexed with both a symptom and a disease and weighs the
@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::path::Path;
 
+use base::funnel::{BLANK_LINES, Tally};
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use self::ids::{Ids, Role};
-use super::funnel::{Funnel, Tally};
-use super::line::{self, Line, Lines, Place};
+use super::funnel::Funnel;
 use super::roster::{Known, Roster};
-use super::separated::BLANK_LINES;
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.

@@ -1,4 +1,4 @@
-//! Knowledge Graph Exchange (github.com/biolink/kgx), as two tables of tab-separated columns. Knows no ontology.
+//! Knowledge Graph Exchange (github.com/biolink/kgx), as two tables of tab-separated columns.
 //!
 //! `nodes.tsv` has `id`, `category`, `name` and, where given, `synonym`, `description`, `same_as`, `equivalent_identifiers`, `xref`;
 //! `edges.tsv` has `subject`, `predicate`, `object` and, where given, `primary_knowledge_source` (or `knowledge_source`) and
@@ -14,15 +14,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufRead};
 use std::path::Path;
 
+use base::funnel::{BLANK_LINES, Tally};
+use base::line::{self, Place};
+use base::share::Share;
 use serde::{Deserialize, Serialize};
 
 use self::nodes::{Nodes, Roles};
 use super::curie;
-use super::funnel::{Funnel, Tally};
-use super::line::{self, Place};
+use super::funnel::Funnel;
 use super::naming::{Allowed, Naming, Untexted};
-use super::separated::{self, BLANK_LINES, Column, Record, Records, Shape};
-use super::share::Share;
+use super::separated::{self, Column, Record, Records, Shape};
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
 

@@ -1,4 +1,4 @@
-//! Medical Subject Headings: descriptors (`descYYYY.xml`) and supplementary records (`suppYYYY.xml`). Knows no other source.
+//! Medical Subject Headings: descriptors (`descYYYY.xml`) and supplementary records (`suppYYYY.xml`).
 //!
 //! What is stated, always of the record in which it stands:
 //!
@@ -16,7 +16,7 @@
 //! Semantic types (up to 2018 or so; later files have none) and the definition are those of the preferred concept. All of it is free of
 //! licence restrictions: level 0.
 //!
-//! The files come as they are or through [`super::gz`]. Memory does not grow with them, but for what the builder keeps and a few
+//! The files come as they are or through [`base::gz`]. Memory does not grow with them, but for what the builder keeps and a few
 //! numbers for each descriptor.
 
 mod gather;
@@ -31,12 +31,12 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 
+use base::line::{self, Place};
 use serde::{Deserialize, Serialize};
 
 use self::gather::Gather;
 use self::record::Kind;
 use super::funnel::Funnel;
-use super::line::{self, Place};
 use crate::table::Builder;
 
 /// Name of the source in the table's origins.
@@ -118,15 +118,22 @@ pub enum Error {
     Keep(#[source] io::Error),
 }
 
+/// Whether MeSH states all of these relations, and there is one of them.
+///
+/// # Errors
+/// Names the first that it does not state.
+pub fn known_relations(asked: &BTreeSet<String>) -> Result<(), Error> {
+    let wrong = if asked.is_empty() { Some("none") } else { relation::unknown(asked).map(String::as_str) };
+    wrong.map_or(Ok(()), |key| Err(Error::Relation(key.to_owned())))
+}
+
 /// Reads the files into `builder`, the descriptors first. The funnel's rows are statements: tree numbers, actions, related and
 /// mapped-to headings of both files together; beside them it counts records and terms of each file.
 ///
 /// # Errors
 /// When a file is damaged, cut or of another kind; `builder` then holds a part of it.
 pub fn read<R: Read>(files: Files<'_, R>, options: &Options, builder: &mut Builder) -> Result<Funnel, Error> {
-    if let Some(key) = options.relations.as_ref().and_then(relation::unknown) {
-        return Err(Error::Relation(key.clone()));
-    }
+    options.relations.as_ref().map_or(Ok(()), known_relations)?;
     let mut gather = Gather::new(builder, options);
     gather.file(files.descriptors, Kind::Descriptor)?;
     if let Some(supplements) = files.supplements {
@@ -280,7 +287,7 @@ mod tests {
     fn every_statement_record_and_term_is_counted() {
         let (desc, supp) = (descriptors(), supplements());
         let (funnel, _) = gather(desc.as_bytes(), Some(supp.as_bytes()), None).unwrap();
-        let dropped = |tally: &crate::source::Tally| tally.dropped.values().sum::<u64>();
+        let dropped = |tally: &base::funnel::Tally| tally.dropped.values().sum::<u64>();
         let tally = &funnel.triples;
         assert_eq!((tally.file.as_str(), tally.read, tally.kept), ("desc2015.xml, supp2015.xml", 11, 7));
         assert_eq!(tally.read, tally.kept + dropped(tally));

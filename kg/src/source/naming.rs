@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use base::share::Share;
 use serde::{Deserialize, Serialize};
 
-use super::share::Share;
 use crate::canon::Canon;
 use crate::table::builder::DraftEntity;
 

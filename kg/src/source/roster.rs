@@ -1,4 +1,4 @@
-//! The names that a source gives to the things of one role, and the ids known for them. Knows no file.
+//! The names that a source gives to the things of one role, and the ids known for them.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! The health knowledge graph learned from emergency records (Rotmensch et al., Sci. Rep. 7:5994, 2017). Knows no other source.
+//! The health knowledge graph learned from emergency records (Rotmensch et al., Sci. Rep. 7:5994, 2017).
 //!
 //! CSV of two columns, `Diseases,Symptoms`, whose lines end with a bare CR as published (LF and CRLF are read as well). The second
 //! column lists all symptoms of the disease with their probability: `name (0.318), name (0.119)`. Names may hold commas and
@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::path::Path;
 
+use base::bom::Unmarked;
+use base::funnel::{BLANK_LINES, Tally};
+use base::line::{self, Place};
+use base::newline::Newlines;
 use csv::ByteRecord;
 use serde::{Deserialize, Serialize};
 
-use super::funnel::{Funnel, Tally};
-use super::line::{self, Place};
-use super::mark::Unmarked;
-use super::newline::Newlines;
+use super::funnel::Funnel;
 use super::roster::{Known, Roster};
-use super::separated::BLANK_LINES;
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.

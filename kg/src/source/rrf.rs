@@ -1,11 +1,11 @@
-//! Rich Release Format: fields that each end with `|`, no header, no quoting. Knows no file of UMLS.
+//! Rich Release Format: fields that each end with `|`, no header, no quoting.
 
 mod feed;
 pub mod scan;
 
 use std::path::Path;
 
-use super::line::{self, Place, has_returns};
+use base::line::{self, Place, has_returns};
 
 /// Why there is no next record.
 #[derive(Debug, thiserror::Error)]

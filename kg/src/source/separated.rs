@@ -1,4 +1,4 @@
-//! Tables of text whose columns are separated by tabs, commas, semicolons or pipes. Knows no column's meaning.
+//! Tables of text whose columns are separated by tabs, commas, semicolons or pipes.
 //!
 //! Between tabs and pipes nothing is quoted, between commas and semicolons a field may stand in double quotes and hold separators, doubled
 //! quotes and line breaks; a layout may say otherwise. A BOM is skipped; LF and CRLF end a line (where fields are quoted, a bare CR
@@ -9,13 +9,11 @@ mod records;
 
 use std::fmt;
 
+use base::line::{self, Place};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::records::{Record, Records};
-use super::line::{self, Place};
 
-/// Lines without any content.
-pub(super) const BLANK_LINES: &str = "blank_lines";
 /// Lines that repeat the names of the columns.
 pub(super) const REPEATED_HEADER: &str = "repeated_header";
 

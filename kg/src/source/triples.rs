@@ -1,4 +1,4 @@
-//! Triples of any origin: tables of text or Parquet, with files of names beside them. Knows no publisher.
+//! Triples of any origin: tables of text or Parquet, with files of names beside them.
 //!
 //! An id becomes the key `<name of the source>:<id>`, unless it is a CURIE with one of the listed prefixes: then the key is that of
 //! other sources (`UMLS:C0000005` is `umls:C0000005`). Relations keep their ids, since `may_treat` is `may_treat` everywhere. White
@@ -17,14 +17,15 @@ mod tables;
 use std::collections::BTreeSet;
 use std::io;
 
+use base::funnel::Tally;
+use base::line::{self, Place};
 use serde::{Deserialize, Serialize};
 
 pub use self::layout::{Columns, Inactive, Layout, TextColumns, TextLayout};
 pub use self::parquet::{Error as ParquetError, Fields};
 pub use self::statements::{NEGATIVE, Statements, Things};
 use super::curie;
-use super::funnel::{Funnel, Tally};
-use super::line::{self, Place};
+use super::funnel::Funnel;
 use super::naming::{Allowed, Naming};
 use super::separated;
 pub use super::separated::{Column, FirstLine, Quotes, Separator};
@@ -214,8 +215,8 @@ mod tests {
 
     use super::*;
     use crate::canon::{Canon, Policy};
-    use crate::source::share::Share;
     use crate::table::{Builder, Graph, read};
+    use base::share::Share;
 
     fn options() -> Options {
         Options {

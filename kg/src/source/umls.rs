@@ -1,4 +1,4 @@
-//! The UMLS Metathesaurus in RRF: names, relations, semantic types, definitions, licence levels, retired concepts. Knows no other source.
+//! The UMLS Metathesaurus in RRF: names, relations, semantic types, definitions, licence levels, retired concepts.
 //!
 //! | file | what is taken |
 //! |---|---|
@@ -39,6 +39,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
+use base::funnel::Tally;
+
 use self::asked::Known;
 use self::conso::Choice;
 use self::doc::Documentation;
@@ -48,7 +50,7 @@ pub use self::options::{Keep, Options, Suppressed, Unlabelled, Vocabularies};
 use self::rank::Ranks;
 use self::sieve::Sieve;
 use self::vocabulary::Vocabularies as Listed;
-use super::funnel::{Funnel, Tally};
+use super::funnel::Funnel;
 use super::rrf;
 use crate::table::Builder;
 

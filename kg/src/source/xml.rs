@@ -1,4 +1,4 @@
-//! XML as large files of records need it: scanned in memory, read from a stream in chunks of whole records. Knows no element's name.
+//! XML as large files of records need it: scanned in memory, read from a stream in chunks of whole records.
 
 pub(super) mod chunk;
 pub(super) mod prolog;

@@ -1,4 +1,4 @@
-//! Entities and relations that read the same. Knows texts, no triple.
+//! Entities and relations that read the same.
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_128;

@@ -1,4 +1,4 @@
-//! Moves groups to train until training shows whatever is held out. Knows groups and parts, no text.
+//! Moves groups to train until training shows whatever is held out.
 
 use super::group::Groups;
 use super::part::Part;

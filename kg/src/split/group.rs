@@ -1,4 +1,4 @@
-//! Triples that must have one part, and a stable name for each such group. Knows classes of texts, no part.
+//! Triples that must have one part, and a stable name for each such group.
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_128;

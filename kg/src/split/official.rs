@@ -1,4 +1,4 @@
-//! The parts that a source published, as its origins name them. Knows origins, no hash.
+//! The parts that a source published, as its origins name them.
 
 use super::part::Part;
 use crate::table::Graph;
@@ -86,16 +86,19 @@ impl Official {
         self.stated.len()
     }
 
+    /// The part in which each row is published, train for what the source does not state; none if there is another number of rows.
+    pub(super) fn stated_parts(&self, rows: usize) -> Option<Vec<Part>> {
+        (self.stated.len() == rows)
+            .then(|| self.stated.iter().map(|stated| stated.unwrap_or(Part::Train)).collect())
+    }
+
     pub(super) fn twice(&self) -> u64 {
         self.twice
     }
 
     /// The part of every row, given every row's group; none if there is another number of rows.
     pub(super) fn parts(&self, group: &[u32]) -> Option<Vec<Part>> {
-        if self.stated.len() != group.len() {
-            return None;
-        }
-        let mut part: Vec<Part> = self.stated.iter().map(|stated| stated.unwrap_or(Part::Train)).collect();
+        let mut part = self.stated_parts(group.len())?;
         if self.leaky == Leaky::Aside {
             let groups = group.iter().max().map_or(0, |&last| last as usize + 1);
             let mut most = vec![Part::Train; groups];

@@ -1,4 +1,4 @@
-//! The parts of a split. Knows no triple.
+//! The parts of a split.
 
 use std::fmt;
 
@@ -43,6 +43,12 @@ impl Part {
     #[must_use]
     pub fn is_held_out(self) -> bool {
         matches!(self, Part::Valid | Part::Test)
+    }
+
+    /// Whether triples of this part are held out from whoever is shown those of `other`: valid and test from train, test from valid.
+    #[must_use]
+    pub fn is_held_out_from(self, other: Part) -> bool {
+        self.is_held_out() && other < self
     }
 }
 

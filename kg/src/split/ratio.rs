@@ -1,4 +1,4 @@
-//! From the hash of a group to its part, in whole numbers. Knows no group.
+//! From the hash of a group to its part, in whole numbers.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -1,4 +1,4 @@
-//! Reads a split back and checks that it is one of this graph. Knows the columns, not how parts came about.
+//! Reads a split back and checks that it is one of this graph.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which relations say the same, and which way round. Knows classes of relations, no triple.
+//! Which relations say the same, and which way round.
 
 use super::class::Classes;
 use super::view::View;

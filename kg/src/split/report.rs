@@ -1,4 +1,4 @@
-//! What a split did, in numbers. Knows parts and groups, not how they came about.
+//! What a split did, in numbers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The columns of a split on disk. Knows no row.
+//! The columns of a split on disk.
 //!
 //! | file | column | type | meaning |
 //! |---|---|---|---|

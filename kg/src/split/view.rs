@@ -1,4 +1,4 @@
-//! What splitting and auditing look at: keys, texts, relations and triples as slices. Knows no file, source or part.
+//! What splitting and auditing look at: keys, texts, relations and triples as slices.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! Puts a split on the disk. Knows the columns, not how parts came about.
+//! Puts a split on the disk.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A set of small numbers. Knows not what they number.
+//! A set of small numbers.
 
 /// One bit for each number.
 #[derive(Debug, Clone)]

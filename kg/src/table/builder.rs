@@ -1,4 +1,4 @@
-//! Gathers what sources state. Knows no source, no file, and not how statements become one graph ([`crate::canon`]).
+//! Gathers what sources state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;

@@ -1,4 +1,4 @@
-//! Things that have a key, while a graph is being built. Knows no file and no final id.
+//! Things that have a key, while a graph is being built.
 
 use std::collections::{HashMap, HashSet};
 

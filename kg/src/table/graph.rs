@@ -1,4 +1,4 @@
-//! The triple table in memory. Knows no source and no file.
+//! The triple table in memory.
 
 use super::row::{Direction, Entity, Origin, Relation, Triple};
 

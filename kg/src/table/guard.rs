@@ -1,4 +1,4 @@
-//! Parquet from elsewhere: its decoder panics on some damaged pages. Knows no file.
+//! Parquet from elsewhere: its decoder panics on some damaged pages.
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};

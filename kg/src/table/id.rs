@@ -1,4 +1,4 @@
-//! Dense ids. Knows nothing of what they number.
+//! Dense ids.
 
 /// Number of an entity: its row in `entities.parquet`, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,4 @@
-//! CRC-32 of every page of a Parquet file. Knows pages and their headers, no schema and no row.
+//! CRC-32 of every page of a Parquet file.
 //!
 //! The Parquet format has a place for a CRC in each page header, and readers check it, but the `parquet` crate's writer leaves it
 //! empty. A flipped bit would then go unseen as long as the page still decompresses. So a file is written without, and

@@ -1,4 +1,4 @@
-//! Parquet files that appear whole or not at all. Knows batches, not what the columns mean.
+//! Parquet files that appear whole or not at all.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
+use base::whole::{folder, persist, temporary};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -14,7 +15,6 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::page_crc;
-use crate::whole::{folder, persist, temporary};
 
 /// Why a Parquet file could not be written. What stood under its name before is still there.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ mod tests {
     use parquet::file::metadata::ParquetMetaDataReader;
 
     use super::*;
-    use crate::whole::write_whole;
+    use base::whole::write_whole;
 
     fn batch(first: u32) -> RecordBatch {
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(first..first + 1000));

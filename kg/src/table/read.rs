@@ -1,4 +1,4 @@
-//! Reads a graph back and checks that it is one. Knows the columns, no source.
+//! Reads a graph back and checks that it is one.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
     use crate::table::Builder;
     use crate::table::parquet_file::Writer;
-    use crate::whole::write_whole;
+    use base::whole::write_whole;
 
     fn sample() -> Graph {
         let mut builder = Builder::new();

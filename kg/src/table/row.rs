@@ -1,4 +1,4 @@
-//! The rows of the triple table. Knows no file.
+//! The rows of the triple table.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Rows of four numbers, more of them than memory should hold: kept, sorted and merged, on the disk beyond a limit. Knows no triple.
+//! Rows of four numbers, more of them than memory should hold: kept, sorted and merged, on the disk beyond a limit.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! The columns of the files on disk. Knows no row.
+//! The columns of the files on disk.
 //!
 //! | file | column | type | meaning |
 //! |---|---|---|---|

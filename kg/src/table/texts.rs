@@ -1,4 +1,4 @@
-//! Many short texts in one buffer. Knows nothing of what they say.
+//! Many short texts in one buffer.
 
 /// Texts by number, from 0. A `String` each would cost more for its place than for its letters.
 #[derive(Debug, Clone, Default)]

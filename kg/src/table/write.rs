@@ -1,4 +1,4 @@
-//! Puts a graph on the disk. Knows the columns, no source.
+//! Puts a graph on the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,16 +1,17 @@
-//! The readers of whole vocabularies, each with small files that it reads. Knows no damage.
+//! The readers of whole vocabularies, each with small files that it reads.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
+use base::gz as unpack;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kg::source::umls::{Files, Keep, Source, Suppressed, Unlabelled, Vocabularies};
-use kg::source::{gz as unpack, mesh as xml, umls as metathesaurus};
+use kg::source::{mesh as xml, umls as metathesaurus};
 use kg::table::{Builder, Origin};
 
-use crate::targets::{Asked, file, seed, settle, settle_rows};
+use crate::fuzz::targets::{Asked, file, seed, settle, settle_rows};
 
 /// A source with names only, read before: its names want keys.
 fn named() -> Builder {

@@ -1,4 +1,4 @@
-//! Damage to files: flipped bits, cuts, moved lines, strange insertions. Knows no format.
+//! Damage to files: flipped bits, cuts, moved lines, strange insertions.
 
 /// Files grow no longer than this.
 const LONGEST: usize = 1 << 16;

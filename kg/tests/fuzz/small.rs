@@ -1,13 +1,13 @@
-//! The readers of tables, each with small files that it reads. Knows no damage.
+//! The readers of tables, each with small files that it reads.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use base::share::Share;
 use bytes::Bytes;
 use kg::source::naming::Allowed;
-use kg::source::share::Share;
 use kg::source::triples::{
     Column, Columns, Fields, FirstLine, Layout, Options, Quotes, Separator, Statements, TextColumns,
     TextLayout, Things, kg_bert,
@@ -18,7 +18,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::targets::{file, seed, settle};
+use crate::fuzz::targets::{file, seed, settle};
 
 pub(crate) fn hsdn_seeds() -> Vec<Vec<Vec<u8>>> {
     vec![seed(&[

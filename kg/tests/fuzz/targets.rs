@@ -1,13 +1,14 @@
-//! The readers under test, and what holds for all that they read. Knows no damage.
+//! The readers under test, and what holds for all that they read.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
+use base::funnel::Tally;
 use kg::canon::Policy;
-use kg::source::{Funnel, Tally};
+use kg::source::Funnel;
 use kg::table::Builder;
 
-use crate::{large, small};
+use crate::fuzz::{large, small};
 
 /// A reader with its files.
 pub(crate) struct Target {

@@ -1,4 +1,4 @@
-//! The audit finds what is planted, and what the definition says, and nothing else. Knows no way of splitting.
+//! The audit finds what is planted, and what the definition says, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 

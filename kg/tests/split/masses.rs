@@ -1,4 +1,4 @@
-//! Many rows and several threads. Knows no way of splitting.
+//! Many rows and several threads.
 
 use kg::split::{Cover, Together, split};
 

@@ -1,4 +1,4 @@
-//! Splits by ratio: leak-free, stable, near what was asked. Knows no file.
+//! Splits by ratio: leak-free, stable, near what was asked.
 
 use std::collections::BTreeMap;
 

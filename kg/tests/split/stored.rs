@@ -1,4 +1,4 @@
-//! What is written of splits and audits can be read, by the graph that it was made of. Knows no way of splitting.
+//! What is written of splits and audits can be read, by the graph that it was made of.
 
 use std::fs;
 

@@ -104,9 +104,46 @@ fn silent_12_one_relation_may_suggest_another_that_says_more() {
     let found = suspecting(&toy, &held(0), SUSPICION).report.suspected;
     assert_eq!(found.would_leak, BTreeMap::from([("test", 5)]), "r1 says all of it");
     let found = suspecting(&toy, &held(1), SUSPICION).report.suspected;
-    assert_eq!(found.would_leak, BTreeMap::new(), "10 of the 200 of r0 say nothing of r1");
+    assert_eq!(
+        found.would_leak,
+        BTreeMap::from([("test", 5)]),
+        "the other 190 of r0 make none of these harder to read off"
+    );
     let strict = Suspicion { support: 11, ..SUSPICION };
-    assert_eq!(suspecting(&toy, &held(0), strict).report.suspected.pairs, [], "too few to tell");
+    let found = suspecting(&toy, &held(0), strict).report.suspected;
+    assert_eq!(found.would_leak, BTreeMap::from([("test", 5)]), "little is asked for of a part of five");
+}
+
+/// What is held out may be read off however much else its relation and others say.
+#[test]
+fn silent_12_what_a_part_holds_out_is_looked_at_by_itself() {
+    /// Triples shown and held out, and how many of the latter would leak.
+    type Case = (fn(u32) -> [Option<(u32, u32, u32)>; 2], u64);
+    let cases: [Case; 4] = [
+        // 200 are shown, 40 of them held out under another relation.
+        (|i| [Some((i, 0, i + 200)), (i < 40).then_some((i + 200, 1, i))], 40),
+        // A relation that is symmetric where it is held out.
+        (|i| [(i < 120).then_some((i, 0, i + 200)), (i < 30).then_some((i + 200, 0, i))], 30),
+        // A small part.
+        (|i| [Some((i, 0, i + 200)), (i < 4).then_some((i + 200, 1, i))], 4),
+        // Half of another's: what is held out of r1 from 100 on is shown by none.
+        (|i| [(i < 100).then_some((i, 0, i + 200)), (i >= 90).then_some((i + 200, 1, i))], 0),
+    ];
+    for (number, (stated, expected)) in cases.into_iter().enumerate() {
+        let mut toy = Toy::new(400, 2);
+        for i in 0..200 {
+            toy = stated(i).into_iter().flatten().fold(toy, |toy, triple| toy.state(&[triple]));
+        }
+        let toy = toy.sorted();
+        let held = |t: &kg::table::Triple| if t.subject.0 >= 200 { Part::Test } else { Part::Train };
+        let part: Vec<Part> = toy.triples.iter().map(held).collect();
+        let found = suspecting(&toy, &part, SUSPICION);
+        let would = found.report.suspected.would_leak.get("test").copied().unwrap_or_default();
+        assert_eq!(would, expected, "case {number}");
+        assert_eq!(found.suspect(0.01).is_err(), expected > 0, "case {number}");
+        let inverted = found.report.suspected.inverted["test"];
+        assert_eq!(inverted, if expected > 0 { expected } else { 10 }, "case {number}: told however few");
+    }
 }
 
 /// The same by going through all pairs of rows, on graphs in which chance makes and unmakes suspects.
@@ -144,11 +181,29 @@ fn by_all_pairs(toy: &Toy, part: &[Part], suspicion: Suspicion) -> BTreeMap<&'st
         let reversed = of(from).filter(|r| all.contains(&(r.2, to, r.0))).count();
         reversed >= 4 && reversed as f64 >= suspicion.share * of(from).count() as f64
     };
+    // Of the held-out triples of a relation, those that are shown inverted under another.
+    let held_out = |part_of: Part, to: u32| {
+        let mine =
+            move |(row, p): &(&(u32, u32, u32), &Part)| **p == part_of && row.1 == to && row.0 != row.2;
+        rows.iter().zip(part).filter(mine)
+    };
+    let suggests_held = |from: u32, to: u32, held_part: Part| {
+        let is_shown = |row: &(u32, u32, u32)| {
+            rows.iter().zip(part).any(|(shown, &p)| p < held_part && *shown == (row.2, from, row.0))
+        };
+        let all: BTreeSet<_> = held_out(held_part, to).map(|(row, _)| *row).collect();
+        let shown = all.iter().filter(|row| is_shown(row)).count() as u64;
+        let least =
+            suspicion.support.min((part.iter().filter(|&&p| p == held_part).count() as u64 / 100).max(2));
+        shown >= least && shown as f64 >= suspicion.share * all.len() as f64
+    };
     let mut would = BTreeMap::new();
     for (held, &held_part) in rows.iter().zip(part).filter(|(row, part)| part.is_held_out() && row.0 != row.2)
     {
         let gives = |(shown, &shown_part): (&(u32, u32, u32), &Part)| {
-            shown_part < held_part && (shown.0, shown.2) == (held.2, held.0) && suggests(shown.1, held.1)
+            shown_part < held_part
+                && (shown.0, shown.2) == (held.2, held.0)
+                && (suggests(shown.1, held.1) || suggests_held(shown.1, held.1, held_part))
         };
         if rows.iter().zip(part).any(gives) {
             *would.entry(held_part.name()).or_default() += 1;

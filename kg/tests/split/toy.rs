@@ -1,4 +1,4 @@
-//! Small graphs that own their names, and chance for tests. Knows no expectation.
+//! Small graphs that own their names, and chance for tests.
 
 use kg::audit::{self, Audit, Kind, audit};
 use kg::split::view::{Named, Worded};

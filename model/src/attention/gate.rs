@@ -1,4 +1,4 @@
-//! The gates of attention heads, with their gradients: the xi of KIMERA, equation 1. Knows no attention.
+//! The gates of attention heads, with their gradients: the xi of KIMERA, equation 1.
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 

@@ -1,5 +1,5 @@
-//! KAM-BERT's attention (paper 002, equations 1 to 3): scores of tokens and maps of knowledge through a convolution, mixed with the scores as they
-//! are, with the map of the layer before added. Knows no projection and no source of maps.
+//! KAM-BERT's attention (paper 002, equations 1 to 3): scores of tokens and maps of knowledge through a convolution, mixed with the scores as they are, with
+//! the map of the layer before added.
 //!
 //! Rows stand without padding, `[real | auxiliary]`; auxiliary tokens are terms that the maps bring along. Maps of a batch are squares one behind the
 //! other, so a longer row costs the others nothing. In f32 on the CPU the attention is part of the layer's one operation, and a sample's heads are

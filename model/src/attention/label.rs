@@ -165,9 +165,9 @@ mod tests {
     use candle_core::{DType, Var};
 
     use super::*;
-    use crate::chance::Chance;
     use crate::nn::check::{distance, gradients, randn};
     use crate::nn::dropout::Dropout;
+    use base::rng::CounterRng;
 
     const SPANS: [Span; 3] =
         [Span { start: 0, len: 3 }, Span { start: 3, len: 1 }, Span { start: 4, len: 6 }];
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn gradients_are_the_numerical_ones() {
         for mode in [Mode::Paper, Mode::Repo] {
-            for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
+            for dropout in [None, Some(Dropout::new(CounterRng::new(1), 0.3))] {
                 let how = Attention { heads: 2, dropout, seen: None };
                 let at = [randn(1, &[10, 18]), randn(2, &[3, 6])];
                 gradients(|a| attend(&how, mode, a), &at, (3e-3, 1e-2));
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn both_forms_agree_in_values_gradients_and_dropout() {
         for mode in [Mode::Paper, Mode::Repo] {
-            for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
+            for dropout in [None, Some(Dropout::new(CounterRng::new(1), 0.3))] {
                 let how = Attention { heads: 2, dropout, seen: None };
                 // Two labels are alike: the gradient of what they ask goes to the first.
                 let (qkv, labels) = (randn(1, &[10, 18]), randn(2, &[3, 6]));

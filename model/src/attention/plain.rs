@@ -1,4 +1,4 @@
-//! Scaled dot-product attention of several heads (Vaswani et al. 2017) over rows, in which padding may stand that is seen by none. Knows no projection.
+//! Scaled dot-product attention of several heads (Vaswani et al. 2017) over rows, in which padding may stand that is seen by none.
 //!
 //! Queries, keys and values come side by side in `qkv_n3d`. In f32 on the CPU each (row, head) is computed at once and
 //! its probabilities are made again for the gradient instead of being kept; elsewhere rows are padded to a rectangle.
@@ -178,8 +178,8 @@ mod tests {
     use candle_core::{DType, Var};
 
     use super::*;
-    use crate::chance::Chance;
     use crate::nn::check::{distance, gradients, randn};
+    use base::rng::CounterRng;
 
     const SPANS: [Span; 3] =
         [Span { start: 0, len: 3 }, Span { start: 3, len: 1 }, Span { start: 4, len: 6 }];
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn gradients_are_the_numerical_ones() {
         gradients(|a| PLAIN.forward(&a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
-        let how = Attention { dropout: Some(Dropout::new(Chance::new(1), 0.3)), ..PLAIN };
+        let how = Attention { dropout: Some(Dropout::new(CounterRng::new(1), 0.3)), ..PLAIN };
         gradients(|a| how.forward(&a[0], &SPANS), &[randn(2, &[10, 18])], (1e-2, 1e-2));
         let small = randn(3, &[4, 6]).to_dtype(DType::F64).unwrap();
         gradients(|a| PLAIN.forward(&a[0], &SPANS[..2]), &[small], (1e-5, 1e-7));
@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn both_forms_agree_in_values_gradients_and_dropout() {
-        for (dropout, seen) in [(None, None), (Some(Dropout::new(Chance::new(1), 0.3)), None), (None, seen())]
+        for (dropout, seen) in
+            [(None, None), (Some(Dropout::new(CounterRng::new(1), 0.3)), None), (None, seen())]
         {
             let how = Attention { dropout, seen, ..PLAIN };
             let run = |dtype| {

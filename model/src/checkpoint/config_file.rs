@@ -1,4 +1,4 @@
-//! `config.json` of a BERT model as `transformers` writes and reads it. Knows no weight.
+//! `config.json` of a BERT model as `transformers` writes and reads it.
 
 use std::path::Path;
 

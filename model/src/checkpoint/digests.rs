@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use base::self_check::{self, Kind, SelfChecked};
+use base::visible::shortened;
 use serde::{Deserialize, Serialize};
-use tasks::self_check::{self, Kind, SelfChecked};
 
 use super::{CONFIG_FILE, Error, OUTPUTS_FILE, OUTPUTS_WEIGHTS_FILE, WEIGHTS_FILE, whole};
-use crate::shown::shown;
 
 /// The file of digests in a model's folder, written last.
 pub const DIGESTS_FILE: &str = "digests.json";
@@ -134,7 +134,7 @@ fn compare(dir: &Path, digests: &Digests) -> Result<(), Error> {
     for (name, expected) in &digests.files {
         let path = dir.join(DIGESTS_FILE);
         if !READ.contains(&name.as_str()) {
-            let problem = format!("it has a file {}, which no model has", shown(name));
+            let problem = format!("it has a file {}, which no model has", shortened(name));
             return Err(Error::Altered { path, problem });
         }
         let path = dir.join(name);

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use base::visible::shortened;
+
 use super::digests;
 use crate::encoder::config;
 use crate::params;
-use crate::shown::shown;
 
 /// What is wrong with a checkpoint folder.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +34,7 @@ pub enum Error {
         bytes: u64,
     },
     /// A file that is no JSON, or JSON of another shape.
-    #[error("{path}: {}; expected the configuration of a BERT model", shown(&source.to_string()))]
+    #[error("{path}: {}; expected the configuration of a BERT model", shortened(&source.to_string()))]
     Json {
         /// The file.
         path: PathBuf,
@@ -41,7 +42,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// A model that this encoder does not compute.
-    #[error("{path}: {field} is {}, expected {expected}; only BERT encoders of this kind can be loaded", shown(.found))]
+    #[error("{path}: {field} is {}, expected {expected}; only BERT encoders of this kind can be loaded", shortened(.found))]
     Architecture {
         /// The file.
         path: PathBuf,
@@ -62,7 +63,7 @@ pub enum Error {
     },
     /// Digests of a folder that are damaged, or of another version.
     #[error(transparent)]
-    Digests(#[from] tasks::self_check::Error),
+    Digests(#[from] base::self_check::Error),
     /// A file that is not the one that was written.
     #[error(
         "{path}: {problem}; copy the folder again from where it was whole, or make the model again (docs/formats.md says how a folder is changed on purpose)"
@@ -121,7 +122,7 @@ pub enum Error {
         problem: String,
     },
     /// The same parameter under two names.
-    #[error("{path}: {} and {} are the same parameter; remove one", shown(.first), shown(.second))]
+    #[error("{path}: {} and {} are the same parameter; remove one", shortened(.first), shortened(.second))]
     Twice {
         /// The file.
         path: PathBuf,

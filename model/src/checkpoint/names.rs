@@ -1,4 +1,4 @@
-//! The names under which published BERT files keep what this encoder needs. Knows no tensor.
+//! The names under which published BERT files keep what this encoder needs.
 
 /// Prefix of encoder parameters in files of models with outputs.
 const PREFIX: &str = "bert.";

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
+use base::visible::shortened;
 use safetensors::Dtype;
 
 use super::Error;
 use super::stored::{Place, bytes_of};
 use super::zip::{Entry, entries};
-use crate::shown::shown;
 
 /// Most bytes of a program, values on its stack or in its memory, and tuples in tuples: a BERT has some ten thousand bytes, and three.
 const PROGRAM: usize = 1 << 24;
@@ -70,7 +70,7 @@ const STORAGES: [(&str, Dtype); 9] = [
 
 /// Where the tensors of the file lie.
 pub(super) fn places(path: &Path) -> Result<BTreeMap<String, Place>, Error> {
-    let wrong = |problem: String| Error::Pickle { path: path.to_path_buf(), problem: shown(&problem) };
+    let wrong = |problem: String| Error::Pickle { path: path.to_path_buf(), problem: shortened(&problem) };
     let entries = entries(path)?;
     let of = |name: &str| {
         entries.iter().find(|(found, _)| found.split_once('/').is_some_and(|(_, of)| of == name))

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use base::visible::shortened;
 use candle_core::{DType, Device, Tensor};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -15,7 +16,6 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Error, pickle, whole};
 use crate::nn::Host;
-use crate::shown::shown;
 
 /// Largest header, as the format has it.
 const HEADER: u64 = 100_000_000;
@@ -89,7 +89,8 @@ impl Stored {
 
     /// The tensors of the files that the list at `path` names, which lie beside it.
     pub(super) fn sharded(path: &Path) -> Result<Self, Error> {
-        let wrong = |problem: String| Error::Shards { path: path.to_path_buf(), problem: shown(&problem) };
+        let wrong =
+            |problem: String| Error::Shards { path: path.to_path_buf(), problem: shortened(&problem) };
         let index = serde_json::from_slice(&whole::read_settings(path)?);
         let Index { weight_map } = index.map_err(|error| wrong(error.to_string()))?;
         let names: BTreeSet<&String> = weight_map.values().collect();
@@ -162,7 +163,7 @@ impl Stored {
     }
 
     fn wrong(&self, path: &Path, name: &str, problem: String) -> Error {
-        Error::Tensor { path: path.to_path_buf(), name: shown(name), problem }
+        Error::Tensor { path: path.to_path_buf(), name: shortened(name), problem }
     }
 }
 
@@ -170,7 +171,7 @@ impl Stored {
 fn places(path: &Path, file: usize) -> Result<BTreeMap<String, Place>, Error> {
     let wrong = |problem: String| Error::Weights {
         path: path.to_path_buf(),
-        source: candle_core::Error::Msg(shown(&problem)),
+        source: candle_core::Error::Msg(shortened(&problem)),
     };
     let (_, bytes) = whole::open(path)?;
     if bytes < LENGTH {

@@ -1,10 +1,10 @@
-//! A folder that takes the place of another as a whole: at any moment, whoever looks sees the old one or the new one. Knows no file in it.
+//! A folder that takes the place of another as a whole: at any moment, whoever looks sees the old one or the new one.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use base::whole::{aside, exchange, folder, sync_folder};
 
 use super::Error;
 use super::digests::DIGESTS_FILE;
@@ -19,17 +19,15 @@ use super::digests::DIGESTS_FILE;
 /// What `fill` says, or the file that the system refuses; `dir` is then as it was.
 pub(crate) fn replace(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
     let place = resolved(dir);
-    let work = beside(&place, "new");
+    let work = beside(&place);
     remove_leftovers(&place)?;
     fs::create_dir_all(&work).map_err(at(&work))?;
     let filled = take_along(&place, &work).map_err(at(&place)).and_then(|()| fill(&work)).and_then(|()| {
-        let attempt = File::open(&work).and_then(|work| work.sync_all());
-        attempt.and_then(|()| exchange(&work, &place)).map_err(at(&place))
+        sync_folder(&work).map_err(at(&work))?;
+        exchange(&work, &place).map_err(|(path, source)| Error::File { path, source })
     });
     let cleared = remove_leftovers(&place);
-    filled.and(cleared)?;
-    let around = around(&place);
-    File::open(around).and_then(|folder| folder.sync_all()).map_err(at(around))
+    filled.and(cleared)
 }
 
 /// Removes what a crash left beside a folder that was being replaced, if anything. Where the file system has no exchange and the crash came
@@ -39,7 +37,8 @@ pub(crate) fn replace(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>)
 /// Names what cannot be removed.
 pub fn remove_leftovers(dir: &Path) -> Result<(), Error> {
     let place = resolved(dir);
-    let [new, old] = ["new", "old"].map(|kind| beside(&place, kind));
+    let new = beside(&place);
+    let old = aside(&new);
     if !place.exists() && old.exists() {
         fs::rename(&old, &place).map_err(at(&place))?;
     }
@@ -64,15 +63,10 @@ fn resolved(dir: &Path) -> PathBuf {
     fs::canonicalize(dir).unwrap_or_else(|_| dir.to_path_buf())
 }
 
-/// The folder that a folder lies in.
-fn around(dir: &Path) -> &Path {
-    dir.parent().filter(|around| !around.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// A name next to the folder's own; such that begin with `.tmp` may be deleted by whoever finds them after a crash.
-fn beside(dir: &Path, kind: &str) -> PathBuf {
+fn beside(dir: &Path) -> PathBuf {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
-    around(dir).join(format!(".tmp-{name}-{kind}"))
+    folder(dir).join(format!(".tmp-{name}-new"))
 }
 
 /// Gives files of `old` a second name in `new`: writing there makes new ones, and leaves these.
@@ -94,17 +88,6 @@ fn take_along(old: &Path, new: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn exchange(new: &Path, place: &Path) -> io::Result<()> {
-    if !place.exists() {
-        return fs::rename(new, place);
-    }
-    if renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE).is_ok() {
-        return Ok(());
-    }
-    fs::rename(place, beside(place, "old"))?;
-    fs::rename(new, place)
 }
 
 #[cfg(test)]
@@ -147,7 +130,7 @@ mod tests {
         assert_eq!((text(), names(root.path())), ("second".to_owned(), vec!["model".to_owned()]));
         assert_eq!(names(&dir), ["a"]);
         // Without an exchange: the old one was moved away and the new one not yet in.
-        fs::rename(&dir, root.path().join(".tmp-model-old")).unwrap();
+        fs::rename(&dir, root.path().join(".tmp-model-new.old")).unwrap();
         remove_leftovers(&dir).unwrap();
         assert_eq!((text(), names(root.path())), ("second".to_owned(), vec!["model".to_owned()]));
     }

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use base::whole::write_whole;
 use candle_core::{Device, Tensor};
-use tasks::shard::write_whole;
 
 use super::Error;
 use super::stored::Stored;

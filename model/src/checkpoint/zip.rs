@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use base::visible::shortened;
+
 use super::{Error, whole};
-use crate::shown::shown;
 
 /// A file in an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,7 @@ struct Archive<'a> {
 impl Archive<'_> {
     #[expect(clippy::needless_pass_by_value, reason = "every caller makes it for this")]
     fn wrong(&self, problem: String) -> Error {
-        Error::Pickle { path: self.path.to_path_buf(), problem: shown(&problem) }
+        Error::Pickle { path: self.path.to_path_buf(), problem: shortened(&problem) }
     }
 
     fn read(&mut self, start: u64, count: u64) -> Result<Vec<u8>, Error> {

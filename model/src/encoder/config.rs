@@ -1,4 +1,4 @@
-//! The sizes of an encoder, as Hugging Face's `config.json` of a BERT model states them. Knows no file.
+//! The sizes of an encoder, as Hugging Face's `config.json` of a BERT model states them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Token, position and segment embeddings. Knows no attention.
+//! Token, position and segment embeddings.
 
 mod lookup;
 
@@ -81,9 +81,9 @@ pub(crate) fn token_table(params: &Params) -> Result<Tensor> {
 
 #[cfg(test)]
 mod tests {
+    use batch::Targets;
+    use batch::task::Task;
     use candle_core::Device;
-    use tasks::stream::batch::Targets;
-    use tasks::task::Task;
 
     use super::super::config::tests::tiny;
     use super::super::tokens::tests::batch;

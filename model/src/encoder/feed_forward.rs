@@ -1,4 +1,4 @@
-//! The position-wise feed-forward network of a layer. Knows no attention.
+//! The position-wise feed-forward network of a layer.
 
 use candle_core::{Result, Tensor};
 

@@ -1,4 +1,4 @@
-//! One encoder layer: attention, then feed-forward, each added to its input and normalised. Knows no embedding.
+//! One encoder layer: attention, then feed-forward, each added to its input and normalised.
 
 mod fused;
 pub(crate) mod gates;

@@ -1,4 +1,4 @@
-//! The number type of an encoder's activations. Knows no layer.
+//! The number type of an encoder's activations.
 
 use candle_core::{Result, Tensor};
 

@@ -1,4 +1,4 @@
-//! One vector per row out of its hidden states. Knows no task.
+//! One vector per row out of its hidden states.
 
 use candle_core::{D, Result, Tensor};
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,12 @@
-//! The tokens of some batches or rows, one sample after the other, with no padding but such as is to be read. Knows no layer and no target.
+//! The tokens of some batches or rows, one sample after the other, with no padding but such as is to be read.
 
 mod error;
 
 use std::sync::Arc;
 
+use batch::rows::{Known, Rows};
+use batch::{Batch, Place};
 use candle_core::{Device, Tensor};
-use tasks::downstream::rows::{Known, Rows};
-use tasks::stream::batch::{Batch, Place};
 
 use super::config::Config;
 use crate::attention::kam::Knowledge;
@@ -386,8 +386,8 @@ impl Grid {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use tasks::stream::batch::Targets;
-    use tasks::task::Task;
+    use batch::Targets;
+    use batch::task::Task;
 
     use super::super::config::tests::tiny;
     use super::super::{Encoder, Pass};

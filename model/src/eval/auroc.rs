@@ -1,5 +1,4 @@
-//! Area under the ROC curve as the rank statistic with mid-ranks, for two classes, several, and several labels at once; and average
-//! precision. Knows no threshold.
+//! Area under the ROC curve as the rank statistic with mid-ranks, for two classes, several, and several labels at once; and average precision.
 
 use super::{Error, at_least, classes_below, mid_ranks, numbers, same_length};
 

@@ -1,4 +1,4 @@
-//! How well numbers follow numbers: Pearson, Spearman, mean squared error. Knows no class.
+//! How well numbers follow numbers: Pearson, Spearman, mean squared error.
 
 use super::{Error, at_least, finite, mean, mid_ranks, same_length};
 

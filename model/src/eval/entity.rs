@@ -1,4 +1,4 @@
-//! Spans of tagged words against the right ones: by the rules of conlleval, by strict IOB2, and word by word. Knows no text.
+//! Spans of tagged words against the right ones: by the rules of conlleval, by strict IOB2, and word by word.
 //!
 //! conlleval's rules (Tjong Kim Sang and Buchholz 2000; the default of seqeval) are the primary ones: an `I` where nothing is open, or
 //! where something of another type is, begins a span. Strict IOB2 knows no span without its `B`. The same answers score differently.

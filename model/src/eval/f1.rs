@@ -1,5 +1,4 @@
-//! Accuracy, precision, recall and F1 of classes, and Matthews' correlation, from the table of what was meant and what was said. Knows no
-//! score.
+//! Accuracy, precision, recall and F1 of classes, and Matthews' correlation, from the table of what was meant and what was said.
 
 use super::{Error, at_least, classes_below, same_length};
 

@@ -1,12 +1,12 @@
-//! How sure a number is: bootstrap intervals over samples, t intervals over seeds. Knows no metric: it is handed one as a function.
+//! How sure a number is: bootstrap intervals over samples, t intervals over seeds.
 //!
 //! A replicate is a function of the seed and its number alone, so intervals are the same for any number of threads.
 
+use base::rng::CounterRng;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::special::{normal, normal_quantile, student_quantile};
 use super::{Error, at_least, finite, mean};
-use crate::chance::Chance;
 
 /// How the bootstrap is done.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,7 +95,7 @@ fn within(level: f64) -> Result<(), Error> {
 
 /// The metric of every replicate, in their order.
 fn replicates(samples: usize, config: &Bootstrap, metric: Statistic<'_>) -> Vec<Option<f64>> {
-    let chance = Chance::new(config.seed).named("bootstrap");
+    let chance = CounterRng::new(config.seed).named("bootstrap");
     let replicate = |drawn: &mut Vec<usize>, number: u32| {
         let chance = chance.branch(u64::from(number));
         drawn.clear();

@@ -1,14 +1,13 @@
-//! Whether one of two systems is better than the other on the same samples: paired bootstrap, swapping, McNemar. Knows no metric: it is
-//! handed one as a function.
+//! Whether one of two systems is better than the other on the same samples: paired bootstrap, swapping, McNemar.
 //!
 //! All p values are for both directions, and never 0: so many draws as there were cannot show more than 1 / (draws + 1).
 
+use base::rng::CounterRng;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::interval::{Bootstrap, Interval, with_replicates};
 use super::special::{beta, erfc};
 use super::{Error, at_least, finite, same_length};
-use crate::chance::Chance;
 
 /// Values of a metric for two systems on the samples with these numbers; `None` where it is undefined for one of them.
 pub type Both<'a> = &'a (dyn Fn(&[usize]) -> Option<(f64, f64)> + Sync);
@@ -109,7 +108,7 @@ fn test(
     let least = observed.abs() - scale * ROUNDING;
     let ways =
         u32::try_from(samples).ok().and_then(|n| 1_u32.checked_shl(n)).filter(|&ways| ways <= config.draws);
-    let chance = Chance::new(config.seed).named("swap");
+    let chance = CounterRng::new(config.seed).named("swap");
     let tried = |swapped: &mut Vec<bool>, number: u32| {
         let number = u64::from(number);
         let bits = |word: u64| if ways.is_some() { number } else { chance.branch(number).bits(word) };
@@ -226,7 +225,7 @@ mod tests {
     #[test]
     fn the_paired_bootstrap_tells_a_shift_from_noise() {
         let config = Bootstrap { replicates: 2_000, seed: 3, level: 0.95, method: Method::Percentile };
-        let noise = |sample: usize| Chance::new(7).normal(sample as u64);
+        let noise = |sample: usize| CounterRng::new(7).normal(sample as u64);
         let mean = |drawn: &[usize], of: &dyn Fn(usize) -> f64| {
             drawn.iter().map(|&sample| of(sample)).sum::<f64>() / drawn.len() as f64
         };

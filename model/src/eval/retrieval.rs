@@ -1,4 +1,4 @@
-//! How far up a ranking the right candidates stand: recall and hits at k, mean average precision, mean reciprocal rank. Knows no text.
+//! How far up a ranking the right candidates stand: recall and hits at k, mean average precision, mean reciprocal rank.
 //!
 //! Candidates are sorted by score, equal scores by the place in the list. A list that has the right ones first gives a scorer that says the
 //! same of all a perfect mark, so whoever makes lists must not put them there.

@@ -1,4 +1,4 @@
-//! The functions of statistics that `std` lacks: normal and t distribution, incomplete beta and gamma. Knows no sample.
+//! The functions of statistics that `std` lacks: normal and t distribution, incomplete beta and gamma.
 //!
 //! Series and continued fractions of Abramowitz and Stegun 1964 (6.5.29, 6.5.31, 26.5.8) and Lanczos' gamma; relative errors are about 1e-13,
 //! of the beta function 1e-10 at arguments of 1e5.

@@ -1,5 +1,4 @@
-//! How much each head matters to a loss: the gradient of its gate (KIMERA, equation 2; Michel et al. 2019). Knows no metric and no
-//! mask search.
+//! How much each head matters to a loss: the gradient of its gate (KIMERA, equation 2; Michel et al. 2019).
 //!
 //! The gate of a head is given a private copy per sample (or per token), so that one backward of the summed loss yields the gradient
 //! of every sample at once. Dropout is off. Build the encoder over [`crate::params::Params::freeze`] of all names:

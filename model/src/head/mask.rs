@@ -1,5 +1,4 @@
-//! Head masks: for each head of each layer, how much of it is kept; in memory and as a JSON file. Knows no tensor that it gates
-//! but the gates themselves.
+//! Head masks: for each head of each layer, how much of it is kept; in memory and as a JSON file.
 
 use std::path::{Path, PathBuf};
 

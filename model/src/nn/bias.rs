@@ -1,4 +1,4 @@
-//! Adds one vector to every row. Knows no layer.
+//! Adds one vector to every row.
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 

@@ -1,4 +1,4 @@
-//! Binary cross entropy of logits, stable however large they are, averaged over all rows and classes. Knows no task.
+//! Binary cross entropy of logits, stable however large they are, averaged over all rows and classes.
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator, ParallelSlice};

@@ -1,4 +1,4 @@
-//! Memory that one step of a training hands to the next. Knows no operation.
+//! Memory that one step of a training hands to the next.
 //!
 //! A step takes and frees the same large vectors as the one before it; the system would clear their pages every time anew.
 

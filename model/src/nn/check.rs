@@ -1,13 +1,13 @@
-//! Numerical gradients for the tests of this crate. Knows no operation.
+//! Numerical gradients for the tests of this crate.
 
+use base::rng::CounterRng;
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::math::single;
-use crate::chance::Chance;
 
 /// Reproducible f32 numbers around 0 with deviation 1.
 pub(crate) fn randn(seed: u64, shape: &[usize]) -> Tensor {
-    let key = Chance::new(seed);
+    let key = CounterRng::new(seed);
     let count = shape.iter().product::<usize>() as u64;
     let values: Vec<f32> = (0..count).map(|i| single(key.normal(i))).collect();
     Tensor::from_vec(values, shape, &Device::Cpu).unwrap()

@@ -1,4 +1,4 @@
-//! Softmax cross entropy, averaged over the rows that have a class, each row or each class with its weight. Knows no task.
+//! Softmax cross entropy, averaged over the rows that have a class, each row or each class with its weight.
 
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator, ParallelSlice};

@@ -1,23 +1,23 @@
-//! Dropout whose mask is a pure function of seed, step and place. Knows no layer.
+//! Dropout whose mask is a pure function of seed, step and place.
 
+use base::rng::CounterRng;
 use candle_core::{DType, Result, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
 
 use super::form::in_single;
 use super::math::single;
-use crate::chance::Chance;
 
 /// Which numbers are dropped at one place of the model in one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {
-    key: Chance,
+    key: CounterRng,
     rate: f64,
 }
 
 impl Dropout {
     /// Drops each number with probability `rate` (0 <= rate < 1), as decided by `key`.
     #[must_use]
-    pub fn new(key: Chance, rate: f64) -> Self {
+    pub fn new(key: CounterRng, rate: f64) -> Self {
         Dropout { key, rate }
     }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn dropout(step: u64, rate: f64) -> Dropout {
-        Dropout::new(Chance::new(3).branch(step), rate)
+        Dropout::new(CounterRng::new(3).branch(step), rate)
     }
 
     #[test]

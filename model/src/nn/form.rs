@@ -1,4 +1,4 @@
-//! Which form an operation takes where, and in which precision it computes. Knows no operation.
+//! Which form an operation takes where, and in which precision it computes.
 
 use candle_core::{DType, Device, Result, Tensor};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The Gaussian error linear unit in its exact form, x * Phi(x). Knows no layer.
+//! The Gaussian error linear unit in its exact form, x * Phi(x).
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 

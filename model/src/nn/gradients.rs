@@ -1,4 +1,4 @@
-//! Gradients of more tensors than candle's operations have arguments. Knows no operation and no model.
+//! Gradients of more tensors than candle's operations have arguments.
 //!
 //! An operation that reads many parameters holds them itself and takes a `Tickets` as one of its arguments: a small tensor through which
 //! candle's backward pass reaches each parameter. Where the gradient would be, the operation puts it into the parameter's `Slot` instead.

@@ -1,4 +1,4 @@
-//! Softmax cross entropy of the one right row among the rows of a group: a query's candidates (Humeau et al. 2020). Knows no query.
+//! Softmax cross entropy of the one right row among the rows of a group: a query's candidates (Humeau et al. 2020).
 
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 

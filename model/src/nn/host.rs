@@ -1,4 +1,4 @@
-//! Views of CPU tensors as plain slices, and the widest instructions of the machine. Knows no operation.
+//! Views of CPU tensors as plain slices, and the widest instructions of the machine.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Layer normalisation (Ba et al. 2016) with its gradient. Knows no encoder.
+//! Layer normalisation (Ba et al. 2016) with its gradient.
 
 use candle_core::{CpuStorage, CustomOp3, D, Device, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};

@@ -1,4 +1,4 @@
-//! A matrix product and a bias. Knows no layer that it is part of.
+//! A matrix product and a bias.
 //!
 //! In f32 on the CPU both are one operation, whose gradients go to the parameters without candle's zeros, sums and transposes: the output over
 //! a vocabulary has the largest matrices of a model, and most of its time would go into clearing new memory.

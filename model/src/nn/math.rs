@@ -1,4 +1,4 @@
-//! Scalar functions in a form that compilers turn into vector code. Knows no tensor.
+//! Scalar functions in a form that compilers turn into vector code.
 
 /// The nearest f32.
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! Matrix products of f32 numbers on the CPU. Knows no tensor and no layer.
+//! Matrix products of f32 numbers on the CPU.
 //!
 //! The right factor is copied once into panels two vectors wide ([`Packed`]); the left one is read where it lies. Six rows of it (eight
 //! where there are 32 registers) times one panel stay in registers while a sum runs over at most [`DEPTH`] terms, so that both stay in the
@@ -363,10 +363,10 @@ pub(crate) fn product(buffers: &Buffers, left: Left<'_>, right: &Packed, m: usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Chance;
+    use base::rng::CounterRng;
 
     fn random(seed: u64, count: usize) -> Vec<f32> {
-        let chance = Chance::new(seed);
+        let chance = CounterRng::new(seed);
         (0..count as u64).map(|i| crate::nn::single(chance.normal(i))).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Numbers that the CPU must know, read from their device at once. Knows no loss and no step.
+//! Numbers that the CPU must know, read from their device at once.
 
 use candle_core::{DType, Result, Tensor};
 

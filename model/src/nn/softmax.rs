@@ -1,4 +1,4 @@
-//! Softmax over the last axis with its gradient. Knows no attention and no pooling.
+//! Softmax over the last axis with its gradient.
 
 use candle_core::{CpuStorage, CustomOp1, D, Layout, Result, Shape, Tensor};
 

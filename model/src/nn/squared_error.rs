@@ -1,4 +1,4 @@
-//! The mean squared difference between scores and what they should be. Knows no task.
+//! The mean squared difference between scores and what they should be.
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 

@@ -1,4 +1,4 @@
-//! AdamW with decoupled weight decay (Loshchilov and Hutter 2019) over named parameters. Knows no model and no schedule.
+//! AdamW with decoupled weight decay (Loshchilov and Hutter 2019) over named parameters.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Adamax and Adam as the code of MT-BERT has them (mt-dnn's Adamax, pytorch-pretrained-BERT's BertAdam): no correction of the moments' bias, the
-//! gradient of each parameter clipped by itself, decay inside the update. Knows no model and no schedule.
+//! Adamax and Adam as the code of MT-BERT has them (mt-dnn's Adamax, pytorch-pretrained-BERT's BertAdam): no correction of the moments' bias, the gradient of
+//! each parameter clipped by itself, decay inside the update.
 
 use std::collections::BTreeMap;
 

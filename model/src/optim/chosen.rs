@@ -1,4 +1,4 @@
-//! An optimiser by its config: AdamW, or one of the released codes'. Knows no model and no loss.
+//! An optimiser by its config: AdamW, or one of the released codes'.
 
 use std::collections::BTreeMap;
 

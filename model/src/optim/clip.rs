@@ -1,4 +1,4 @@
-//! Global-norm clipping. Knows no optimiser.
+//! Global-norm clipping.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What optimisers remember of a parameter's gradients, and the walk over its numbers. Knows no rule of updates.
+//! What optimisers remember of a parameter's gradients, and the walk over its numbers.
 
 use candle_core::{Result, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSlice, ParallelSliceMut};

@@ -1,4 +1,4 @@
-//! The learning rate of each step: linear warm-up, then linear decay. Knows no optimiser.
+//! The learning rate of each step: linear warm-up, then linear decay.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Targets of tasks that ask one class per sample. Knows no layer.
+//! Targets of tasks that ask one class per sample.
 
-use tasks::stream::batch::{Batch, Targets};
+use batch::{Batch, Targets};
 
 use super::Error;
 

@@ -1,21 +1,20 @@
-//! The last layers of fine-tuning: classes, sets of classes, scores and rankings of whole rows. Knows no optimiser and no file.
+//! The last layers of fine-tuning: classes, sets of classes, scores and rankings of whole rows.
 
 pub mod labels;
 mod loss;
 pub mod targets;
 mod thinned;
 
+use base::rng::CounterRng;
+use batch::rows::Rows;
 use candle_core::{Error as TensorError, Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
-
-use tasks::downstream::rows::Rows;
 
 use super::named;
 use super::tag::gather;
 use crate::attention::Attend;
 use crate::attention::kam::{self, Kam, KamPass};
 use crate::attention::label::Labels;
-use crate::chance::Chance;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pool, Pooling};
 use crate::encoder::tokens::{Span, Tokens};
@@ -342,7 +341,7 @@ impl Outputs {
         x_nd: &Tensor,
         rows: &[Span],
         task: usize,
-        dropout: Option<Chance>,
+        dropout: Option<CounterRng>,
     ) -> TensorResult<Tensor> {
         let (Some(of), Some(linear)) = (self.outline.tasks.get(task), self.linears.get(task)) else {
             candle_core::bail!("there is no task number {task}")

@@ -1,4 +1,4 @@
-//! BERT's masked-language-model output: a transform, then the token embeddings as decoder. Knows no target.
+//! BERT's masked-language-model output: a transform, then the token embeddings as decoder.
 
 use candle_core::{Result, Tensor};
 

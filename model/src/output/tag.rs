@@ -1,9 +1,9 @@
-//! Targets of tasks that ask a class at single positions, and the hidden states there. Knows no layer.
+//! Targets of tasks that ask a class at single positions, and the hidden states there.
 //!
 //! Only the positions that are asked for reach the output: a vocabulary is wide, and most positions have no target.
 
+use batch::{Batch, IGNORED, Targets};
 use candle_core::{Result, Tensor};
-use tasks::stream::batch::{Batch, IGNORED, Targets};
 
 use super::Error;
 use crate::encoder::tokens::Tokens;

@@ -1,12 +1,13 @@
-//! Why a fine-tuned model cannot be read or cannot answer. Knows no model.
+//! Why a fine-tuned model cannot be read or cannot answer.
 
 use std::path::PathBuf;
+
+use base::visible::shortened;
 
 use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_VERSION};
 use crate::encoder::tokens;
 use crate::head::{importance, mask};
 use crate::output::downstream;
-use crate::shown::shown;
 
 /// Why a fine-tuned model cannot be read or cannot answer.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +33,7 @@ pub enum Error {
     },
     /// A file that is no list of outputs.
     #[error(
-        "{path}: {}; expected {OUTPUTS_FILE} of a fine-tuned model, write it again by fine-tuning", shown(&source.to_string())
+        "{path}: {}; expected {OUTPUTS_FILE} of a fine-tuned model, write it again by fine-tuning", shortened(&source.to_string())
     )]
     Json {
         /// The file.

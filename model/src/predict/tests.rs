@@ -1,4 +1,4 @@
-//! Tests of fine-tuned models that answer. Knows no benchmark.
+//! Tests of fine-tuned models that answer.
 
 use super::*;
 use crate::head::importance::{AcrossLayers, Method, WithinLayer};

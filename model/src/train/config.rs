@@ -1,9 +1,9 @@
-//! The settings of a training run. Knows no tensor.
+//! The settings of a training run.
 
 use std::collections::BTreeMap;
 
+use batch::task::Task;
 use serde::{Deserialize, Serialize};
-use tasks::task::Task;
 
 use super::core::Plan;
 use super::frozen::Frozen;

@@ -1,16 +1,15 @@
 //! What every training shares: parameters and their encoder, the optimiser, what is frozen, the gate of the first steps, and one update.
-//! Knows no output and no batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use base::rng::CounterRng;
 use candle_core::{DType, Device, Tensor};
 
 use super::Error;
 use super::coverage::Coverage;
 use super::seal::Seal;
 use crate::attention::Attend;
-use crate::chance::Chance;
 use crate::checkpoint;
 use crate::device::Number;
 use crate::encoder::config::Config;
@@ -118,8 +117,8 @@ impl Core {
     }
 
     /// The key of the next step's dropout.
-    pub(super) fn dropout(&self) -> Chance {
-        Chance::new(self.plan.seed).named("dropout").branch(self.steps() + 1)
+    pub(super) fn dropout(&self) -> CounterRng {
+        CounterRng::new(self.plan.seed).named("dropout").branch(self.steps() + 1)
     }
 
     /// The last hidden states `x_nd`, all rows of all batches in one pass.
@@ -127,7 +126,7 @@ impl Core {
         &self,
         tokens: &Tokens,
         attend: Attend<'_>,
-        dropout: Option<Chance>,
+        dropout: Option<CounterRng>,
     ) -> Result<Tensor, Error> {
         let gates = self.gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
         let hidden = self.encoder.forward(&self.plan.encoder, tokens, &Pass { attend, gates, dropout })?;

@@ -1,4 +1,4 @@
-//! The gate of the first steps: every parameter that is not frozen gets a gradient. Knows no optimiser and no task but its name.
+//! The gate of the first steps: every parameter that is not frozen gets a gradient.
 
 use std::collections::{BTreeMap, BTreeSet};
 

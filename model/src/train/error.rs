@@ -1,8 +1,8 @@
-//! Why training cannot begin or go on. Knows no trainer.
+//! Why training cannot begin or go on.
 
 use std::path::PathBuf;
 
-use tasks::self_check;
+use base::self_check;
 
 use super::config;
 use super::frozen::UnknownPrefix;

@@ -1,4 +1,4 @@
-//! Fine-tuning: an encoder with outputs of downstream tasks, trained on rows of tokens. Knows no benchmark, no metric and no clock.
+//! Fine-tuning: an encoder with outputs of downstream tasks, trained on rows of tokens.
 
 pub mod config;
 pub mod record;
@@ -6,16 +6,16 @@ pub mod record;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use base::rng::CounterRng;
+use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 use serde_json::Value;
-use tasks::downstream::rows::Rows;
 
 use super::Error;
 use super::best;
 use super::core::{Core, Weighed, begin_with, finite};
 use super::patience::{Verdict, Watch};
 use super::state::{self, Kept};
-use crate::chance::Chance;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
 use crate::head::importance::Probe;
@@ -134,7 +134,7 @@ impl Finetuner {
         if active.is_empty() { Err(Error::NoBatch { step }) } else { Ok(active) }
     }
 
-    fn losses(&self, batches: &[&Batch], tokens: &Tokens, dropout: Chance) -> Result<Vec<Tensor>, Error> {
+    fn losses(&self, batches: &[&Batch], tokens: &Tokens, dropout: CounterRng) -> Result<Vec<Tensor>, Error> {
         let x_nd = self.core.hidden(tokens, self.outputs.attend(tokens)?, Some(dropout))?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| {

@@ -1,4 +1,4 @@
-//! Parameters that must not or cannot move, each with its reason. Knows no setting and no optimiser.
+//! Parameters that must not or cannot move, each with its reason.
 
 use std::collections::BTreeMap;
 

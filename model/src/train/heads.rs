@@ -1,4 +1,4 @@
-//! What a head mask does to a training: KIMERA's modes of retraining and their ablations. Knows no tensor.
+//! What a head mask does to a training: KIMERA's modes of retraining and their ablations.
 
 use serde::{Deserialize, Serialize};
 

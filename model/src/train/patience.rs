@@ -1,12 +1,12 @@
-//! When to stop: held-out samples are looked at now and then, the best parameters are kept, and training ends once they have not
-//! become better for so many looks (KIMERA, table A3). Knows no order of samples.
+//! When to stop: held-out samples are looked at now and then, the best parameters are kept, and training ends once they have not become better for so many
+//! looks (KIMERA, table A3).
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use batch::Batch;
+use batch::task::Task;
 use serde::{Deserialize, Serialize};
-use tasks::stream::batch::Batch;
-use tasks::task::Task;
 
 use super::best::{self, Files};
 use super::core::finite;

@@ -1,10 +1,10 @@
-//! What one step says about itself. Knows no clock and no file.
+//! What one step says about itself.
 
 use std::collections::BTreeMap;
 
+use batch::task::Task;
 use candle_core::{Result, Tensor};
 use serde::Serialize;
-use tasks::task::Task;
 
 use crate::nn::scalars;
 use crate::output::Loss;

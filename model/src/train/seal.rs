@@ -1,5 +1,4 @@
 //! The proof that what is frozen has not moved: digests of every frozen parameter, and of every frozen head's slice of the others.
-//! Knows no step and no reason.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A training run on disk: what is needed to go on with the same bits. Knows no batch and no task.
+//! A training run on disk: what is needed to go on with the same bits.
 //!
 //! A state is `state.json`, written last, and the files that it names with their digests: two of tensors and the checkpoint of the best
 //! look. Their names carry the step: until `state.json` is replaced, the old state stands untouched; afterwards its files are removed.
@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use base::self_check::{self, SelfChecked};
 use candle_core::{Device, Tensor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tasks::self_check::{self, SelfChecked};
 
 use super::Error;
 use super::best::{self, Files};

@@ -1,13 +1,13 @@
-//! Tests of whole training runs on small made-up batches. Knows no stage.
+//! Tests of whole training runs on small made-up batches.
 
 mod damaged;
 mod masked;
 
 use std::path::Path;
 
+use batch::task::Task;
+use batch::{Batch, IGNORED, Targets};
 use candle_core::Device;
-use tasks::stream::batch::{Batch, IGNORED, Targets};
-use tasks::task::Task;
 
 use super::config::{Alphas, Config, Setup};
 use super::heads::Heads;
@@ -45,7 +45,7 @@ fn setup() -> Setup {
 
 /// One batch of each task about the toy facts `object = subject + 1 + relation`, rows of different lengths.
 fn batches(seed: u64) -> Vec<Batch> {
-    let key = Chance::new(seed);
+    let key = CounterRng::new(seed);
     let below = |i: u64, limit: u64| u32::try_from(key.bits(i) % limit).unwrap();
     let fact = |i: u64| {
         let (s, r) = (10 + below(i, 20), below(1000 + i, 3));
@@ -258,7 +258,7 @@ fn every_pooling_and_both_entity_outputs_pass_the_gate() {
 
 /// Texts of which the fourth token is asked for: it is the second plus one.
 fn masked_texts(seed: u64) -> Batch {
-    let key = Chance::new(seed);
+    let key = CounterRng::new(seed);
     let word = |i: u64| 10 + u32::try_from(key.bits(i) % 20).unwrap();
     let rows: Vec<[u32; 5]> = (0..12).map(|i| [2, word(i), 7, 4, 3]).collect();
     let refs: Vec<&[u32]> = rows.iter().map(<[u32; 5]>::as_slice).collect();

@@ -1,4 +1,4 @@
-//! A fine-tuned model's answers. Knows no training.
+//! A fine-tuned model's answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -9,7 +9,7 @@ use model::Device;
 use model::head::mask::Mask;
 use model::predict::Predictor;
 use serde_json::{Map, Value, json};
-use tasks::downstream::encode::{Frame, Framed};
+use tasks::downstream::encode::{Cuts, Frame, Framed};
 use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
 
@@ -32,6 +32,15 @@ pub struct Answering {
     known: Option<Known>,
     /// Classes that are shown, the best ones.
     top: usize,
+}
+
+/// What is to be said of answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// What was cut of texts that are too long.
+    pub cuts: Cuts,
+    /// Inputs of one text that a model was asked of which it was trained on two, or the other way round.
+    pub unlike: u64,
 }
 
 /// A task that is asked.
@@ -98,7 +107,7 @@ impl Answering {
         Ok(Self { predictor, vocabulary, file, asked, known, top })
     }
 
-    /// Answers to all inputs, in their order, `each` being handed one after the other.
+    /// Answers to all inputs, in their order, `each` being handed one after the other. Returns what is to be said of the answers.
     ///
     /// # Errors
     /// When an input cannot be read or encoded, or `each` fails.
@@ -106,22 +115,28 @@ impl Answering {
         &self,
         inputs: &mut Inputs<'_, impl BufRead>,
         each: &mut dyn FnMut(Value) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Remarks> {
+        let mut remarks = Remarks::default();
         loop {
             let asked = inputs.batch(if self.known.is_some() { MAPPED } else { LINES })?;
             if asked.is_empty() {
-                return Ok(());
+                return Ok(remarks);
             }
             let known = self.known.as_ref().map(|known| known.rows(&asked)).transpose()?;
             let (mut rows, mut waiting) = (self.framed()?, Vec::new());
             for (number, input) in asked.into_iter().enumerate() {
                 let of_line = self.push((&input, number), known.as_ref(), &mut rows)?;
+                let unlike =
+                    |of: &Asking| self.fits(&of.task, &input) && of.task.pairs != input.pair.is_some();
+                remarks.unlike += u64::from(self.asked.iter().any(unlike));
                 waiting.push((input, of_line));
                 if rows.rows.ids.len() >= TOKENS {
                     let full = std::mem::replace(&mut rows, self.framed()?);
+                    remarks.cuts.add(full.cuts);
                     self.flush(&full, std::mem::take(&mut waiting), each)?;
                 }
             }
+            remarks.cuts.add(rows.cuts);
             self.flush(&rows, waiting, each)?;
         }
     }

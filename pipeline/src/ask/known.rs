@@ -1,18 +1,18 @@
-//! What is known of the words of lines, for models that attend by it: their rows with maps. Knows no model.
+//! What is known of the words of lines, for models that attend by it: their rows with maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use base::cancel::CancelToken;
+use batch::maps::expand::Map;
 use serde_json::Value;
 use tasks::downstream::encode::Framed;
-use tasks::maps::expand::Map;
 use tasks::maps::generators::Limits;
 use tasks::token::encode::Vocabulary;
 
 use super::lines::Input;
 use super::task_file::{Knowledge, TaskFile};
-use crate::engine::cancel::Cancel;
 use crate::engine::digest::Digest;
 use crate::stage::finetune::prepared::PairOrder;
 use crate::stage::maps::Mapping;
@@ -68,7 +68,7 @@ impl Known {
             anyhow::bail!("{key} is {}, and was {} then: {CONFIG}", said(&here), said(&there.settings));
         }
         let artifact = |name: &str| Ok((around.artifact)(name));
-        let digest = |path: &Path| Digest::of_file(path, &Cancel::unset());
+        let digest = |path: &Path| Digest::of_file(path, &CancelToken::NEVER);
         let files = mapping.files(maps, &artifact, &digest).context(FOLDER)?;
         if let Some(file) = differing(&files, &there.files) {
             anyhow::bail!(

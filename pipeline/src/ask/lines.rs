@@ -1,10 +1,10 @@
-//! Texts to predict on, line by line, and predictions as JSON lines. Knows no model and no task.
+//! Texts to predict on, line by line, and predictions as JSON lines.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use kg::source::line::{self, Lines, Place};
+use base::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,6 +13,8 @@ use serde_json::Value;
 pub enum Form {
     /// A text.
     Text,
+    /// A text, for want of a word on it: one that reads as a JSON object is refused.
+    Untold,
     /// A JSON object with `text` and, if wanted, `pair` (a second text) and `id` (a text or a number).
     Json,
 }
@@ -53,6 +55,14 @@ pub enum Error {
         place: Place,
         /// What the parser said.
         problem: String,
+    },
+    /// What could be a text or an object.
+    #[error(
+        "{place}: the line begins as a JSON object; expected a text, as no word says otherwise: say --lines json, or --lines text if it is one"
+    )]
+    Untold {
+        /// The line.
+        place: Place,
     },
     /// An identifier that is none.
     #[error("{place}: `id` is {found}; expected a text or a number: mend the line")]
@@ -117,7 +127,8 @@ impl<'f, R: BufRead> Inputs<'f, R> {
         // Some editors mark the beginning of a file.
         let text = if place.line == 1 { line.text.trim_start_matches('\u{feff}') } else { line.text };
         let row = match self.form {
-            Form::Text => Row { text: text.to_owned(), pair: None, id: None },
+            Form::Untold if is_object(text) => return Err(Error::Untold { place }),
+            Form::Text | Form::Untold => Row { text: text.to_owned(), pair: None, id: None },
             Form::Json if text.trim().is_empty() => return Err(Error::Empty { place }),
             Form::Json => serde_json::from_str(text).map_err(|error| parsing(line, &error))?,
         };
@@ -140,6 +151,11 @@ impl<'f, R: BufRead> Inputs<'f, R> {
     }
 }
 
+/// Whether a line begins as an object does, whole or broken.
+fn is_object(line: &str) -> bool {
+    line.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']))
+}
+
 fn parsing(line: line::Line<'_>, error: &serde_json::Error) -> Error {
     let text = error.to_string();
     // The parser counts lines within this one.
@@ -152,7 +168,7 @@ fn parsing(line: line::Line<'_>, error: &serde_json::Error) -> Error {
 /// # Errors
 /// When the operating system refuses, or `value` has no JSON form.
 pub fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    writeln!(out, "{}", kg::visible::shown(&serde_json::to_string(value)?))
+    writeln!(out, "{}", base::visible::shown(&serde_json::to_string(value)?))
 }
 
 #[cfg(test)]
@@ -215,6 +231,11 @@ mod tests {
             assert!(found.contains(part), "{line}: {found}");
             assert!(!found.contains("at line 1"), "{found}");
         }
+        for line in ["{\"text\": \"fever\"}", " { \"text", "{}"] {
+            assert!(error(line, Form::Untold).contains("line 1: the line begins as a JSON object"), "{line}");
+            assert_eq!(read(line, Form::Text, 1).0[0][0].text, line);
+        }
+        assert_eq!(read("{fever} and \"x\"", Form::Untold, 1).0[0][0].text, "{fever} and \"x\"");
         assert!(error("a\n\nb\n", Form::Text).contains("in.txt: line 2: there is no text"));
     }
 

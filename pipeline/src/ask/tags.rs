@@ -1,4 +1,4 @@
-//! The entities that a tagger finds in a text, with the places at which they stand. Knows no layer.
+//! The entities that a tagger finds in a text, with the places at which they stand.
 
 use std::ops::Range;
 
@@ -90,8 +90,11 @@ mod tests {
     fn entities_stand_where_the_text_has_them() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nβ\n-\nblocker\n##s\n".as_bytes())
-            .unwrap();
+        base::whole::write_whole(
+            &path,
+            "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nβ\n-\nblocker\n##s\n".as_bytes(),
+        )
+        .unwrap();
         let vocabulary = Vocabulary::load(&path, Case::Cased).unwrap();
         let frame = Frame { special: vocabulary.special(), most: 6, cut: Cut::Second };
         let mut rows = Framed::new(frame).unwrap();

@@ -1,17 +1,16 @@
-//! What a fine-tuned model's folder says of its task, so that the folder is all it takes to ask it; where it attends by maps, what
-//! else it takes. Knows no weights.
+//! What a fine-tuned model's folder says of its task, so that the folder is all it takes to ask it; where it attends by maps, what else it takes.
 
 use std::path::Path;
 
-use kg::whole::write_whole;
+use base::visible::shortened;
+use base::whole::write_whole;
+use batch::maps::expand::Map;
 pub use model::checkpoint::digests::TASK_FILE as FILE;
 use model::checkpoint::read_settings;
-use model::shown::shown;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::{Classing, is_default};
-use tasks::maps::expand::Map;
 
 use crate::stage::finetune::prepared::PairOrder;
 use crate::stage::maps::of_texts::MadeWith;
@@ -119,15 +118,16 @@ impl TaskFile {
     /// When it is missing, damaged or of another version.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
-        let wrong =
-            |error: serde_json::Error| anyhow::anyhow!("{}: {}", path.display(), shown(&error.to_string()));
+        let wrong = |error: serde_json::Error| {
+            anyhow::anyhow!("{}: {}", path.display(), shortened(&error.to_string()))
+        };
         let bytes = read_settings(&path)?;
         let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(wrong)?;
         anyhow::ensure!(
             format == FORMAT && version == VERSION,
             "{}: format {} version {version}, expected {FORMAT} version {VERSION}: fine-tune again with this engraft",
             path.display(),
-            shown(&format),
+            shortened(&format),
         );
         serde_json::from_slice(&bytes).map_err(wrong)
     }

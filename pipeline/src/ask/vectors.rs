@@ -1,4 +1,4 @@
-//! Texts as vectors: what an encoder makes of them, pooled. Knows no output.
+//! Texts as vectors: what an encoder makes of them, pooled.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -11,7 +11,7 @@ use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use serde_json::Value;
-use tasks::downstream::encode::{Cut, Frame, Framed};
+use tasks::downstream::encode::{Cut, Cuts, Frame, Framed};
 use tasks::token::encode::Vocabulary;
 
 use super::lines::Inputs;
@@ -95,7 +95,8 @@ impl Encoding {
         Ok(Self { config, encoder, pool, vocabulary, most })
     }
 
-    /// The vectors of all inputs, in their order, `each` being handed one after the other with the input's id.
+    /// The vectors of all inputs, in their order, `each` being handed one after the other with the input's id. Returns what was cut of texts that
+    /// are too long.
     ///
     /// # Errors
     /// When an input cannot be read or encoded, or `each` fails.
@@ -103,11 +104,12 @@ impl Encoding {
         &self,
         inputs: &mut Inputs<'_, impl BufRead>,
         each: &mut dyn FnMut(Option<Value>, Vec<f32>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Cuts> {
+        let mut cuts = Cuts::default();
         loop {
             let asked = inputs.batch(LINES)?;
             if asked.is_empty() {
-                return Ok(());
+                return Ok(cuts);
             }
             let (mut rows, mut ids) = (self.framed()?, Vec::new());
             for input in asked {
@@ -115,9 +117,11 @@ impl Encoding {
                 ids.push((input.line, input.id));
                 if rows.rows.ids.len() >= TOKENS {
                     let full = std::mem::replace(&mut rows, self.framed()?);
+                    cuts.add(full.cuts);
                     self.flush(&full, std::mem::take(&mut ids), each)?;
                 }
             }
+            cuts.add(rows.cuts);
             self.flush(&rows, ids, each)?;
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::checkpoint::digests::VOCABULARY_FILES as FILES;
 use serde_json::{Value, json};
 use tasks::token::encode::{Case, Vocabulary};

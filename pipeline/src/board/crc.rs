@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli), masked as TFRecords have it. Knows no record.
+//! CRC-32C (Castagnoli), masked as TFRecords have it.
 
 /// The polynomial, its bits in reverse.
 const POLYNOMIAL: u32 = 0x82f6_3b78;

@@ -1,4 +1,4 @@
-//! Lines of metrics as scalars: every number of a line under the path of its keys. Knows no particular metric.
+//! Lines of metrics as scalars: every number of a line under the path of its keys.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use model::encoder::pool::Pooling;
-use store::location::Location;
+use store::location::{Location, is_address};
 
 use super::ask::pooling;
 use super::exit;
@@ -23,13 +23,10 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
 /// A folder or file on this machine that is written: an address would be made as a folder of that name.
 fn local() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {
-        let text = path.to_string_lossy();
-        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
-        let fits = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-        if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(fits) {
+        if !is_address(&path.to_string_lossy()) {
             return Ok(path);
         }
-        Err(format!("expected a path on this machine, but {scheme}:// is an address: write to a folder here, then copy it there"))
+        Err("expected a path on this machine, but this is an address: write to a folder here, then copy it there")
     })
 }
 
@@ -62,9 +59,8 @@ impl Command {
         let common = [("--config", config.as_deref()), ("--out", Some(out)), ("--cache", cache.as_deref())];
         let given = common.into_iter().filter_map(|(name, path)| Some((name, path?)));
         for (name, path) in given.chain(self.verb.local()) {
-            let url = path.to_string_lossy().contains("://");
             anyhow::ensure!(
-                !url,
+                !is_address(&path.to_string_lossy()),
                 "{name} is a URL, expected a name or path on this machine: fetch the file first"
             );
         }

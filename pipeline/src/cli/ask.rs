@@ -1,4 +1,4 @@
-//! Asking a model from the command line: lines in, JSON lines out. Knows no layer.
+//! Asking a model from the command line: lines in, JSON lines out.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use model::encoder::pool::Pooling;
 use serde_json::json;
+use tasks::downstream::encode::Cuts;
 
 use super::exit::Exit;
-use crate::ask::answer::Answering;
+use super::print;
+use crate::ask::answer::{Answering, Remarks};
 use crate::ask::known::Around;
 use crate::ask::lines::{Form, Inputs, write_line};
 use crate::ask::vectors::{Encoding, How};
@@ -17,14 +19,14 @@ use crate::ask::vectors::{Encoding, How};
 pub(super) struct Asked<'a> {
     /// A file; standard input without it.
     pub(super) input: Option<&'a Path>,
-    /// How lines are written; without it, a file that ends in `.jsonl` has objects and any other texts.
+    /// How lines are written; without it, a file that ends in `.jsonl` has objects and any other texts, none of which may look like an object.
     pub(super) form: Option<Form>,
 }
 
 impl Asked<'_> {
     fn open(&self) -> anyhow::Result<(Box<dyn BufRead>, PathBuf, Form)> {
         let is_json = self.input.is_some_and(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
-        let form = self.form.unwrap_or(if is_json { Form::Json } else { Form::Text });
+        let form = self.form.unwrap_or(if is_json { Form::Json } else { Form::Untold });
         Ok(match self.input {
             Some(path) => {
                 let file = std::fs::File::open(path);
@@ -56,29 +58,42 @@ pub(super) fn encode(model: &Path, how: &How<'_>, asked: &Asked<'_>) -> anyhow::
     let encoding = Encoding::open(model, how)?;
     let (reader, name, form) = asked.open()?;
     printed(|out| {
-        encoding.encode(&mut Inputs::new(reader, &name, form), &mut |id, vector| {
+        let cuts = encoding.encode(&mut Inputs::new(reader, &name, form), &mut |id, vector| {
             let said = match id {
                 Some(id) => json!({"id": id, "vector": vector}),
                 None => json!({"vector": vector}),
             };
             Ok(write_line(out, &said)?)
-        })
+        })?;
+        Ok(Remarks { cuts, unlike: 0 })
     })
 }
 
 /// Whether a reader that has gone, as `head` does, ends it without a complaint.
 fn printed(
-    write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> anyhow::Result<()>,
+    write: impl FnOnce(&mut BufWriter<io::StdoutLock<'_>>) -> anyhow::Result<Remarks>,
 ) -> anyhow::Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
     let gone = |error: &anyhow::Error| {
         let kinds = error.chain().filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
         kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
     };
-    match write(&mut out).and_then(|()| Ok(out.flush()?)) {
+    match write(&mut out).and_then(|cuts| out.flush().map(|()| cuts).map_err(anyhow::Error::from)) {
         Err(error) if gone(&error) => Ok(Exit::Ok),
         Err(error) => Err(error),
-        Ok(()) => Ok(Exit::Ok),
+        Ok(Remarks { cuts: Cuts { rows, cut, tokens }, unlike }) => {
+            if unlike > 0 {
+                print::note(&format!(
+                    "warning: {unlike} of the inputs have a `pair` or lack one where the model was trained otherwise: it was never taught what such mean"
+                ));
+            }
+            if cut > 0 {
+                print::note(&format!(
+                    "warning: {cut} of {rows} rows were too long for the model and lost {tokens} tokens at their end: it saw the rest only"
+                ));
+            }
+            Ok(Exit::Ok)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What changed between two triple tables. Knows no config and no stage.
+//! What changed between two triple tables.
 
 use std::path::Path;
 

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Context as _;
+use base::cancel::CancelToken;
 use serde_json::{Value, json};
 use store::Store;
 use store::location::Location;
@@ -13,7 +14,6 @@ use super::exit::Exit;
 use super::print::{self, Format};
 use super::{measure, table};
 use crate::catalog::{Catalog, Dataset, File};
-use crate::engine::cancel::Cancel;
 use crate::engine::failure;
 use crate::fetch::{self, Fetched};
 
@@ -34,7 +34,7 @@ pub(super) struct Wish<'a> {
 pub(super) fn fetch(
     wish: Wish<'_>,
     options: Options,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     format: Format,
 ) -> anyhow::Result<Exit> {
     let catalog = Catalog::load(wish.catalog)?;
@@ -52,10 +52,10 @@ pub(super) fn fetch(
         print::note(&notice(dataset));
         for file in &dataset.files {
             let mut watch =
-                |_| if cancel.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+                |_| if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
             match fetch::fetch(&store, (dataset, file), into, wish.max_bytes, &mut watch) {
                 Ok(fetched) => print::result(format, || vec![line(&fetched)], || vec![json!(fetched)])?,
-                Err(_) if cancel.is_set() => return Ok(Exit::Interrupted),
+                Err(_) if cancel.is_cancelled() => return Ok(Exit::Interrupted),
                 Err(error) => {
                     print::note(&format!("error: {}", failure::text(&error)));
                     return Ok(Exit::Failed);

@@ -1,14 +1,14 @@
-//! The maps of one text, drawn for a terminal and as SVG files. Knows no sample's making.
+//! The maps of one text, drawn for a terminal and as SVG files.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::visible::shown;
+use base::visible::shown;
+use batch::Place;
+use batch::maps::expand::{Map, expand};
 use serde_json::json;
 use tasks::maps::draw::{self, Shades, Square};
-use tasks::maps::expand::{Map, expand};
-use tasks::stream::batch::Place;
 
 use super::exit::Exit;
 use super::print::{self, Format};
@@ -50,7 +50,7 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
         for (map, values) in &squares {
             let square = Square { title: map.name(), labels: &words, values };
             let file = folder.join(format!("{}.svg", map.name()));
-            kg::whole::write_whole(&file, draw::svg(&square)?.as_bytes())
+            base::whole::write_whole(&file, draw::svg(&square)?.as_bytes())
                 .with_context(|| format!("{}: cannot be written", file.display()))?;
         }
     }

@@ -1,4 +1,4 @@
-//! Bytes, rows, rates and times in words. Knows no stage and no clock.
+//! Bytes, rows, rates and times in words.
 
 use std::time::Duration;
 

@@ -4,18 +4,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use store::options::{Environment, Options, Stop};
+use base::cancel::CancelToken;
+use store::options::{Environment, Options};
 
 use super::args::Common;
 use super::print;
 use crate::engine::Engine;
-use crate::engine::cancel::Cancel;
 use crate::engine::stage::Input;
 use crate::stage::remote::Remotes;
 
 /// How stores work, from the arguments and the environment; `cancel` ends every wait.
-pub(super) fn options(common: &Common, cancel: &Cancel) -> Options {
-    let cancel = cancel.clone();
+pub(super) fn options(common: &Common, cancel: &CancelToken) -> Options {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -23,7 +22,7 @@ pub(super) fn options(common: &Common, cancel: &Cancel) -> Options {
         cache_bytes: common.cache_bytes,
         deadline: Duration::from_secs(common.deadline),
         environment: Environment::of(std::env::vars_os().filter_map(text)),
-        stop: Stop::when(move || cancel.is_set()),
+        cancel: cancel.clone(),
         ..Options::new(&common.cache.clone().unwrap_or_else(|| cache(common)))
     }
 }
@@ -41,7 +40,7 @@ pub(super) fn bring(
     engine: &Engine,
     remotes: &Remotes,
     goals: &[String],
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> anyhow::Result<()> {
     let stages = engine.graph().needed(goals)?;
     let inputs = stages.into_iter().flat_map(|place| engine.graph().stage(place).inputs());

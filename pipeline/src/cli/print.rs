@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use kg::visible::shown;
+use base::visible::shown;
 use serde_json::Value;
 
 /// How results are printed.
@@ -62,7 +62,7 @@ mod tests {
         let value = json!({ text: [text, "a \\u001b"] });
         let line = value.to_string();
         let safe = shown(&line);
-        assert!(!safe.contains(kg::visible::steers) && line.contains(kg::visible::steers), "{safe}");
+        assert!(!safe.contains(base::visible::steers) && line.contains(base::visible::steers), "{safe}");
         assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), value);
     }
 }

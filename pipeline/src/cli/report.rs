@@ -58,7 +58,9 @@ fn damage(damage: &Damage) -> String {
         }
         Damage::Unreadable { path, error } => format!("  {path}: cannot be read: {error}"),
         Damage::Unexpected { path } => {
-            format!("  {path}: not in the ledger: engraft did not make it; move it away")
+            format!(
+                "  {path}: not in the ledger: engraft did not make it, or its line is gone; move it away and run again"
+            )
         }
     }
 }

@@ -4,19 +4,19 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use base::cancel::CancelToken;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::exit::Exit;
-use crate::engine::cancel::Cancel;
 
 /// Starts to listen.
-pub(super) fn cancel_on_signal() -> io::Result<Cancel> {
+pub(super) fn cancel_on_signal() -> io::Result<CancelToken> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the first signal finds the flag down and passes here, the second finds it up.
         flag::register_conditional_shutdown(signal, i32::from(Exit::Interrupted.code()), Arc::clone(&asked))?;
         flag::register(signal, Arc::clone(&asked))?;
     }
-    Ok(Cancel::new(asked))
+    Ok(CancelToken::watching(asked))
 }

@@ -1,4 +1,4 @@
-//! Aligned columns for people: numbers to the right, text to the left. Knows nothing of what it aligns.
+//! Aligned columns for people: numbers to the right, text to the left.
 
 use serde_json::{Map, Value};
 

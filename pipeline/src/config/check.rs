@@ -4,6 +4,7 @@
 use super::Config;
 use super::range::{shown, whole};
 use crate::stage;
+use crate::stage::split::Parts;
 
 /// Refuses the first setting that is outside its range. What contradicts another table, or names a place that is not there, is refused where
 /// stages are made.
@@ -31,6 +32,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
     if let Some(finetune) = &config.finetune {
         finetune.ranges()?;
     }
+    together(config)?;
     config.attentions.iter().try_for_each(stage::finetune::attention::Config::ranges)?;
     config.recipes.iter().try_for_each(stage::finetune::together::Config::ranges)?;
     if let Some(graft) = &config.graft {
@@ -55,6 +57,19 @@ fn graph(config: &Config) -> anyhow::Result<()> {
         summary.check()?;
     }
     config.shards.as_ref().map_or(Ok(()), stage::shards::Config::check)
+}
+
+/// Settings of one table that another one makes impossible.
+fn together(config: &Config) -> anyhow::Result<()> {
+    let all = config.split.as_ref().is_some_and(|split| split.parts == Parts::All);
+    for (table, training) in [("pretrain", &config.pretrain), ("retrain", &config.retrain)] {
+        let patience = training.as_ref().is_some_and(|training| training.patience.is_some());
+        anyhow::ensure!(
+            !(all && patience),
+            "{table}.patience looks at the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
+        );
+    }
+    Ok(())
 }
 
 /// The tables that count and spell words.

@@ -1,5 +1,7 @@
 //! One `--set KEY=VALUE`: its key, its value, and a config with it.
 
+use store::location::is_address;
+
 use crate::toml_text;
 
 /// Most parts of a key; no config has one of more than ten.
@@ -10,9 +12,10 @@ const MOST_SHOWN: usize = 200;
 /// How messages name a `--set`: without a value that may be a signed URL or hold credentials, and not at any length.
 pub(super) fn shown(set: &str) -> String {
     let key = set.split('=').next().unwrap_or_default();
-    let shown = if key.contains("://") {
+    let value = set.split_once('=').map_or("", |(_, value)| value).trim_start_matches([' ', '"', '\'']);
+    let shown = if is_address(key) {
         "...".to_owned()
-    } else if set.contains("://") {
+    } else if set.contains("://") || is_address(value) {
         format!("{key}=...")
     } else {
         set.to_owned()

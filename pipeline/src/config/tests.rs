@@ -11,7 +11,7 @@ fn sets_change_values_of_every_kind() {
     let config = sets(&["shards.seed=77", "vocabulary.case=cased", "shards.tasks=[\"triplet\"]"]).unwrap();
     assert_eq!(config.shards.as_ref().unwrap().seed, 77);
     assert_eq!(config.vocabulary.case, tasks::token::encode::Case::Cased);
-    assert_eq!(config.shards.unwrap().tasks, [tasks::task::Task::Triplet]);
+    assert_eq!(config.shards.unwrap().tasks, [batch::task::Task::Triplet]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_bad_file_is_named_with_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.toml");
     let broken = DEFAULT.replace("[shards]", "[shards]\nspeed = 3");
-    kg::whole::write_whole(&path, broken.as_bytes()).unwrap();
+    base::whole::write_whole(&path, broken.as_bytes()).unwrap();
     let error = load(Some(&path), &[]).unwrap_err().to_string();
     assert!(error.contains("x.toml") && error.contains("line") && error.contains("speed"), "{error}");
     assert!(load(Some(&folder.path().join("none.toml")), &[]).unwrap_err().to_string().contains("none.toml"));
@@ -96,7 +96,7 @@ fn silent_18_keys_of_many_parts_and_deep_values_are_refused() {
         format!("[{deep}]"),
         format!("deep = {}", "[".repeat(60_000)),
     ] {
-        kg::whole::write_whole(&path, format!("version = 4\n{text}\n").as_bytes()).unwrap();
+        base::whole::write_whole(&path, format!("version = 4\n{text}\n").as_bytes()).unwrap();
         assert!(load(Some(&path), &[]).is_err());
     }
     let text = sets(&["shards.seed=1\nworld.scale=2.0"]).unwrap_err().to_string();

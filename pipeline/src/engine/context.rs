@@ -6,9 +6,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use base::cancel::Cancelled;
 use serde_json::{Map, Value};
 
-use super::cancel::Cancelled;
 use super::digest::Digest;
 use super::progress::Progress;
 

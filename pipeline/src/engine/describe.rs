@@ -1,5 +1,5 @@
-//! One walk over everything that shapes an artifact. What it yields is hashed into the fingerprint, kept in the ledger and
-//! compared by `why`, so a fingerprint cannot change without a field to name. Knows no stage.
+//! One walk over everything that shapes an artifact. What it yields is hashed into the fingerprint, kept in the ledger and compared by `why`, so a fingerprint
+//! cannot change without a field to name.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Content digests: 32 bytes of BLAKE3, written as 64 hexadecimal digits. Knows no memo and no ledger.
+//! Content digests: 32 bytes of BLAKE3, written as 64 hexadecimal digits.
 
 use std::fmt;
 use std::fs::File;
@@ -8,9 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use base::cancel::CancelToken;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use super::cancel::Cancel;
 
 /// How much of a file is read at once.
 const CHUNK: usize = 1 << 18;
@@ -28,8 +27,8 @@ impl Digest {
     /// The digest of the file at `path`.
     ///
     /// # Errors
-    /// What reading gives; [`super::cancel::Cancelled`] inside when asked to stop.
-    pub fn of_file(path: &Path, cancel: &Cancel) -> io::Result<Self> {
+    /// What reading gives; [`base::cancel::Cancelled`] inside when asked to stop.
+    pub fn of_file(path: &Path, cancel: &CancelToken) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; CHUNK];

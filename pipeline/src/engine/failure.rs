@@ -1,4 +1,4 @@
-//! An error with its causes as one text that says nothing twice. Knows no stage.
+//! An error with its causes as one text that says nothing twice.
 
 /// The error and its causes, outermost first; a cause that the text before it already tells is left out.
 #[must_use]

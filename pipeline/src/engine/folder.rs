@@ -1,15 +1,14 @@
-//! Files and folders that appear whole: listing, sealing, and swapping a finished folder into place. Knows no stage.
+//! Files and folders that appear whole: listing, sealing, and swapping a finished folder into place.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use base::cancel::CancelToken;
+use base::whole::exchange;
 use serde::{Deserialize, Serialize};
 
-use super::cancel::Cancel;
 use super::digest::{Digest, each};
 use super::memo::{Known, Stamp};
 
@@ -103,14 +102,14 @@ fn visit(folder: &Path, prefix: &str, links: Links, files: &mut Vec<String>) -> 
 ///
 /// # Errors
 /// [`Error`].
-pub fn seal(folder: &Path, jobs: NonZeroUsize, cancel: &Cancel) -> Result<Vec<(Output, Known)>, Error> {
+pub fn seal(folder: &Path, jobs: NonZeroUsize, cancel: &CancelToken) -> Result<Vec<(Output, Known)>, Error> {
     let files = list(folder)?;
     let sealed = each(&files, jobs, |file| seal_file(folder, file, cancel));
     sync_tree(folder)?;
     sealed.into_iter().collect()
 }
 
-fn seal_file(folder: &Path, file: &str, cancel: &Cancel) -> Result<(Output, Known), Error> {
+fn seal_file(folder: &Path, file: &str, cancel: &CancelToken) -> Result<(Output, Known), Error> {
     let path = folder.join(file);
     let sealed = || -> io::Result<(Output, Known)> {
         File::open(&path)?.sync_all()?;
@@ -151,27 +150,12 @@ pub fn digest(outputs: &[Output]) -> Digest {
     Digest::from(hasher.finalize())
 }
 
-/// Puts the finished folder `new` where `place` is or will be. What lay there lies at `new` afterwards.
-///
-/// The exchange is one step of the kernel. Where the file system lacks it, the old folder is moved away first; a kill
-/// between the two steps leaves no folder at `place`, which the next run notices.
+/// Puts the finished folder `new` where `place` is or will be; see [`exchange`].
 ///
 /// # Errors
 /// [`Error`].
 pub fn swap(new: &Path, place: &Path) -> Result<(), Error> {
-    if !place.exists() {
-        return fs::rename(new, place).map_err(Error::at(place));
-    }
-    if renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE).is_ok() {
-        return Ok(());
-    }
-    let mut aside = new.as_os_str().to_owned();
-    aside.push(".old");
-    let aside = PathBuf::from(aside);
-    remove(&aside)?;
-    fs::rename(place, &aside).map_err(Error::at(place))?;
-    fs::rename(new, place).map_err(Error::at(place))?;
-    fs::rename(&aside, new).map_err(Error::at(&aside))
+    exchange(new, place).map_err(|(path, cause)| Error::Io { path, cause })
 }
 
 /// Removes the folder and everything in it; one that is not there is no error.
@@ -199,35 +183,21 @@ pub fn drop_temporaries(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a file that is there in full or not at all. Makes its folder.
-///
-/// # Errors
-/// What the file system says.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    // As any new file: what others may do with it is the umask's business, while a temporary file would be private.
-    let permissions = fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use base::whole::write_with_folder;
     use tempfile::tempdir;
+
+    use super::*;
 
     #[test]
     fn a_swap_exchanges_the_folders_whole() {
         let dir = tempdir().unwrap();
         let (new, place) = (dir.path().join("new"), dir.path().join("place"));
-        write_whole(&new.join("f"), b"1").unwrap();
+        write_with_folder(&new.join("f"), b"1").unwrap();
         swap(&new, &place).unwrap();
         assert!(!new.exists());
-        write_whole(&new.join("g"), b"2").unwrap();
+        write_with_folder(&new.join("g"), b"2").unwrap();
         swap(&new, &place).unwrap();
         assert_eq!(
             (list(&place).unwrap(), list(&new).unwrap()),
@@ -239,7 +209,7 @@ mod tests {
     fn files_are_listed_sorted_with_their_folders() {
         let dir = tempdir().unwrap();
         for file in ["b", "a/z", "a/y", "c/d/e"] {
-            write_whole(&dir.path().join(file), b"").unwrap();
+            write_with_folder(&dir.path().join(file), b"").unwrap();
         }
         assert_eq!(list(dir.path()).unwrap(), ["a/y", "a/z", "b", "c/d/e"]);
     }

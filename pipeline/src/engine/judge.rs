@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::cancel::Cancel;
+use base::cancel::CancelToken;
+
 use super::describe::Description;
 use super::digest::Digest;
 use super::explain::{Note, Reason, differences};
@@ -82,7 +83,7 @@ pub struct Bench<'a> {
     /// How many threads may read files.
     pub jobs: NonZeroUsize,
     /// Set when somebody asks to stop.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelToken,
     /// What is believed of outside files.
     pub inputs: Belief,
     /// What is believed of artifacts.

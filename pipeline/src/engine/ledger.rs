@@ -1,4 +1,4 @@
-//! The ledger: one JSON line for every finished run of a stage, only ever appended to. Knows the file, not why a stage ran.
+//! The ledger: one JSON line for every finished run of a stage, only ever appended to.
 //!
 //! A line counts once its newline is on disk. A last line without one is what a crash leaves and is cut off at the next
 //! append; anything unreadable before it is damage and an error. Since format 2 a line ends with the digest of what it says, so
@@ -131,6 +131,8 @@ pub struct Audit {
     pub without_digest: usize,
     /// What is wrong with the others.
     pub damages: Vec<Error>,
+    /// Whether the last line does not end, as a run leaves it that was killed while it wrote.
+    pub torn: bool,
 }
 
 #[derive(Deserialize)]
@@ -173,8 +175,9 @@ impl Ledger {
             let line = bytes[..whole].iter().filter(|&&b| b == b'\n').count() + 1;
             damages.push(Fault::Tail.at(path, line));
         }
+        let torn = whole < bytes.len();
         let ledger = Self { path: path.to_owned(), lines, whole: whole as u64, length: bytes.len() as u64 };
-        Ok(Audit { ledger, without_digest, damages })
+        Ok(Audit { ledger, without_digest, damages, torn })
     }
 
     /// All lines, oldest first.
@@ -348,10 +351,11 @@ fn object(text: &[u8]) -> Result<Line, Fault> {
 mod tests {
     use std::os::unix::fs::FileExt;
 
-    use super::*;
-    use crate::engine::folder;
-    use crate::engine::testing::{run, stage};
+    use base::whole::write_with_folder;
     use tempfile::tempdir;
+
+    use super::*;
+    use crate::engine::testing::{run, stage};
 
     #[test]
     fn a_torn_last_line_is_no_line_and_is_cut_off_by_the_next() {
@@ -373,7 +377,7 @@ mod tests {
         let path = dir.path().join("ledger.jsonl");
         run(dir.path(), [stage("a"), stage("b").reads("a")]);
         let text = fs::read_to_string(&path).unwrap();
-        folder::write_whole(&path, text.replacen("\"stage\"", "\"stag", 1).as_bytes()).unwrap();
+        write_with_folder(&path, text.replacen("\"stage\"", "\"stag", 1).as_bytes()).unwrap();
         let error = Ledger::read(&path).unwrap_err().to_string();
         assert!(error.contains("ledger.jsonl:1:") && error.contains("column"), "{error}");
     }
@@ -422,12 +426,12 @@ mod tests {
         run(dir.path(), [stage("a")]);
         let line = Ledger::read(&path).unwrap().last("a").unwrap().clone();
         let old = serde_json::to_string(&Line { format: WITHOUT_DIGEST, ..line }).unwrap() + "\n";
-        folder::write_whole(&path, old.as_bytes()).unwrap();
+        write_with_folder(&path, old.as_bytes()).unwrap();
         assert_eq!(run(dir.path(), [stage("a"), stage("b").reads("a")]), ["a fresh", "b done"]);
         let audit = Ledger::audit(&path).unwrap();
         assert_eq!((audit.ledger.lines().len(), audit.without_digest, audit.damages.len()), (2, 1, 0));
         // A line of this format that has lost its digest is none of the format before.
-        folder::write_whole(&path, old.replacen("\"format\":1", "\"format\":2", 1).as_bytes()).unwrap();
+        write_with_folder(&path, old.replacen("\"format\":1", "\"format\":2", 1).as_bytes()).unwrap();
         assert!(Ledger::read(&path).unwrap_err().to_string().contains("no digest"));
     }
 
@@ -435,7 +439,7 @@ mod tests {
     fn another_format_is_refused_as_such() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("ledger.jsonl");
-        folder::write_whole(&path, b"{\"format\":3,\"unheard\":true}\n").unwrap();
+        write_with_folder(&path, b"{\"format\":3,\"unheard\":true}\n").unwrap();
         assert!(matches!(Ledger::read(&path), Err(Error::Format { line: 1, found: 3, .. })));
     }
 

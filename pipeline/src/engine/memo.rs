@@ -11,11 +11,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base::cancel::CancelToken;
+use base::whole::write_with_folder;
 use serde::{Deserialize, Serialize};
 
-use super::cancel::Cancel;
 use super::digest::{Digest, each};
-use super::folder;
 
 /// What tells one state of a file from another without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ impl Memo {
         paths: &[PathBuf],
         belief: Belief,
         jobs: NonZeroUsize,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Vec<io::Result<Known>> {
         let mut found: Vec<_> = paths.iter().map(|path| self.recall(path, belief)).collect();
         let unknown: Vec<usize> = (0..paths.len()).filter(|i| matches!(found[*i], Ok(None))).collect();
@@ -151,7 +151,7 @@ impl Memo {
         let mut state = self.state();
         if state.dirty {
             state.known.retain(|path, _| Path::new(path).exists());
-            folder::write_whole(&self.file, &serde_json::to_vec(&state.known)?)?;
+            write_with_folder(&self.file, &serde_json::to_vec(&state.known)?)?;
             state.dirty = false;
         }
         Ok(())
@@ -163,7 +163,7 @@ impl Memo {
         Ok(self.state().known.get(&key(path)).filter(believed).copied())
     }
 
-    fn read(&self, path: &Path, cancel: &Cancel) -> io::Result<Known> {
+    fn read(&self, path: &Path, cancel: &CancelToken) -> io::Result<Known> {
         // The stamp is taken first: if the file changes while it is read, the next look sees another stamp.
         let stamp = Stamp::of(path)?;
         let digest = Digest::of_file(path, cancel)?;
@@ -192,14 +192,14 @@ mod tests {
     use tempfile::tempdir;
 
     fn look(memo: &Memo, path: &Path) -> io::Result<Known> {
-        memo.look(&[path.to_owned()], Belief::Stamps, NonZeroUsize::MIN, &Cancel::unset()).remove(0)
+        memo.look(&[path.to_owned()], Belief::Stamps, NonZeroUsize::MIN, &CancelToken::NEVER).remove(0)
     }
 
     #[test]
     fn a_known_file_is_not_read_again_and_a_changed_one_is() {
         let dir = tempdir().unwrap();
         let (file, save) = (dir.path().join("f"), dir.path().join("memo.json"));
-        folder::write_whole(&file, b"one").unwrap();
+        write_with_folder(&file, b"one").unwrap();
         let memo = Memo::load(&save);
         assert_eq!(look(&memo, &file).unwrap().digest, Digest::of(b"one"));
         // A false digest shows whether the memo is asked or the file.
@@ -207,7 +207,7 @@ mod tests {
         memo.save().unwrap();
         let memo = Memo::load(&save);
         assert_eq!(look(&memo, &file).unwrap().digest, Digest::of(b"lie"));
-        folder::write_whole(&file, b"two").unwrap();
+        write_with_folder(&file, b"two").unwrap();
         assert_eq!(look(&memo, &file).unwrap().digest, Digest::of(b"two"));
     }
 
@@ -217,9 +217,9 @@ mod tests {
         let memo = Memo::load(&dir.path().join("memo.json"));
         let paths: Vec<_> = (0..20).map(|i| dir.path().join(i.to_string())).collect();
         for (i, path) in paths.iter().enumerate().filter(|(i, _)| *i != 7) {
-            folder::write_whole(path, i.to_string().as_bytes()).unwrap();
+            write_with_folder(path, i.to_string().as_bytes()).unwrap();
         }
-        let found = memo.look(&paths, Belief::Stamps, NonZeroUsize::new(3).unwrap(), &Cancel::unset());
+        let found = memo.look(&paths, Belief::Stamps, NonZeroUsize::new(3).unwrap(), &CancelToken::NEVER);
         for (i, known) in found.into_iter().enumerate() {
             assert_eq!(
                 known.ok().map(|known| known.digest),
@@ -232,8 +232,8 @@ mod tests {
     fn a_memo_that_cannot_be_read_is_an_empty_one() {
         let dir = tempdir().unwrap();
         let (file, save) = (dir.path().join("f"), dir.path().join("memo.json"));
-        folder::write_whole(&file, b"one").unwrap();
-        folder::write_whole(&save, b"{\"half").unwrap();
+        write_with_folder(&file, b"one").unwrap();
+        write_with_folder(&save, b"{\"half").unwrap();
         assert_eq!(look(&Memo::load(&save), &file).unwrap().digest, Digest::of(b"one"));
     }
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use base::whole::write_with_folder;
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
-use super::folder::write_whole;
 
 /// The version of the file; the table is in docs/formats.md.
 pub const VERSION: u32 = 1;
@@ -37,8 +37,8 @@ pub enum Claim {
 pub enum Error {
     /// It belongs to another origin.
     #[error(
-        "{out} was made with {was}, and this is {now}, which would replace what lies there: {remedy}, choose another folder \
-         with --out, or say --replace to have what the two name alike made anew"
+        "{out} was made with {was}, and this is {now}, which would replace or remove what lies there: {remedy}, choose another folder \
+         with --out, or say `run --replace` to have what the two name alike made anew"
     )]
     Other {
         /// The output folder.
@@ -111,7 +111,7 @@ impl Origin {
             return Ok(());
         }
         let written = serde_json::to_vec(&record).map_err(io::Error::from);
-        let written = written.and_then(|text| write_whole(path, &text));
+        let written = written.and_then(|text| write_with_folder(path, &text));
         written.map_err(|cause| Error::Io { path: path.to_owned(), cause })
     }
 
@@ -184,7 +184,7 @@ mod tests {
         run(dir.path(), [stage("a")]);
         tries(dir.path(), "mine.toml", "one", Claim::Respect).unwrap();
         let path = dir.path().join(".config.json");
-        write_whole(&path, b"{\"format\":2}").unwrap();
+        write_with_folder(&path, b"{\"format\":2}").unwrap();
         let error = tries(dir.path(), "mine.toml", "one", Claim::Respect).unwrap_err();
         assert!(error.contains(".config.json") && error.contains("delete the file"), "{error}");
     }

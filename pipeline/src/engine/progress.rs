@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use base::cancel::{CancelToken, Cancelled};
+
 use super::Clock;
-use super::cancel::{Cancel, Cancelled};
 use super::fault::{Faults, Point};
 
 /// The counters of one running stage; clones share them.
@@ -16,7 +17,7 @@ pub struct Progress(Arc<Counters>);
 
 struct Counters {
     stage: String,
-    cancel: Cancel,
+    cancel: CancelToken,
     faults: Faults,
     bytes: AtomicU64,
     total_bytes: AtomicU64,
@@ -58,7 +59,7 @@ pub struct Snapshot {
 }
 
 impl Progress {
-    pub(super) fn new(stage: &str, cancel: Cancel, faults: Faults, clock: Clock) -> Self {
+    pub(super) fn new(stage: &str, cancel: CancelToken, faults: Faults, clock: Clock) -> Self {
         let zero = || AtomicU64::new(0);
         Self(Arc::new(Counters {
             stage: stage.to_owned(),
@@ -132,8 +133,15 @@ impl Progress {
         self.0.cancel.check()
     }
 
-    /// What asks the run to stop.
-    pub(super) fn cancel(&self) -> &Cancel {
+    /// The run's cancellation for libraries that know nothing of runs. Asking it is a [`Progress::check`].
+    #[must_use]
+    pub fn cancel_token(&self) -> CancelToken {
+        let progress = self.clone();
+        CancelToken::when(move || progress.check().is_err())
+    }
+
+    /// The token of the run itself.
+    pub(super) fn cancel(&self) -> &CancelToken {
         &self.0.cancel
     }
 
@@ -176,13 +184,15 @@ impl<R: Read> Read for Counted<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
     fn waiting_is_counted_by_the_clock() {
         let ticks = AtomicU64::new(0);
         let clock = move || Duration::from_millis(ticks.fetch_add(250, Ordering::Relaxed));
-        let progress = Progress::new("a", Cancel::unset(), Faults::none(), Arc::new(clock));
+        let progress = Progress::new("a", CancelToken::NEVER, Faults::none(), Arc::new(clock));
         assert_eq!((progress.waiting(|| 7), progress.waiting(|| 8)), (7, 8));
         progress.add_tokens(3);
         let now = progress.snapshot();
@@ -191,12 +201,13 @@ mod tests {
 
     #[test]
     fn a_counted_reader_counts_and_stops_when_asked() {
-        let cancel = Cancel::unset();
-        let progress = Progress::new("a", cancel.clone(), Faults::none(), Arc::new(|| Duration::ZERO));
+        let flag = Arc::new(AtomicBool::new(false));
+        let cancel = CancelToken::watching(Arc::clone(&flag));
+        let progress = Progress::new("a", cancel, Faults::none(), Arc::new(|| Duration::ZERO));
         let mut text = String::new();
         progress.reader(&b"four"[..]).read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), progress.snapshot().bytes), ("four", 4));
-        cancel.set();
+        flag.store(true, Ordering::SeqCst);
         let error = progress.reader(&b"more"[..]).read_to_string(&mut text).unwrap_err();
         assert!(error.get_ref().is_some_and(|inner| inner.is::<Cancelled>()));
         assert!(progress.check().is_err());

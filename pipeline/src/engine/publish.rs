@@ -10,6 +10,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use base::whole::write_with_folder;
+
 use super::Settings;
 use super::digest::{Digest, each};
 use super::fault::Point;
@@ -82,7 +84,7 @@ impl Finished<'_> {
             refuse_others(&place, &ours)?;
         }
         let pending = layout.pending(stage);
-        folder::write_whole(&pending, &ledger::sealed(self.line)?).map_err(folder::Error::at(&pending))?;
+        write_with_folder(&pending, &ledger::sealed(self.line)?).map_err(folder::Error::at(&pending))?;
         folder::remove(&done)?;
         fs::rename(self.work, &done).map_err(folder::Error::at(&done))?;
         folder::swap(&done, &place)?;
@@ -150,17 +152,17 @@ mod tests {
     fn what_engraft_did_not_make_is_never_lost() {
         let dir = tempdir().unwrap();
         fs::create_dir(dir.path().join("a")).unwrap();
-        folder::write_whole(&dir.path().join("a/thesis.txt"), b"years").unwrap();
+        write_with_folder(&dir.path().join("a/thesis.txt"), b"years").unwrap();
         let events = run(dir.path(), [stage("a")]);
         assert!(events[0].contains("a/thesis.txt was not made by engraft"), "{events:?}");
         assert_eq!(fs::read(dir.path().join("a/thesis.txt")).unwrap(), b"years");
         fs::remove_dir_all(dir.path().join("a")).unwrap();
-        folder::write_whole(&dir.path().join("a"), b"a file").unwrap();
+        write_with_folder(&dir.path().join("a"), b"a file").unwrap();
         assert!(run(dir.path(), [stage("a")])[0].contains("is no folder"));
         fs::remove_file(dir.path().join("a")).unwrap();
         assert_eq!(run(dir.path(), [stage("a")]), ["a done"]);
         // Beside an artifact of ours, too: a stray file is a reason to look, and then refused by name.
-        folder::write_whole(&dir.path().join("a/notes.txt"), b"mine").unwrap();
+        write_with_folder(&dir.path().join("a/notes.txt"), b"mine").unwrap();
         assert!(run(dir.path(), [stage("a")])[0].contains("a/notes.txt"));
         assert_eq!(fs::read(dir.path().join("a/notes.txt")).unwrap(), b"mine");
     }
@@ -173,7 +175,7 @@ mod tests {
         let new = stage("a").field("say", "new").works({
             let (ledger, aside) = (ledger.clone(), aside.clone());
             move |context| {
-                folder::write_whole(&context.out().join("out.txt"), b"new")?;
+                write_with_folder(&context.out().join("out.txt"), b"new")?;
                 // From here on there is no file to append to.
                 fs::rename(&ledger, &aside)?;
                 Ok(fs::create_dir(&ledger)?)

@@ -163,7 +163,7 @@ impl Session<'_> {
     /// Takes a stage whose inputs are all there out of the waiting ones, if another may start.
     fn next(&self, running: usize, waiting: &mut Vec<usize>, outcomes: &Outcomes) -> Option<usize> {
         let settings = &self.engine.settings;
-        if running >= settings.jobs.get() || settings.cancel.is_set() {
+        if running >= settings.jobs.get() || settings.cancel.is_cancelled() {
             return None;
         }
         let there = |place: &usize| matches!(outcomes.get(place), Some(Outcome::Fresh | Outcome::Done(_)));
@@ -203,7 +203,7 @@ impl Session<'_> {
     /// Tells of a failure, or of an interruption if somebody asked for one.
     fn failed(&self, place: usize, error: &anyhow::Error) -> Outcome {
         let stage = self.name(place);
-        if self.engine.settings.cancel.is_set() {
+        if self.engine.settings.cancel.is_cancelled() {
             self.observer.event(&Event::Interrupted { stage });
             return Outcome::Interrupted;
         }
@@ -323,11 +323,14 @@ fn with_remedy(error: String) -> String {
 mod tests {
     use std::fs;
     use std::num::NonZeroUsize;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc::sync_channel;
     use std::time::Duration;
 
+    use base::cancel::CancelToken;
+
     use super::*;
+    use crate::engine::Settings;
     use crate::engine::testing::{run, say, scribble, settings, stage, try_run};
     use tempfile::tempdir;
 
@@ -414,7 +417,7 @@ mod tests {
                 Ok(())
             })
         };
-        let one = crate::engine::Settings { jobs: NonZeroUsize::MIN, ..settings(dir.path()) };
+        let one = Settings { jobs: NonZeroUsize::MIN, ..settings(dir.path()) };
         try_run(one, ["a", "b", "c", "d"].map(work)).unwrap();
         assert_eq!(most.load(Ordering::SeqCst), 1);
     }
@@ -475,11 +478,11 @@ mod tests {
     #[test]
     fn stopping_leaves_no_work_folder_and_no_ledger_line() {
         let dir = tempdir().unwrap();
-        let settings = settings(dir.path());
-        let cancel = settings.cancel.clone();
+        let flag = Arc::new(AtomicBool::new(false));
+        let settings = Settings { cancel: CancelToken::watching(Arc::clone(&flag)), ..settings(dir.path()) };
         let stops = stage("a").works(move |context| {
             say(context, "half", "h")?;
-            cancel.set();
+            flag.store(true, Ordering::SeqCst);
             Ok(context.check()?)
         });
         let summary = try_run(settings, [stops, stage("b").reads("a")]).unwrap();

@@ -1,4 +1,4 @@
-//! What a stage is: a name, a version, a description of its settings, its inputs and the work. Knows no concrete stage.
+//! What a stage is: a name, a version, a description of its settings, its inputs and the work.
 
 use std::path::{Path, PathBuf};
 

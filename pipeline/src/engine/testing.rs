@@ -1,4 +1,4 @@
-//! Invented stages for the engine's own tests: small, and told from outside what to do. Knows no real stage.
+//! Invented stages for the engine's own tests: small, and told from outside what to do.
 #![cfg(test)]
 
 use std::fs;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base::cancel::CancelToken;
 use serde_json::{Map, Value};
 
-use super::cancel::Cancel;
 use super::context::Context;
 use super::describe::{Describe, config};
 use super::fault::Faults;
@@ -118,12 +118,12 @@ impl Stage for Fake {
 
 /// Writes a file of the artifact.
 pub(super) fn say(context: &Context, file: &str, text: &str) -> anyhow::Result<()> {
-    Ok(super::folder::write_whole(&context.out().join(file), text.as_bytes())?)
+    Ok(base::whole::write_with_folder(&context.out().join(file), text.as_bytes())?)
 }
 
 /// Overwrites a file as an outsider would.
 pub(super) fn scribble(path: &Path, text: &str) {
-    super::folder::write_whole(path, text.as_bytes()).unwrap();
+    base::whole::write_with_folder(path, text.as_bytes()).unwrap();
 }
 
 /// Settings with two jobs and a clock that ticks once each time it is looked at.
@@ -133,7 +133,7 @@ pub(super) fn settings(out: &Path) -> Settings {
         out: out.to_owned(),
         jobs: NonZeroUsize::new(2).unwrap(),
         restart: false,
-        cancel: Cancel::unset(),
+        cancel: CancelToken::NEVER,
         faults: Faults::none(),
         clock: Arc::new(move || Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed))),
         version: "0.0.0".to_owned(),

@@ -7,9 +7,9 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use base::cancel::CancelToken;
 use serde::Serialize;
 
-use super::cancel::Cancel;
 use super::digest::{Digest, each};
 use super::folder::{self, Output};
 use super::layout::Layout;
@@ -94,6 +94,10 @@ pub struct Lines {
     pub damages: Vec<String>,
 }
 
+/// What is said of a last line that does not end.
+const TORN: &str = "its last line does not end: a run was killed as it wrote it, or the file was cut; what the line spoke of counts as not \
+                    made, and `engraft run` makes it again";
+
 impl Verification {
     /// Whether nothing is wrong.
     pub fn is_sound(&self) -> bool {
@@ -131,7 +135,7 @@ pub struct Verify<'a> {
     /// How many threads may read files.
     pub jobs: NonZeroUsize,
     /// Set when somebody asks to stop.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelToken,
 }
 
 impl Verify<'_> {
@@ -149,19 +153,39 @@ impl Verify<'_> {
         } else {
             None
         };
-        let Audit { ledger, without_digest, damages } = Ledger::audit(&self.layout.ledger())?;
+        let Audit { ledger, without_digest, damages, torn } = Ledger::audit(&self.layout.ledger())?;
         let chosen = self.chosen(names, &ledger, &damages)?;
-        let artifacts: Vec<_> =
+        let mut artifacts: Vec<_> =
             chosen.into_iter().map(|stage| self.verify_stage(ledger.last(&stage), stage)).collect();
+        if names.is_empty() {
+            artifacts.extend(self.unnamed(&ledger));
+        }
         let memo = Memo::load(&self.layout.memo());
         for damage in artifacts.iter().flat_map(|verified| &verified.damages) {
             memo.forget(&self.layout.out().join(damage.path()));
         }
         // The damage is reported in any case; a memo on a read-only disk belongs to an artifact that cannot be mended there.
         let _ = memo.save();
-        let damages = damages.iter().map(ToString::to_string).collect();
+        let torn =
+            (torn && damages.is_empty()).then(|| format!("{}: {TORN}", self.layout.ledger().display()));
+        let damages = damages.iter().map(ToString::to_string).chain(torn).collect();
         let ledger = Lines { lines: ledger.lines().len(), without_digest, damages };
         Ok(Verification { ledger, artifacts })
+    }
+
+    /// Folders that no line names: artifacts whose lines are gone, or what engraft did not make.
+    fn unnamed(&self, ledger: &Ledger) -> Vec<Verified> {
+        let Ok(entries) = std::fs::read_dir(self.layout.out()) else { return Vec::new() };
+        let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let mut names: Vec<String> =
+            folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| !name.starts_with('.') && ledger.last(name).is_none());
+        names.sort();
+        let unnamed = |stage: String| {
+            let damages = vec![Damage::Unexpected { path: format!("{stage}/") }];
+            Verified { stage, files: Some(0), bytes: 0, damages }
+        };
+        names.into_iter().map(unnamed).collect()
     }
 
     /// The stages to look at, in the order in which they were first made.
@@ -233,7 +257,7 @@ mod tests {
 
     fn verify(out: &Path, names: &[&str]) -> Result<Verification, Error> {
         let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
-        let (layout, cancel) = (Layout::new(out), Cancel::unset());
+        let (layout, cancel) = (Layout::new(out), CancelToken::NEVER);
         Verify { layout: &layout, jobs: NonZeroUsize::new(2).unwrap(), cancel: &cancel }.verify(&names)
     }
 
@@ -275,6 +299,25 @@ mod tests {
         assert_eq!((found.ledger.lines, found.ledger.damages.len()), (1, 1));
         assert!(found.ledger.damages[0].contains("ledger.jsonl:1:"), "{found:?}");
         assert!(!found.is_sound() && found.artifacts[0].stage == "b");
+    }
+
+    #[test]
+    fn silent_21_a_cut_ledger_and_what_it_no_longer_names_are_findings() {
+        let dir = tempdir().unwrap();
+        run(dir.path(), [stage("a"), stage("b").reads("a")]);
+        let ledger = dir.path().join("ledger.jsonl");
+        let text = fs::read_to_string(&ledger).unwrap();
+        let first = text.find('\n').unwrap() + 1;
+        for (kept, torn) in [(text.len() - 1, true), (first + 20, true), (first, false)] {
+            scribble(&ledger, &text[..kept]);
+            let found = verify(dir.path(), &[]).unwrap();
+            assert!(!found.is_sound(), "{kept}: {found:?}");
+            assert_eq!(found.ledger.damages.iter().any(|damage| damage.contains("does not end")), torn);
+            let of_b = found.artifacts.iter().find(|verified| verified.stage == "b").unwrap();
+            assert_eq!(of_b.damages, [Damage::Unexpected { path: "b/".to_owned() }]);
+        }
+        scribble(&ledger, &text);
+        assert!(verify(dir.path(), &[]).unwrap().is_sound());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Horizontal bars with a name before and a count behind each. Knows not what is counted.
+//! Horizontal bars with a name before and a count behind each.
 
 use super::number::{compact, thousands};
 use super::scale::Scale;

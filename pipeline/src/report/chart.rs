@@ -1,4 +1,4 @@
-//! Points, stems and bars between two axes. Knows not what they measure.
+//! Points, stems and bars between two axes.
 
 use super::number::{compact, thousands};
 use super::scale::Scale;

@@ -1,4 +1,4 @@
-//! A page in the making: a title, tiles, and sections of tables and plots. Knows no data and no file system.
+//! A page in the making: a title, tiles, and sections of tables and plots.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What became of every row of every source, as bars. Knows the shape of `funnel.json`, no source.
+//! What became of every row of every source, as bars.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The page about a grafting: scores, heads, searches and losses of all its variants. Knows what was measured, not how.
+//! The page about a grafting: scores, heads, searches and losses of all its variants.
 //!
 //! [`page()`] is a pure function of [`Facts`]; parts that were not measured yet say what would fill them. [`results`] has the table of
 //! scores as Markdown and CSV too. Needs nothing from elsewhere: no script, no font, no picture.

@@ -1,4 +1,4 @@
-//! Lines over a common axis, told apart by colour and dashes, with levels and marked points. Knows not what they measure.
+//! Lines over a common axis, told apart by colour and dashes, with levels and marked points.
 
 use super::chart::Axis;
 use super::number::compact;

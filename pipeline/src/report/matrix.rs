@@ -1,4 +1,4 @@
-//! Counts of things against each other in a square, shaded by their share of the row. Knows not what is counted.
+//! Counts of things against each other in a square, shaded by their share of the row.
 
 use super::number::thousands;
 use super::svg::{Anchor, Plot, Sheet, width};

@@ -1,4 +1,4 @@
-//! Numbers for people. Knows no unit.
+//! Numbers for people.
 
 /// `1234567` as `1,234,567`.
 #[must_use]

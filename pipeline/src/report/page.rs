@@ -1,4 +1,4 @@
-//! The page: plots and tables in sections, in one file. Knows no file system.
+//! The page: plots and tables in sections, in one file.
 
 use kg::certificate::Verdict;
 

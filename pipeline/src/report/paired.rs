@@ -1,4 +1,4 @@
-//! Bars of two series side by side, upwards and downwards from 0, over whole numbers. Knows not what they measure.
+//! Bars of two series side by side, upwards and downwards from 0, over whole numbers.
 
 use super::number::compact;
 use super::scale::Scale;

@@ -1,4 +1,4 @@
-//! Which of some things helps which: dots on a circle and arrows between them. Knows not what is measured.
+//! Which of some things helps which: dots on a circle and arrows between them.
 
 use super::svg::{Anchor, Plot, Sheet, shortened, width};
 

@@ -1,4 +1,4 @@
-//! Which plot shows which measure. Knows how to choose scales and words, not how to draw.
+//! Which plot shows which measure.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From numbers to places on paper, and the numbers to write beside an axis. Knows no mark.
+//! From numbers to places on paper, and the numbers to write beside an axis.
 
 /// A range of numbers, laid out evenly or by powers of ten.
 #[derive(Debug, Clone, Copy, PartialEq)]

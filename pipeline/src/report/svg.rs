@@ -1,8 +1,8 @@
-//! A sheet to draw on: shapes and text as SVG, in classes that the style sheet colours. Knows no data.
+//! A sheet to draw on: shapes and text as SVG, in classes that the style sheet colours.
 
 use std::fmt::Write as _;
 
-pub use kg::visible::html as escape;
+pub use base::visible::html as escape;
 
 /// Height of a line of text, in the units of the sheet.
 pub const LINE: f64 = 16.0;

@@ -1,4 +1,4 @@
-//! Tables of the page. Knows markup, no measure of its own.
+//! Tables of the page.
 
 use std::fmt::Write as _;
 

@@ -1,10 +1,9 @@
-//! Stage `audit`: proof, from the shards as they are on the disk, that no task learns from what the split or another task holds out. Knows
-//! no trainer.
+//! Stage `audit`: proof, from the shards as they are on the disk, that no task learns from what the split or another task holds out.
 
+use base::whole::write_whole;
 use kg::audit::{self, Shown};
 use kg::split::{self, View};
 use kg::table::Graph;
-use kg::whole::write_whole;
 use serde_json::json;
 use tasks::shard::index::Index;
 use tasks::shard::shown;

@@ -1,4 +1,4 @@
-//! Stage `benchmark-NAME`: a benchmark of `[[benchmarks]]`, from its publisher's files to what a model is fine-tuned and tried on. Knows no model.
+//! Stage `benchmark-NAME`: a benchmark of `[[benchmarks]]`, from its publisher's files to what a model is fine-tuned and tried on.
 
 mod capr;
 mod classes;

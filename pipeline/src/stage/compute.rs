@@ -1,4 +1,4 @@
-//! What trainings compute on and in: the device, and the numbers of activations. Knows no training.
+//! What trainings compute on and in: the device, and the numbers of activations.
 
 use model::Device;
 use model::device::{Number, Wanted};

@@ -1,4 +1,4 @@
-//! The texts of a corpus: where they lie, what they look like, how each is handed on. Knows no word.
+//! The texts of a corpus: where they lie, what they look like, how each is handed on.
 
 use std::collections::BTreeMap;
 
@@ -141,6 +141,17 @@ impl Corpus {
                     of_file.iter().for_each(|(reason, rows)| *sums.entry(reason).or_insert(0) += rows);
                 }
             }
+            anyhow::ensure!(
+                sum.kept > 0,
+                "[[corpus.texts]] {:?}: none of {} documents in {} files is kept ({}); expected one at least: see whether these are the right files",
+                texts.name,
+                sum.read,
+                sum.files,
+                told(&reasons)
+                    .map(|(reason, rows)| format!("{reason} {rows}"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            );
             dropped.extend(told(&reasons).map(
                 |(reason, rows)| json!({"texts": texts.name, "dropped_because": reason, "documents": rows}),
             ));

@@ -1,4 +1,4 @@
-//! Stage `counts`: how often the words of the corpus occur, alone and together. Knows no score.
+//! Stage `counts`: how often the words of the corpus occur, alone and together.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,6 @@ use tasks::corpus::count::{self, Counts, Room, Shard};
 use super::corpus::Corpus;
 use super::location::{self, Location, Place, Places};
 use super::memory::Memory;
-use super::stop;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -38,6 +37,10 @@ impl Config {
     /// Names the first that is not.
     pub fn check(&self) -> anyhow::Result<()> {
         self.what.check().map_err(|error| anyhow::anyhow!("counts.what.{error}"))?;
+        anyhow::ensure!(
+            self.merge.as_ref().is_none_or(|folders| !folders.is_empty()),
+            "counts.merge is [], expected the folders of all shards, or leave it out"
+        );
         let (found, least) = (self.memory.0, count::LEAST_MEMORY);
         anyhow::ensure!(
             found >= least,
@@ -145,7 +148,7 @@ impl Stage for Counting {
             memory: self.config.memory.0,
             threads: context.jobs(),
             folder: context.out().to_owned(),
-            stop: stop::of(context),
+            cancel: context.progress().cancel_token(),
         };
         let counts = self.counts(context, &room).and_then(|counts| Ok(counts.write(context.out())?));
         // Whoever was interrupted says that and nothing else.

@@ -1,4 +1,4 @@
-//! The encoder that training begins with: a published checkpoint, or fresh weights, which stage `encoder` draws. Knows no training.
+//! The encoder that training begins with: a published checkpoint, or fresh weights, which stage `encoder` draws.
 
 use std::path::PathBuf;
 

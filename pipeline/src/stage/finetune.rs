@@ -1,5 +1,4 @@
-//! Stages that fine-tune an encoder on a benchmark, `finetune-ROW-BENCHMARK-SEED` and the trials of a search. They go on where they were
-//! interrupted. Knows no layer.
+//! Stages that fine-tune an encoder on a benchmark, `finetune-ROW-BENCHMARK-SEED` and the trials of a search. They go on where they were interrupted.
 
 pub mod answers;
 pub mod attention;
@@ -20,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::predict::{Parameters, Predictor};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::example::{Kind, Part};

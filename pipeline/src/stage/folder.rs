@@ -1,4 +1,4 @@
-//! The files that a config means with a folder. Knows no format.
+//! The files that a config means with a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ mod tests {
         for name in
             ["a.txt", "b.txt.gz", "c.txt.zst", "d.txt.bz2", "e.txt.xz", "f.tsv.zst", "g.zst", "h.txt.bak"]
         {
-            kg::whole::write_whole(&folder.path().join(name), b"").unwrap();
+            base::whole::write_whole(&folder.path().join(name), b"").unwrap();
         }
         let found = |endings: &[&str]| -> Vec<String> {
             let names = ending(folder.path(), endings).unwrap();

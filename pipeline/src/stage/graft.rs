@@ -1,5 +1,5 @@
-//! The whole of KIMERA as stages: fine-tuned encoders, the importance of their heads, masks, encoders retrained in several ways, these
-//! fine-tuned again, and one table of what came of it. Knows no tensor.
+//! The whole of KIMERA as stages: fine-tuned encoders, the importance of their heads, masks, encoders retrained in several ways, these fine-tuned again, and
+//! one table of what came of it.
 //!
 //! | stage | what |
 //! |---|---|

@@ -1,17 +1,17 @@
-//! Stages `lama-MODEL`: how many facts a masked language model fills in (LAMA, Petroni et al. 2019). Knows no layer.
+//! Stages `lama-MODEL`: how many facts a masked language model fills in (LAMA, Petroni et al. 2019).
 
 mod told;
 
 use std::collections::HashSet;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
+use batch::rows::Rows;
 use model::fill::Filler;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::downstream::funnel::Step;
 use tasks::downstream::lama::{self, Corpus, Fact, MASK, Wording};
-use tasks::downstream::rows::Rows;
 use tasks::token::encode::{Case, Vocabulary};
 
 use super::compute::Compute;

@@ -1,4 +1,4 @@
-//! Where a config's paths lie: in the world's artifact, in the data folder, or in a store elsewhere. Knows no format.
+//! Where a config's paths lie: in the world's artifact, in the data folder, or in a store elsewhere.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Stage `maps`: the semantic attention maps of a corpus, as spans and sparse pairs. Knows no batch.
+//! Stage `maps`: the semantic attention maps of a corpus, as spans and sparse pairs.
 
 mod judge;
 pub mod of_texts;

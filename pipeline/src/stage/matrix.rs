@@ -1,7 +1,7 @@
-//! Stages `matrix-NAME`: which benchmark, trained on together with another, helps it (MT-BERT's pairwise tables). Knows no model.
+//! Stages `matrix-NAME`: which benchmark, trained on together with another, helps it (MT-BERT's pairwise tables).
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::eval::interval::across_seeds;
 use serde::Serialize;
 

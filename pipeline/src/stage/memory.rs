@@ -1,4 +1,4 @@
-//! An amount of memory as a config states it: `"2GiB"`. Knows no use of it.
+//! An amount of memory as a config states it: `"2GiB"`.
 
 use serde::{Deserialize, Serialize};
 

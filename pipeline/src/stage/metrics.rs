@@ -1,5 +1,5 @@
-//! The metrics of a training run as JSON lines, one per step or per look, without clock times: an interrupted and resumed run leaves the
-//! same bytes as an undisturbed one. Knows no tensor.
+//! The metrics of a training run as JSON lines, one per step or per look, without clock times: an interrupted and resumed run leaves the same bytes as an
+//! undisturbed one.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::train::proof::Proof;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

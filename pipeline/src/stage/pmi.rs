@@ -1,4 +1,4 @@
-//! Stage `pmi`: how related words are, from how often they occur together. Knows no text.
+//! Stage `pmi`: how related words are, from how often they occur together.
 
 use std::path::Path;
 
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use tasks::corpus::count::Read;
 use tasks::corpus::pmi::{self, Config, MATRIX, Matrix};
 
-use super::stop;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -45,7 +44,7 @@ impl Stage for Scoring {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let counts = Read::open(context.artifact("counts")?)?.until(stop::of(context));
+        let counts = Read::open(context.artifact("counts")?)?.until(context.progress().cancel_token());
         let index = pmi::score(&counts, &self.config, context.out());
         // Whoever was interrupted says that and nothing else.
         context.check()?;

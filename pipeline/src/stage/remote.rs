@@ -1,16 +1,14 @@
-//! The remote inputs of a config: which there are, and where each lies on this machine once it has been brought into the cache. Knows no
-//! stage, no config key and no environment.
+//! The remote inputs of a config: which there are, and where each lies on this machine once it has been brought into the cache.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
+use base::cancel::CancelToken;
 use store::location::Location;
 use store::options::Options;
 use store::{Store, Whole};
-
-use crate::engine::cancel::Cancel;
 
 /// A remote file that a config names. Clones share what was brought.
 #[derive(Clone, Debug)]
@@ -103,7 +101,12 @@ impl Remotes {
     ///
     /// # Errors
     /// When one cannot be fetched or the cache not written, or somebody asks to stop.
-    pub fn bring(&self, paths: &[PathBuf], cancel: &Cancel, begin: &dyn Fn(&Location)) -> anyhow::Result<()> {
+    pub fn bring(
+        &self,
+        paths: &[PathBuf],
+        cancel: &CancelToken,
+        begin: &dyn Fn(&Location),
+    ) -> anyhow::Result<()> {
         let known = self.known().clone();
         for remote in known.iter().filter(|remote| paths.contains(&remote.path())) {
             let mut begun = false;
@@ -112,7 +115,7 @@ impl Remotes {
                     begin(remote.location());
                 }
                 begun = true;
-                if cancel.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
             let whole = self.store.local_file(remote.location(), &mut watch);
             *remote.held() = Some(whole.context("an input cannot be brought into the cache")?);

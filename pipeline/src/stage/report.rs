@@ -1,4 +1,4 @@
-//! Stage `report`: one page about the graph. Knows no measure.
+//! Stage `report`: one page about the graph.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Stages that train an encoder on shards, `pretrain` and `retrain`: what they read, what they are made from, what they leave. They go on
-//! where they were interrupted. Knows no tensor.
+//! Stages that train an encoder on shards, `pretrain` and `retrain`: what they read, what they are made from, what they leave. They go on where they were
+//! interrupted.
 
 pub mod config;
 pub mod heads;
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
+use batch::task::Task;
 use kg::split::Part;
 use model::Device;
 use model::optim::schedule::Schedule;
@@ -23,7 +24,6 @@ use tasks::stream::prefetch::Prefetched;
 use tasks::stream::schedule;
 use tasks::stream::state::State;
 use tasks::stream::steps::{self as stream, Shards, Worker};
-use tasks::task::Task;
 
 use super::compute::Compute;
 use super::encoder::{self, Base, MODEL};

@@ -1,10 +1,10 @@
-//! Stage `scores`: what an encoder, fine-tuned on each benchmark, came to, with intervals over seeds. Knows no model.
+//! Stage `scores`: what an encoder, fine-tuned on each benchmark, came to, with intervals over seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::eval::interval::across_seeds;
 use model::predict::Parameters;
 use serde::Serialize;

@@ -1,9 +1,10 @@
-//! Stage `shards`: the triple table as encoded samples of the KIMERA tasks. Knows no trainer.
+//! Stage `shards`: the triple table as encoded samples of the KIMERA tasks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use batch::task::Task;
 use kg::split::{self, Part, View};
 use kg::table::Graph;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,6 @@ use tasks::shard::index::{Index, Source};
 use tasks::shard::items::Encoder;
 use tasks::shard::write::{self, From, Held};
 use tasks::stream::redraw::{Fresh, Redraw};
-use tasks::task::Task;
 use tasks::token::encode::{Case, EncodeCounts, Vocabulary};
 
 use super::location::{self, Place, Places};

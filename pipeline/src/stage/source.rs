@@ -1,4 +1,4 @@
-//! The sources of a config, each a thin adapter to its reader. Knows no merging.
+//! The sources of a config, each a thin adapter to its reader.
 
 mod hsdn;
 mod kgx;
@@ -9,8 +9,9 @@ mod texts;
 mod triples;
 mod umls;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::Context as _;
 use kg::source::Funnel;
 use kg::source::naming::Naming;
 use kg::table::Builder;
@@ -43,11 +44,37 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether every number is in its range.
+    /// Relations that sources are told to be inverse, by their key.
+    pub(super) fn inverses(&self) -> Vec<(String, &[[String; 2]])> {
+        let kgx =
+            self.kgx.iter().map(|(name, of)| (format!("sources.kgx.{name}.inverses"), &of.inverses[..]));
+        let triples = self
+            .triples
+            .iter()
+            .map(|(name, of)| (format!("sources.triples.{name}.inverses"), &of.inverses[..]));
+        kgx.chain(triples).collect()
+    }
+
+    /// Whether every number is in its range, and every list asks for something.
     ///
     /// # Errors
     /// Names the first that is not.
     pub fn ranges(&self) -> anyhow::Result<()> {
+        if let Some(umls) = &self.umls {
+            let none = |names: &Option<BTreeSet<String>>| names.as_ref().is_some_and(BTreeSet::is_empty);
+            let lists = [
+                ("languages", umls.languages.is_empty()),
+                ("semantic_types", none(&umls.semantic_types)),
+                ("rels", none(&umls.rels)),
+                ("relations", none(&umls.relations)),
+            ];
+            if let Some((key, _)) = lists.into_iter().find(|(_, empty)| *empty) {
+                anyhow::bail!("sources.umls.{key} is [], which keeps nothing; expected one name at least");
+            }
+        }
+        if let Some(asked) = self.mesh.as_ref().and_then(|mesh| mesh.relations.as_ref()) {
+            kg::source::mesh::known_relations(asked).context("sources.mesh.relations")?;
+        }
         if let Some(least) = self.rotmensch.as_ref().and_then(|of| of.min_probability) {
             number("sources.rotmensch.min_probability", least, &SHARE)?;
         }

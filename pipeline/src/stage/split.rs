@@ -1,13 +1,12 @@
 //! Stage `split`: which triples are learnt from and which are held out, with the proof that no held-out one can be read off a shown one.
-//! Knows no task.
 
 use std::path::Path;
 
 use anyhow::Context as _;
+use base::whole::write_whole;
 use kg::audit;
 use kg::split::{self, ByRatio, Cover, Leaky, Mode, Official, Ratios, Split, Suspicion, Together, View};
 use kg::table::{self, Graph};
-use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -38,7 +37,7 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Suspect {
-    /// Share of a relation's triples that must occur turned round under another (or under itself).
+    /// Share of a relation's triples that must occur inverted under another (or under itself), or of its held-out triples that must be shown so.
     pub share: f64,
     /// How many must, at least.
     pub support: u64,
@@ -48,7 +47,7 @@ pub struct Suspect {
 
 impl Default for Suspect {
     fn default() -> Self {
-        Self { share: 0.8, support: 5, accept: 0.01 }
+        Self { share: 0.5, support: 5, accept: 0.01 }
     }
 }
 
@@ -170,6 +169,10 @@ impl Config {
     pub fn check(&self) -> anyhow::Result<()> {
         if let Parts::Ratio { train, valid, test, .. } = self.parts {
             Ratios::new(train, valid, test).context("split.parts.ratio")?;
+            anyhow::ensure!(
+                train > 0.0,
+                "split.parts.ratio.train is 0, which leaves nothing to learn from; expected above 0"
+            );
         }
         if let Some(share) = self.detect_inverses {
             anyhow::ensure!(
@@ -233,7 +236,7 @@ impl Stage for Splitting {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -264,6 +267,7 @@ impl Stage for Splitting {
         write_whole(&context.out().join(REPORT), &serde_json::to_vec_pretty(&split.report)?)?;
         write_whole(&context.out().join(AUDIT), &serde_json::to_vec_pretty(&audit.report)?)?;
         record(context, &split, &audit);
+        warn(context, &audit.report);
         match self.config.on_leak {
             OnLeak::Report => Ok(()),
             OnLeak::Fail => self.prove(&audit, &view),
@@ -272,6 +276,22 @@ impl Stage for Splitting {
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {
         super::triples::inspect_parquet(file)
+    }
+}
+
+/// Says at the end of the run what of the held-out parts can be read off, though the config takes it so.
+fn warn(context: &Context, report: &audit::Report) {
+    if report.leaks > 0 {
+        context.warn(format!(
+            "{} held-out triples are given away by shown ones; leaks.parquet lists them",
+            report.leaks
+        ));
+    }
+    for (part, would) in &report.suspected.would_leak {
+        let held = report.rows.get(part).copied().unwrap_or_default();
+        context.warn(format!(
+            "{would} of {held} triples of {part} would leak if relations nobody declared inverse or symmetric are what the data suggest"
+        ));
     }
 }
 
@@ -298,6 +318,7 @@ fn record(context: &Context, split: &Split, audit: &audit::Audit) {
     });
     context.record("suspected", pairs.collect::<Vec<_>>());
     context.record("would_leak", json!(suspected.would_leak));
+    context.record("inverted", json!(suspected.inverted));
     if suspected.crowded > 0 {
         context.record("crowded_pairs_not_looked_at", suspected.crowded);
     }

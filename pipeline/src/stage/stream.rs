@@ -1,4 +1,4 @@
-//! The stream's part of a config: in which order a trainer sees samples. Knows no trainer.
+//! The stream's part of a config: in which order a trainer sees samples.
 
 use kg::split::Part;
 use model::range::TEMPERATURE;

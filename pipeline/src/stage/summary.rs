@@ -1,13 +1,13 @@
-//! Stage `summary`: what the graph is like, and whether its relations run the way they say. Knows no page.
+//! Stage `summary`: what the graph is like, and whether its relations run the way they say.
 
 use std::path::Path;
 
+use base::whole::write_whole;
 use kg::certificate::{self, Certificate, violation};
 use kg::graph::Summary;
 use kg::graph::length::Lengths;
 use kg::graph::summary::{Options, summarize};
 use kg::table::Graph;
-use kg::whole::write_whole;
 use model::range::{BELOW_ONE, SHARE};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

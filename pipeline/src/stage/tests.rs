@@ -36,7 +36,7 @@ fn shipped() -> Vec<PathBuf> {
 
 fn whole(folder: &tempfile::TempDir) -> PathBuf {
     let file = folder.path().join("whole.toml");
-    kg::whole::write_whole(&file, WHOLE.as_bytes()).unwrap();
+    base::whole::write_whole(&file, WHOLE.as_bytes()).unwrap();
     file
 }
 
@@ -266,13 +266,13 @@ fn silent_25_a_refusal_names_the_key_the_value_the_range_and_the_line() {
     );
     assert!(told(&["finetune.fixed.max_tokens=300"]).contains("but the encoder has 256 positions"));
     let broken = WHOLE.replace("tolerance = 1e-9", "tolerance = -1e-9");
-    kg::whole::write_whole(&file, broken.as_bytes()).unwrap();
+    base::whole::write_whole(&file, broken.as_bytes()).unwrap();
     let wanted =
         format!("whole.toml:{}: summary.graph.rank.tolerance is -1e-9, expected", line("graph = { hubs"));
     assert!(told(&[]).contains(&wanted), "{} {wanted}", told(&[]));
     let broken =
         WHOLE.replace("tasks = [\"questions\", \"entailed\"]", "tasks = [\"questions\", \"questions\"]");
-    kg::whole::write_whole(&file, broken.as_bytes()).unwrap();
+    base::whole::write_whole(&file, broken.as_bytes()).unwrap();
     assert!(
         told(&[]).contains(&format!("whole.toml:{}: recipes.mt.tasks has", line("tasks = [\"questions\""))),
         "{}",

@@ -1,12 +1,12 @@
-//! The texts of the shards' tasks on text: where they lie, what they look like, how they become rows. Knows no triple.
+//! The texts of the shards' tasks on text: where they lie, what they look like, how they become rows.
 
 use anyhow::Context as _;
+use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
 use tasks::corpus::Labels;
 use tasks::corpus::file::{Format, documents_of};
-use tasks::seed::Seed;
 use tasks::shard::text::{MaskedLm, Tagging, Texts};
 use tasks::token::encode::Vocabulary;
 
@@ -141,7 +141,8 @@ impl MaskedLmConfig {
             Hide::Entities => Unit::Entities(tasks::builder::masked_lm::Kinds::All),
         };
         let (texts, _) = self.files.read(MASKED_LM, from, context)?;
-        let masker = Masker::new(from.1, self.rates, unit, Seed::new(seed)).context("[shards.masked_lm]")?;
+        let masker =
+            Masker::new(from.1, self.rates, unit, RngKey::new(seed)).context("[shards.masked_lm]")?;
         Ok(MaskedLm::new(texts, masker))
     }
 }

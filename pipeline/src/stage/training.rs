@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use kg::whole::write_whole;
+use base::self_check::{self, SelfChecked};
+use base::whole::write_whole;
 use model::checkpoint::digests::DIGESTS_FILE;
 use model::train::proof::Proof;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tasks::self_check::{self, SelfChecked};
 
 use super::encoder::MODEL;
 use super::metrics::Lines;

@@ -1,14 +1,14 @@
-//! Stage `triples`: every configured source into one canonical triple table, with a funnel that accounts for every row. Knows no
-//! format and no text encoding.
+//! Stage `triples`: every configured source into one canonical triple table, with a funnel that accounts for every row.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use base::funnel::Tally;
+use base::whole::write_whole;
 use kg::canon;
-use kg::source::funnel::{Funnel, Report, Tally};
+use kg::source::funnel::{Funnel, Report};
 use kg::table::{Builder, Graph};
-use kg::whole::write_whole;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -112,6 +112,9 @@ impl Stage for Triples {
         context.check()?;
         let (mut read, mut notes) = (Vec::new(), Vec::new());
         for Told { funnel, notes: noted, naming } in told {
+            if let Some(nothing) = nothing_kept(&funnel) {
+                context.warn(nothing);
+            }
             left_out(context, &funnel);
             for warning in naming.map(|naming| naming.settle(&canon)).transpose()?.unwrap_or_default() {
                 context.warn(warning);
@@ -119,8 +122,20 @@ impl Stage for Triples {
             read.push(funnel);
             notes.push(noted);
         }
-        canon.write(context.out())?;
         let merged = canon.report().clone();
+        anyhow::ensure!(
+            merged.triples > 0,
+            "the graph has no triple: {}; expected one at least: see whether these are the right files, and what the sources' settings leave out",
+            read.iter()
+                .filter_map(nothing_kept)
+                .chain(read.iter().all(|of| of.triples.kept > 0).then(|| "merging kept none".to_owned()))
+                .collect::<Vec<_>>()
+                .join("; "),
+        );
+        canon.write(context.out())?;
+        for warning in unknown_relations(&merged, &self.config.declared, &self.sources_config) {
+            context.warn(warning);
+        }
         drop(canon);
         let report = Report { read, merged };
         let json = serde_json::to_vec_pretty(&report)?;
@@ -135,15 +150,25 @@ impl Stage for Triples {
 }
 
 /// Rows that were left out although they say something, and that no setting of the source asks to leave out.
-const WARNED_OF: [(&str, &str); 3] = [
+const WARNED_OF: [(&str, &str); 6] = [
     ("unfit", "do not fit and are left out"),
     ("inactive", "are inactive and left out"),
     ("repeated_header", "repeat the names of the columns and are left out"),
+    ("no_node", "name a node that the file of nodes lacks and are left out"),
+    (
+        "no_name",
+        "are of entities without a name in the languages and vocabularies asked for and are left out",
+    ),
+    ("unknown_descriptor", "name a descriptor that is not there and are left out"),
 ];
 
-/// Warns of rows that were left out.
+/// Warns of rows that were left out, and of columns that nobody asked for.
 fn left_out(context: &Context, funnel: &Funnel) {
     for tally in std::iter::once(&funnel.triples).chain(&funnel.supporting) {
+        if !tally.columns_not_used.is_empty() {
+            let (source, file, columns) = (&funnel.source, &tally.file, tally.columns_not_used.join(", "));
+            context.warn(format!("{source}: nothing asks for these columns of {file}: {columns}"));
+        }
         for (reason, what) in WARNED_OF {
             let rows = tally.dropped.get(reason).copied().unwrap_or_default();
             if rows > 0 {
@@ -152,6 +177,41 @@ fn left_out(context: &Context, funnel: &Funnel) {
             }
         }
     }
+}
+
+/// Says of a source that nothing of it is left, and why.
+fn nothing_kept(funnel: &Funnel) -> Option<String> {
+    let Tally { file, read, dropped, kept, .. } = &funnel.triples;
+    let reasons = dropped.iter().filter(|(_, rows)| **rows > 0).map(|(why, rows)| format!("{why} {rows}"));
+    let reasons: Vec<String> = reasons.collect();
+    let why = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };
+    (*kept == 0).then(|| format!("{}: none of the {read} rows of {file} is kept ({why})", funnel.source))
+}
+
+/// What the config says of relations that no source states: a misspelt name would otherwise do nothing, unseen. A graph may well state only one
+/// of two inverses, so pairs declared for all sources are told where neither is there.
+fn unknown_relations(
+    merged: &canon::Report,
+    declared: &BTreeSet<[String; 2]>,
+    sources: &source::Config,
+) -> Vec<String> {
+    let mut stated: BTreeSet<&str> = BTreeSet::new();
+    for one in &merged.relations {
+        if one.rows > one.turned || one.symmetric && one.rows > 0 {
+            stated.insert(&one.relation);
+        }
+        stated.extend(one.inverse.as_deref().filter(|_| one.turned > 0));
+    }
+    let is_stated = |name: &String| stated.contains(name.as_str());
+    let neither = declared.iter().filter(|pair| !pair.iter().any(is_stated));
+    let mut told: Vec<String> = neither
+        .map(|[one, other]| format!("canon.declared: no source states {one:?} or {other:?}"))
+        .collect();
+    for (key, pairs) in sources.inverses() {
+        let names = pairs.iter().flatten().filter(|name| !is_stated(name));
+        told.extend(names.map(|name| format!("{key}: no source states {name:?}")));
+    }
+    told
 }
 
 /// Leaves the funnel for `inspect` and the ledger.

@@ -1,13 +1,12 @@
 //! Stage `vocabulary`: trains a WordPiece vocabulary on entity names and text, where the config brings none of its own.
-//! Knows no sample.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use base::whole::write_whole;
 use kg::table::Graph;
-use kg::whole::write_whole;
 use serde::{Deserialize, Serialize};
 use tasks::token::encode::{self, Case};
 use tasks::token::rule::Said;

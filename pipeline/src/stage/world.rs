@@ -1,4 +1,4 @@
-//! Stage `world`: writes the invented medical world. Knows nothing of what it is used for.
+//! Stage `world`: writes the invented medical world.
 
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};

@@ -1,4 +1,4 @@
-//! Every entity with its names, identifiers, semantic types and place in the MeSH tree; knows no file format.
+//! Every entity with its names, identifiers, semantic types and place in the MeSH tree.
 
 use super::kind::{HEADINGS, Kind, NEOPLASTIC, Node, Plan, Type, VIRUS};
 use super::latent::{Disease, Latent, MODIFIERS};
@@ -218,7 +218,7 @@ fn drug_ending(class: usize) -> String {
 }
 
 fn drug(latent: &Latent, stem: &str, index: usize) -> Names {
-    let mut draw = latent.chance("drug names").at(index);
+    let mut draw = latent.rng("drug names").at(index);
     let mut names = Names::plain(format!("{stem}{}", drug_ending(latent.class_of(index))));
     if draw.percent(40) {
         names = names.or(format!("{}an", titled(stem)));
@@ -235,13 +235,13 @@ fn local_symptom(latent: &Latent, site_stem: &str, index: usize) -> Names {
     let (site, round) = (latent.site_of(index), index / latent.layout.count(Kind::Site));
     let (ending, words) = LOCAL_ENDINGS[(round * 3 + site) % LOCAL_ENDINGS.len()];
     let noun = format!("{site_stem}{ending}");
-    let nocturnal = latent.chance("symptom names").at(index).percent(15);
+    let nocturnal = latent.rng("symptom names").at(index).percent(15);
     Names::qualified(if nocturnal { "nocturnal" } else { "" }, &noun).or(format!("{words} the {site_stem}um"))
 }
 
 fn disease_name(latent: &Latent, stem: &str, site: &str, index: usize) -> Names {
     let disease = &latent.diseases()[index];
-    let mut draw = latent.chance("disease names").at(index);
+    let mut draw = latent.rng("disease names").at(index);
     let (modifier, prefix) = MODIFIER_FORMS[disease.modifier];
     let noun = format!("{stem}{}", DISEASE_ENDINGS[disease.ending]);
     let plain = Names::qualified(modifier, &noun);

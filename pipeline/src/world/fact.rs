@@ -1,4 +1,4 @@
-//! The relations of the world, every fact of an entity, and which facts text may tell; knows no file format.
+//! The relations of the world, every fact of an entity, and which facts text may tell.
 
 use super::entity::World;
 use super::kind::{Kind, Node};
@@ -147,7 +147,7 @@ fn interactions(world: &World, drug: usize) -> impl Iterator<Item = Node> + use<
     let (drugs, classes) = (latent.layout.count(Kind::Drug), latent.layout.count(Kind::DrugClass));
     let clash = (latent.class_of(drug) + 1) % classes;
     let rounds = drugs.div_ceil(classes);
-    let mut draw = latent.chance("interactions").at(drug);
+    let mut draw = latent.rng("interactions").at(drug);
     let mut others: Vec<usize> = (0..3).map(|_| clash + classes * draw.below(rounds)).collect();
     others.sort_unstable();
     others.dedup();
@@ -162,7 +162,7 @@ pub(super) fn told(world: &World, subject: Node, (relation, object): (Relation, 
     match relation {
         Relation::Isa | Relation::PartOf | Relation::HasFindingSite | Relation::HasMechanismOfAction => true,
         Relation::HasManifestation => {
-            world.latent.chance("told").at_pair(subject.index(), object.index()).percent(50)
+            world.latent.rng("told").at_pair(subject.index(), object.index()).percent(50)
         }
         _ => false,
     }

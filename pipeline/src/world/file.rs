@@ -1,12 +1,12 @@
-//! Files written whole, in blocks made in parallel and written in order; knows no format.
+//! Files written whole, in blocks made in parallel and written in order.
 
 use super::{Error, FileCount};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::fs::Permissions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use base::whole::{folder, persist, temporary};
 
 /// Items that one task makes at a time, and tasks whose output is held before it is written.
 const BLOCK: usize = 256;
@@ -70,7 +70,7 @@ impl<'a> Sink<'a> {
             from = to;
         }
         file.write_all(frame.closing.as_bytes()).map_err(failed)?;
-        finish(file, &path).map_err(failed)?;
+        persist(file, &path).map_err(failed)?;
         let rows = count.rows;
         self.counts.insert(name.to_owned(), count);
         Ok(rows)
@@ -91,7 +91,7 @@ impl<'a> Sink<'a> {
                     let path = dir.join(&small.name);
                     let whole = begin(&path).and_then(|mut file| {
                         file.write_all(&small.bytes)?;
-                        finish(file, &path)
+                        persist(file, &path)
                     });
                     whole.map_err(|source| Error::Write { path, source })?;
                     Ok((small.bytes.len() as u64, small.rows))
@@ -132,16 +132,8 @@ pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 
 /// A temporary file beside `path`, so that the final name never shows half a file.
 fn begin(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    // The world is meant to be read by others; a temporary file is private unless told otherwise.
-    tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)
-}
-
-fn finish(file: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|failed| failed.error)?;
-    Ok(())
+    std::fs::create_dir_all(folder(path))?;
+    temporary(folder(path))
 }
 
 #[cfg(test)]

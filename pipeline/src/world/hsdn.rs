@@ -17,7 +17,7 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>) -> Result<u64, Error> {
     let mut rows: Vec<(Node, Node, u32)> = (0..diseases.len())
         .into_par_iter()
         .flat_map_iter(|index| {
-            let mut draw = world.latent.chance("literature").at(index);
+            let mut draw = world.latent.rng("literature").at(index);
             // Some diseases are written about far more than others.
             let fame = 1 + draw.range(1, 40) * draw.range(1, 40);
             let disease = world.disease_node(index);

@@ -1,4 +1,4 @@
-//! The kinds of thing in the world, how many of each, and their dense numbering; knows no names and no facts.
+//! The kinds of thing in the world, how many of each, and their dense numbering.
 
 /// One entity of the world: a dense number over all kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
-//! The latent model: families decide, diseases vary; every file is a view of it. Knows no names and no file format.
+//! The latent model: families decide, diseases vary; every file is a view of it.
 
-use super::chance::{Chance, Draw};
 use super::kind::{COURSES, Kind, Layout, MORPHOLOGIES, Node};
+use super::rng::{Draw, WorldRng};
 use rayon::prelude::*;
 
 /// How much each modifier of a disease name ("", chronic, acute, ...) makes its course graver than its family's.
@@ -73,8 +73,8 @@ impl Latent {
     }
 
     /// The stream of draws for `purpose`.
-    pub(super) fn chance(&self, purpose: &str) -> Chance {
-        Chance::new(self.seed, purpose)
+    pub(super) fn rng(&self, purpose: &str) -> WorldRng {
+        WorldRng::new(self.seed, purpose)
     }
 
     /// All diseases in order.
@@ -103,7 +103,7 @@ impl Latent {
     }
 
     fn family(&self, index: usize) -> Family {
-        let mut draw = self.chance("family").at(index);
+        let mut draw = self.rng("family").at(index);
         let layout = &self.layout;
         let region = index % layout.count(Kind::Region);
         let first = self.site_in(region, &mut draw);
@@ -172,9 +172,9 @@ impl Latent {
         let (number, member) = (index / size, index % size);
         // 37 has no factor in common with the number of pairs, so each member gets a pair of its own.
         let pairs = MODIFIERS * MORPHOLOGIES;
-        let pair = (member * 37 + self.chance("names").at(number).below(pairs)) % pairs;
+        let pair = (member * 37 + self.rng("names").at(number).below(pairs)) % pairs;
         let (modifier, ending) = (pair % MODIFIERS, pair / MODIFIERS);
-        let mut draw = self.chance("disease").at(index);
+        let mut draw = self.rng("disease").at(index);
         let kept = |procedures: &[Node], draw: &mut Draw| {
             let mut kept: Vec<Node> = procedures
                 .iter()
@@ -225,7 +225,7 @@ impl Latent {
 
     /// Drugs of `class` that members of `family` share, nearly all of them, and now and then another; at least one.
     fn drugs(&self, family: usize, class: usize, shared_percent: usize, draw: &mut Draw) -> Vec<Node> {
-        let affinity = self.chance("affinity");
+        let affinity = self.rng("affinity");
         let of_class = || (class..self.layout.count(Kind::Drug)).step_by(self.layout.count(Kind::DrugClass));
         let mut drugs: Vec<usize> = of_class()
             .filter(|&drug| {

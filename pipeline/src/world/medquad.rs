@@ -1,11 +1,11 @@
 //! Questions and answers in the layout of MedQuAD: the question names the disease, the passages only what the graph knows of it.
 
 use super::Error;
-use super::chance::Draw;
 use super::entity::{World, cui};
 use super::file::{Sink, Small, put};
 use super::kind::{Kind, Node, scaled};
 use super::name::titled;
+use super::rng::Draw;
 use quick_xml::escape::escape;
 
 /// Documents at scale 1 on diseases (two folders) and on drugs (one folder, answers removed as in the published set).
@@ -99,7 +99,7 @@ fn drug_pairs(name: &str) -> Vec<Pair> {
 
 fn disease_pairs(world: &World, focus: Node, name: &str) -> Vec<Pair> {
     let Some(disease) = world.disease(focus) else { return Vec::new() };
-    let mut draw = world.latent.chance("answers").at(focus.index());
+    let mut draw = world.latent.rng("answers").at(focus.index());
     let symptoms: Vec<Node> = disease.symptoms.iter().take(6).map(|&(symptom, _)| symptom).collect();
     let sites = listed(world, &disease.sites, &mut draw);
     let information = format!(

@@ -1,4 +1,4 @@
-//! The MeSH descriptor file (layout of descYYYY.xml): headings, terms, tree numbers, what to look at as well; knows no supplement.
+//! The MeSH descriptor file (layout of descYYYY.xml): headings, terms, tree numbers, what to look at as well.
 
 use super::Error;
 use super::entity::World;
@@ -24,7 +24,7 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>) -> Result<u64, Error> {
 
 fn record(world: &World, node: Node, out: &mut Vec<u8>) {
     let descriptor = world.descriptor(node).unwrap_or_default();
-    let mut draw = world.latent.chance("dates").at(node.index());
+    let mut draw = world.latent.rng("dates").at(node.index());
     let established = draw.range(1966, 2015);
     put(out, format_args!("<DescriptorRecord DescriptorClass = \"1\">\n"));
     put(out, format_args!("  <DescriptorUI>{descriptor}</DescriptorUI>\n"));
@@ -68,7 +68,7 @@ fn record(world: &World, node: Node, out: &mut Vec<u8>) {
 
 /// Some diseases point to the organ they sit in.
 fn see_related(world: &World, node: Node, out: &mut Vec<u8>) {
-    let draw = world.latent.chance("see related").at(node.index()).percent(30);
+    let draw = world.latent.rng("see related").at(node.index()).percent(30);
     let Some(&site) = world.disease(node).and_then(|disease| disease.sites.first()).filter(|_| draw) else {
         return;
     };

@@ -1,10 +1,10 @@
-//! Invented names: pronounceable stems, medical endings, and the forms one name takes; knows no facts.
+//! Invented names: pronounceable stems, medical endings, and the forms one name takes.
 //!
 //! A stem is onset, vowel, onset, vowel, coda, so that runs of consonants and vowels give it back: two stems, or two names
 //! with one ending list, are never spelt alike. Names carry the cues a model can generalise from: diseases share their
 //! family's stem, drugs their class's ending, site-bound symptoms their site's stem, drug classes and mechanisms a stem.
 
-use super::chance::Chance;
+use super::rng::WorldRng;
 
 const ONSETS: [&str; 24] = [
     "b", "br", "c", "cl", "d", "dr", "f", "g", "gr", "k", "l", "m", "n", "p", "pr", "r", "s", "st", "t",
@@ -31,7 +31,7 @@ pub(super) struct Stems {
 
 impl Stems {
     pub(super) fn new(seed: u64) -> Self {
-        let mut draw = Chance::new(seed, "stems").at(0);
+        let mut draw = WorldRng::new(seed, "stems").at(0);
         Self { stride: STRIDES[draw.below(STRIDES.len())], offset: draw.below(STEMS) }
     }
 

@@ -1,10 +1,12 @@
-//! Chance as a pure function of (seed, purpose, index); knows nothing of the world it decides about.
+//! The world's random numbers: a pure function of (seed, purpose, index).
+
+use base::rng::{GAMMA, finalize};
 
 /// A named stream of draws: the same (seed, purpose) always gives the same draws, whoever asks and in whatever order.
 #[derive(Clone, Copy)]
-pub(super) struct Chance(u64);
+pub(super) struct WorldRng(u64);
 
-impl Chance {
+impl WorldRng {
     /// The stream called `purpose` of the world with `seed`.
     pub(super) fn new(seed: u64, purpose: &str) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("engraft world chance 1");
@@ -16,12 +18,12 @@ impl Chance {
 
     /// The draws that belong to item `index`.
     pub(super) fn at(self, index: usize) -> Draw {
-        Draw(mix(self.0 ^ mix(index as u64 + 1)))
+        Draw(finalize(self.0 ^ finalize(index as u64 + 1)))
     }
 
     /// The draws that belong to the ordered pair (`one`, `other`).
     pub(super) fn at_pair(self, one: usize, other: usize) -> Draw {
-        Self(mix(self.0 ^ mix(one as u64 + 1))).at(other)
+        Self(finalize(self.0 ^ finalize(one as u64 + 1))).at(other)
     }
 }
 
@@ -30,8 +32,8 @@ pub(super) struct Draw(u64);
 
 impl Draw {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        self.0 = self.0.wrapping_add(GAMMA);
+        finalize(self.0)
     }
 
     /// Uniform in `0..bound`; 0 for an empty range.
@@ -59,24 +61,17 @@ impl Draw {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn draws_are_pure_and_differ_by_seed_purpose_and_index() {
-        let first = |seed, purpose, index| Chance::new(seed, purpose).at(index).next();
+        let first = |seed, purpose, index| WorldRng::new(seed, purpose).at(index).next();
         assert_eq!(first(1, "a", 7), first(1, "a", 7));
         let mut seen = vec![first(1, "a", 7), first(2, "a", 7), first(1, "b", 7), first(1, "a", 8)];
-        seen.push(Chance::new(1, "a").at_pair(7, 8).next());
-        seen.push(Chance::new(1, "a").at_pair(8, 7).next());
+        seen.push(WorldRng::new(1, "a").at_pair(7, 8).next());
+        seen.push(WorldRng::new(1, "a").at_pair(8, 7).next());
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 6);
@@ -85,7 +80,7 @@ mod tests {
     #[test]
     fn below_stays_in_range_and_is_roughly_uniform() {
         let mut counts = [0u32; 7];
-        let mut draw = Chance::new(3, "dice").at(0);
+        let mut draw = WorldRng::new(3, "dice").at(0);
         for _ in 0..7000 {
             counts[draw.below(7)] += 1;
         }

@@ -1,4 +1,4 @@
-//! The table of symptoms with probabilities as learnt from records: two columns, bare CR between lines; knows no identifiers.
+//! The table of symptoms with probabilities as learnt from records: two columns, bare CR between lines.
 
 use super::Error;
 use super::entity::World;

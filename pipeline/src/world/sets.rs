@@ -1,12 +1,12 @@
-//! Small sets of texts with right answers, in the layouts of published ones: entities, kinds of questions, entailment, likeness. No sentence names
-//! both sides of a fact, told or held back. Knows no model.
+//! Small sets of texts with right answers, in the layouts of published ones: entities, kinds of questions, entailment, likeness. No sentence names both sides
+//! of a fact, told or held back.
 
 use super::Error;
-use super::chance::Draw;
 use super::entity::World;
 use super::fact::facts;
 use super::file::{Frame, Sink, put};
 use super::kind::{Kind, Node, scaled};
+use super::rng::Draw;
 
 /// Items at scale 1: sentences with entities, questions, pairs of questions, pairs of findings.
 const ENTITIES: usize = 500;
@@ -48,11 +48,11 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>, scale: f64) -> Result<()
     let items = |base: usize| scaled(base, scale).max(40);
     let frame = |opening, base| Frame { opening, items: items(base), closing: "" };
     sink.items("sets/entities.tsv", &frame("", ENTITIES), |item, out| {
-        sentence(world, &mut world.latent.chance("set of entities").at(item), out);
+        sentence(world, &mut world.latent.rng("set of entities").at(item), out);
         1
     })?;
     sink.items("sets/questions.label", &frame("", QUESTIONS), |item, out| {
-        let mut draw = world.latent.chance("set of questions").at(item);
+        let mut draw = world.latent.rng("set of questions").at(item);
         let (class, patterns) = ASKED[draw.below(ASKED.len())];
         let disease = any(world, Kind::Disease, &mut draw);
         let question = draw.pick(patterns).replace("{s}", form(world, disease, &mut draw));
@@ -63,14 +63,14 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>, scale: f64) -> Result<()
         "sets/entailed.tsv",
         &frame("index\tsentence1\tsentence2\tlabel\n", ENTAILED),
         |item, out| {
-            let mut draw = world.latent.chance("set of entailment").at(item);
+            let mut draw = world.latent.rng("set of entailment").at(item);
             let [one, other, label] = entailed(world, &mut draw);
             put(out, format_args!("{item}\t{one}\t{other}\t{label}\n"));
             1
         },
     )?;
     sink.items("sets/alike.tsv", &frame("", ALIKE), |item, out| {
-        let mut draw = world.latent.chance("set of likeness").at(item);
+        let mut draw = world.latent.rng("set of likeness").at(item);
         let (one, other, score) = alike(world, &mut draw);
         put(out, format_args!("main-findings\tworld\t2026\t{item:04}\t{score:.3}\t{one}\t{other}\n"));
         1
@@ -195,11 +195,11 @@ mod tests {
         let world = World::new(3, 0.3);
         let (mut both, mut scores) = ([0; 2], std::collections::BTreeSet::new());
         for item in 0..200 {
-            let mut draw = world.latent.chance("set of entailment").at(item);
+            let mut draw = world.latent.rng("set of entailment").at(item);
             let [one, other, label] = entailed(&world, &mut draw);
             both[usize::from(label == "entailment")] += 1;
             assert!(one.ends_with('?') && other.ends_with('?'), "{one} {other}");
-            let (one, other, score) = alike(&world, &mut world.latent.chance("set of likeness").at(item));
+            let (one, other, score) = alike(&world, &mut world.latent.rng("set of likeness").at(item));
             assert!(one.ends_with('.') && other.ends_with('.') && (0.0..=5.0).contains(&score));
             scores.insert(format!("{score:.3}"));
         }
@@ -218,16 +218,16 @@ mod tests {
         }
         for item in 0..3000 {
             let [one, other] =
-                apart(&world, &mut world.latent.chance("set of entities").at(item)).map(|of| of.0);
+                apart(&world, &mut world.latent.rng("set of entities").at(item)).map(|of| of.0);
             assert!(!pairs.contains(&(one, other)) && !pairs.contains(&(other, one)), "{one:?} {other:?}");
-            let mut chance = world.latent.chance("chance").at(item);
+            let mut chance = world.latent.rng("chance").at(item);
             let any = (any(&world, Kind::Disease, &mut chance), any(&world, Kind::Symptom, &mut chance));
             drawn += usize::from(pairs.contains(&any));
         }
         assert!(drawn > 50, "by chance there would be facts among them: {drawn}");
         let (mut named, mut out) = (0, vec![]);
         for item in 0..100 {
-            sentence(&world, &mut world.latent.chance("set of entities").at(item), &mut out);
+            sentence(&world, &mut world.latent.rng("set of entities").at(item), &mut out);
         }
         let text = String::from_utf8(out).unwrap();
         for line in text.lines().filter(|line| !line.is_empty()) {

@@ -1,4 +1,4 @@
-//! The MeSH supplementary records (layout of suppYYYY.xml): variants of drugs, mapped to the drug's descriptor; knows no tree.
+//! The MeSH supplementary records (layout of suppYYYY.xml): variants of drugs, mapped to the drug's descriptor.
 
 use super::Error;
 use super::entity::World;
@@ -16,7 +16,7 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>) -> Result<u64, Error> {
     let drugs = world.nodes().filter(|&node| world.place(node).0.kind == Kind::Drug);
     let variants: Vec<(Node, usize)> = drugs
         .flat_map(|drug| {
-            let mut draw = world.latent.chance("supplements").at(drug.index());
+            let mut draw = world.latent.rng("supplements").at(drug.index());
             (0..VARIANTS.len()).filter(move |_| draw.percent(40)).map(move |variant| (drug, variant))
         })
         .collect();
@@ -30,7 +30,7 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>) -> Result<u64, Error> {
 
 fn record(world: &World, drug: Node, variant: usize, out: &mut Vec<u8>) {
     let number = drug.index() * VARIANTS.len() + variant;
-    let year = world.latent.chance("supplement dates").at(number).range(1970, 2015);
+    let year = world.latent.rng("supplement dates").at(number).range(1970, 2015);
     let name = format!("{} {}", world.names(drug).common(), VARIANTS[variant]);
     put(out, format_args!("<SupplementalRecord SCRClass = \"1\">\n"));
     put(out, format_args!("  <SupplementalRecordUI>C9{number:08}</SupplementalRecordUI>\n"));

@@ -1,12 +1,12 @@
 //! Plain text about the entities by all their names: one paragraph a document. It tells only what may be told.
 
 use super::Error;
-use super::chance::Draw;
 use super::entity::World;
 use super::fact::{Relation, facts, told};
 use super::file::{Sink, Small, put};
 use super::kind::{Kind, Node};
 use super::name::titled;
+use super::rng::Draw;
 
 /// Documents in one file.
 const ARTICLES: usize = 200;
@@ -45,7 +45,7 @@ fn any<'a>(world: &'a World, node: Node, draw: &mut Draw) -> &'a str {
 }
 
 fn article(world: &World, node: Node) -> String {
-    let mut draw = world.latent.chance("article").at(node.index());
+    let mut draw = world.latent.rng("article").at(node.index());
     let name = world.names(node).common().to_owned();
     let facts: Vec<_> = facts(world, node).into_iter().filter(|&fact| told(world, node, fact)).collect();
     let mut sentences = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn fill(pattern: &str, subject: &str, object: &str) -> String {
 
 /// A patient's story: symptoms and a drug, never the disease behind them.
 fn case(world: &World, index: usize) -> String {
-    let mut draw = world.latent.chance("case").at(index);
+    let mut draw = world.latent.rng("case").at(index);
     let disease = &world.latent.diseases()[index];
     let patient = draw.pick(&["woman", "man"]);
     let (pronoun, age) = (if patient == "man" { "He" } else { "She" }, draw.range(18, 92));

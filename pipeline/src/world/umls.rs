@@ -1,4 +1,4 @@
-//! The UMLS Metathesaurus files of the world (RRF: pipes, one more at the end of each line); knows no other format.
+//! The UMLS Metathesaurus files of the world (RRF: pipes, one more at the end of each line).
 
 use super::entity::{World, cui};
 use super::fact::STATEMENTS;
@@ -106,7 +106,7 @@ fn definitions(world: &World, sink: &mut Sink<'_>) -> Result<u64, Error> {
         &Frame { opening: "", items: nodes.len(), closing: "" },
         |index, out| {
             let node = nodes[index];
-            let mut draw = world.latent.chance("definitions").at(index);
+            let mut draw = world.latent.rng("definitions").at(index);
             if world.descriptor(node).is_none() || !draw.percent(40) {
                 return 0;
             }

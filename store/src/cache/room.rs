@@ -1,4 +1,4 @@
-//! Room in the cache: what lies there, how old it is, and what is thrown away when more is to come. Knows no object.
+//! Room in the cache: what lies there, how old it is, and what is thrown away when more is to come.
 
 use std::fs::{self, DirEntry, File, Metadata};
 use std::os::unix::fs::MetadataExt;

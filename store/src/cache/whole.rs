@@ -1,5 +1,4 @@
-//! Whole objects in the cache: a folder with the file under its own name and a label, which is locked while the file is in use. Knows
-//! no server.
+//! Whole objects in the cache: a folder with the file under its own name and a label, which is locked while the file is in use.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

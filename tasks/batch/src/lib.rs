@@ -1,6 +1,12 @@
-//! One batch of one task as plain arrays, row-major, ready to become tensors. Knows no shard and no tensor library.
+//! What a trainer takes: batches of one task, rows of tokens and semantic maps as plain row-major arrays, ready to become tensors. No file, no
+//! tensor library.
 
-use crate::task::Task;
+pub mod maps;
+pub mod pack;
+pub mod rows;
+pub mod task;
+
+use task::Task;
 
 /// The label of a position that takes no part in the loss.
 pub const IGNORED: i64 = -100;

@@ -1,8 +1,8 @@
-//! Which samples share a row. Knows lengths, no tokens.
+//! Which samples share a row.
 
 use std::collections::BTreeMap;
 
-use super::batch::Place;
+use crate::Place;
 
 /// A place for each sample: longest first, each into the fullest row that has room (best fit decreasing), rows of `width` positions;
 /// a longer sample gets a row of its own. Equal lengths give equal places.

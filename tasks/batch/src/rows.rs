@@ -1,8 +1,8 @@
-//! Token rows of a batch, one behind the other and with no padding but such as is to be read. Knows no text and no answer.
+//! Token rows of a batch, one behind the other and with no padding but such as is to be read.
 
+use crate::Place;
 use crate::maps::expand::{self, Map, expand};
 use crate::maps::sample::Row;
-use crate::stream::batch::Place;
 
 /// Rows of tokens.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_rows_stands_square_behind_square() {
-        let sample = crate::maps::sample::tests::example();
+        let sample = crate::maps::sample::example();
         let (mut rows, tokens) = (Rows::default(), sample.input_ids.len());
         for _ in 0..2 {
             rows.push_known(&sample.row(), &[Map::Entity, Map::Term]).unwrap();

@@ -1,4 +1,4 @@
-//! The tasks a sample can belong to, and the names they carry on disk. Knows no text, tensor or file.
+//! The tasks a sample can belong to, and the names they carry on disk.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Where the columns of a triple stand in a row, and what the row tells of them besides their tokens. Knows no task.
+//! Where the columns of a triple stand in a row, and what the row tells of them besides their tokens.
 
 use serde::{Deserialize, Serialize};
 

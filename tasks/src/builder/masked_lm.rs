@@ -1,5 +1,4 @@
-//! Masked language modelling: some tokens of a text are hidden and asked for (Devlin et al. 2019, section 3.1). Knows no file and no
-//! model.
+//! Masked language modelling: some tokens of a text are hidden and asked for (Devlin et al. 2019, section 3.1).
 //!
 //! Of the n tokens of a row that may be asked for, `round(rate * n)` are, one at least. Words (or tokens, or entities) are
 //! taken in random order; one that would exceed that number is skipped, as in BERT's whole word masking, so a row may come out
@@ -8,12 +7,12 @@
 
 use std::ops::Range;
 
+use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 
 use crate::builder::passage::Passage;
 use crate::builder::{BEFORE, Sample};
 use crate::corpus::Label;
-use crate::seed::Seed;
 use crate::token::encode::{Special, Vocabulary};
 
 /// Which entities are hidden as wholes.
@@ -142,7 +141,7 @@ struct Piece {
 pub struct Masker {
     rates: Rates,
     unit: Unit,
-    seed: Seed,
+    seed: RngKey,
     special: Special,
     /// Ids that are never asked for or drawn, sorted.
     never: [u32; 5],
@@ -158,7 +157,7 @@ impl Masker {
     ///
     /// # Errors
     /// When the rates are none.
-    pub fn new(vocabulary: &Vocabulary, rates: Rates, unit: Unit, seed: Seed) -> Result<Self, Error> {
+    pub fn new(vocabulary: &Vocabulary, rates: Rates, unit: Unit, seed: RngKey) -> Result<Self, Error> {
         rates.check()?;
         let special = vocabulary.special();
         let Special { padding, unknown, cls, sep, blank } = special;
@@ -219,7 +218,7 @@ impl Masker {
     }
 
     /// The pieces of a chunk in the order in which they are tried: entities that are hidden as wholes, then all else.
-    fn cut_pieces(&mut self, passage: &Passage, chunk: &Range<usize>, seed: Seed) {
+    fn cut_pieces(&mut self, passage: &Passage, chunk: &Range<usize>, seed: RngKey) {
         self.pieces.clear();
         let mut from = chunk.start;
         if let Unit::Entities(kinds) = &self.unit {
@@ -271,7 +270,7 @@ impl Masker {
     }
 
     /// Asks for the tokens of a piece. `start` is the first subword of the row.
-    fn hide(&mut self, row: &mut Sample, piece: &Piece, start: usize, seed: Seed) {
+    fn hide(&mut self, row: &mut Sample, piece: &Piece, start: usize, seed: RngKey) {
         let draws = seed.named("tokens");
         for at in piece.subwords.clone().map(|at| at - start + BEFORE) {
             let id = row.input_ids[at];
@@ -292,7 +291,7 @@ impl Masker {
     }
 
     /// A token that is none of the special ones; each is as likely.
-    fn draw(&self, seed: Seed) -> u32 {
+    fn draw(&self, seed: RngKey) -> u32 {
         let drawn = u32::try_from(seed.below(self.drawable)).unwrap_or(self.special.unknown);
         // Counting past each special id in order leaves out exactly those.
         self.never.iter().fold(drawn, |id, special| id + u32::from(id >= *special))
@@ -300,7 +299,7 @@ impl Masker {
 }
 
 /// A number from 0 to below 1.
-fn unit_interval(seed: Seed) -> f64 {
+fn unit_interval(seed: RngKey) -> f64 {
     const STEPS: u64 = 1 << 53;
     seed.below(STEPS) as f64 / STEPS as f64
 }
@@ -321,7 +320,7 @@ mod tests {
     use crate::builder::passage::Counts as PassageCounts;
     use crate::builder::passage::tests::{document, vocabulary};
     use crate::corpus::Labels;
-    use crate::stream::batch::IGNORED;
+    use batch::IGNORED;
 
     const BERT: Rates = Rates { rate: 0.15, blank: 0.8, random: 0.1 };
     const ALL_BLANK: Rates = Rates { rate: 0.15, blank: 1.0, random: 0.0 };
@@ -332,7 +331,7 @@ mod tests {
     }
 
     fn masker(rates: Rates, unit: Unit) -> Masker {
-        Masker::new(vocabulary(), rates, unit, Seed::new(7)).unwrap()
+        Masker::new(vocabulary(), rates, unit, RngKey::new(7)).unwrap()
     }
 
     fn turn(document: u64) -> Turn {
@@ -364,7 +363,7 @@ mod tests {
     }
 
     /// A text of words of 1 to 6 subwords, with a full stop and an unknown character here and there.
-    fn text(seed: Seed, words: u64) -> String {
+    fn text(seed: RngKey, words: u64) -> String {
         let word = |number| {
             let seed = seed.at(number);
             let letter = |at| char::from(b'a' + u8::try_from(seed.at(at).below(26)).unwrap());
@@ -382,7 +381,7 @@ mod tests {
         for unit in [Unit::Subwords, Unit::Words, Unit::Entities(Kinds::All)] {
             let (mut masker, mut row) = (masker(BERT, unit.clone()), Sample::default());
             for number in 0..400 {
-                let passage = passage(&text(Seed::new(number), 1 + number / 2), 4_000);
+                let passage = passage(&text(RngKey::new(number), 1 + number / 2), 4_000);
                 let before = masker.counts;
                 assert!(masker.build(&mut row, &passage, turn(number)));
                 let targets = targets(&row, &passage);
@@ -427,7 +426,7 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_drawn_as_bert_draws() {
-        let passage = passage(&text(Seed::new(1), 2_000), 20_000);
+        let passage = passage(&text(RngKey::new(1), 2_000), 20_000);
         let (mut masker, mut row) = (masker(Rates { rate: 0.5, ..BERT }, Unit::Subwords), Sample::default());
         let mut drawn = [0_u32; 58];
         let mut asked = vec![0_u32; passage.aligned.subwords().len()];
@@ -463,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_row_is_a_function_of_seed_epoch_document_and_chunk() {
-        let passage = passage(&text(Seed::new(3), 300), 100);
+        let passage = passage(&text(RngKey::new(3), 300), 100);
         let build = |masker: &mut Masker, turn| {
             let mut row = Sample::default();
             masker.build(&mut row, &passage, turn);
@@ -476,7 +475,7 @@ mod tests {
         for other in [Turn { epoch: 2, ..at }, Turn { document: 1, ..at }, Turn { chunk: 2, ..at }] {
             other_rows.push(build(&mut used, other));
         }
-        let mut other_seed = Masker::new(vocabulary(), BERT, Unit::Words, Seed::new(8)).unwrap();
+        let mut other_seed = Masker::new(vocabulary(), BERT, Unit::Words, RngKey::new(8)).unwrap();
         other_rows.push(build(&mut other_seed, at));
         for (number, row) in other_rows.iter().enumerate() {
             assert!(!other_rows[..number].contains(row), "{number}");
@@ -487,7 +486,7 @@ mod tests {
 
     #[test]
     fn every_chunk_shows_its_own_tokens_and_what_is_left_of_an_entity() {
-        let words = text(Seed::new(3), 100).replace('\u{2603}', "a");
+        let words = text(RngKey::new(3), 100).replace('\u{2603}', "a");
         let passage = passage(&format!("{words} [abcdef abcdef abcdef]"), 12);
         assert!(passage.chunks.len() > 20);
         let (mut masker, mut row) = (masker(ALL_BLANK, Unit::Entities(Kinds::All)), Sample::default());
@@ -553,7 +552,7 @@ mod tests {
     #[test]
     fn rates_that_are_none_are_refused() {
         let refuse =
-            |rates| Masker::new(vocabulary(), rates, Unit::Words, Seed::new(1)).unwrap_err().to_string();
+            |rates| Masker::new(vocabulary(), rates, Unit::Words, RngKey::new(1)).unwrap_err().to_string();
         assert!(refuse(Rates { rate: 0.0, ..BERT }).contains("rates.rate is 0"));
         assert!(refuse(Rates { rate: f64::NAN, ..BERT }).contains("expected more than 0"));
         assert!(refuse(Rates { random: 0.3, ..BERT }).contains("together at most 1"));

@@ -1,4 +1,4 @@
-//! A document as rows will show it: its subwords, its mentions, and where it is cut. Knows no task.
+//! A document as rows will show it: its subwords, its mentions, and where it is cut.
 //!
 //! A cut goes where it hurts least: between sentences, else between words, else inside an entity, and inside a word only if that
 //! word alone is longer than a row. Of equally good places in the later half of a row the last is taken; a better place in the
@@ -185,7 +185,7 @@ pub(super) mod tests {
             tokens.push(".".to_owned());
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("vocab.txt");
-            kg::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
+            base::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
             Vocabulary::load(&path, Case::Uncased).unwrap()
         })
     }

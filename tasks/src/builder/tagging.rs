@@ -1,4 +1,4 @@
-//! Tagging: which words of a text are entities, as BIO tags of subwords. Knows no file and no model.
+//! Tagging: which words of a text are entities, as BIO tags of subwords.
 
 use crate::builder::passage::Passage;
 use crate::builder::{BEFORE, Sample};
@@ -106,7 +106,7 @@ mod tests {
     use crate::builder::passage::Counts;
     use crate::builder::passage::tests::{document, vocabulary};
     use crate::corpus::{Document, conll};
-    use crate::stream::batch::IGNORED;
+    use batch::IGNORED;
 
     const N: i64 = IGNORED;
 

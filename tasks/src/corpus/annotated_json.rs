@@ -1,4 +1,4 @@
-//! Documents with words, entities and dependencies as Stanza and spaCy print them in JSON, one document a line. Knows no token.
+//! Documents with words, entities and dependencies as Stanza and spaCy print them in JSON, one document a line.
 //!
 //! Stanza's (`doc.to_dict()`) is a list of sentences, each a list of `{"id", "text", "start_char", "end_char", "ner", "head"}`; the text is
 //! made of the words, with spaces between them. spaCy's (`doc.to_json()`) is `{"text", "ents": [{"start", "end", "label"}], "tokens":
@@ -10,8 +10,8 @@ mod stanza;
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Line, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::conll::MENDED;

@@ -1,4 +1,4 @@
-//! Words that a parser printed, found again in the text that it was given. Knows no format.
+//! Words that a parser printed, found again in the text that it was given.
 //!
 //! White space does not count, neither between words nor inside them, where `_` may stand for it (Stanza prints trees so). Between two
 //! words of the text nothing else may stand. Quotes,

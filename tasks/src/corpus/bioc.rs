@@ -1,4 +1,4 @@
-//! Documents of passages with their mentions as BioC's XML has them. Knows no token.
+//! Documents of passages with their mentions as BioC's XML has them.
 //!
 //! `<document>` has an `<id>` and passages; these, or their sentences, have an `<offset>` (in characters of the document), a `<text>` and
 //! annotations: `<infon key="type">`, a `<location offset length>` for each piece, the mention's own `<text>`. Room between passages
@@ -10,8 +10,8 @@ use std::io::BufRead;
 use std::ops::Range;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::Place;
+use base::funnel::Tally;
+use base::line::Place;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;

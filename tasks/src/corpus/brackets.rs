@@ -1,4 +1,4 @@
-//! Phrases from constituency trees in brackets, as the Penn Treebank, Stanza and CoreNLP print them. Knows no token.
+//! Phrases from constituency trees in brackets, as the Penn Treebank, Stanza and CoreNLP print them.
 //!
 //! `(ROOT (S (NP (DT The) (NN heart)) (VP (VBZ beats))))`: a tree may have several lines, and a line several trees. At level 1 a word
 //! is a phrase by itself, for its parent is its part of speech; level n climbs n - 1 constituents further up, or to the root. Words
@@ -11,8 +11,8 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, drop_for, keep};

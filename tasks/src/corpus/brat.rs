@@ -1,4 +1,4 @@
-//! Texts with their entities as brat has them: a file `.txt` and beside it one `.ann`. Knows no token.
+//! Texts with their entities as brat has them: a file `.txt` and beside it one `.ann`.
 //!
 //! `T1<tab>DISO 15 36<tab>words` is an entity (`15 20;30 36` where it is discontinuous; places are characters of the text), and
 //! `#1<tab>AnnotatorNotes T1<tab>C0494165 C0012634` says which concepts it names.
@@ -9,8 +9,8 @@ use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Line, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;

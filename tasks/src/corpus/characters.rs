@@ -1,4 +1,4 @@
-//! Places in a text counted in characters, and the same places in bytes. Knows no token.
+//! Places in a text counted in characters, and the same places in bytes.
 //!
 //! A character is a Unicode scalar value, as Python counts them; Java and JavaScript count some of them as two.
 

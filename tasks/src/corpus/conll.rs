@@ -1,4 +1,4 @@
-//! Sentences with one word per line and an entity tag in the last column, as CoNLL-2003 and its heirs have them. Knows no token.
+//! Sentences with one word per line and an entity tag in the last column, as CoNLL-2003 and its heirs have them.
 //!
 //! Blank lines end sentences; `-DOCSTART-` lines are skipped. Whatever the scheme of the tags, what comes out are spans over a text
 //! of the words with one space between them.
@@ -7,8 +7,8 @@ use std::io::BufRead;
 use std::ops::Range;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Line, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::{Counts, Document, Label, Labels, Span, SpanTally, drop_for, keep, unmarked};

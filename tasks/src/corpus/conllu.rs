@@ -1,4 +1,4 @@
-//! Sentences with their words, entities and dependencies as CoNLL-U files have them. Knows no token.
+//! Sentences with their words, entities and dependencies as CoNLL-U files have them.
 //!
 //! A row has ten columns with tabs between them. Surface words are the rows `5` and, for several words that are written as one,
 //! `3-4`; empty nodes (`8.1`) are no words. The text is that of `# text = ...`, in which the words must stand, or else is made of the words
@@ -11,8 +11,8 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::attach::{self, Mismatch};

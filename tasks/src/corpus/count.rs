@@ -1,4 +1,4 @@
-//! How often words, and pairs of words, occur together in a corpus: exact counts under a bound on memory. Knows no score.
+//! How often words, and pairs of words, occur together in a corpus: exact counts under a bound on memory.
 //!
 //! Texts are split into words and spooled to disk as numbers; when all words are known, pairs are counted by their ranks: those of
 //! frequent words in an array, all others as keys that are sorted, summed and merged from disk. Everything that is added up is a
@@ -20,6 +20,9 @@ mod write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use base::cancel::{CancelToken, Cancelled};
+use base::self_check;
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
 pub use feed::{Feed, count};
@@ -29,10 +32,7 @@ pub use read::{Pair, Read, Word};
 pub use schema::{INDEX, Index, Table, Total, VERSION};
 pub use shard::Shard;
 
-use crate::self_check;
-use crate::stop::{Stop, Stopped};
 use crate::token::encode::Case;
-use crate::unfit::Unfit;
 
 /// The most words that a vocabulary may have: a pair and its distance share 64 bits.
 pub const MOST_WORDS: usize = 1 << 28;
@@ -143,7 +143,7 @@ pub struct Room {
     /// A folder with room for what does not fit into memory; nothing has a name there.
     pub folder: PathBuf,
     /// Asked now and then whether to go on.
-    pub stop: Stop,
+    pub cancel: CancelToken,
 }
 
 /// The least memory that counting accepts.
@@ -154,7 +154,7 @@ pub const LEAST_MEMORY: usize = 32 << 20;
 pub enum Error {
     /// A config that cannot be meant.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// The words alone do not fit.
     #[error(
         "the corpus has more different words than fit in memory: {words} of them take {bytes} bytes, a quarter of the {memory} allowed; allow more memory"
@@ -175,10 +175,10 @@ pub enum Error {
     Thread(#[source] io::Error),
     /// A thread has failed, and says itself why.
     #[error("counting has stopped")]
-    Stopped,
-    /// Somebody asked to stop.
+    Cancelled,
+    /// The run was cancelled.
     #[error(transparent)]
-    Interrupted(#[from] Stopped),
+    Interrupted(#[from] Cancelled),
     /// A sum beyond 64 bits.
     #[error("the count of a pair is beyond 64 bits: use a smaller window, or equal weights")]
     Overflow,
@@ -231,10 +231,10 @@ impl Room {
     pub fn check(&self) -> Result<(), Error> {
         if self.memory < LEAST_MEMORY {
             let expected = format!("at least {LEAST_MEMORY} bytes");
-            return Err(Unfit::new("memory", self.memory, expected).into());
+            return Err(InvalidSetting::new("memory", self.memory, expected).into());
         }
         if self.threads == 0 {
-            return Err(Unfit::new("threads", 0, "at least 1").into());
+            return Err(InvalidSetting::new("threads", 0, "at least 1").into());
         }
         Ok(())
     }
@@ -256,18 +256,18 @@ impl Config {
         };
         let least = if matches!(self.pairs, Counting::Window(_)) { 2 } else { 1 };
         if window < least || window > widest {
-            return Err(Unfit::new(field, window, format!("{least} to {widest}")).into());
+            return Err(InvalidSetting::new(field, window, format!("{least} to {widest}")).into());
         }
         if let Some(most) = self.max_distinct {
             let expected = "nothing: only pairs = \"presence\" has such a limit, windows have one already";
-            return Err(Unfit::new("max_distinct", most, expected).into());
+            return Err(InvalidSetting::new("max_distinct", most, expected).into());
         }
         self.check_words()
     }
 
     fn check_distinct(&self) -> Result<(), Error> {
         match self.max_distinct {
-            Some(most) if most < 2 => Err(Unfit::new("max_distinct", most, "at least 2").into()),
+            Some(most) if most < 2 => Err(InvalidSetting::new("max_distinct", most, "at least 2").into()),
             _ => Ok(()),
         }
     }
@@ -287,7 +287,7 @@ impl Config {
     fn check_words(&self) -> Result<(), Error> {
         match self.max_words {
             Some(most) if most == 0 || most > MOST_WORDS => {
-                Err(Unfit::new("max_words", most, format!("1 to {MOST_WORDS}")).into())
+                Err(InvalidSetting::new("max_words", most, format!("1 to {MOST_WORDS}")).into())
             }
             _ => Ok(()),
         }
@@ -393,7 +393,7 @@ mod tests {
     }
 
     fn room(folder: &Path, threads: usize) -> Room {
-        Room { memory: LEAST_MEMORY, threads, folder: folder.to_owned(), stop: Stop::NEVER }
+        Room { memory: LEAST_MEMORY, threads, folder: folder.to_owned(), cancel: CancelToken::NEVER }
     }
 
     fn counted(config: &Config, threads: usize, texts: &[&str], to: &Path) -> Index {
@@ -651,7 +651,7 @@ mod tests {
         assert!(merged(&[dir.path().join("none")]).contains("folder of counts"));
         counted(&plain, 1, &TEXTS, &one);
         let pairs = one.join("pairs.parquet");
-        kg::whole::write_whole(&pairs, &fs::read(&pairs).unwrap()[..100]).unwrap();
+        base::whole::write_whole(&pairs, &fs::read(&pairs).unwrap()[..100]).unwrap();
         assert!(merged(std::slice::from_ref(&one)).contains("count again"));
         let index = one.join("index.json");
         let text = fs::read_to_string(&index).unwrap();
@@ -660,7 +660,7 @@ mod tests {
             ("\"version\": 3", "\"version\": 2", "\"engraft-counts\" version 2, but this engraft reads"),
         ] {
             assert!(text.contains(from), "{text}");
-            kg::whole::write_whole(&index, text.replace(from, to).as_bytes()).unwrap();
+            base::whole::write_whole(&index, text.replace(from, to).as_bytes()).unwrap();
             let error = merged(std::slice::from_ref(&one));
             assert!(error.contains(says) && error.contains("count again"), "{error}");
         }

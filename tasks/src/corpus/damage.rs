@@ -1,12 +1,12 @@
-//! Damage to the files that readers are tested with: flipped bits, cuts, pieces twice, strange insertions. What is read of them must be whole, what
-//! is refused must be said. Knows no format.
+//! Damage to the files that readers are tested with: flipped bits, cuts, pieces twice, strange insertions. What is read of them must be whole, what is refused
+//! must be said.
 #![cfg(test)]
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
+use base::rng::RngKey;
 
 use super::{Document, Entity};
 use crate::downstream::set::{Item, Label, Words};
-use crate::seed::Seed;
 
 /// Damaged files that each reader is given.
 const CASES: u64 = 400;
@@ -62,7 +62,7 @@ const STRANGE: [&[u8]; 46] = [
 ];
 
 /// A damaged copy of `whole`, a function of `chance` alone.
-fn damaged(whole: &[u8], chance: Seed) -> Vec<u8> {
+fn damaged(whole: &[u8], chance: RngKey) -> Vec<u8> {
     let mut file = whole.to_vec();
     for round in 0..=chance.named("rounds").below(3) {
         let chance = chance.at(round);
@@ -100,7 +100,7 @@ fn judged<T>(
     read(whole).unwrap();
     let (mut well, mut refused) = (0, 0);
     for case in 0..CASES {
-        let file = damaged(whole, Seed::new(case));
+        let file = damaged(whole, RngKey::new(case));
         match read(&file) {
             Ok(found) => {
                 judge(&found, &String::from_utf8_lossy(&file));

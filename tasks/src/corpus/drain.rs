@@ -1,4 +1,4 @@
-//! All documents of a reader at once, for tests. Knows no format.
+//! All documents of a reader at once, for tests.
 #![cfg(test)]
 
 use std::fmt::{Debug, Display};

@@ -1,11 +1,11 @@
-//! Documents of a file of any of the formats. Knows no token.
+//! Documents of a file of any of the formats.
 
 use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use kg::source::funnel::Tally;
-use kg::source::gz;
+use base::funnel::Tally;
+use base::gz;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -571,9 +571,9 @@ mod tests {
         let (config, name, contents, beside) = documents;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);
-        kg::whole::write_whole(&file, contents.as_bytes()).unwrap();
+        base::whole::write_whole(&file, contents.as_bytes()).unwrap();
         if let Some((ending, contents)) = beside {
-            kg::whole::write_whole(&file.with_extension(ending), contents.as_bytes()).unwrap();
+            base::whole::write_whole(&file.with_extension(ending), contents.as_bytes()).unwrap();
         }
         let mut all = Vec::new();
         let each = |document: &Document| -> Result<(), Infallible> {

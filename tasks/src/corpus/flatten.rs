@@ -1,4 +1,4 @@
-//! Entities that may overlap become spans that do not: the longest stay. Knows no format and no token.
+//! Entities that may overlap become spans that do not: the longest stay.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub fn longest(entities: &[Entity], discontinuous: Discontinuous) -> Flat {
 mod tests {
     use super::super::{Label, Labels};
     use super::*;
-    use crate::seed::Seed;
+    use base::rng::RngKey;
 
     fn entity(pieces: &[(usize, usize)], label: Label) -> Entity {
         let pieces = pieces.iter().map(|&(start, end)| start..end).collect();
@@ -112,7 +112,7 @@ mod tests {
     fn it_is_what_the_rule_says() {
         let label = Labels::default().intern("x").unwrap();
         for case in 0..200 {
-            let number = |n, bound| usize::try_from(Seed::new(case).at(n).below(bound)).unwrap();
+            let number = |n, bound| usize::try_from(RngKey::new(case).at(n).below(bound)).unwrap();
             let place = |n: u64| (number(2 * n, 30), number(2 * n + 1, 8) + 1);
             let all: Vec<Entity> = (0..12_u64)
                 .map(place)

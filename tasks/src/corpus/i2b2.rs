@@ -1,4 +1,4 @@
-//! Reports and their concepts as i2b2 2010 has them (Uzuner et al. 2011): a text `.txt` and a file `.con`. Knows no subword.
+//! Reports and their concepts as i2b2 2010 has them (Uzuner et al. 2011): a text `.txt` and a file `.con`.
 //!
 //! The `.con` lies beside the text or, as published, in `../concept`. The text has a sentence a line, its words between blanks.
 //! `c="the fever" 3:4 3:5||t="problem"` says that its words 4 and 5 on line 3 are a problem: lines count from 1, words from 0, both ends belong
@@ -9,8 +9,8 @@ use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Line, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::mention::{self, Misfit, Misfits, OTHER_TEXT, OUTSIDE, Refused};
@@ -419,7 +419,7 @@ mod tests {
         let put = |name: &str, content: &str| {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            kg::whole::write_whole(&path, content.as_bytes()).unwrap();
+            base::whole::write_whole(&path, content.as_bytes()).unwrap();
             path
         };
         let text = put("txt/record-13.txt", TEXT);

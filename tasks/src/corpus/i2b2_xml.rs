@@ -1,4 +1,4 @@
-//! Records with their entities as XML of i2b2 2012 (events and times), 2014 and 2016 (what tells who a patient is). Knows no subword.
+//! Records with their entities as XML of i2b2 2012 (events and times), 2014 and 2016 (what tells who a patient is).
 //!
 //! `<TEXT><![CDATA[...]]></TEXT><TAGS><DATE id="P0" start="16" end="26" text="2067-05-03" TYPE="DATE" comment=""/>...</TAGS>`: places are
 //! characters of the text, `end` is the one behind the last. Links and the times of sections are no entities.
@@ -7,7 +7,7 @@ use std::io::BufRead;
 use std::ops::Range;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;

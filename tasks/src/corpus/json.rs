@@ -1,10 +1,10 @@
-//! The objects of a JSON file one after the other, in the memory of one of them. Knows no key.
+//! The objects of a JSON file one after the other, in the memory of one of them.
 
 use std::io::{self, BufRead};
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::Place;
+use base::funnel::Tally;
+use base::line::Place;
 use serde::Deserialize;
 
 use super::metered::{self, At, Metered};

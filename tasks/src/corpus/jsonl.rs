@@ -1,4 +1,4 @@
-//! Documents with marked spans as JSON lines. Knows no token.
+//! Documents with marked spans as JSON lines.
 //!
 //! A line is `{"text": "...", "id": "...", "spans": [{"start": 0, "end": 4, "label": "Disease"}]}`; `id` and `spans` may be missing.
 //! `end` is the place behind the last character of the span.
@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Line, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;

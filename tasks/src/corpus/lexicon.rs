@@ -1,4 +1,4 @@
-//! Words and how often each occurs, each stored once. Knows no pair.
+//! Words and how often each occurs, each stored once.
 
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,5 +1,4 @@
 //! Answers of MedQuAD (Ben Abacha and Demner-Fushman 2019) as documents: one XML file holds the questions and answers of a web page.
-//! Knows no token.
 //!
 //! `<Document id source><QAPairs><QAPair><Question qid>...</Question><Answer>...</Answer></QAPair>...`; a document is called
 //! `source_qid`, as in the passages of retrieval benchmarks. Answers keep their line ends and runs of blanks. A few published files
@@ -8,7 +7,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::xml::{Elements, Error, Names, Step};

@@ -1,9 +1,9 @@
-//! Mentions as annotation files have them: places in characters become bytes, and what the file prints must stand there. Knows no format.
+//! Mentions as annotation files have them: places in characters become bytes, and what the file prints must stand there.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use kg::source::line::Place;
+use base::line::Place;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;

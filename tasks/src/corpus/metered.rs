@@ -1,10 +1,10 @@
-//! Bytes of a file with the place of each, at most so many for one document. Knows no format.
+//! Bytes of a file with the place of each, at most so many for one document.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::Place;
+use base::funnel::Tally;
+use base::line::Place;
 
 /// Bytes that a document may have in its file, with all that stands around its text: some hundred times as many as the longest that
 /// is published.

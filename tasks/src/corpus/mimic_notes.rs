@@ -1,4 +1,4 @@
-//! Notes of MIMIC-III (Johnson et al. 2016), `NOTEEVENTS.csv`, as documents. Knows no token.
+//! Notes of MIMIC-III (Johnson et al. 2016), `NOTEEVENTS.csv`, as documents.
 //!
 //! A row is a note: `TEXT`, called by its `ROW_ID`. Columns are found by their names in the header, whatever their case and order; texts
 //! stand in double quotes and span lines.
@@ -6,7 +6,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::mimic_table::{Error, Table};

@@ -1,12 +1,12 @@
-//! Rows of a table of MIMIC-III: CSV with texts that span lines, columns by name in whatever case and order. Knows no table.
+//! Rows of a table of MIMIC-III: CSV with texts that span lines, columns by name in whatever case and order.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
+use base::bom::Unmarked;
+use base::funnel::Tally;
+use base::line::Place;
 use csv::ByteRecord;
-use kg::source::funnel::Tally;
-use kg::source::line::Place;
-use kg::source::mark::Unmarked;
 
 use super::metered::{self, LONGEST, Metered};
 

@@ -1,4 +1,4 @@
-//! A column of text in a Parquet file as documents, batch by batch. Knows no token.
+//! A column of text in a Parquet file as documents, batch by batch.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use kg::table::batches::{self, Batches};
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Phrases without a parser: words side by side far more often than by chance. Knows no file of text.
+//! Phrases without a parser: words side by side far more often than by chance.
 //!
 //! Neighbours are linked where their NPMI, from the counts of neighbours, is high enough; a phrase is a chain of links, the longest from the
 //! left that is allowed. Shares are of the counts of neighbours alone, so the score stays in [-1, 1] (other tools divide by the
@@ -8,10 +8,11 @@ use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+use base::setting::InvalidSetting;
+
 use super::count::{self, Read};
 use super::lexicon::Lexicon;
 use super::pmi::Marginals;
-use crate::unfit::Unfit;
 
 /// Which neighbours are linked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ pub struct Config {
 pub enum Error {
     /// A config that cannot be meant.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// The counts cannot be used.
     #[error(transparent)]
     Counts(#[from] count::Error),
@@ -43,12 +44,12 @@ impl Config {
     ///
     /// # Errors
     /// When a number is out of its range.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         if !(-1.0..=1.0).contains(&self.threshold) {
-            return Err(Unfit::new("threshold", self.threshold, "-1 to 1"));
+            return Err(InvalidSetting::new("threshold", self.threshold, "-1 to 1"));
         }
         if self.max_words < 2 {
-            return Err(Unfit::new("max_words", self.max_words, "at least 2"));
+            return Err(InvalidSetting::new("max_words", self.max_words, "at least 2"));
         }
         Ok(())
     }
@@ -81,7 +82,7 @@ impl Phrases {
         config.check()?;
         let Some(table) = read.index.config.neighbours() else {
             let expected = "count, in what the counts were made with";
-            return Err(Unfit::new("adjacent", "leave", expected).into());
+            return Err(InvalidSetting::new("adjacent", "leave", expected).into());
         };
         let lettered = |word: &str| {
             word.chars().any(char::is_alphanumeric) || config.connectors.iter().any(|c| c == word)
@@ -173,8 +174,8 @@ fn hash(key: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::corpus::count::{Adjacent, Counting, Distance, LEAST_MEMORY, Order, Room, Weight, Within};
-    use crate::stop::Stop;
     use crate::token::encode::Case;
+    use base::cancel::CancelToken;
 
     fn counts(adjacent: Adjacent) -> (tempfile::TempDir, Read) {
         counted(Counting::Presence, adjacent)
@@ -191,8 +192,12 @@ mod tests {
             max_words: None,
             max_distinct: None,
         };
-        let room =
-            Room { memory: LEAST_MEMORY, threads: 2, folder: dir.path().to_owned(), stop: Stop::NEVER };
+        let room = Room {
+            memory: LEAST_MEMORY,
+            threads: 2,
+            folder: dir.path().to_owned(),
+            cancel: CancelToken::NEVER,
+        };
         let counted: Result<_, count::Error> = count::count(&config, None, &room, |feed| {
             for n in 0..30 {
                 feed.text(&format!(

@@ -1,4 +1,4 @@
-//! How much more often words occur together than by chance (pointwise mutual information), from counts. Knows no text.
+//! How much more often words occur together than by chance (pointwise mutual information), from counts.
 //!
 //! PMI(x, y) = ln p(x, y) - ln p(x) - ln p(y). Where pairs are counted by presence, p is the share of sentences, documents or windows; where by
 //! distance, the share of all counts, and of a word's row or column of them. Paper 002 (KAM-BERT, section 3) calls the score, brought
@@ -13,6 +13,8 @@ mod write;
 
 use std::path::PathBuf;
 
+use base::self_check;
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
 pub use matrix::{Error as MatrixError, Matrix, Row};
@@ -21,8 +23,6 @@ pub use score::{Marginals, npmi};
 pub use write::score;
 
 use super::count;
-use crate::self_check;
-use crate::unfit::Unfit;
 
 /// What is scored, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ pub enum Relevance {
 pub enum Error {
     /// A config that cannot be meant.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// The counts cannot be used.
     #[error(transparent)]
     Counts(#[from] count::Error),
@@ -113,28 +113,32 @@ impl Config {
     ///
     /// # Errors
     /// When a number is out of its range, or NPMI is to be smoothed or shifted, which would take it out of [-1, 1].
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         if !(self.smoothing > 0.0 && self.smoothing <= 1.0) {
-            return Err(Unfit::new("smoothing", self.smoothing, "above 0, at most 1"));
+            return Err(InvalidSetting::new("smoothing", self.smoothing, "above 0, at most 1"));
         }
         if !(self.shift >= 1.0 && self.shift.is_finite()) {
-            return Err(Unfit::new("shift", self.shift, "at least 1"));
+            return Err(InvalidSetting::new("shift", self.shift, "at least 1"));
         }
         if let Relevance::Quantile(quantile) = self.relevance
             && !(quantile > 0.0 && quantile <= 1.0)
         {
-            return Err(Unfit::new("relevance.quantile", quantile, "above 0, at most 1"));
+            return Err(InvalidSetting::new("relevance.quantile", quantile, "above 0, at most 1"));
         }
         let npmi = self.measure == Measure::Npmi || self.relevance == Relevance::Npmi;
         if npmi && self.smoothing < 1.0 {
             let expected = "1 with npmi, which is bounded only by shares as they are";
-            return Err(Unfit::new("smoothing", self.smoothing, expected));
+            return Err(InvalidSetting::new("smoothing", self.smoothing, expected));
         }
         if self.measure == Measure::Npmi && self.shift > 1.0 {
-            return Err(Unfit::new("shift", self.shift, "1 with npmi, which is bounded only as it is"));
+            return Err(InvalidSetting::new(
+                "shift",
+                self.shift,
+                "1 with npmi, which is bounded only as it is",
+            ));
         }
         if self.top_k == Some(0) {
-            return Err(Unfit::new("top_k", 0, "at least 1"));
+            return Err(InvalidSetting::new("top_k", 0, "at least 1"));
         }
         Ok(())
     }
@@ -147,10 +151,10 @@ mod tests {
     use crate::corpus::count::{
         Adjacent, Counting, Distance, LEAST_MEMORY, Order, Read, Room, Weight, Within,
     };
-    use crate::stop::Stop;
     use crate::token::encode::Case;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float32Type, Float64Type, UInt32Type};
+    use base::cancel::CancelToken;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use std::fs::{self, File};
     use std::path::Path;
@@ -170,8 +174,12 @@ mod tests {
             max_words: None,
             max_distinct: None,
         };
-        let room =
-            Room { memory: LEAST_MEMORY, threads: 1, folder: dir.path().to_owned(), stop: Stop::NEVER };
+        let room = Room {
+            memory: LEAST_MEMORY,
+            threads: 1,
+            folder: dir.path().to_owned(),
+            cancel: CancelToken::NEVER,
+        };
         let counted =
             count::count(&config, None, &room, |feed| TEXTS.iter().try_for_each(|text| feed.text(text)));
         counted.map_err(|e: count::Error| e).unwrap().write(dir.path()).unwrap();
@@ -371,13 +379,13 @@ mod tests {
         assert_eq!(Index::read(one.dir.path()).unwrap(), one.index);
         let index = two.dir.path().join("index.json");
         let other = fs::read_to_string(&index).unwrap().replace("\"entries\": ", "\"entries\": 1");
-        kg::whole::write_whole(&index, other.as_bytes()).unwrap();
+        base::whole::write_whole(&index, other.as_bytes()).unwrap();
         let error = Index::read(two.dir.path()).unwrap_err().to_string();
         assert!(error.contains("damaged") && error.contains("score the counts again"), "{error}");
         let path = one.dir.path().join("copy");
         let sound = fs::read(one.dir.path().join(MATRIX)).unwrap();
         let refused = |bytes: &[u8]| {
-            kg::whole::write_whole(Path::new(&path), bytes).unwrap();
+            base::whole::write_whole(Path::new(&path), bytes).unwrap();
             Matrix::open(&path).unwrap_err().to_string()
         };
         for at in 0..sound.len() {

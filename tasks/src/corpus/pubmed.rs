@@ -1,4 +1,4 @@
-//! Citations of PubMed's XML (the yearly baseline, its daily updates, and what efetch gives) as documents. Knows no token.
+//! Citations of PubMed's XML (the yearly baseline, its daily updates, and what efetch gives) as documents.
 //!
 //! `<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID/><Article><ArticleTitle/><Abstract><AbstractText Label/>...`; a document is
 //! called by its PMID, title and parts of the abstract are its paragraphs. Markup inside them (`<i>`, `<sup>`) leaves its text.
@@ -6,7 +6,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::xml::{Elements, Error, Names, Step};

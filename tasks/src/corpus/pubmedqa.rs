@@ -1,4 +1,4 @@
-//! Abstracts of PubMedQA (Jin et al. 2019) as documents: a file is one object whose keys are PMIDs. Knows no token.
+//! Abstracts of PubMedQA (Jin et al. 2019) as documents: a file is one object whose keys are PMIDs.
 //!
 //! `{"21645374": {"QUESTION": "...", "CONTEXTS": ["...", ...], "LONG_ANSWER": "...", ...}, ...}`; a document is called by its PMID, its
 //! contexts are its paragraphs. A context is an abstract without its conclusion, which is the long answer.
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::json::{Around, Error, Objects};

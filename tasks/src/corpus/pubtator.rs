@@ -1,4 +1,4 @@
-//! Titles and abstracts with their mentions as PubTator has them. Knows no token.
+//! Titles and abstracts with their mentions as PubTator has them.
 //!
 //! A document is `PMID|t|title`, `PMID|a|abstract`, then a mention a line (`PMID`, start, end, words, kind, concepts, with tabs
 //! between them; composite mentions print their parts in a seventh column), relations (`PMID`, name, what it holds between), a
@@ -7,8 +7,8 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Line, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;

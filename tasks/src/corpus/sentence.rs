@@ -1,4 +1,4 @@
-//! Where sentences begin: as a file says, or else by rule. Knows no token.
+//! Where sentences begin: as a file says, or else by rule.
 //!
 //! Good enough to choose where a long document is cut, and within which words are counted together: a sentence ends with `.`, `!` or `?` and closing
 //! marks, followed by white space and no lower-case letter; with a full-width mark of CJK texts; or with a blank line. Initials

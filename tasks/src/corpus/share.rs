@@ -1,4 +1,4 @@
-//! Reports and their disorders as ShARe/CLEF 2013 and SemEval 2014 have them: a text and a file of lines between `||`. Knows no subword.
+//! Reports and their disorders as ShARe/CLEF 2013 and SemEval 2014 have them: a text and a file of lines between `||`.
 //!
 //! `NAME.txt||Disease_Disorder||C0221755||1141||1148||1192||1198`: the report, the kind, the concept (`CUI-less` where there is none) and, for each
 //! piece, its first character and the one behind its last. The words themselves are not printed.
@@ -8,8 +8,8 @@ use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Line, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
@@ -297,7 +297,7 @@ mod tests {
         let put = |name: &str, content: &str| {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            kg::whole::write_whole(&path, content.as_bytes()).unwrap();
+            base::whole::write_whole(&path, content.as_bytes()).unwrap();
         };
         let open = |name: &str, pipes: Option<&str>| {
             let (path, config) = (

@@ -1,4 +1,4 @@
-//! Phrases of a sentence from its dependencies: the largest subtrees of few words. Knows no format and no text.
+//! Phrases of a sentence from its dependencies: the largest subtrees of few words.
 //!
 //! A word's subtree is the word and all that depend on it, directly or not. A subtree makes a phrase if it has at most so many words
 //! and no gap. A word belongs to the largest such subtree that it is in; where there is none (its own is too large, or has a gap, and
@@ -91,7 +91,7 @@ pub fn in_bytes(phrases: &[Range<usize>], firsts: &[usize], places: &[Range<usiz
 #[allow(clippy::single_range_in_vec_init, reason = "lists of one place")]
 mod tests {
     use super::*;
-    use crate::seed::Seed;
+    use base::rng::RngKey;
 
     fn most(words: usize) -> NonZeroUsize {
         NonZeroUsize::new(words).unwrap()
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn it_is_what_the_definition_says() {
         for case in 0..300 {
-            let below = |n, bound| usize::try_from(Seed::new(case).at(n).below(bound)).unwrap();
+            let below = |n, bound| usize::try_from(RngKey::new(case).at(n).below(bound)).unwrap();
             let count = below(0, 9) + 1;
             let governors: Vec<Option<usize>> = (0..count)
                 .map(|word| Some(below(word as u64 + 1, count as u64)).filter(|&above| above < word))

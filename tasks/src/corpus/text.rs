@@ -1,10 +1,10 @@
-//! Plain text as documents: one per paragraph, or one per line. Knows no token.
+//! Plain text as documents: one per paragraph, or one per line.
 
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::{self, Lines, Place};
+use base::funnel::Tally;
+use base::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, drop_for, keep, unmarked};

@@ -1,4 +1,4 @@
-//! Articles of WikiSection (Arnold et al. 2019) as documents: a file is a list of articles, or one article. Knows no token.
+//! Articles of WikiSection (Arnold et al. 2019) as documents: a file is a list of articles, or one article.
 //!
 //! `[{"id": "...", "type": "disease", "title": "...", "abstract": "...", "text": "...", "annotations": [...]}, ...]`; of these `id` and
 //! `text` are read, all sections of an article together.
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
+use base::funnel::Tally;
 use serde::Deserialize;
 
 use super::json::{Around, Error, Objects};

@@ -1,4 +1,4 @@
-//! Words as BERT's basic tokenizer splits them, with the place of each in the text as written. Knows no vocabulary.
+//! Words as BERT's basic tokenizer splits them, with the place of each in the text as written.
 //!
 //! Own code beside that of `tokenizers`, since counting a corpus wants a hundred megabytes a second and the place of a word in the
 //! original text. The tests hold both to the same words, over every character of Unicode.

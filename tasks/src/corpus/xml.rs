@@ -1,12 +1,12 @@
-//! The elements of an XML file one after the other, in the memory of one record. Knows no element's name.
+//! The elements of an XML file one after the other, in the memory of one record.
 //!
 //! Entities are the five of XML and numbers; what a document type declares is never expanded.
 
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::funnel::Tally;
-use kg::source::line::Place;
+use base::funnel::Tally;
+use base::line::Place;
 use quick_xml::encoding::EncodingError;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};

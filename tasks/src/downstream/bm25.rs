@@ -1,4 +1,4 @@
-//! BM25 (Robertson and others 1994) as Lucene's `BM25Similarity` has it, over texts in memory. Knows no benchmark.
+//! BM25 (Robertson and others 1994) as Lucene's `BM25Similarity` has it, over texts in memory.
 //!
 //! score = sum over the query's words of idf * tf / (tf + k1 * (1 - b + b * length / mean length)), idf = ln(1 + (N - n + 0.5) / (n + 0.5)),
 //! with k1 = 1.2 and b = 0.75. A word that a query says twice counts twice. Lucene keeps lengths in a byte each; here they are exact.

@@ -1,5 +1,4 @@
-//! Clinical answer passage retrieval (Arnold et al. 2020; Grundmann et al. 2021): which passage answers `entity ; aspect`? What a
-//! collection is; knows no file and no model.
+//! Clinical answer passage retrieval (Arnold et al. 2020; Grundmann et al. 2021): which passage answers `entity ; aspect`? What a collection is.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! Clinical outcome prediction (van Aken et al. 2021) from MIMIC-III: what is known on admission, and what came of it. What an admission is;
-//! knows no file's layout and no model.
+//! Clinical outcome prediction (van Aken et al. 2021) from MIMIC-III: what is known on admission, and what came of it. What an admission is.
 //!
 //! | file | what |
 //! |---|---|
@@ -27,13 +26,13 @@ use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use kg::source::gz;
+use base::cancel::CancelToken;
+use base::gz;
 use serde::{Deserialize, Serialize};
 
 use note::Funnel;
 
 use crate::corpus::mimic_table::{self, Table};
-use crate::stop::Stop;
 
 /// `HADM_ID`: one stay in hospital.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -146,22 +145,22 @@ pub enum Error {
     Rows(#[from] mimic_table::Error),
 }
 
-/// Bytes of a table, until somebody asks to stop.
+/// Bytes of a table, until it is cancelled.
 struct Stoppable<R> {
     inner: R,
-    stop: Stop,
+    cancel: CancelToken,
 }
 
 impl<R: Read> Read for Stoppable<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        self.stop.check().map_err(io::Error::other)?;
+        self.cancel.check().map_err(io::Error::other)?;
         self.inner.read(out)
     }
 }
 
 impl<R: BufRead> BufRead for Stoppable<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.stop.check().map_err(io::Error::other)?;
+        self.cancel.check().map_err(io::Error::other)?;
         self.inner.fill_buf()
     }
 
@@ -171,10 +170,10 @@ impl<R: BufRead> BufRead for Stoppable<R> {
 }
 
 /// Opens a table, packed by gzip or not.
-fn open(file: &Path, stop: &Stop) -> Result<impl BufRead + use<>, Error> {
+fn open(file: &Path, cancel: &CancelToken) -> Result<impl BufRead + use<>, Error> {
     let opened = File::open(file).and_then(gz::reader);
     let inner = opened.map_err(|source: io::Error| Error::Open { file: file.to_owned(), source })?;
-    Ok(Stoppable { inner, stop: stop.clone() })
+    Ok(Stoppable { inner, cancel: cancel.clone() })
 }
 
 /// Reads all tables and makes an admission note of each stay.
@@ -182,17 +181,18 @@ fn open(file: &Path, stop: &Stop) -> Result<impl BufRead + use<>, Error> {
 /// # Errors
 /// When a file is missing, damaged or lacks a column.
 pub fn read(files: &Files, variant: Variant) -> Result<Stays, Error> {
-    read_until(files, variant, &Stop::NEVER)
+    read_until(files, variant, &CancelToken::NEVER)
 }
 
-/// As [`read`], until `stop` asks for its end.
+/// As [`read`], until `cancel` cancels it.
 ///
 /// # Errors
-/// As [`read`], and as a file that cannot be read on once somebody asks to stop.
-pub fn read_until(files: &Files, variant: Variant, stop: &Stop) -> Result<Stays, Error> {
-    let admissions = admissions(&files.admissions, stop)?;
-    let (notes, funnel) = note::read((&files.notes, stop), &admissions, variant)?;
-    let (mut diagnoses, mut procedures) = (codes(&files.diagnoses, stop)?, codes(&files.procedures, stop)?);
+/// As [`read`], and as a file that cannot be read on once it is cancelled.
+pub fn read_until(files: &Files, variant: Variant, cancel: &CancelToken) -> Result<Stays, Error> {
+    let admissions = admissions(&files.admissions, cancel)?;
+    let (notes, funnel) = note::read((&files.notes, cancel), &admissions, variant)?;
+    let (mut diagnoses, mut procedures) =
+        (codes(&files.diagnoses, cancel)?, codes(&files.procedures, cancel)?);
     let classes = |codes: &BTreeMap<AdmissionId, Vec<String>>, class: &dyn Fn(&str) -> String| {
         codes.values().flatten().map(|code| class(code)).collect::<BTreeSet<_>>()
     };
@@ -213,10 +213,10 @@ pub fn read_until(files: &Files, variant: Variant, stop: &Stop) -> Result<Stays,
     Ok(Stays { variant, stays, diagnoses: all_diagnoses, procedures: all_procedures, funnel })
 }
 
-fn admissions(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Admission>, Error> {
+fn admissions(file: &Path, cancel: &CancelToken) -> Result<BTreeMap<AdmissionId, Admission>, Error> {
     let wanted =
         ["HADM_ID", "SUBJECT_ID", "ADMITTIME", "DISCHTIME", "ADMISSION_TYPE", "HOSPITAL_EXPIRE_FLAG"];
-    let mut table = Table::new(open(file, stop)?, file, wanted);
+    let mut table = Table::new(open(file, cancel)?, file, wanted);
     let mut admissions = BTreeMap::new();
     while table.next()? {
         let admission = Admission {
@@ -237,8 +237,8 @@ fn admissions(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Admissio
 }
 
 /// The codes of each admission, in the order of their rows; rows without a code say nothing.
-fn codes(file: &Path, stop: &Stop) -> Result<BTreeMap<AdmissionId, Vec<String>>, Error> {
-    let mut table = Table::new(open(file, stop)?, file, ["HADM_ID", "ICD9_CODE"]);
+fn codes(file: &Path, cancel: &CancelToken) -> Result<BTreeMap<AdmissionId, Vec<String>>, Error> {
+    let mut table = Table::new(open(file, cancel)?, file, ["HADM_ID", "ICD9_CODE"]);
     let mut codes: BTreeMap<AdmissionId, Vec<String>> = BTreeMap::new();
     while table.next()? {
         let code = table.text(1)?.trim();

@@ -1,10 +1,11 @@
-//! Texts as rows of tokens: one text, or a pair of texts, between BERT's special tokens, cut to what an encoder takes. Knows no answer.
+//! Texts as rows of tokens: one text, or a pair of texts, between BERT's special tokens, cut to what an encoder takes.
 
-use crate::downstream::rows::Rows;
-use crate::maps::expand::{self, Map};
-use crate::maps::sample::Row;
+use base::setting::InvalidSetting;
+use batch::maps::expand::{self, Map};
+use batch::maps::sample::Row;
+use batch::rows::Rows;
+
 use crate::token::encode::{EncodeCounts, EncodedTexts, Error, Special, Vocabulary};
-use crate::unfit::Unfit;
 
 /// Texts as token ids, encoded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +70,16 @@ pub struct Cuts {
     pub tokens: u64,
 }
 
+impl Cuts {
+    /// Adds what was cut of other rows.
+    pub fn add(&mut self, other: Cuts) {
+        let Cuts { rows, cut, tokens } = other;
+        self.rows += rows;
+        self.cut += cut;
+        self.tokens += tokens;
+    }
+}
+
 /// Rows that grow by a text or a pair at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Framed {
@@ -84,7 +95,7 @@ impl Framed {
     ///
     /// # Errors
     /// When a row has no room for a pair: three special tokens and one of each text.
-    pub fn new(frame: Frame) -> Result<Self, Unfit> {
+    pub fn new(frame: Frame) -> Result<Self, InvalidSetting> {
         let mut framed = Self { frame, rows: Rows::default(), cuts: Cuts::default() };
         framed.set_most(frame.most)?;
         Ok(framed)
@@ -94,9 +105,13 @@ impl Framed {
     ///
     /// # Errors
     /// When a row has no room for a pair: three special tokens and one of each text.
-    pub fn set_most(&mut self, most: usize) -> Result<(), Unfit> {
+    pub fn set_most(&mut self, most: usize) -> Result<(), InvalidSetting> {
         if most < 5 {
-            return Err(Unfit::new("most", most, "at least 5 tokens a row: `[CLS] a [SEP] b [SEP]`"));
+            return Err(InvalidSetting::new(
+                "most",
+                most,
+                "at least 5 tokens a row: `[CLS] a [SEP] b [SEP]`",
+            ));
         }
         self.frame.most = most;
         Ok(())
@@ -253,7 +268,7 @@ mod tests {
     fn texts_are_encoded_once_and_a_text_without_a_token_has_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\npain\n").unwrap();
+        base::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\npain\n").unwrap();
         let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
         let texts = Texts::new(&vocabulary, &["Back pain", "", "pain pain pain"], 2).unwrap();
         assert_eq!((texts.get(0), texts.get(1), texts.get(2)), (&[5, 6][..], &[1][..], &[6, 6][..]));

@@ -1,4 +1,4 @@
-//! Texts with right answers: what a classifier, a regressor or a tagger of whole texts is fine-tuned and tried on. Knows no file and no model.
+//! Texts with right answers: what a classifier, a regressor or a tagger of whole texts is fine-tuned and tried on.
 //!
 //! [`schema`] says what they look like on disk, [`mod@write`] and [`read`] bring them there and back.
 

@@ -1,4 +1,4 @@
-//! What became of everything that a benchmark's source has, step by step, until it was an example or a passage. Knows no source.
+//! What became of everything that a benchmark's source has, step by step, until it was an example or a passage.
 
 use std::collections::BTreeMap;
 

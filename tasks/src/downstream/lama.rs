@@ -1,4 +1,4 @@
-//! LAMA (Petroni et al. 2019): facts as sentences with a mask, which a language model may or may not fill. Knows no model.
+//! LAMA (Petroni et al. 2019): facts as sentences with a mask, which a language model may or may not fill.
 //!
 //! `relations.jsonl` has a template for each relation of T-REx (`[X] was born in [Y] .`), those of Google-RE are in the authors' code; facts
 //! without a template have masked sentences. As in that code (`batch_eval_KB_completion.py`), of Google-RE only facts are asked that no more judges
@@ -10,8 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use kg::source::gz;
-use kg::source::line::{self, Line, Lines, Place};
+use base::gz;
+use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::funnel::Step;
@@ -358,7 +358,7 @@ mod tests {
         for (name, content) in files {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            kg::whole::write_whole(&path, content.as_bytes()).unwrap();
+            base::whole::write_whole(&path, content.as_bytes()).unwrap();
         }
         folder
     }

@@ -1,13 +1,12 @@
-//! Benchmarks on disk: folders of JSON lines with an index that is written last and checks itself. Knows no row.
+//! Benchmarks on disk: folders of JSON lines with an index that is written last and checks itself.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use kg::whole;
+use base::self_check::{self, Kind};
+use base::whole;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use crate::self_check::{self, Kind};
 
 /// The file that is written last.
 pub const INDEX: &str = "index.json";

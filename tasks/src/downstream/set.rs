@@ -1,4 +1,4 @@
-//! Published sets of texts with right answers, each in the layout of its publisher, as items that have no part yet. Knows no model.
+//! Published sets of texts with right answers, each in the layout of its publisher, as items that have no part yet.
 //!
 //! A file per layout; [`mod@assemble`] gives the items parts and makes [`super::example::Examples`] of them.
 
@@ -22,8 +22,8 @@ use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use kg::source::gz;
-use kg::source::line::{self, Place};
+use base::gz;
+use base::line::{self, Place};
 use serde::{Deserialize, Serialize};
 
 use super::example::{Kind, Measure};

@@ -1,4 +1,4 @@
-//! Words with tags as rows of tokens: which token speaks for which word. Knows no tag's name and no model.
+//! Words with tags as rows of tokens: which token speaks for which word.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -183,7 +183,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
         let entries = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\n##ache\n##s\nof\n,\n";
-        kg::whole::write_whole(&path, entries).unwrap();
+        base::whole::write_whole(&path, entries).unwrap();
         Vocabulary::load(&path, Case::Uncased).unwrap()
     }
 

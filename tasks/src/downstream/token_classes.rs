@@ -1,5 +1,4 @@
-//! The classes that a tagger's tokens have: the tags of a set as they are written or as BILOU, and classes of tokens that are no word's. Knows no
-//! token's id and no model.
+//! The classes that a tagger's tokens have: the tags of a set as they are written or as BILOU, and classes of tokens that are no word's.
 
 use std::collections::BTreeSet;
 

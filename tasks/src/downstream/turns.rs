@@ -1,13 +1,13 @@
-//! In which order a fine-tuner sees its items, epoch after epoch. Knows no item.
+//! In which order a fine-tuner sees its items, epoch after epoch.
 //!
 //! An epoch is a permutation of all items, cut into batches; one batch of an epoch may be smaller, none is left out. Order is a function
 //! of seed and epoch, so the number of steps that were made is all that says where a training stands.
 
+use base::rng::RngKey;
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
-use crate::seed::Seed;
 use crate::stream::schedule::{self, Schedule};
-use crate::unfit::Unfit;
 
 /// What changes from epoch to epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Turns {
     items: usize,
     batch: usize,
     order: Order,
-    seed: Seed,
+    seed: RngKey,
 }
 
 impl Turns {
@@ -36,12 +36,12 @@ impl Turns {
     ///
     /// # Errors
     /// When there is no item, or a batch has none.
-    pub fn new(items: usize, batch: usize, order: Order, seed: Seed) -> Result<Self, Unfit> {
+    pub fn new(items: usize, batch: usize, order: Order, seed: RngKey) -> Result<Self, InvalidSetting> {
         if items == 0 {
-            return Err(Unfit::new("items", items, "at least 1: there is nothing to learn from"));
+            return Err(InvalidSetting::new("items", items, "at least 1: there is nothing to learn from"));
         }
         if batch == 0 {
-            return Err(Unfit::new("batch", batch, "at least 1"));
+            return Err(InvalidSetting::new("batch", batch, "at least 1"));
         }
         Ok(Self { items, batch, order, seed: seed.named("turns") })
     }
@@ -110,12 +110,12 @@ impl Mixed {
         tasks: &[(usize, usize)],
         order: Order,
         schedule: Schedule,
-        seed: Seed,
-    ) -> Result<Self, Unfit> {
+        seed: RngKey,
+    ) -> Result<Self, InvalidSetting> {
         if schedule == Schedule::Kimera {
             let expected =
                 "merged, round_robin, proportional or temperature: samples of one triple are no others'";
-            return Err(Unfit::new("schedule", "kimera", expected));
+            return Err(InvalidSetting::new("schedule", "kimera", expected));
         }
         // Sets of one size would show the same numbers together.
         let own = |place: u64| if tasks.len() == 1 { seed } else { seed.at(place) };
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_epoch_has_every_item_once_in_another_order() {
-        let turns = Turns::new(10, 4, Order::Anew, Seed::new(1)).unwrap();
+        let turns = Turns::new(10, 4, Order::Anew, RngKey::new(1)).unwrap();
         assert_eq!(turns.steps_per_epoch(), 3);
         let mut orders = Vec::new();
         for epoch in 0..5 {
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn batches_that_stay_change_places_and_what_is_given_stays() {
-        let turns = Turns::new(10, 4, Order::FixedBatches, Seed::new(1)).unwrap();
+        let turns = Turns::new(10, 4, Order::FixedBatches, RngKey::new(1)).unwrap();
         let sorted = |epoch| {
             let mut batches = turns.epoch(epoch);
             batches.sort();
@@ -211,31 +211,31 @@ mod tests {
         let mut all = turns.epoch(0).concat();
         all.sort_unstable();
         assert_eq!(all, (0..10).collect::<Vec<_>>());
-        let given = Turns::new(5, 2, Order::AsGiven, Seed::new(1)).unwrap();
+        let given = Turns::new(5, 2, Order::AsGiven, RngKey::new(1)).unwrap();
         assert_eq!([given.epoch(0), given.epoch(7)], [0, 7].map(|_| vec![vec![0, 1], vec![2, 3], vec![4]]));
     }
 
     #[test]
     fn a_step_follows_from_its_number_and_the_seed_alone() {
-        let turns = |seed| Turns::new(100, 7, Order::Anew, Seed::new(seed)).unwrap();
+        let turns = |seed| Turns::new(100, 7, Order::Anew, RngKey::new(seed)).unwrap();
         assert_eq!(turns(1).step(40), turns(1).step(40));
         assert_ne!(turns(1).step(40), turns(2).step(40));
-        let whole = Turns::new(3, 8, Order::Anew, Seed::new(1)).unwrap();
+        let whole = Turns::new(3, 8, Order::Anew, RngKey::new(1)).unwrap();
         assert_eq!((whole.steps_per_epoch(), whole.step(7).0, whole.step(7).1.len()), (1, 7, 3));
     }
 
     #[test]
     fn nothing_to_show_is_refused() {
         let refused =
-            |items, batch| Turns::new(items, batch, Order::Anew, Seed::new(1)).unwrap_err().to_string();
+            |items, batch| Turns::new(items, batch, Order::Anew, RngKey::new(1)).unwrap_err().to_string();
         assert!(refused(0, 4).starts_with("items is 0, expected at least 1"));
         assert!(refused(4, 0).starts_with("batch is 0, expected at least 1"));
     }
 
     #[test]
     fn one_task_alone_has_its_own_turns() {
-        let turns = Turns::new(10, 3, Order::Anew, Seed::new(4)).unwrap();
-        let mut mixed = Mixed::new(&[(10, 3)], Order::Anew, Schedule::Merged, Seed::new(4)).unwrap();
+        let turns = Turns::new(10, 3, Order::Anew, RngKey::new(4)).unwrap();
+        let mut mixed = Mixed::new(&[(10, 3)], Order::Anew, Schedule::Merged, RngKey::new(4)).unwrap();
         assert_eq!(mixed.steps_per_epoch(), 4);
         for step in 0..9 {
             let Shown { task, epoch, items } = mixed.advance().unwrap();
@@ -245,7 +245,8 @@ mod tests {
 
     #[test]
     fn an_epoch_of_merged_tasks_shows_every_item_of_all() {
-        let mut mixed = Mixed::new(&[(10, 3), (4, 1)], Order::Anew, Schedule::Merged, Seed::new(4)).unwrap();
+        let mut mixed =
+            Mixed::new(&[(10, 3), (4, 1)], Order::Anew, Schedule::Merged, RngKey::new(4)).unwrap();
         let mut orders = vec![];
         for epoch in 0..2 {
             let mut seen = [vec![], vec![]];
@@ -262,7 +263,7 @@ mod tests {
         }
         assert_eq!(orders[0].len(), 8);
         let mut resumed =
-            Mixed::new(&[(10, 3), (4, 1)], Order::Anew, Schedule::Merged, Seed::new(4)).unwrap();
+            Mixed::new(&[(10, 3), (4, 1)], Order::Anew, Schedule::Merged, RngKey::new(4)).unwrap();
         resumed.pass_over(16);
         assert_eq!(resumed.advance(), mixed.advance());
     }
@@ -271,15 +272,16 @@ mod tests {
     fn small_tasks_go_round_again_and_all_begin_anew_together() {
         let rule = schedule::round_robin::Rule::Paper;
         let mut alike =
-            Mixed::new(&[(20, 20), (20, 20)], Order::Anew, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+            Mixed::new(&[(20, 20), (20, 20)], Order::Anew, Schedule::RoundRobin(rule), RngKey::new(1))
+                .unwrap();
         assert_ne!(alike.advance().unwrap().items, alike.advance().unwrap().items, "each has its own order");
         let mut mixed =
-            Mixed::new(&[(6, 2), (2, 2)], Order::Anew, Schedule::RoundRobin(rule), Seed::new(1)).unwrap();
+            Mixed::new(&[(6, 2), (2, 2)], Order::Anew, Schedule::RoundRobin(rule), RngKey::new(1)).unwrap();
         assert_eq!(mixed.steps_per_epoch(), 6);
         let shown: Vec<(usize, u64)> =
             (0..8).map(|_| mixed.advance().unwrap()).map(|of| (of.task, of.epoch)).collect();
         assert_eq!(shown, [(0, 0), (1, 0), (0, 0), (1, 1), (0, 0), (1, 2), (0, 1), (1, 3)]);
-        assert!(Mixed::new(&[(6, 2)], Order::Anew, Schedule::Kimera, Seed::new(1)).is_err());
-        assert!(Mixed::new(&[(6, 2), (0, 2)], Order::Anew, Schedule::Merged, Seed::new(1)).is_err());
+        assert!(Mixed::new(&[(6, 2)], Order::Anew, Schedule::Kimera, RngKey::new(1)).is_err());
+        assert!(Mixed::new(&[(6, 2), (0, 2)], Order::Anew, Schedule::Merged, RngKey::new(1)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Sentences of words whose tags are known, cut to a length. Knows no file format and no token.
+//! Sentences of words whose tags are known, cut to a length.
 
 /// Cuts a sentence as MT-BERT's preparation does (`blue_prepro_std.py`): behind the last word outside all entities among the first `most`, at least
 /// behind one word. Gives how many words each piece has. It looks at the right tags, so texts without them cannot be cut this way.

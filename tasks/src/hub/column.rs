@@ -1,4 +1,4 @@
-//! The columns of a file as other formats name their types. Knows no row.
+//! The columns of a file as other formats name their types.
 
 use arrow_schema::{DataType, FieldRef, Schema};
 

@@ -1,5 +1,4 @@
-//! croissant.json: Croissant 1.1 as JSON-LD. One file set and one record set for each set of rows; a record's part is read from the name of
-//! its file. Knows no row.
+//! croissant.json: Croissant 1.1 as JSON-LD. One file set and one record set for each set of rows; a record's part is read from the name of its file.
 
 use kg::split::Part;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! README.md: one config per set of rows as `datasets` reads them, and the parts of a text for people. Knows no row.
+//! README.md: one config per set of rows as `datasets` reads them, and the parts of a text for people.
 
 use std::fmt::Write as _;
 

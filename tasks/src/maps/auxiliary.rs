@@ -220,12 +220,12 @@ pub(crate) mod tests {
     }
     #[test]
     fn however_much_is_related_the_terms_are_those_of_the_definition() {
-        use crate::seed::Seed;
+        use base::rng::RngKey;
         let words: Vec<String> = (0..40).map(|word| format!("w{}", (word * 17) % 40)).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut finder = Finder::default();
         for density in [2_u64, 8, 30] {
-            let draw = |a: usize, b: usize| Seed::new(density).at(a as u64).at(b as u64);
+            let draw = |a: usize, b: usize| RngKey::new(density).at(a as u64).at(b as u64);
             let all = (0..40).flat_map(|a| (a + 1..40).map(move |b| (a, b)));
             let related = all.filter(|&(a, b)| draw(a, b).below(density) == 0);
             // Eighths, so that there are ties.

@@ -1,8 +1,9 @@
-//! Samples with maps to one batch: token ids padded, maps expanded. Knows no file and no tensor.
+//! Samples with maps to one batch: token ids padded, maps expanded.
 
-use super::expand::{self, Map, expand};
-use super::sample::Row;
-use crate::stream::batch::Place;
+use batch::Place;
+use batch::maps::expand::{self, Map, expand};
+use batch::maps::sample::Row;
+
 use crate::stream::collate::{Fill, segments};
 
 /// Samples in rows of positions, with their maps. Tables have rows x positions cells, row-major; a sample stands in its row as
@@ -75,7 +76,7 @@ pub fn collate(samples: &[Row<'_>], maps: &[Map], fill: Fill, padding: u32) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::maps::sample::tests::example;
+    use batch::maps::sample::example;
 
     #[test]
     fn ids_are_padded_and_maps_stand_where_their_samples_do() {

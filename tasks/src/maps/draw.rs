@@ -1,10 +1,9 @@
-//! A map as a picture: words on both sides, cells shaded by value; as SVG, and as text for a terminal. Knows no row and no file.
+//! A map as a picture: words on both sides, cells shaded by value; as SVG, and as text for a terminal.
 
 use std::fmt::Write as _;
 
-use kg::visible::html;
-
-use super::sample::{NO_WORD, Row};
+use base::visible::html;
+use batch::maps::sample::{NO_WORD, Row};
 
 /// A square of values between the things that `labels` name.
 #[derive(Debug, Clone, Copy)]
@@ -203,9 +202,9 @@ fn short(label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::maps::expand::{Map, expand};
-    use crate::maps::sample::tests::example;
-    use crate::stream::batch::Place;
+    use batch::Place;
+    use batch::maps::expand::{Map, expand};
+    use batch::maps::sample::example;
 
     fn labels(words: &[&str]) -> Vec<String> {
         words.iter().map(|&word| word.to_owned()).collect()

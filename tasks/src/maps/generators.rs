@@ -1,19 +1,19 @@
-//! Samples from texts: words cut to a length, entity spans, phrases, auxiliary terms, related pairs. Knows no file and no square.
+//! Samples from texts: words cut to a length, entity spans, phrases, auxiliary terms, related pairs.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use ahash::AHashMap;
+use base::setting::InvalidSetting;
+use batch::maps::sample::{NO_WORD, Sample};
 use kg::table::EntityId;
 use serde::{Deserialize, Serialize};
 
 use super::auxiliary::{Finder, Relevance};
 use super::graph::Adjacency;
-use super::sample::{NO_WORD, Sample};
 use super::spelt::{Mention, Spelt};
 use crate::token::encode::{self, Special};
-use crate::unfit::Unfit;
 
 /// How long samples may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,14 +32,14 @@ impl Limits {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let whole = self.tokens.saturating_add(self.auxiliary);
         let rules = [
             ("tokens", self.tokens, self.tokens > 3, "at least 4: [CLS], [SEP], perhaps [SEP], and a word"),
             ("tokens + auxiliary", whole, whole < usize::from(NO_WORD), "at most 65534"),
         ];
         match rules.into_iter().find(|(_, _, fits, _)| !fits) {
-            Some((setting, found, _, expected)) => Err(Unfit::new(setting, found, expected)),
+            Some((setting, found, _, expected)) => Err(InvalidSetting::new(setting, found, expected)),
             None => Ok(()),
         }
     }
@@ -174,7 +174,7 @@ impl<'a> Generator<'a> {
     ///
     /// # Errors
     /// When a limit is out of range.
-    pub fn new(from: From<'a>) -> Result<Self, Unfit> {
+    pub fn new(from: From<'a>) -> Result<Self, InvalidSetting> {
         from.limits.check()?;
         Ok(Self { from, finder: Finder::default(), spellings: AHashMap::new(), counts: Counts::default() })
     }
@@ -384,7 +384,7 @@ fn mark_phrases(texts: &[Text<'_>], kept: &[usize], sample: &mut Sample) {
 mod tests {
     use super::*;
     use crate::maps::auxiliary::tests::square;
-    use crate::maps::sample::Pairs;
+    use batch::maps::sample::Pairs;
 
     const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
 

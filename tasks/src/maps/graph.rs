@@ -1,4 +1,4 @@
-//! Which entities are beside each other in the triple table. Knows no text.
+//! Which entities are beside each other in the triple table.
 
 use kg::table::EntityId;
 

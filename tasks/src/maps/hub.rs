@@ -1,4 +1,4 @@
-//! What README.md and croissant.json say of a folder of maps: what the index says. Knows no row and no clock.
+//! What README.md and croissant.json say of a folder of maps: what the index says.
 
 use std::path::Path;
 

@@ -1,15 +1,14 @@
-//! The index of a folder of maps: what is there, how much, made how. Written last, so that a folder without one is not finished. Knows no
-//! row.
+//! The index of a folder of maps: what is there, how much, made how. Written last, so that a folder without one is not finished.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use base::self_check::{self, Kind, SelfChecked};
 use kg::split::Part;
 use serde::{Deserialize, Serialize};
 
 use super::generators::{Counts, Limits};
 use super::schema::{FORMAT, VERSION};
-use crate::self_check::{self, Kind, SelfChecked};
 use crate::shard::index::{FileIndex, PartIndex, Tokenizer};
 
 /// The index's file name.

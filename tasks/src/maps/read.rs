@@ -1,4 +1,4 @@
-//! Rows of a file of maps, one row group at a time, checked against the index. Knows no order and no square.
+//! Rows of a file of maps, one row group at a time, checked against the index.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int8Type, Int32Type, UInt16Type, UInt32Type};
 use arrow_array::{ArrowPrimitiveType, ListArray, PrimitiveArray, RecordBatch};
+use batch::maps::sample::Row;
 use kg::table::guard::guarded;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::ParquetError;
 
-use super::sample::Row;
 use super::schema::columns;
 use crate::shard::index::FileIndex;
 use crate::shard::pages::{MOST_VALUES, values};
@@ -221,13 +221,13 @@ mod tests {
     use super::*;
     use crate::maps::generators::{Counts, Limits};
     use crate::maps::index::{self, Index, Options};
-    use crate::maps::sample::tests::example;
-    use crate::maps::sample::{NO_WORD, Sample};
     use crate::maps::write::{self, Target, Writer};
-    use crate::self_check;
     use crate::shard::file::Size;
     use crate::shard::index::Tokenizer;
     use crate::token::encode::Special;
+    use base::self_check;
+    use batch::maps::sample::example;
+    use batch::maps::sample::{NO_WORD, Sample};
 
     /// Three kinds of samples by number: a full one, one without words, none.
     fn samples(first: u32, items: &[u32]) -> Result<(Vec<Sample>, Counts), write::Error> {

@@ -1,4 +1,4 @@
-//! Samples gathered column by column until they are a row group. Knows no file.
+//! Samples gathered column by column until they are a row group.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use arrow_array::builder::{ListBuilder, PrimitiveBuilder};
 use arrow_array::types::{Float32Type, Int8Type, Int32Type, UInt16Type, UInt32Type};
 use arrow_array::{ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::ArrowError;
+use batch::maps::sample::Row;
 
-use super::sample::Row;
 use super::schema::columns;
 use crate::shard::schema::list_item;
 

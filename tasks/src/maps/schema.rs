@@ -1,4 +1,4 @@
-//! The columns of a file of maps. Knows no row.
+//! The columns of a file of maps.
 
 use std::sync::Arc;
 

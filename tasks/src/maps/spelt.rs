@@ -1,4 +1,4 @@
-//! The words of a text with the subwords of each, and what stands in it by words: mentions and phrases. Knows no map.
+//! The words of a text with the subwords of each, and what stands in it by words: mentions and phrases.
 
 use std::ops::Range;
 
@@ -284,7 +284,7 @@ pub(crate) mod tests {
         tokens.extend(letters.chars().flat_map(|c| [c.to_string(), format!("##{c}")]));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
+        base::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
         Vocabulary::load(&path, case).unwrap()
     }
 

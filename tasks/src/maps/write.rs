@@ -1,9 +1,11 @@
-//! Writes samples as Parquet files: the same bytes for any number of threads. Knows no text and no stage.
+//! Writes samples as Parquet files: the same bytes for any number of threads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use arrow_schema::ArrowError;
+use base::setting::InvalidSetting;
+use batch::maps::sample::{Sample, Unsound};
 use kg::split::Part;
 use parquet::errors::ParquetError;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
@@ -11,14 +13,12 @@ use rayon::slice::ParallelSlice;
 
 use super::generators::Counts;
 use super::rows::Rows;
-use super::sample::{Sample, Unsound};
 use super::schema::{FORMAT, VERSION};
 use super::spelt;
 use crate::shard::file::{self, Encoded, Files, Size};
 use crate::shard::index::PartIndex;
 use crate::shard::write::WAVE;
 use crate::token::encode;
-use crate::unfit::Unfit;
 
 /// Why files could not be written. None of the present part has its name then.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum Error {
     Spelt(#[from] spelt::Error),
     /// A limit is out of range.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// A sample's numbers do not fit each other.
     #[error("item {item}: {source}")]
     Unsound {
@@ -99,12 +99,12 @@ impl<'a, T: Sync> Writer<'a, T> {
     ///
     /// # Errors
     /// When row groups of no item are asked for.
-    pub fn new(target: Target<'a>, build: Build<'a, T>) -> Result<Self, Unfit> {
+    pub fn new(target: Target<'a>, build: Build<'a, T>) -> Result<Self, InvalidSetting> {
         for (setting, found) in
             [("items_per_group", target.items_per_group as u64), ("size", target.size.most())]
         {
             if found == 0 {
-                return Err(Unfit::new(setting, found, "at least 1"));
+                return Err(InvalidSetting::new(setting, found, "at least 1"));
             }
         }
         let (lengths, files) = (BTreeMap::new(), Vec::new());

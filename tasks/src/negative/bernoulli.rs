@@ -1,5 +1,4 @@
-//! Proposes as uniform does, but replaces rather the side where that seldom makes a false negative (Wang et al. 2014, TransH,
-//! section 3.3). Knows no other way of choosing the column.
+//! Proposes as uniform does, but replaces rather the side where that seldom makes a false negative (Wang et al. 2014, TransH, section 3.3).
 //!
 //! Of a relation with tph objects per subject and hpt subjects per object on average, the subject is replaced with probability
 //! tph / (tph + hpt). With n triples, S different subjects and O different objects, tph = n / S and hpt = n / O, so the
@@ -7,12 +6,13 @@
 
 use std::sync::Arc;
 
+use base::rng::RngKey;
+
 use super::config::Corruption;
 use super::corrupt::{Corrupt, Proposal};
 use super::ends::Ends;
 use super::uniform::Uniform;
 use crate::sample::{Slot, Triple};
-use crate::seed::Seed;
 
 /// One column in so many is the relation, where it may be replaced at all: as many as under uniform of three columns.
 const RELATION: u64 = 3;
@@ -33,7 +33,7 @@ impl Bernoulli {
 }
 
 impl Corrupt for Bernoulli {
-    fn order(&self, slots: &mut [Slot], [_, relation, _]: Triple, seed: Seed) {
+    fn order(&self, slots: &mut [Slot], [_, relation, _]: Triple, seed: RngKey) {
         let subjects = self.ends.subjects(relation).len() as u64;
         let objects = self.ends.objects(relation).len() as u64;
         let mut order = [Slot::Subject, Slot::Object, Slot::Relation];
@@ -46,7 +46,7 @@ impl Corrupt for Bernoulli {
         slots.sort_by_key(|slot| order.iter().position(|next| next == slot));
     }
 
-    fn propose(&self, stated: Triple, slot: Slot, seed: Seed) -> Option<Proposal> {
+    fn propose(&self, stated: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         let proposal = self.donors.propose(stated, slot, seed)?;
         Some(Proposal { sampler: Corruption::Bernoulli, ..proposal })
     }
@@ -63,7 +63,7 @@ mod tests {
         let mut firsts = [0; 3];
         for i in 0..30_000 {
             let mut order = slots.to_vec();
-            bernoulli.order(&mut order, stated, Seed::new(2).at(i));
+            bernoulli.order(&mut order, stated, RngKey::new(2).at(i));
             assert_eq!(order.len(), slots.len());
             firsts[order[0] as usize] += 1;
         }

@@ -1,13 +1,14 @@
-//! Proposes entities that stand in the same column of the same relation elsewhere. Knows no semantic type.
+//! Proposes entities that stand in the same column of the same relation elsewhere.
 
 use std::sync::Arc;
+
+use base::rng::RngKey;
 
 use super::config::Corruption;
 use super::corrupt::{Corrupt, Proposal};
 use super::ends::Ends;
 use super::uniform::Uniform;
 use crate::sample::{Slot, Triple};
-use crate::seed::Seed;
 
 /// Takes an entity from the domain or the range that a relation has in the shown triples, each entity as likely as another however
 /// often it stands there. The donor is the first triple that has it there. Relations are taken as under uniform.
@@ -26,11 +27,11 @@ impl ByRange {
 }
 
 impl Corrupt for ByRange {
-    fn order(&self, slots: &mut [Slot], stated: Triple, seed: Seed) {
+    fn order(&self, slots: &mut [Slot], stated: Triple, seed: RngKey) {
         self.relations.order(slots, stated, seed);
     }
 
-    fn propose(&self, stated: Triple, slot: Slot, seed: Seed) -> Option<Proposal> {
+    fn propose(&self, stated: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         let ends = match slot {
             Slot::Subject => self.ends.subjects(stated[1]),
             Slot::Relation => return self.relations.propose(stated, slot, seed),
@@ -54,15 +55,19 @@ mod tests {
         let by_range = ByRange::new(&Arc::from(triples.as_slice()));
         let mut drawn = [0_u32; 8];
         for i in 0..30_000 {
-            let proposal = by_range.propose(triples[3], Slot::Subject, Seed::new(1).at(i)).unwrap();
+            let proposal = by_range.propose(triples[3], Slot::Subject, RngKey::new(1).at(i)).unwrap();
             assert_eq!(triples[proposal.donor.unwrap() as usize][0], proposal.value);
             assert_eq!(proposal.sampler, Corruption::TypedByRange);
             drawn[proposal.value as usize] += 1;
         }
         assert!(drawn[..3].iter().all(|n| (9_700..10_300).contains(n)), "{drawn:?}");
         assert_eq!(drawn[3..], [0; 5]);
-        assert_eq!(by_range.propose(triples[4], Slot::Object, Seed::new(1)), None, "the range is one entity");
-        let relation = by_range.propose(triples[4], Slot::Relation, Seed::new(1)).unwrap();
+        assert_eq!(
+            by_range.propose(triples[4], Slot::Object, RngKey::new(1)),
+            None,
+            "the range is one entity"
+        );
+        let relation = by_range.propose(triples[4], Slot::Relation, RngKey::new(1)).unwrap();
         assert_eq!(relation.sampler, Corruption::Uniform);
     }
 }

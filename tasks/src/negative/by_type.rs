@@ -1,7 +1,8 @@
-//! Proposes entities that share a semantic type with the replaced one. Knows no domain or range of a relation.
+//! Proposes entities that share a semantic type with the replaced one.
 
 use std::sync::Arc;
 
+use base::rng::RngKey;
 use kg::table::SemanticType;
 use rayon::slice::ParallelSliceMut;
 
@@ -10,7 +11,6 @@ use super::corrupt::{Corrupt, Proposal};
 use super::lists::Lists;
 use super::uniform::Uniform;
 use crate::sample::{Corpus, Slot, Triple};
-use crate::seed::Seed;
 
 /// Takes an entity of the shown triples that has one of the replaced one's semantic types, each as likely as another however many
 /// they share; it has no donor. Roles are no types ([`SemanticType::is_role`]). Relations are taken as under uniform.
@@ -73,11 +73,11 @@ impl ByType {
 }
 
 impl Corrupt for ByType {
-    fn order(&self, slots: &mut [Slot], stated: Triple, seed: Seed) {
+    fn order(&self, slots: &mut [Slot], stated: Triple, seed: RngKey) {
         self.relations.order(slots, stated, seed);
     }
 
-    fn propose(&self, stated: Triple, slot: Slot, seed: Seed) -> Option<Proposal> {
+    fn propose(&self, stated: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         if slot == Slot::Relation {
             return self.relations.propose(stated, slot, seed);
         }
@@ -130,13 +130,13 @@ mod tests {
         let by_type = ByType::new(&corpus, &Arc::from(corpus.triples.as_slice()));
         let mut drawn = [0_u32; 7];
         for i in 0..40_000 {
-            let proposal = by_type.propose([0, 0, 4], Slot::Subject, Seed::new(1).at(i)).unwrap();
+            let proposal = by_type.propose([0, 0, 4], Slot::Subject, RngKey::new(1).at(i)).unwrap();
             assert_eq!((proposal.donor, proposal.sampler), (None, Corruption::TypedByType));
             drawn[proposal.value as usize] += 1;
         }
         assert!(drawn[..4].iter().all(|n| (9_600..10_400).contains(n)), "{drawn:?}");
         assert_eq!(drawn[4..], [0; 3], "other types, roles, and what is shown nowhere");
-        let none = |stated, slot| by_type.propose(stated, slot, Seed::new(1));
+        let none = |stated, slot| by_type.propose(stated, slot, RngKey::new(1));
         assert_eq!(none([0, 0, 4], Slot::Object), None, "alone with its type; a role is none");
         assert_eq!(none([2, 0, 5], Slot::Object), None, "without a type");
         assert_eq!(none([0, 0, 4], Slot::Relation).unwrap().sampler, Corruption::Uniform);

@@ -1,11 +1,11 @@
-//! How negatives are drawn: every setting of it. Knows no graph.
+//! How negatives are drawn: every setting of it.
 
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
 use super::judge::Filter;
 use super::statement::Same;
 use crate::sample::Slot;
-use crate::unfit::Unfit;
 
 /// Most negatives of a triple, which are in memory together.
 const MOST_NEGATIVES: u32 = 10_000;
@@ -78,21 +78,23 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let mut slots = self.slots.clone();
         slots.sort();
         slots.dedup();
         if slots.is_empty() || slots.len() != self.slots.len() {
             let names = self.slots.iter().map(|slot| slot.name()).collect::<Vec<_>>();
             let expected = "at least one of subject, relation and object, and none twice";
-            return Err(Unfit::new("negatives.slots", format!("{names:?}"), expected));
+            return Err(InvalidSetting::new("negatives.slots", format!("{names:?}"), expected));
         }
         let numbers = [
             ("negatives.per_triple", self.per_triple, MOST_NEGATIVES),
             ("negatives.max_draws", self.max_draws, MOST_DRAWS),
         ];
         match numbers.into_iter().find(|(_, number, most)| !(1..=*most).contains(number)) {
-            Some((setting, found, most)) => Err(Unfit::new(setting, found, format!("from 1 to {most}"))),
+            Some((setting, found, most)) => {
+                Err(InvalidSetting::new(setting, found, format!("from 1 to {most}")))
+            }
             None => Ok(()),
         }
     }

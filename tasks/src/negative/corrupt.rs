@@ -1,10 +1,11 @@
-//! The trait of everything that proposes corruptions. Knows no judge and no way of proposing.
+//! The trait of everything that proposes corruptions.
 
 use std::fmt::Debug;
 
+use base::rng::RngKey;
+
 use super::config::Corruption;
 use crate::sample::{Slot, Triple};
-use crate::seed::Seed;
 
 /// What may stand in a column instead of what does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub struct Proposal {
 /// arguments.
 pub trait Corrupt: Debug + Send + Sync {
     /// Puts `slots` into the order in which they get their turn: the first is the one to replace, the others stand in for it.
-    fn order(&self, slots: &mut [Slot], stated: Triple, seed: Seed);
+    fn order(&self, slots: &mut [Slot], stated: Triple, seed: RngKey);
 
     /// A value for a column of a shown triple. None if there is none but that which stands there, whatever the seed.
-    fn propose(&self, stated: Triple, slot: Slot, seed: Seed) -> Option<Proposal>;
+    fn propose(&self, stated: Triple, slot: Slot, seed: RngKey) -> Option<Proposal>;
 }

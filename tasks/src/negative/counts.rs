@@ -1,4 +1,4 @@
-//! What became of all proposals. Knows no way of proposing and no judge.
+//! What became of all proposals.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which entities stand in which column of which relation. Knows not what that is good for.
+//! Which entities stand in which column of which relation.
 
 use rayon::slice::ParallelSliceMut;
 

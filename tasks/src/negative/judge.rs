@@ -1,4 +1,4 @@
-//! Says of a proposed triple whether it may be a negative. Knows not who proposed it.
+//! Says of a proposed triple whether it may be a negative.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Which statements are among some triples. Knows not why they are asked for.
+//! Which statements are among some triples.
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;

@@ -1,4 +1,4 @@
-//! Many short lists in two arrays, by number. Knows nothing of what they hold.
+//! Many short lists in two arrays, by number.
 
 /// A list per key, one after the other.
 #[derive(Debug)]

@@ -1,6 +1,9 @@
-//! The negatives of every triple of a graph: proposed, judged, counted. Knows no way of proposing and none of judging.
+//! The negatives of every triple of a graph: proposed, judged, counted.
 
 use std::sync::Arc;
+
+use base::rng::RngKey;
+use base::setting::InvalidSetting;
 
 use super::bernoulli::Bernoulli;
 use super::by_range::ByRange;
@@ -11,8 +14,6 @@ use super::counts::Counts;
 use super::judge::{Falsely, Judge, Ruling, Verdict};
 use super::uniform::Uniform;
 use crate::sample::{Corpus, Slot, Triple};
-use crate::seed::Seed;
-use crate::unfit::Unfit;
 
 /// A corrupted triple, and how it came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub struct Negative {
 pub enum Error {
     /// A setting is out of range.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// No entity has a semantic type.
     #[error(
         "negatives.sampler is \"typed_by_type\", but no entity of the shown triples has a semantic type; add a source with types (UMLS \
@@ -50,7 +51,7 @@ pub struct Sampler {
     triples: Arc<[Triple]>,
     corrupt: Box<dyn Corrupt>,
     judge: Judge,
-    seed: Seed,
+    seed: RngKey,
 }
 
 impl Sampler {
@@ -58,7 +59,7 @@ impl Sampler {
     ///
     /// # Errors
     /// When a setting is out of range, or entities are to share types and none has one.
-    pub fn new(config: &Config, corpus: &Corpus<'_>, seed: Seed) -> Result<Self, Error> {
+    pub fn new(config: &Config, corpus: &Corpus<'_>, seed: RngKey) -> Result<Self, Error> {
         config.check()?;
         let triples: Arc<[Triple]> = corpus.triples.as_slice().into();
         let corrupt: Box<dyn Corrupt> = match config.sampler {
@@ -113,7 +114,7 @@ impl Sampler {
     }
 
     /// One more negative. None when no column gave one.
-    fn draw(&self, asked: &Asked, seed: Seed, counts: &mut Counts) -> Option<Negative> {
+    fn draw(&self, asked: &Asked, seed: RngKey, counts: &mut Counts) -> Option<Negative> {
         let mut slots = Slot::ALL;
         let slots = &mut slots[..self.config.slots.len()];
         slots.copy_from_slice(&self.config.slots);
@@ -130,7 +131,7 @@ impl Sampler {
     }
 
     /// Replaces one column. None when every proposal was refused, or there was none.
-    fn replace(&self, asked: &Asked, slot: Slot, seed: Seed, counts: &mut Counts) -> Option<Negative> {
+    fn replace(&self, asked: &Asked, slot: Slot, seed: RngKey, counts: &mut Counts) -> Option<Negative> {
         for draw in 0..self.config.max_draws {
             let Some(proposal) = self.corrupt.propose(asked.stated, slot, seed.at(u64::from(draw))) else {
                 counts.no_candidate += 1;

@@ -1,4 +1,4 @@
-//! What triples say, as numbers that are equal when two triples say the same. Knows no list of triples.
+//! What triples say, as numbers that are equal when two triples say the same.
 
 use kg::canon::fold::bare;
 use kg::canon::relation::Turn;

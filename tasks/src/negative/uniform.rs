@@ -1,12 +1,12 @@
-//! Proposes the column of a random shown triple, any column as often as another (paper 000, triplet classification). Knows no
-//! other way of proposing.
+//! Proposes the column of a random shown triple, any column as often as another (paper 000, triplet classification).
 
 use std::sync::Arc;
+
+use base::rng::RngKey;
 
 use super::config::Corruption;
 use super::corrupt::{Corrupt, Proposal};
 use crate::sample::{Slot, Triple};
-use crate::seed::Seed;
 
 /// Takes columns from donors: shown triples, each as likely as another.
 #[derive(Debug, Clone)]
@@ -16,11 +16,11 @@ pub struct Uniform {
 }
 
 impl Corrupt for Uniform {
-    fn order(&self, slots: &mut [Slot], _: Triple, seed: Seed) {
+    fn order(&self, slots: &mut [Slot], _: Triple, seed: RngKey) {
         seed.shuffle(slots);
     }
 
-    fn propose(&self, _: Triple, slot: Slot, seed: Seed) -> Option<Proposal> {
+    fn propose(&self, _: Triple, slot: Slot, seed: RngKey) -> Option<Proposal> {
         let donor = u32::try_from(seed.below(self.triples.len() as u64)).ok()?;
         let value = self.triples.get(donor as usize)?[slot as usize];
         Some(Proposal { value, donor: Some(donor), sampler: Corruption::Uniform })
@@ -35,7 +35,7 @@ mod tests {
     fn every_donor_and_every_order_comes_as_often_as_another() {
         let triples: Vec<Triple> = (0..10).map(|i| [i, 10 + i, 20 + i]).collect();
         let uniform = Uniform { triples: triples.as_slice().into() };
-        let seed = Seed::new(1);
+        let seed = RngKey::new(1);
         let mut donors = [0_u32; 10];
         let mut firsts = [0_u32; 3];
         for i in 0..30_000 {

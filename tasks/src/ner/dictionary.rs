@@ -1,7 +1,8 @@
-//! The terms of a graph as a tagger looks for them, and what became of those that it does not look for. Knows no text.
+//! The terms of a graph as a tagger looks for them, and what became of those that it does not look for.
 
 use std::collections::BTreeMap;
 
+use base::setting::InvalidSetting;
 use kg::table::{EntityId, SemanticType};
 use serde::Serialize;
 
@@ -10,7 +11,6 @@ use super::filters::Filters;
 use super::lexicon::{Lexicon, NONE};
 use super::possessive::Possessive;
 use super::trie::Trie;
-use crate::unfit::Unfit;
 
 /// Why a spelling of a term is not looked for; the first that applies.
 const REASONS: [&str; 9] = [
@@ -53,7 +53,7 @@ impl TermId {
 pub enum Error {
     /// A filter that nothing passes.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// More than ids can number.
     #[error("the dictionary has more than {NONE} {0}; drop terms by semantic type or by max_words")]
     TooMany(&'static str),
@@ -301,6 +301,6 @@ mod tests {
     #[test]
     fn filters_that_nothing_passes_are_refused() {
         let filters = Filters { max_words: 0, ..as_written() };
-        assert!(matches!(Dictionary::build([], &filters), Err(Error::Unfit(_))));
+        assert!(matches!(Dictionary::build([], &filters), Err(Error::InvalidSetting(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! A dictionary in the making: terms are judged, spelled in other ways, and put together by what they consist of. Knows no text.
+//! A dictionary in the making: terms are judged, spelled in other ways, and put together by what they consist of.
 
 use std::collections::HashSet;
 

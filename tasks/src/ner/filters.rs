@@ -1,9 +1,8 @@
-//! Which terms make a dictionary, and in which spellings. Knows no term.
+//! Which terms make a dictionary, and in which spellings.
 
+use base::setting::InvalidSetting;
 use kg::table::SemanticType;
 use serde::{Deserialize, Serialize};
-
-use crate::unfit::Unfit;
 
 /// Which terms make a dictionary. A filter that drops a term is counted ([`super::Report`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,14 +138,14 @@ impl Filters {
     ///
     /// # Errors
     /// When no term could pass.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let (setting, remedy) = match self.ambiguous {
             _ if self.max_words == 0 => ("max_words", "the terms of MeSH have up to some 20 words"),
             Ambiguous::Drop(0) => ("ambiguous.drop", "1 drops all terms that name more than one entity"),
             Ambiguous::First(0) => ("ambiguous.first", "1 takes the entity with the smallest id"),
             _ => return Ok(()),
         };
-        Err(Unfit::new(setting, 0, format!("1 at least; {remedy}")))
+        Err(InvalidSetting::new(setting, 0, format!("1 at least; {remedy}")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The distinct words of a dictionary, numbered, and found as fast as may be. Knows no term.
+//! The distinct words of a dictionary, numbered, and found as fast as may be.
 //!
 //! An open table: a word of up to sixteen bytes is its own key, so that one slot tells it from all others; of a longer one the slot
 //! has a hash, and its letters are compared. Which slot a word has reaches no result.

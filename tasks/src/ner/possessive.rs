@@ -1,4 +1,4 @@
-//! The `'s` behind a word, where it is passed over. Knows neither terms nor texts, only their words' numbers.
+//! The `'s` behind a word, where it is passed over.
 
 use super::filters::Possessives;
 use super::lexicon::{Lexicon, NONE};

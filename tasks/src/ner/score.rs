@@ -1,4 +1,4 @@
-//! How well spans that were found agree with those that should be. Knows no label, no entity and no text.
+//! How well spans that were found agree with those that should be.
 
 use std::ops::Range;
 
@@ -115,7 +115,7 @@ fn overlapping(spans: &[(usize, usize)], others: &[(usize, usize)]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seed::Seed;
+    use base::rng::RngKey;
 
     #[test]
     fn exact_and_overlapping_spans_are_counted_apart() {
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn overlaps_are_those_that_comparing_all_pairs_finds() {
         for round in 0..300 {
-            let seed = Seed::new(3).at(round);
-            let spans = |seed: Seed| -> Vec<Range<usize>> {
+            let seed = RngKey::new(3).at(round);
+            let spans = |seed: RngKey| -> Vec<Range<usize>> {
                 let number = |i, bound| usize::try_from(seed.at(i).below(bound)).unwrap();
                 (0..8).map(|i| number(i, 40)..number(i, 40) + number(i + 20, 9)).collect()
             };

@@ -1,4 +1,4 @@
-//! English function words, which name nothing. Knows no term.
+//! English function words, which name nothing.
 
 /// The words, in lower case, in order: articles, pronouns, prepositions, conjunctions, auxiliaries and the adverbs between them, and
 /// what is left of a short form behind its apostrophe.

@@ -1,4 +1,4 @@
-//! Finds a dictionary's terms in texts. Knows no entity and no filter.
+//! Finds a dictionary's terms in texts.
 
 use std::ops::Range;
 
@@ -107,7 +107,7 @@ mod tests {
     use super::super::filters::tests::as_written;
     use super::super::filters::{Filters, Possessives};
     use super::*;
-    use crate::seed::Seed;
+    use base::rng::RngKey;
 
     fn dictionary(terms: &[&str], filters: &Filters) -> Dictionary {
         let entry = |(text, entity)| Entry { text, entity: EntityId(entity), types: &[] };
@@ -201,7 +201,7 @@ mod tests {
         let mut seed = 0;
         let mut draw = |bound| {
             seed += 1;
-            usize::try_from(Seed::new(5).at(seed).below(bound)).unwrap()
+            usize::try_from(RngKey::new(5).at(seed).below(bound)).unwrap()
         };
         let alphabet = ["a", "b", "ab", "longer-word", "longest"];
         for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! Sequences of words as paths, found as fast as may be. Knows neither the words nor what a path means.
+//! Sequences of words as paths, found as fast as may be.
 
 use super::lexicon::NONE;
 

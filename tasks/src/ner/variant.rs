@@ -1,5 +1,4 @@
-//! Other spellings of a term: the other number of its last word, its inverted parts put right. Knows no dictionary; the rules stand at
-//! [`super::filters::Plurals`] and [`super::filters::Inverted`].
+//! Other spellings of a term: the other number of its last word, its inverted parts put right.
 
 /// Letters that a last word needs to have a number.
 const SHORTEST: usize = 4;

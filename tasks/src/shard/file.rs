@@ -1,4 +1,4 @@
-//! Shards put together from row groups that were encoded apart, perhaps at the same time. Knows batches, not what they mean.
+//! Shards put together from row groups that were encoded apart, perhaps at the same time.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, RecordBatch};
+use base::self_check::check;
+use base::whole;
 use bytes::Bytes;
 use kg::table::page_crc::{self, Sealed};
 use kg::table::parquet_file::properties;
-use kg::whole;
 use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
@@ -19,7 +20,6 @@ use tempfile::{NamedTempFile, TempPath};
 
 use super::index::{FileIndex, GroupIndex};
 use super::pages::MOST_VALUES;
-use crate::self_check::check;
 
 /// Why a shard could not be written. No shard has its name then.
 #[derive(Debug, thiserror::Error)]

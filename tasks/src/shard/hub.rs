@@ -1,10 +1,11 @@
-//! What README.md and croissant.json say of a shard folder: what the index says. Knows no row and no clock.
+//! What README.md and croissant.json say of a shard folder: what the index says.
 
 mod licence;
 
 use std::path::Path;
 
-use kg::visible::markdown;
+use base::visible::markdown;
+use batch::task::Task;
 use serde_json::{Value, json};
 
 use super::index::{FILE, Index, Source, TaskIndex};
@@ -13,7 +14,6 @@ use crate::builder::Form;
 use crate::hub::croissant::{self, Whole};
 use crate::hub::readme::{self, block, put};
 use crate::hub::{self, CROISSANT, Error, Named, README, Set};
-use crate::task::Task;
 
 /// Describes the shards of `index`, which lie in `folder`. Call it after every shard is in place and before the index is written.
 ///

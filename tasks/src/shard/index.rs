@@ -1,9 +1,10 @@
-//! The index of a shard folder: what is there, how much, from which vocabulary. Written last, so that a folder without
-//! one is not finished. Knows no row.
+//! The index of a shard folder: what is there, how much, from which vocabulary. Written last, so that a folder without one is not finished.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use base::self_check::{self, Kind, SelfChecked};
+use batch::task::Task;
 use kg::split::Part;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +12,6 @@ use super::schema::{FORMAT, VERSION};
 use super::text::TextCounts;
 use crate::builder::Layout;
 use crate::negative;
-use crate::self_check::{self, Kind, SelfChecked};
-use crate::task::Task;
 use crate::token::encode::{EncodeCounts, Special};
 
 /// The index's file name.

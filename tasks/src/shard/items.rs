@@ -1,10 +1,11 @@
-//! What the rows of a task are made from, item after item: triples or chunks of text. Knows no file.
+//! What the rows of a task are made from, item after item: triples or chunks of text.
+
+use batch::task::Task;
 
 use super::rows::{Origin, Rows};
 use crate::builder::{Columns, Layout, Sample, entity, relation, triplet};
 use crate::negative::Sampler;
 use crate::sample::{Corpus, Slot, Triple};
-use crate::task::Task;
 use crate::token::encode::{self, EncodedTexts, Special, Vocabulary};
 use kg::split::Part;
 

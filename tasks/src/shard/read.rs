@@ -1,10 +1,12 @@
-//! Rows of a shard, one row group at a time, checked against the index. Knows no order and no batch.
+//! Rows of a shard, one row group at a time, checked against the index.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base::self_check::check;
+use batch::task::{Answer, Task};
 use bytes::Bytes;
 use kg::table::guard::guarded;
 use kg::table::pages::check_schema;
@@ -21,8 +23,6 @@ use super::index::{FileIndex, GroupIndex};
 use super::pages::{MOST_VALUES, Slice, values};
 use super::schema::columns;
 use crate::builder::Form;
-use crate::self_check::check;
-use crate::task::{Answer, Task};
 
 /// Why a shard cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Rows gathered column by column until they are a row group. Knows no file.
+//! Rows gathered column by column until they are a row group.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::builder::{Int8Builder, Int32Builder, ListBuilder, StringBuilder, UInt32Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
+use batch::task::{Answer, Task};
 
 use super::schema::{columns, list_item};
 use crate::builder::{Form, Sample};
 use crate::negative::{Counts, Negative};
-use crate::task::{Answer, Task};
 
 /// Where a row comes from.
 #[derive(Debug, Clone, Copy)]

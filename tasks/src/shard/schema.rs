@@ -1,12 +1,12 @@
-//! The columns of a shard, per task. Knows no row.
+//! The columns of a shard, per task.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use batch::task::{Answer, Task};
 
 use crate::builder::Form;
-use crate::task::{Answer, Task};
 
 /// The format's name in the index and in every file's footer.
 pub const FORMAT: &str = "engraft-shards";

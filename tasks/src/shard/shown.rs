@@ -1,4 +1,4 @@
-//! Which triples a task's shards show. Knows no token.
+//! Which triples a task's shards show.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

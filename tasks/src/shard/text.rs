@@ -1,5 +1,6 @@
-//! Chunks of documents as the items of the tasks on text. Knows no file.
+//! Chunks of documents as the items of the tasks on text.
 
+use batch::task::Task;
 use kg::split::Part;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,6 @@ use crate::builder::masked_lm::{self, Masker, Turn};
 use crate::builder::passage::{self, Passage};
 use crate::builder::tagging::{self, Classes, LaterSubwords};
 use crate::corpus::Document;
-use crate::task::Task;
 use crate::token::encode::Vocabulary;
 
 /// Documents cut into chunks, all in memory.

@@ -1,10 +1,12 @@
 //! Builds the samples of every task and writes them as shards: the same bytes for any number of threads, the index last.
-//! Knows no stage and no trainer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use arrow_schema::ArrowError;
+use base::rng::RngKey;
+use base::setting::InvalidSetting;
+use batch::task::Task;
 use kg::split::Part;
 use parquet::errors::ParquetError;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -19,10 +21,7 @@ use super::text::{MaskedLm, Tagging};
 use crate::builder::{self, Layout, Sample};
 use crate::negative::{self, Counts, Filter, Sampler};
 use crate::sample::{Corpus, Triple};
-use crate::seed::Seed;
-use crate::task::Task;
 use crate::token::encode::{self, Vocabulary};
-use crate::unfit::Unfit;
 
 /// Most tokens of a column: a row of three has 16 bits of positions.
 const WIDEST: usize = 16_383;
@@ -51,7 +50,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let mut tasks = self.tasks.clone();
         tasks.sort();
         tasks.dedup();
@@ -70,7 +69,7 @@ impl Config {
             ("items_per_group", group.to_string(), (1..=LARGEST_GROUP).contains(&group), &in_group),
         ];
         match rules.into_iter().find(|(_, _, fits, _)| !fits) {
-            Some((setting, found, _, expected)) => Err(Unfit::new(setting, found, expected)),
+            Some((setting, found, _, expected)) => Err(InvalidSetting::new(setting, found, expected)),
             None => self.negatives.check(),
         }
     }
@@ -99,7 +98,7 @@ pub enum Error {
     Parquet(#[from] ParquetError),
     /// A setting is out of range.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// Negatives cannot be drawn.
     #[error(transparent)]
     Negatives(#[from] negative::Error),
@@ -228,8 +227,8 @@ pub struct From<'a> {
     pub tagging: Option<&'a Tagging>,
 }
 
-fn negatives_seed(config: &Config) -> Seed {
-    Seed::new(config.seed).named("negatives")
+fn negatives_seed(config: &Config) -> RngKey {
+    RngKey::new(config.seed).named("negatives")
 }
 
 /// What draws the negatives of the shown triples, in shards and in streams that draw those of later epochs.

@@ -1,9 +1,10 @@
-//! Samples to one batch. Knows no file and no order.
+//! Samples to one batch.
 
-use super::batch::{Batch, IGNORED, Place, Targets};
-use super::pack;
+use batch::pack;
+use batch::task::{Answer, Task};
+use batch::{Batch, IGNORED, Place, Targets};
+
 use super::window::RowRef;
-use crate::task::{Answer, Task};
 
 /// How samples are put into rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

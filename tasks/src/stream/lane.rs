@@ -1,14 +1,14 @@
-//! One traversal of the items of a task, or of several that share an order, batch by batch. Knows no schedule and no tensor.
+//! One traversal of the items of a task, or of several that share an order, batch by batch.
 
 use std::collections::VecDeque;
 
+use base::rng::RngKey;
+use batch::Batch;
 use serde::{Deserialize, Serialize};
 
-use super::batch::Batch;
 use super::collate::{Fill, Samples};
 use super::order::Place;
 use super::window::{Failure, Loaded, Shape, Windows};
-use crate::seed::Seed;
 
 /// Which items make a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ pub struct Config {
     /// The token that fills rows.
     pub padding: u32,
     /// Seed of the order of batches in a pool.
-    pub seed: Seed,
+    pub seed: RngKey,
 }
 
 /// A traversal without end.

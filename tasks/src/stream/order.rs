@@ -1,6 +1,6 @@
-//! The order of items in one epoch: row groups shuffled, then items within windows of them. Knows no file and no task.
+//! The order of items in one epoch: row groups shuffled, then items within windows of them.
 
-use crate::seed::Seed;
+use base::rng::RngKey;
 
 /// An item by row group (counted over all files) and place within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ impl Shuffle {
 pub struct Order {
     groups: Vec<u32>,
     shuffle: Shuffle,
-    seed: Seed,
+    seed: RngKey,
 }
 
 /// The items of one window in their order, and where the window starts in the epoch.
@@ -54,7 +54,7 @@ pub struct Window {
 impl Order {
     /// The order over row groups of these sizes.
     #[must_use]
-    pub fn new(groups: Vec<u32>, shuffle: Shuffle, seed: Seed) -> Self {
+    pub fn new(groups: Vec<u32>, shuffle: Shuffle, seed: RngKey) -> Self {
         Self { groups, shuffle, seed }
     }
 
@@ -117,11 +117,11 @@ mod tests {
 
     #[test]
     fn every_item_once_per_epoch_and_another_order_each_time() {
-        let order = Order::new(vec![5, 0, 7, 3, 9], Shuffle::Window(2), Seed::new(4));
+        let order = Order::new(vec![5, 0, 7, 3, 9], Shuffle::Window(2), RngKey::new(4));
         let (first, second) = (epoch(&order, 0), epoch(&order, 1));
         assert_eq!(first.len(), 24);
         assert_ne!(first, second);
-        assert_ne!(first, epoch(&Order::new(vec![5, 0, 7, 3, 9], Shuffle::Window(2), Seed::new(5)), 0));
+        assert_ne!(first, epoch(&Order::new(vec![5, 0, 7, 3, 9], Shuffle::Window(2), RngKey::new(5)), 0));
         let (mut a, mut b) = (first.clone(), second);
         a.sort();
         b.sort();
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_position_within_a_window_gives_that_window() {
-        let order = Order::new(vec![4; 6], Shuffle::Window(3), Seed::new(1));
+        let order = Order::new(vec![4; 6], Shuffle::Window(3), RngKey::new(1));
         let window = order.window(2, 13).unwrap();
         assert_eq!((window.start, window.items.len(), window.groups.len()), (12, 12, 3));
         assert_eq!(order.window(2, 24), None);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn without_shuffling_the_files_order_comes_back_in_every_epoch() {
-        let order = Order::new(vec![2, 3], Shuffle::None, Seed::new(1));
+        let order = Order::new(vec![2, 3], Shuffle::None, RngKey::new(1));
         let places = epoch(&order, 0);
         assert!(places.is_sorted() && places.len() == 5);
         assert_eq!(places, epoch(&order, 7));

@@ -1,9 +1,10 @@
-//! Steps made ahead of time by a thread, so that a trainer never waits for them. Knows no order.
+//! Steps made ahead of time by a thread, so that a trainer never waits for them.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-use super::batch::Batch;
+use batch::Batch;
+
 use super::state::State;
 use super::steps::{Error, Stream};
 use super::window::Failure;

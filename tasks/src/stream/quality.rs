@@ -1,4 +1,4 @@
-//! How well an order mixes: numbers beside those of a perfect shuffle. Knows no row.
+//! How well an order mixes: numbers beside those of a perfect shuffle.
 
 use serde::Serialize;
 
@@ -49,11 +49,11 @@ pub fn of(order: &Order, epoch: u64, batch: usize) -> Option<Quality> {
 mod tests {
     use super::super::order::Shuffle;
     use super::*;
-    use crate::seed::Seed;
+    use base::rng::RngKey;
 
     #[test]
     fn larger_windows_mix_better_and_all_groups_together_perfectly() {
-        let quality = |shuffle| of(&Order::new(vec![100; 64], shuffle, Seed::new(2)), 0, 32).unwrap();
+        let quality = |shuffle| of(&Order::new(vec![100; 64], shuffle, RngKey::new(2)), 0, 32).unwrap();
         let files = quality(Shuffle::None);
         assert!((files.correlation - 1.0).abs() < 1e-9 && files.batches > 25.0, "{files:?}");
         let [one, eight, all] = [1, 8, 64].map(|groups| quality(Shuffle::Window(groups)));
@@ -61,6 +61,6 @@ mod tests {
         assert!(eight.batches < one.batches / 3.0 && eight.neighbours < one.neighbours / 6.0, "{eight:?}");
         assert!(all.correlation.abs() < 0.05, "{all:?}");
         assert!((0.8..1.25).contains(&all.batches) && (0.8..1.25).contains(&all.neighbours), "{all:?}");
-        assert_eq!(of(&Order::new(vec![5], Shuffle::None, Seed::new(1)), 0, 3), None);
+        assert_eq!(of(&Order::new(vec![5], Shuffle::None, RngKey::new(1)), 0, 3), None);
     }
 }

@@ -1,13 +1,14 @@
-//! Negatives drawn anew for an epoch in place of those that shards hold. Knows no file.
+//! Negatives drawn anew for an epoch in place of those that shards hold.
 
 use std::ops::Range;
+
+use batch::task::Task;
 
 use crate::builder::{Form, Sample};
 use crate::negative::{Counts, Sampler};
 use crate::sample::Triple;
 use crate::shard::items::Encoder;
 use crate::shard::read::{Answers, Group};
-use crate::task::Task;
 
 /// Makes row groups of the triplet task whose negatives are those of another epoch than the shards'.
 pub trait Redraw: Send + Sync + std::fmt::Debug {

@@ -1,9 +1,10 @@
-//! Shards that lie in another place, read by ranges through a bounded cache. Knows no order.
+//! Shards that lie in another place, read by ranges through a bounded cache.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use batch::task::Task;
 use bytes::Bytes;
 use store::Store;
 use store::location::Location;
@@ -14,7 +15,6 @@ use super::steps::Shards;
 use crate::builder::Form;
 use crate::shard::index::{self, FileIndex, Index};
 use crate::shard::read::{Blob, Error, Shard};
-use crate::task::Task;
 
 /// A shard folder in any place that the store knows.
 #[derive(Debug, Clone)]

@@ -1,12 +1,11 @@
-//! Whose turn it is in each step: a pure function of (batches of each task, seed, step). Knows no file and no batch.
+//! Whose turn it is in each step: a pure function of (batches of each task, seed, step).
 
 pub mod merged;
 pub mod round_robin;
 pub mod weighted;
 
+use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
-
-use crate::seed::Seed;
 
 /// How tasks take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -64,7 +63,7 @@ pub struct Turn {
 pub struct Turns {
     schedule: Schedule,
     batches: Vec<u64>,
-    seed: Seed,
+    seed: RngKey,
     /// The turns of the epoch that was asked for last.
     merged: Option<(u64, Vec<u32>)>,
 }
@@ -72,7 +71,7 @@ pub struct Turns {
 impl Turns {
     /// Turns of tasks with `batches` batches in an epoch each; tasks without one take none.
     #[must_use]
-    pub fn new(schedule: Schedule, batches: Vec<u64>, seed: Seed) -> Self {
+    pub fn new(schedule: Schedule, batches: Vec<u64>, seed: RngKey) -> Self {
         Self { schedule, batches, seed, merged: None }
     }
 
@@ -114,7 +113,7 @@ mod tests {
     use super::*;
 
     fn count(schedule: Schedule, batches: &[u64], steps: u64) -> Vec<u64> {
-        let mut turns = Turns::new(schedule, batches.to_vec(), Seed::new(3));
+        let mut turns = Turns::new(schedule, batches.to_vec(), RngKey::new(3));
         let mut counts = vec![0; batches.len()];
         (0..steps).for_each(|step| counts[turns.turn(step).unwrap().task] += 1);
         counts
@@ -122,7 +121,7 @@ mod tests {
 
     #[test]
     fn merged_shows_every_batch_once_per_epoch_in_another_mixture_each_time() {
-        let mut turns = Turns::new(Schedule::Merged, vec![6, 2, 0, 5], Seed::new(3));
+        let mut turns = Turns::new(Schedule::Merged, vec![6, 2, 0, 5], RngKey::new(3));
         assert_eq!(turns.steps(), 13);
         let mut epoch =
             |epoch: u64| (0..13).map(|s| turns.turn(13 * epoch + s).unwrap().task).collect::<Vec<_>>();
@@ -148,13 +147,13 @@ mod tests {
     #[test]
     fn only_epochs_that_are_cut_begin_anew() {
         let begins =
-            |schedule, step| Turns::new(schedule, vec![2, 2], Seed::new(1)).turn(step).unwrap().begins;
+            |schedule, step| Turns::new(schedule, vec![2, 2], RngKey::new(1)).turn(step).unwrap().begins;
         assert!(begins(Schedule::Merged, 4) && !begins(Schedule::Merged, 0) && !begins(Schedule::Merged, 3));
         assert!(!begins(Schedule::Proportional, 4));
     }
 
     #[test]
     fn without_batches_there_is_no_turn() {
-        assert_eq!(Turns::new(Schedule::Merged, vec![0, 0], Seed::new(1)).turn(0), None);
+        assert_eq!(Turns::new(Schedule::Merged, vec![0, 0], RngKey::new(1)).turn(0), None);
     }
 }

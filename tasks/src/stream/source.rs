@@ -1,13 +1,14 @@
-//! The row groups of one task, by number over all its files. Knows no order.
+//! The row groups of one task, by number over all its files.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use batch::task::Task;
+
 use crate::builder::Form;
 use crate::shard::index::{FileIndex, PartIndex};
 use crate::shard::read::{Error, Group, Shard};
-use crate::task::Task;
 
 /// Files that are kept open; more would run into the system's limit for many tasks and ranks.
 const OPEN: usize = 32;

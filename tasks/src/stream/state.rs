@@ -1,9 +1,9 @@
 //! Where a stream stands, small enough to go into every checkpoint, and whether it fits the stream it is given to.
 
+use base::self_check::check;
 use serde::{Deserialize, Serialize};
 
 use super::lane::Position;
-use crate::self_check::check;
 
 /// The state's version.
 pub const VERSION: u32 = 2;

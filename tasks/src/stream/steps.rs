@@ -1,11 +1,13 @@
-//! The batches of each step, by a schedule over the shards' tasks. Knows no tensor and no device.
+//! The batches of each step, by a schedule over the shards' tasks.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use base::rng::RngKey;
+use batch::Batch;
+use batch::task::Task;
 use kg::split::Part;
 
-use super::batch::Batch;
 use super::collate::Fill;
 use super::lane::{self, Batching, Edge, Lane, Share};
 use super::order::{Order, Shuffle};
@@ -14,9 +16,7 @@ use super::schedule::{Schedule, Turn, Turns};
 use super::source::{Folder, Open, Source};
 use super::state::{Fingerprint, Mismatch, State};
 use super::window::{Ahead, Failure, Windows};
-use crate::seed::Seed;
 use crate::shard::index::Index;
-use crate::task::Task;
 
 /// How to stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -146,7 +146,7 @@ impl Stream {
         } else {
             let batches: Option<Vec<u64>> = lanes.iter().map(Lane::batches).collect();
             let batches = batches.ok_or_else(|| Error::Uncounted(config.schedule.name()))?;
-            Some(Turns::new(config.schedule, batches, Seed::new(config.seed).named("schedule")))
+            Some(Turns::new(config.schedule, batches, RngKey::new(config.seed).named("schedule")))
         };
         let fingerprint = fingerprint(shards, config, &tasks);
         Ok(Self { lanes, turns, worker, fingerprint, step: 0 })
@@ -236,7 +236,7 @@ fn lane(shards: &Shards<'_>, config: &Config, tasks: &[Task]) -> Result<Lane, Fa
     let sources: Vec<Source> = tasks.iter().filter_map(source).collect();
     // Row groups of the same number hold the same items in every task, so any task can give their sizes.
     let groups = sources.first().map(|source| source.items().collect()).unwrap_or_default();
-    let seed = Seed::new(config.seed);
+    let seed = RngKey::new(config.seed);
     // Tasks that take turns must not show the same triples at the same time.
     let own = if config.schedule == Schedule::Kimera && tasks.iter().all(|task| task.is_graph()) {
         seed.named("stream")

@@ -1,9 +1,10 @@
-//! Windows of the order with their rows, read one after the other, ahead of time if asked. Knows no batch and no schedule.
+//! Windows of the order with their rows, read one after the other, ahead of time if asked.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
+use batch::task::Task;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -11,7 +12,6 @@ use super::order::{Order, Place, Window};
 use super::redraw::Redraw;
 use super::source::Source;
 use crate::shard::read::{Answers, Error, Group};
-use crate::task::Task;
 
 /// One row, borrowed from a window in memory.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Which subword stands where in its text, and to which word it belongs. Knows no task.
+//! Which subword stands where in its text, and to which word it belongs.
 //!
 //! What a normaliser leaves out (accents, marks, control characters) belongs to the subword whose word it stands in, so that all
 //! subwords of a word together cover the word as written. A character that a normaliser takes apart may lie in two subwords.
@@ -189,8 +189,8 @@ fn group(subwords: &mut [Subword], words: &[Range<usize>]) {
 mod tests {
     use super::*;
     use crate::corpus::Labels;
-    use crate::seed::Seed;
     use crate::token::encode::Case;
+    use base::rng::RngKey;
 
     fn vocabulary(case: Case) -> Vocabulary {
         let letters = "abcdefghijklmnopqrstuvwxyzABCéÉ中文0123456789.,-()İß𝔾";
@@ -204,7 +204,7 @@ mod tests {
         tokens.extend("\u{1112}\u{1161}\u{11ab}".chars().flat_map(|c| [c.to_string(), format!("##{c}")]));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
+        base::whole::write_whole(&path, (tokens.join("\n") + "\n").as_bytes()).unwrap();
         Vocabulary::load(&path, case).unwrap()
     }
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// A text of random words, and where its words are: runs of letters and marks, and single characters of other kinds.
-    fn random_text(seed: Seed) -> (String, Vec<Range<usize>>) {
+    fn random_text(seed: RngKey) -> (String, Vec<Range<usize>>) {
         const PIECES: [&str; 16] = [
             "a",
             "bc",
@@ -260,7 +260,7 @@ mod tests {
         const BETWEEN: [&str; 7] = [" ", "\t", "\u{a0}", "  \n", " \u{fffd} ", "\u{3000}", " "];
         const ALONE: [&str; 6] = [",", "-", "中", "(", "。", "文"];
         let pick =
-            |from: &[&'static str], at: Seed| from[usize::try_from(at.below(from.len() as u64)).unwrap()];
+            |from: &[&'static str], at: RngKey| from[usize::try_from(at.below(from.len() as u64)).unwrap()];
         let (mut text, mut words) = (String::new(), Vec::new());
         for number in 0..seed.named("words").below(12) {
             let word = seed.at(number);
@@ -286,7 +286,7 @@ mod tests {
         for case in [Case::Cased, Case::Uncased] {
             let vocabulary = vocabulary(case);
             for number in 0..3_000 {
-                let (text, words) = random_text(Seed::new(number));
+                let (text, words) = random_text(RngKey::new(number));
                 let aligned = Aligned::new(&vocabulary, &text, &[]).unwrap();
                 let own: Vec<_> = aligned.words().iter().map(|word| aligned.bytes(word).unwrap()).collect();
                 assert_eq!(own, words, "{text:?}");

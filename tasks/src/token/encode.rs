@@ -1,4 +1,4 @@
-//! A WordPiece vocabulary from `vocab.txt` or `tokenizer.json`, and texts to token ids. Knows no task.
+//! A WordPiece vocabulary from `vocab.txt` or `tokenizer.json`, and texts to token ids.
 //!
 //! What stands in a text never becomes a special token: `[SEP]` or `[MASK]` in it is text like any other, with both kinds of file
 //! (in `transformers`: `split_special_tokens=True`). Entries that a `tokenizer.json` adds without calling them special are looked for.
@@ -385,7 +385,7 @@ mod tests {
     fn load(contents: &[u8], name: &str, case: Case) -> Result<Vocabulary, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        kg::whole::write_whole(&path, contents).unwrap();
+        base::whole::write_whole(&path, contents).unwrap();
         Vocabulary::load(&path, case)
     }
 

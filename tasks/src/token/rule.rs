@@ -200,7 +200,7 @@ mod tests {
     fn said(json: &str) -> Result<Said, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokenizer_config.json");
-        kg::whole::write_whole(&path, json.as_bytes()).unwrap();
+        base::whole::write_whole(&path, json.as_bytes()).unwrap();
         Ok(Said::read(&path)?.unwrap())
     }
 
@@ -229,7 +229,7 @@ mod tests {
     fn silent_15_accents_stay_where_the_model_keeps_them() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ne\né\n中\n中中\n".as_bytes())
+        base::whole::write_whole(&path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ne\né\n中\n中中\n".as_bytes())
             .unwrap();
         let read = |json: &str| {
             let rule = said(json).unwrap().rule(Some(Case::Uncased)).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     fn silent_15_a_vocabulary_of_capitals_is_out_of_reach_of_lower_case() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\nBack\n##Full\n").unwrap();
+        base::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\nBack\n##Full\n").unwrap();
         let share = |case: Case| Vocabulary::load(&path, case).unwrap().out_of_reach();
         assert_eq!((share(Case::Uncased), share(Case::Cased)), (0.25, 0.0));
     }

@@ -1,4 +1,4 @@
-//! Trains a WordPiece vocabulary that is the same for the same text, whatever the machine. Knows no task.
+//! Trains a WordPiece vocabulary that is the same for the same text, whatever the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
+use batch::task::Task;
 use kg::split::Part;
 use tasks::shard::index::{self, FileIndex, Index, Source};
 use tasks::shard::read::Shard;
 use tasks::shard::write::{Error, From, write};
 use tasks::stream::lane::Batching;
 use tasks::stream::steps;
-use tasks::task::Task;
 
-use crate::world::{LAYOUT, STREAM, World, files, stream};
+use crate::shards::world::{LAYOUT, STREAM, World, files, stream};
 
 /// Reads all rows of a shard.
 fn read(folder: &Path, file: &FileIndex, task: Task) -> Result<usize, String> {

@@ -1,16 +1,16 @@
 //! Streams that are stopped and go on, with as many ranks or workers as there then are: nothing lost, nothing twice, the same order.
 
+use batch::Batch;
+use batch::task::Task;
 use tasks::shard::index::Index;
-use tasks::stream::batch::Batch;
 use tasks::stream::lane::{Batching, Share};
 use tasks::stream::prefetch::Prefetched;
 use tasks::stream::schedule::{Schedule, round_robin::Rule};
 use tasks::stream::state::{Mismatch, State};
 use tasks::stream::steps::{Config, Worker};
 use tasks::stream::window::Ahead;
-use tasks::task::Task;
 
-use crate::world::{Row, STREAM, World, rows, stream, stream_as};
+use crate::shards::world::{Row, STREAM, World, rows, stream, stream_as};
 
 const SCHEDULES: [Schedule; 5] = [
     Schedule::Kimera,

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use batch::task::Task;
+use batch::{Batch, IGNORED};
 use kg::split::Part;
 use tasks::shard::index::Index;
 use tasks::shard::items::Encoder;
 use tasks::shard::write::negatives;
 use tasks::stream::Stream;
-use tasks::stream::batch::{Batch, IGNORED};
 use tasks::stream::collate::Fill;
 use tasks::stream::lane::Batching;
 use tasks::stream::order::Shuffle;
@@ -17,9 +18,8 @@ use tasks::stream::redraw::Fresh;
 use tasks::stream::schedule::{Schedule, round_robin};
 use tasks::stream::steps::{Config, Shards, Worker};
 use tasks::stream::window::Ahead;
-use tasks::task::Task;
 
-use crate::world::{LAYOUT, Row, STREAM, TRIPLES, World, restored, rows, stream};
+use crate::shards::world::{LAYOUT, Row, STREAM, TRIPLES, World, restored, rows, stream};
 
 fn stated(world: &World) -> BTreeSet<Vec<u32>> {
     let corpus = world.corpus();

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
+use base::rng::RngKey;
+use batch::task::Task;
+use batch::{IGNORED, Targets};
 use kg::split::Part;
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
 use tasks::corpus::file::{Format, documents};
 use tasks::corpus::{Labels, jsonl};
-use tasks::seed::Seed;
 use tasks::shard::index::Index;
 use tasks::shard::text::{MaskedLm, Tagging, Texts};
 use tasks::shard::write::{Config, From, write};
-use tasks::stream::batch::{IGNORED, Targets};
 use tasks::stream::lane::Batching;
 use tasks::stream::schedule::Schedule;
 use tasks::stream::steps;
-use tasks::task::Task;
 
-use crate::world::{STREAM, World, files, stream};
+use crate::shards::world::{STREAM, World, files, stream};
 
 const FORMAT: jsonl::Config = jsonl::Config {
     unit: jsonl::Unit::Characters,
@@ -49,7 +49,7 @@ fn texts(world: &World) -> (Texts, Labels) {
 
 fn written(world: &World, folder: &Path) -> Index {
     let rates = Rates { rate: 0.3, blank: 1.0, random: 0.0 };
-    let masker = Masker::new(&world.vocabulary, rates, Unit::Words, Seed::new(5)).unwrap();
+    let masker = Masker::new(&world.vocabulary, rates, Unit::Words, RngKey::new(5)).unwrap();
     let masked = MaskedLm::new(texts(world).0, masker);
     let (tagged, labels) = texts(world);
     let tagging = Tagging::new(tagged, Classes::new(&labels), LaterSubwords::Ignored).unwrap();

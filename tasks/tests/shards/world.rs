@@ -1,8 +1,10 @@
-//! A small graph, its shards and what can be asked of their batches. Knows no assertion about them.
+//! A small graph, its shards and what can be asked of their batches.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use batch::task::Task;
+use batch::{Batch, Targets};
 use kg::canon::relation::Turn;
 use kg::split::Part;
 use tasks::builder::{Blanks, Form, Layout, Limits, TokenTypes};
@@ -12,14 +14,12 @@ use tasks::shard::file::Size;
 use tasks::shard::index::{Index, Source};
 use tasks::shard::write::{Config, From, Held, write};
 use tasks::stream::Stream;
-use tasks::stream::batch::{Batch, Targets};
 use tasks::stream::collate::Fill;
 use tasks::stream::lane::Batching;
 use tasks::stream::order::Shuffle;
 use tasks::stream::schedule::Schedule;
 use tasks::stream::steps::{self, Shards, Worker};
 use tasks::stream::window::Ahead;
-use tasks::task::Task;
 use tasks::token::encode::{Case, Vocabulary};
 
 /// Triples that are shown; ten more are held out.
@@ -48,7 +48,7 @@ impl World {
         lines.extend(["may", "treat", "finds", "causes"].map(str::to_owned));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, lines.join("\n").as_bytes()).unwrap();
+        base::whole::write_whole(&path, lines.join("\n").as_bytes()).unwrap();
         Self { names, vocabulary: Vocabulary::load(&path, Case::Uncased).unwrap() }
     }
 

@@ -1,13 +1,13 @@
 //! What is written: the same bytes whatever the threads, counts that follow from the triples, all parts, no false negative.
 
+use batch::Targets;
+use batch::task::Task;
 use kg::split::Part;
 use tasks::builder::{Blanks, Form};
 use tasks::shard::file::Size;
 use tasks::shard::index::{FileIndex, Index, PartIndex};
-use tasks::stream::batch::Targets;
-use tasks::task::Task;
 
-use crate::world::{STREAM, TRIPLES, World, files, stream};
+use crate::shards::world::{STREAM, TRIPLES, World, files, stream};
 
 #[test]
 fn one_and_four_threads_write_the_same_bytes_and_the_counts_follow_from_the_triples() {
@@ -84,7 +84,7 @@ fn slotted_rows_have_one_width_and_padding_inside_that_nobody_attends_to() {
         assert!(masked.clone().all(|(&mask, &id)| (mask == 0) == (id == 0)), "{batch:?}");
         assert!(masked.filter(|(mask, _)| **mask == 0).count() > 0);
         if let (Task::Subject, Targets::Tokens(labels)) = (batch.task, &batch.targets) {
-            let asked = labels.iter().filter(|label| **label != tasks::stream::batch::IGNORED).count();
+            let asked = labels.iter().filter(|label| **label != batch::IGNORED).count();
             assert_eq!(asked, 6 * batch.rows, "the whole slot, padding included");
         }
     }

@@ -1,4 +1,4 @@
-//! Part b: importances by every method, and gate gradients of every sample. Knows no search.
+//! Part b: importances by every method, and gate gradients of every sample.
 
 use anyhow::{Context, Result, ensure};
 use candle_core::Device;

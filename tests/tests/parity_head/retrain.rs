@@ -1,4 +1,4 @@
-//! Part d: retraining under a mask, step by step. Knows no search.
+//! Part d: retraining under a mask, step by step.
 
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{DType, Device, Tensor};
@@ -16,8 +16,9 @@ use model::train::config::{self as train, Alphas, Setup};
 use model::train::heads::{Heads, Mode, Shared};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tasks::stream::batch::{Batch, Targets};
-use tasks::task::{Answer, Task};
+
+use batch::task::{Answer, Task};
+use batch::{Batch, Targets};
 
 /// What a variant of part d is named for.
 fn variant(golden: &Golden, name: &str) -> Result<(Heads, Option<Mask>, f64)> {

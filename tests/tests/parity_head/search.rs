@@ -1,4 +1,4 @@
-//! Part c: the mask search, hard and soft. Knows no retraining.
+//! Part c: the mask search, hard and soft.
 
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{Device, Tensor};

@@ -10,7 +10,8 @@ const TAGGED: &str =
 
 /// A config that counts words of the texts in `folder`, which has no graph.
 fn made(folder: &Path, format: &str) -> PathBuf {
-    let write = |name: &str, text: &str| kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+    let write =
+        |name: &str, text: &str| base::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
     write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
     write(
         "counts.toml",
@@ -34,7 +35,8 @@ fn count(folder: &Path, out: &str, sets: &[&str]) -> Ran {
 fn silent_03_a_shard_that_is_missing_or_there_twice_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let texts = made(dir.path(), "{ text = \"line\" }");
-    kg::whole::write_whole(&texts.join("a.txt"), b"fever and cough\ncough\nheart and lung\nlung\n").unwrap();
+    base::whole::write_whole(&texts.join("a.txt"), b"fever and cough\ncough\nheart and lung\nlung\n")
+        .unwrap();
     for (out, set) in [("1", "counts.shard=1/2"), ("2", "counts.shard=2/2"), ("whole", "counts.memory=32MiB")]
     {
         let ran = count(dir.path(), out, &[set]);
@@ -60,7 +62,7 @@ fn silent_03_a_shard_that_is_missing_or_there_twice_is_named() {
     assert_eq!(ran.code(), Some(0), "{}", ran.text());
     assert_eq!(index("merged"), index("whole"));
     // One document more than when the first shard was counted.
-    kg::whole::write_whole(&texts.join("b.txt"), b"skin\n").unwrap();
+    base::whole::write_whole(&texts.join("b.txt"), b"skin\n").unwrap();
     assert_eq!(count(dir.path(), "2", &["counts.shard=2/2"]).code(), Some(0));
     let ran = merged("refused", &["1", "2"]);
     assert!(ran.text().contains("2/counts is of another corpus than"), "{}", ran.text());
@@ -70,7 +72,7 @@ fn silent_03_a_shard_that_is_missing_or_there_twice_is_named() {
 fn silent_14_gold_sentences_are_units() {
     let dir = tempfile::tempdir().unwrap();
     let texts = made(dir.path(), "{ conll = { scheme = \"bio\", separator = \"tab\" } }");
-    kg::whole::write_whole(&texts.join("a.conll"), TAGGED.as_bytes()).unwrap();
+    base::whole::write_whole(&texts.join("a.conll"), TAGGED.as_bytes()).unwrap();
     let ran = count(dir.path(), "out", &[]);
     assert_eq!(ran.code(), Some(0), "{}", ran.text());
     let index = json(dir.path().join("out/counts/index.json"));
@@ -81,7 +83,7 @@ fn silent_14_gold_sentences_are_units() {
 fn silent_16_tags_of_another_scheme_are_refused_or_counted() {
     let dir = tempfile::tempdir().unwrap();
     let texts = made(dir.path(), "{ conll = { scheme = \"bio\", separator = \"tab\" } }");
-    kg::whole::write_whole(&texts.join("a.conll"), TAGGED.replace("B-", "I-").as_bytes()).unwrap();
+    base::whole::write_whole(&texts.join("a.conll"), TAGGED.replace("B-", "I-").as_bytes()).unwrap();
     let ran = count(dir.path(), "out", &[]);
     let says = "a.conll: line 11, column 2 (tag): found \"I-Disease\" behind \"O\"";
     assert!(ran.code() == Some(1) && ran.text().contains(says), "{:?} {}", ran.code(), ran.text());
@@ -105,13 +107,13 @@ fn silent_23_sentences_of_too_many_words_are_told_of() {
     let dir = tempfile::tempdir().unwrap();
     let texts = made(dir.path(), "{ text = \"line\" }");
     let long: String = (0..1_001).map(|word| format!("w{word} ")).collect();
-    kg::whole::write_whole(&texts.join("a.txt"), long.as_bytes()).unwrap();
+    base::whole::write_whole(&texts.join("a.txt"), long.as_bytes()).unwrap();
     let ran = count(dir.path(), "out", &[]);
     let says = "all sentences of the corpus have more different words than counts.what.max_distinct";
     assert!(ran.code() == Some(1) && ran.text().contains(says), "{:?} {}", ran.code(), ran.text());
     let ran = count(dir.path(), "out", &["counts.what.max_distinct=1001"]);
     assert_eq!(ran.code(), Some(0), "{}", ran.text());
-    kg::whole::write_whole(&texts.join("b.txt"), b"fever and cough\n").unwrap();
+    base::whole::write_whole(&texts.join("b.txt"), b"fever and cough\n").unwrap();
     let ran = count(dir.path(), "out", &[]);
     assert_eq!(ran.code(), Some(0), "{}", ran.text());
     let index = json(dir.path().join("out/counts/index.json"));

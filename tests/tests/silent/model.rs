@@ -36,7 +36,7 @@ fn config(folder: &Path, encoder: &str) {
     ]
     .concat();
     for (name, text) in [("kinds.csv", &*rows), ("vocab.txt", words), ("kinds.toml", &config)] {
-        kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+        base::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
     }
 }
 
@@ -56,7 +56,7 @@ fn made(folder: &Path) -> [PathBuf; 2] {
 /// What a model says of a text.
 fn ask(verb: &str, model: &Path) -> Ran {
     let asked = model.with_file_name("asked.txt");
-    kg::whole::write_whole(&asked, b"fever today\n").unwrap();
+    base::whole::write_whole(&asked, b"fever today\n").unwrap();
     let verb = [verb, model.to_str().unwrap(), asked.to_str().unwrap()];
     Engraft::plain(&verb, model).output()
 }
@@ -79,7 +79,7 @@ fn refused(verb: &str, model: &Path, parts: &[&str]) {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    kg::whole::write_whole(path, bytes).unwrap();
+    base::whole::write_whole(path, bytes).unwrap();
 }
 
 /// A copy of a model's folder without its digests, as somebody else's.
@@ -227,5 +227,5 @@ fn silent_18_sizes_and_names_that_lie_end_with_a_short_message() {
     let nothing = Tensor::zeros(0, DType::F32, &Device::Cpu).unwrap();
     all.extend((0..100_000).map(|i| (format!("\u{1b}[31mx{i}"), nothing.clone())));
     store(&all, &model.join("model.safetensors"));
-    refused("encode", &model, &["unexpected [\\u{1b}[31mx0, ", "and 99992 more"]);
+    refused("encode", &model, &["unexpected [\\u001b[31mx0, ", "and 99992 more"]);
 }

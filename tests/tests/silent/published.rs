@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
 fn put(folder: &Path, name: &str, text: &str) {
-    kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+    base::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
 }
 
 /// The shipped config for KG-BERT's folders with `source` in place of its own and without what it accepts.

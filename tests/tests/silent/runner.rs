@@ -14,7 +14,7 @@ fn rot(out: &Path, file: &str, at: usize) {
     let mut bytes = fs::read(&path).unwrap();
     let at = at % bytes.len();
     bytes[at] ^= 4;
-    kg::whole::write_whole(&path, &bytes).unwrap();
+    base::whole::write_whole(&path, &bytes).unwrap();
     let memo = out.join(".cache/digests.json");
     let mut known = json(&memo);
     let data = fs::metadata(&path).unwrap();
@@ -24,7 +24,7 @@ fn rot(out: &Path, file: &str, at: usize) {
         "changed": [data.ctime(), data.ctime_nsec()],
         "inode": data.ino(),
     });
-    kg::whole::write_whole(&memo, known.to_string().as_bytes()).unwrap();
+    base::whole::write_whole(&memo, known.to_string().as_bytes()).unwrap();
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn own(folder: &Path) -> PathBuf {
     let path = folder.join("own.toml");
     let text = engraft::config::DEFAULT.replace("[world]\nseed = 1\n", "[world]\nseed = 7\n");
     assert_ne!(text, engraft::config::DEFAULT);
-    kg::whole::write_whole(&path, text.as_bytes()).unwrap();
+    base::whole::write_whole(&path, text.as_bytes()).unwrap();
     path
 }
 
@@ -86,7 +86,7 @@ fn silent_08_forgetting_the_config_replaces_nothing() {
     refused(&Engraft::plain(&["verify", "--config", "../configs/graft.toml"], &out).output(), &["own.toml"]);
     // The same config edited, moved, and said from elsewhere is the same.
     let text = fs::read_to_string(&own).unwrap() + "\n# edited\n";
-    kg::whole::write_whole(&own, text.as_bytes()).unwrap();
+    base::whole::write_whole(&own, text.as_bytes()).unwrap();
     assert!(mine(&["run", "triples"]).output().text().contains("2 up to date"));
     let moved = folder.path().join("moved.toml");
     fs::rename(&own, &moved).unwrap();
@@ -106,7 +106,7 @@ fn silent_08_forgetting_the_config_replaces_nothing() {
 
 #[test]
 fn silent_08_an_address_is_no_folder() {
-    for address in ["s3://bucket/out", "https://host/out", "file:///tmp/out"] {
+    for address in ["s3://bucket/out", "https://host/out", "file:///tmp/out", "s3:/AK:SECRET@bucket"] {
         for verb in [&["run", "world"][..], &["status"]] {
             refused(
                 &Engraft::small(verb, Path::new(address)).output(),
@@ -139,15 +139,15 @@ fn silent_21_verify_needs_no_config_and_looks_at_the_ledger_too() {
     let at = sound.find("\"seconds\":").unwrap() + "\"seconds\":".len();
     let digit = if &sound[at..=at] == "0" { "1" } else { "0" };
     let damaged = [&sound[..at], digit, &sound[at + 1..]].concat();
-    kg::whole::write_whole(&ledger, damaged.as_bytes()).unwrap();
+    base::whole::write_whole(&ledger, damaged.as_bytes()).unwrap();
     let ran = Engraft::plain(&["verify"], &out).output();
     assert_eq!(ran.code(), Some(3), "{}", ran.text());
     assert!(ran.text().contains("ledger.jsonl:1:") && ran.text().contains("triples: ok"), "{}", ran.text());
-    kg::whole::write_whole(&ledger, sound.as_bytes()).unwrap();
+    base::whole::write_whole(&ledger, sound.as_bytes()).unwrap();
     let table = out.join("triples/triples.parquet");
     let mut bytes = fs::read(&table).unwrap();
     bytes[99] ^= 1;
-    kg::whole::write_whole(&table, &bytes).unwrap();
+    base::whole::write_whole(&table, &bytes).unwrap();
     let ran = Engraft::plain(&["verify"], &out).output();
     assert!(ran.code() == Some(3) && ran.text().contains("triples/triples.parquet"), "{}", ran.text());
 }

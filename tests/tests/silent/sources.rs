@@ -16,14 +16,14 @@ impl Source {
     fn new(files: &[(&str, &[u8])], keys: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in files {
-            kg::whole::write_whole(&folder.path().join(name), bytes).unwrap();
+            base::whole::write_whole(&folder.path().join(name), bytes).unwrap();
         }
         let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
         let text = fs::read_to_string(whole).unwrap();
         let (before, after) = text.split_once("[sources.triples.umls-network]").unwrap();
         let (_, after) = after.split_once("[canon]").unwrap();
         let config = format!("{before}[sources.triples.mine]\n{keys}\n[canon]{after}");
-        kg::whole::write_whole(&folder.path().join("own.toml"), config.as_ref()).unwrap();
+        base::whole::write_whole(&folder.path().join("own.toml"), config.as_ref()).unwrap();
         Self(folder)
     }
 
@@ -120,6 +120,21 @@ fn silent_02_inactive_rows_are_counted() {
     assert!(named.ok().contains("mine: 1 of 4 rows of texts.tsv are inactive and left out"));
     assert_eq!(named.names(), ["Heart attack", "Chest pain", "Diabetes"]);
     assert_eq!(named.funnel()["supporting"][0]["dropped"]["inactive"], 1);
+}
+
+#[test]
+fn silent_02_what_is_left_over_is_said_at_the_end_of_the_run() {
+    let triples = TRIPLES.replace('\n', "\t1\n");
+    let keys = format!("entity_texts = \"texts.tsv\"\ninverses = [[\"causes\", \"cuases\"]]\n{}", tabs(""));
+    let files: [(&str, &[u8]); 2] = [("triples.tsv", triples.as_bytes()), ("texts.tsv", TEXTS.as_bytes())];
+    let said = Source::new(&files, &keys).ok();
+    for part in
+        ["nothing asks for these columns of triples.tsv: column 4", "inverses: no source states \"cuases\""]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    Source::table(b"", b"", "")
+        .refused(&["the graph has no triple: mine: none of the 0 rows of triples.tsv is kept"]);
 }
 
 #[test]

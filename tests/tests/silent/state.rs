@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base::cancel::CancelToken;
+use base::whole::write_whole;
 use engraft::config;
-use engraft::engine::cancel::Cancel;
 use engraft::engine::fault::Faults;
 use engraft::engine::memo::Belief;
 use engraft::engine::observe::{Event, Observe};
@@ -17,7 +18,6 @@ use engraft::engine::run::Outcome;
 use engraft::engine::{Engine, Settings};
 use engraft::stage::remote::Remotes;
 use engraft_tests::{Engraft, SMALL, artifacts, assert_same, below, json};
-use kg::whole::write_whole;
 use serde_json::json;
 use store::options::Options;
 
@@ -229,7 +229,7 @@ fn retrain(out: &Path, tick: impl Fn() + Send + Sync + 'static) -> Outcome {
         out: out.to_owned(),
         jobs: NonZeroUsize::MIN,
         restart: false,
-        cancel: Cancel::unset(),
+        cancel: CancelToken::NEVER,
         faults: Faults::none(),
         clock: Arc::new(clock),
         version: "0.0.0".to_owned(),

@@ -30,7 +30,7 @@ fn clean(what: &str, text: &str) {
 }
 
 fn put(folder: &Path, name: &str, text: &str) {
-    kg::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
+    base::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
 }
 
 fn world(folder: &Path, first: &str) {

@@ -1,4 +1,4 @@
-//! A store in front of a server of our own, for the tests. Knows no assertion.
+//! A store in front of a server of our own, for the tests.
 
 use std::fs;
 use std::ops::ControlFlow;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use engraft_tests::server::Manner;
 use store::Store;
 
-use crate::bench::{Bench, numbers, options};
+use crate::store::bench::{Bench, numbers, options};
 
 #[test]
 fn a_damaged_or_vanished_block_is_fetched_again() {
@@ -20,7 +20,7 @@ fn a_damaged_or_vanished_block_is_fetched_again() {
     assert_eq!(blocks.len(), 3);
     let mut damaged = fs::read(&blocks[1]).unwrap();
     damaged[500] ^= 1;
-    kg::whole::write_whole(&blocks[1], &damaged).unwrap();
+    base::whole::write_whole(&blocks[1], &damaged).unwrap();
     fs::remove_file(&blocks[2]).unwrap();
     let _ = bench.ranges();
     assert_eq!(object.range(0..3_000).unwrap(), bytes);
@@ -85,7 +85,7 @@ fn the_cache_stays_under_its_bound_while_threads_read_more_than_it_holds() {
 fn a_cache_that_cannot_be_written_is_named_with_the_remedy() {
     let bench = Bench::new();
     bench.server.put("/x", b"hello", Some("a"), Manner::Full);
-    kg::whole::write_whole(&bench.folder.path().join("cache"), b"a file where a folder should be").unwrap();
+    base::whole::write_whole(&bench.folder.path().join("cache"), b"a file where a folder should be").unwrap();
     for error in [
         bench.whole("/x").unwrap_err().to_string(),
         bench.store.open(&bench.at("/x")).unwrap().range(0..5).unwrap_err().to_string(),
@@ -121,9 +121,9 @@ fn a_part_is_gone_on_with_only_where_both_looks_tell_the_same_state() {
     bench.server.put("/x", b"hello", Some("a"), Manner::Full);
     let part = bench.folder.path().join("x.part");
     let resumed = |told: &str| {
-        kg::whole::write_whole(&part, b"he").unwrap();
+        base::whole::write_whole(&part, b"he").unwrap();
         let label = format!("{{\"engraft_fetch\": 1, \"object\": {told}}}");
-        kg::whole::write_whole(&part.with_extension("part.json"), label.as_bytes()).unwrap();
+        base::whole::write_whole(&part.with_extension("part.json"), label.as_bytes()).unwrap();
         let done = bench
             .store
             .download(&bench.at("/x"), &part, u64::MAX, &mut |_| ControlFlow::Continue(()))

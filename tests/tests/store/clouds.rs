@@ -8,7 +8,7 @@ use store::Store;
 use store::location::Location;
 use store::options::Environment;
 
-use crate::bench::{numbers, options};
+use crate::store::bench::{numbers, options};
 
 #[test]
 fn credentials_sign_requests_of_their_own_cloud_only_and_never_show() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base::cancel::CancelToken;
 use engraft_tests::server::{Fault, Manner};
-use store::options::Stop;
 
-use crate::bench::{Bench, numbers};
+use crate::store::bench::{Bench, numbers};
 
 #[test]
 fn silent_19_a_server_that_sends_a_byte_now_and_then_is_given_up() {
@@ -64,8 +64,8 @@ fn silent_19_a_wish_to_stop_is_heard_while_a_server_is_silent_and_between_tries(
         let wanted = Arc::new(AtomicBool::new(false));
         let (asked, at_the_server) = (Arc::clone(&wanted), Arc::clone(&wanted));
         let bench = Bench::with(|options| {
-            (options.stop, options.backoff) =
-                (Stop::when(move || asked.load(Ordering::SeqCst)), Duration::from_secs(20));
+            (options.cancel, options.backoff) =
+                (CancelToken::when(move || asked.load(Ordering::SeqCst)), Duration::from_secs(20));
         });
         bench.server.always(fault.clone());
         // Once the request has come, the client waits: now somebody wants to stop.

@@ -7,7 +7,7 @@ use engraft_tests::server::{Fault, Manner};
 use store::Store;
 use store::location::Location;
 
-use crate::bench::{Bench, numbers, options};
+use crate::store::bench::{Bench, numbers, options};
 
 #[test]
 fn ranges_come_from_the_cache_and_missing_neighbours_in_one_request() {
@@ -42,7 +42,7 @@ fn a_reader_reads_everything_in_order_some_blocks_at_once() {
     assert_eq!(read, bytes[500..]);
     assert_eq!(bench.ranges(), ["0-3999", "4000-7999", "8000-9299"]);
     let file = bench.folder.path().join("local");
-    kg::whole::write_whole(&file, &bytes).unwrap();
+    base::whole::write_whole(&file, &bytes).unwrap();
     let mut read = Vec::new();
     let object = bench.store.open(&Location::parse(file.to_str().unwrap()).unwrap()).unwrap();
     object.reader(0).read_to_end(&mut read).unwrap();

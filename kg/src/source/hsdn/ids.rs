@@ -1,4 +1,4 @@
-//! Files that give HSDN's names their MeSH ids (github.com/LABrueggs/HSDN, `*-Occurence-Output.tsv`). Knows no triple.
+//! Files that give HSDN's names their MeSH ids (github.com/LABrueggs/HSDN, `*-Occurence-Output.tsv`).
 //!
 //! Four tab-separated columns: row number (its header is empty), name, articles in PubMed, id. A row without id is published as such
 //! and counted; a name with two ids is an error, since nothing in the file says which is meant. Two names may share an id: MeSH made
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use super::super::funnel::Tally;
-use super::super::line::{Line, Lines, Place};
+use base::funnel::{BLANK_LINES, Tally};
+use base::line::{Line, Lines, Place};
+
 use super::super::roster::{Id, Known, Roster};
-use super::super::separated::BLANK_LINES;
 use super::{Error, TwoIds, columns, header, wrong};
 use crate::canon::fold::{fold, tidy};
 

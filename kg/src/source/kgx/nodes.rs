@@ -1,12 +1,13 @@
-//! The nodes of a KGX graph: kept as printed until an edge needs them. Knows no edge.
+//! The nodes of a KGX graph: kept as printed until an edge needs them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 use std::path::Path;
 
+use base::funnel::{BLANK_LINES, Tally};
+
 use super::super::curie;
-use super::super::funnel::Tally;
-use super::super::separated::{BLANK_LINES, Column, Records, Shape};
+use super::super::separated::{Column, Records, Shape};
 use super::{Error, Options, Xref, node_key};
 use crate::canon::crosswalk::namespace;
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};

@@ -1,9 +1,11 @@
-//! What records say, as statements of a builder, with every one of them counted. Knows no XML.
+//! What records say, as statements of a builder, with every one of them counted.
 
 use std::io;
 use std::path::Path;
 
 use ahash::{AHashMap, AHashSet};
+use base::funnel::Tally;
+use base::line::Place;
 
 use super::record::{Item, Kind, Record};
 use super::relation::Relation;
@@ -12,8 +14,7 @@ use super::tree::{Above, Tree};
 use super::ui::Ui;
 use super::{Error, LEVEL, Options, SOURCE};
 use crate::canon::fold::tidy;
-use crate::source::funnel::{Funnel, Tally};
-use crate::source::line::Place;
+use crate::source::funnel::Funnel;
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, SemanticType, TermKind, TermOrigin};
 

@@ -1,4 +1,4 @@
-//! One piece of a MeSH file as a flat list of what its records state. Knows no table and no other piece.
+//! One piece of a MeSH file as a flat list of what its records state.
 
 use memchr::memchr_iter;
 

@@ -1,4 +1,4 @@
-//! The relations that MeSH records state, by key and words. Knows no file.
+//! The relations that MeSH records state, by key and words.
 
 use std::collections::BTreeSet;
 

@@ -1,14 +1,13 @@
 //! A MeSH file from its first byte to its last: pieces of records parsed by all threads, handed on in the file's order by one.
-//! Knows no table.
 
 use std::io::Read;
 use std::path::Path;
 
+use base::line::{self, Place};
 use memchr::{memchr_iter, memrchr};
 
 use super::Error;
 use super::record::{self, Kind, Tape};
-use crate::source::line::{self, Place};
 use crate::source::xml::chunk::{LONGEST, Stop};
 use crate::source::xml::{Chunks, Fault, Scanner, prolog};
 

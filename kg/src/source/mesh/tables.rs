@@ -1,4 +1,4 @@
-//! MeSH as the two tables of dhimmel/mesh: headings and tree numbers of the descriptors. Knows no XML.
+//! MeSH as the two tables of dhimmel/mesh: headings and tree numbers of the descriptors.
 //!
 //! `terms.tsv` (`mesh_id`, `mesh_name`) and `tree-numbers.tsv` (`mesh_id`, `mesh_name`, `mesh_tree_number`): tab-separated, one
 //! header line, nothing quoted. They state `isa` as the descriptor file does, under the same keys, and nothing else.
@@ -8,15 +8,15 @@ use std::io::{self, BufRead};
 use std::path::Path;
 
 use ahash::{AHashMap, AHashSet};
+use base::funnel::{BLANK_LINES, Tally};
+use base::line::{self, Line, Lines, Place};
 
 use super::relation::Relation;
 use super::tree::{Above, Tree};
 use super::ui::Ui;
 use super::{LEVEL, SOURCE};
 use crate::canon::fold::tidy;
-use crate::source::funnel::{Funnel, Tally};
-use crate::source::line::{self, Line, Lines, Place};
-use crate::source::separated::BLANK_LINES;
+use crate::source::funnel::Funnel;
 use crate::table::builder::{DraftEntity, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
 

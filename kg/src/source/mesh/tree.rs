@@ -1,4 +1,4 @@
-//! Tree numbers and the descriptors that bear them: who stands above whom. Knows no file.
+//! Tree numbers and the descriptors that bear them: who stands above whom.
 
 /// Which numbers the descriptors `T` bear, held until all are known. A number's parent is the number without its last `.NNN`.
 #[derive(Debug)]

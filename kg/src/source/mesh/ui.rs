@@ -1,4 +1,4 @@
-//! The unique identifier of a MeSH record: a letter and digits, packed. Knows no record.
+//! The unique identifier of a MeSH record: a letter and digits, packed.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
-//! Bytes cut at line ends into pieces, some at a time. Knows no field.
+//! Bytes cut at line ends into pieces, some at a time.
 
 use std::io::{self, Read};
 use std::mem;
 
-use crate::source::line::has_returns;
+use base::line::has_returns;
 
 /// What a line may have at most. The longest published ones, of definitions, have some ten thousand bytes.
 pub(super) const LONGEST_LINE: usize = 16 << 20;

@@ -1,13 +1,13 @@
-//! All records of a file, read on one thread, parsed on others and handed on in the order of the file. Knows no column.
+//! All records of a file, read on one thread, parsed on others and handed on in the order of the file.
 
 use std::io::Read;
 use std::path::Path;
 
+use base::line::{self, Place};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::feed::{Failure, Feed, LONGEST_LINE, Piece, emptied};
 use super::{Error, Rows};
-use crate::source::line::{self, Place};
 
 /// Bytes of a piece of a file.
 const PIECE: usize = 512 << 10;

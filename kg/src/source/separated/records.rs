@@ -1,15 +1,15 @@
-//! The rows of a table of text, one after the other in one buffer. Knows no column's meaning.
+//! The rows of a table of text, one after the other in one buffer.
 
 use std::io::BufRead;
 use std::path::Path;
 
+use base::bom::Unmarked;
+use base::funnel::{BLANK_LINES, Tally};
+use base::line::{self, Line, Lines, Place};
+use base::newline::Newlines;
 use csv::StringRecord;
 
-use super::{BLANK_LINES, Column, Error, FirstLine, Hint, Quotes, REPEATED_HEADER, Shape};
-use crate::source::funnel::Tally;
-use crate::source::line::{self, Line, Lines, Place};
-use crate::source::mark::Unmarked;
-use crate::source::newline::Newlines;
+use super::{Column, Error, FirstLine, Hint, Quotes, REPEATED_HEADER, Shape};
 
 /// Reads rows into one buffer.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use base::funnel::{BLANK_LINES, Tally};
+
 use super::*;
-use crate::source::funnel::Tally;
 
 fn shape(separator: Separator, first_line: FirstLine) -> Shape {
     Shape { separator, quotes: None, first_line }

@@ -2,11 +2,12 @@
 
 use std::io::BufRead;
 
+use base::funnel::Tally;
+use base::share::Share;
+
 use super::layout::Inactive;
 use super::{Error, ParquetError};
-use crate::source::funnel::Tally;
 use crate::source::separated::{self, Column, Record, Records};
-use crate::source::share::Share;
 
 /// Rows that do not fit and are left out, which the config has to allow.
 pub(super) const UNFIT: &str = "unfit";
@@ -138,8 +139,8 @@ impl Activity {
 /// What a field says about its row, if it says such things.
 pub(super) fn is_active(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
-        "1" | "true" | "t" | "yes" | "y" => Some(true),
-        "0" | "false" | "f" | "no" | "n" => Some(false),
+        "1" | "true" | "t" | "yes" | "y" | "active" => Some(true),
+        "0" | "false" | "f" | "no" | "n" | "inactive" => Some(false),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! KG-BERT's folders (github.com/yao8839836/kg-bert, `data/umls`) with their official split. Knows no other layout.
+//! KG-BERT's folders (github.com/yao8839836/kg-bert, `data/umls`) with their official split.
 //!
 //! `train.tsv`, `dev.tsv` and `test.tsv` have three tab-separated ids a line and no header, or (as `dev.tsv` and `test.tsv` of WN11 and FB13 have)
 //! a label after them: 1 is a fact, -1 a negative of that part, which is kept beside the facts; `entities.txt` and `relations.txt` list

@@ -1,4 +1,4 @@
-//! Files of ids, texts and definitions beside tables of triples. Knows no triple.
+//! Files of ids, texts and definitions beside tables of triples.
 //!
 //! One id a line, or `id<TAB>text`, or columns as a layout says. A line that repeats another is counted; an id with two texts is an error.
 
@@ -6,15 +6,16 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
+use base::funnel::{BLANK_LINES, Tally};
+use base::line::Place;
+use base::share::Share;
+
 use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TEXT, TWO_COLUMNS, Unfit, is_header};
 use super::layout::{TextColumns, TextLayout};
 use super::{Error, start};
 use crate::canon::fold::tidy;
-use crate::source::funnel::Tally;
-use crate::source::line::Place;
 use crate::source::naming::Unused;
-use crate::source::separated::{BLANK_LINES, Column, FirstLine, Quotes, Record, Records, Separator, Shape};
-use crate::source::share::Share;
+use crate::source::separated::{Column, FirstLine, Quotes, Record, Records, Separator, Shape};
 
 const REPEATED: &str = "repeated";
 const NO_TEXT: &str = "no_text";

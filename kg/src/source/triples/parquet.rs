@@ -1,4 +1,4 @@
-//! Triples in a Parquet file, batch by batch. Knows no names and no table in the making.
+//! Triples in a Parquet file, batch by batch.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,10 @@
-//! Stating the triples of one source, whatever file they come from. Knows no file of names.
+//! Stating the triples of one source, whatever file they come from.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufRead};
 use std::path::Path;
+
+use base::funnel::Tally;
 
 use ::parquet::file::reader::ChunkReader;
 
@@ -14,7 +16,7 @@ use super::parquet::{self, Fields};
 use super::row::{Refused, Role, Row, check};
 use super::tables::{Table, together};
 use super::{Error, Options, Stated};
-use crate::source::funnel::{Funnel, Tally};
+use crate::source::funnel::Funnel;
 use crate::source::naming::{Naming, Untexted};
 use crate::source::separated::{Record, Records};
 use crate::table::builder::{DraftEntity, DraftRelation, DraftTermOrigin, OfferKind};

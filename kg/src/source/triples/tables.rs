@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use base::funnel::{BLANK_LINES, Tally};
+
 use super::Options;
-use crate::source::funnel::Tally;
-use crate::source::separated::BLANK_LINES;
 use crate::table::builder::DraftOrigin;
 use crate::table::{Builder, Origin};
 

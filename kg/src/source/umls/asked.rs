@@ -1,4 +1,4 @@
-//! Names in the options that no file has: most often misspelt. Knows no option by itself.
+//! Names in the options that no file has: most often misspelt.
 
 use std::collections::BTreeSet;
 

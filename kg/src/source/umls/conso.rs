@@ -1,4 +1,6 @@
-//! MRCONSO, first reading: the preferred name of each concept, and the concepts of MeSH records. Knows no relation.
+//! MRCONSO, first reading: the preferred name of each concept, and the concepts of MeSH records.
+
+use base::funnel::Tally;
 
 use super::count::{Counts, Reason};
 use super::cui::Cui;
@@ -9,7 +11,6 @@ use super::rank::Ranks;
 use super::vocabulary::{Verdict, Vocabularies};
 use super::{Error, Source};
 use crate::canon::fold::fold;
-use crate::source::funnel::Tally;
 use crate::source::rrf::{self, Record, Rows};
 use crate::table::Builder;
 use crate::table::builder::Wanted;

@@ -1,8 +1,9 @@
-//! Rows that went on and rows that did not, by reason. Knows no column.
+//! Rows that went on and rows that did not, by reason.
 
 use std::path::Path;
 
-use crate::source::funnel::Tally;
+use base::funnel::Tally;
+
 use crate::source::rrf::scan::Totals;
 
 /// Why a row is left out. Where several reasons apply, the one that stands first here is counted.

@@ -1,4 +1,4 @@
-//! Concept identifiers as numbers, and what concepts have. Knows no file.
+//! Concept identifiers as numbers, and what concepts have.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

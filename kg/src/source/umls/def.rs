@@ -1,4 +1,6 @@
-//! MRDEF: definitions of the concepts that triples use. Knows no name and no relation.
+//! MRDEF: definitions of the concepts that triples use.
+
+use base::funnel::Tally;
 
 use super::count::{Counts, Reason};
 use super::cui::Cui;
@@ -9,7 +11,6 @@ use super::rel::Used;
 use super::term::Origins;
 use super::vocabulary::{Verdict, Vocabularies};
 use super::{Error, Source};
-use crate::source::funnel::Tally;
 use crate::source::rrf::{self, Rows};
 use crate::table::Builder;
 use crate::table::row::TermKind;

@@ -1,10 +1,11 @@
-//! MRDOC: which relations are inverses of each other, and the words for them. Knows no triple.
+//! MRDOC: which relations are inverses of each other, and the words for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::funnel::Tally;
+
 use super::count::{Counts, Reason};
 use super::{Error, Source};
-use crate::source::funnel::Tally;
 use crate::table::Builder;
 
 const KEY: usize = 0;

@@ -1,4 +1,4 @@
-//! The files of a Metathesaurus directory: which there are, in which form, and their bytes. Knows no column.
+//! The files of a Metathesaurus directory: which there are, in which form, and their bytes.
 //!
 //! Each file `X.RRF` may be plain, packed (`X.RRF.gz`), or packed in parts as the publisher ships it (`X.RRF.aa.gz`, `X.RRF.ab.gz`, ...),
 //! which follow one another. Where more than one form lies there, the plain one is read, then the packed one.
@@ -7,8 +7,9 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use base::gz::{self, Packing};
+
 use super::Error;
-use crate::source::gz::{self, Packing};
 use crate::source::rrf;
 use crate::source::rrf::scan::{Input, Totals};
 

@@ -1,4 +1,4 @@
-//! A few labels that stand in many rows: vocabularies, relations. Knows no column.
+//! A few labels that stand in many rows: vocabularies, relations.
 
 use std::collections::HashMap;
 

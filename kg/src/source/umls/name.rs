@@ -1,4 +1,4 @@
-//! One name for each concept, in one buffer, and what became of concepts without one. Knows no file.
+//! One name for each concept, in one buffer, and what became of concepts without one.
 
 use std::num::NonZeroU32;
 

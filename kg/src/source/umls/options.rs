@@ -1,4 +1,4 @@
-//! What to take of a Metathesaurus. Knows no file.
+//! What to take of a Metathesaurus.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,11 @@
-//! MRRANK: which source and type of term is preferred for a concept's name. Knows no name.
+//! MRRANK: which source and type of term is preferred for a concept's name.
 
 use std::collections::HashMap;
 
+use base::funnel::Tally;
+
 use super::count::Counts;
 use super::{Error, Source};
-use crate::source::funnel::Tally;
 
 const RANK: usize = 0;
 const SAB: usize = 1;

@@ -1,6 +1,8 @@
-//! MRREL: states a triple for each row that passes the sieve. Knows no reason to drop a row.
+//! MRREL: states a triple for each row that passes the sieve.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use base::funnel::Tally;
 
 use super::asked::{self, Known};
 use super::count::Counts;
@@ -10,7 +12,6 @@ use super::name::Named;
 use super::options::Options;
 use super::sieve::{Kept, Piece, REASONS, Sieve};
 use super::{Error, SOURCE, Source, spoken};
-use crate::source::funnel::Tally;
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
 

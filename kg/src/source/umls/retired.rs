@@ -1,10 +1,11 @@
-//! MRCUI: what became of retired concepts. Knows no relation.
+//! MRCUI: what became of retired concepts.
+
+use base::funnel::Tally;
 
 use super::count::{Counts, Reason};
 use super::cui::{Cui, CuiMap};
 use super::name::{Found, Names};
 use super::{Error, Source};
-use crate::source::funnel::Tally;
 
 const CUI1: usize = 0;
 const REL: usize = 2;

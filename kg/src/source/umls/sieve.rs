@@ -1,4 +1,4 @@
-//! Which rows of MRREL become triples, and why the others do not. Knows no builder.
+//! Which rows of MRREL become triples, and why the others do not.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Concepts that other sources speak of: by their key, by their MeSH record, by a name. Knows no file.
+//! Concepts that other sources speak of: by their key, by their MeSH record, by a name.
 
 use std::collections::BTreeSet;
 

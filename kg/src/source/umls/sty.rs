@@ -1,7 +1,9 @@
-//! MRSTY: semantic types of concepts. Knows no name and no relation.
+//! MRSTY: semantic types of concepts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+
+use base::funnel::Tally;
 
 use super::asked::{self, Known};
 use super::count::{Counts, Reason};
@@ -10,7 +12,6 @@ use super::label::Labels;
 use super::name::{Found, Names};
 use super::rel::Used;
 use super::{Error, Source};
-use crate::source::funnel::Tally;
 use crate::source::rrf::scan::Totals;
 use crate::table::{Builder, SemanticType};
 

@@ -1,4 +1,4 @@
-//! MRCONSO, second reading: names of the entities that triples and other sources speak of. Knows no relation.
+//! MRCONSO, second reading: names of the entities that triples and other sources speak of.
 
 use std::collections::HashMap;
 

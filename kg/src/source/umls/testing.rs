@@ -1,4 +1,4 @@
-//! What the tests of UMLS share. Knows nothing that is tested.
+//! What the tests of UMLS share.
 
 use std::path::PathBuf;
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use base::funnel::Tally;
+
 use super::testing::{files, options, source};
 use super::*;
 use crate::canon::{Canon, Policy};
-use crate::source::Tally;
 use crate::table::row::{SemanticType, Term, TermKind};
 use crate::table::{EntityId, Graph};
 

@@ -1,11 +1,12 @@
-//! MRSAB: source vocabularies, their licence levels and languages; which of them are asked for. Knows no row of another file.
+//! MRSAB: source vocabularies, their licence levels and languages; which of them are asked for.
 
 use std::collections::BTreeMap;
+
+use base::funnel::Tally;
 
 use super::count::{Counts, Reason};
 use super::options::Options;
 use super::{Error, Source};
-use crate::source::funnel::Tally;
 
 const RSAB: usize = 3;
 const SRL: usize = 13;

@@ -1,5 +1,4 @@
-//! A stream of XML cut after the closing tags of its records, so that records can be parsed in parallel and a bounded part of
-//! the file is in memory. Knows no other element; a closing tag inside a comment is taken for one.
+//! A stream of XML cut after the closing tags of its records, so that records can be parsed in parallel and a bounded part of the file is in memory.
 
 use std::io::{self, Read};
 use std::ops::Range;

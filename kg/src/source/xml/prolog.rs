@@ -1,4 +1,4 @@
-//! What stands before the first record: declaration, document type, comments, the root's opening tag. Knows no root's name.
+//! What stands before the first record: declaration, document type, comments, the root's opening tag.
 
 use super::scan::{Fault, Scanner, Tag, excerpt};
 

@@ -1,4 +1,4 @@
-//! A pull scanner over XML in memory: elements in order, nesting checked, nothing copied that is not asked for. Knows no DTD.
+//! A pull scanner over XML in memory: elements in order, nesting checked, nothing copied that is not asked for.
 //!
 //! Why not an event reader: most of a MeSH file is white space and elements that nobody asks for. Here an element that is passed
 //! over costs one search for `<` and one comparison of names, three to four times less than an event. What is read is checked in

@@ -1,5 +1,5 @@
-//! KAM-BERT's attention of differentiable operations over padded rows: for other devices and number types, and as what the attention on slices is
-//! tested against. Knows no layer.
+//! KAM-BERT's attention of differentiable operations over padded rows: for other devices and number types, and as what the attention on slices is tested
+//! against.
 
 use candle_core::{DType, Result, Tensor};
 

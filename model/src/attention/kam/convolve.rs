@@ -1,4 +1,4 @@
-//! 3 x 3 convolutions of square maps, stride 1, zeros around them; f32 numbers on the CPU. Knows no attention and no tensor.
+//! 3 x 3 convolutions of square maps, stride 1, zeros around them; f32 numbers on the CPU.
 //!
 //! Maps are copied once into frames of zeros, so that no tap asks whether it is inside. A few output channels times two vectors of cells stay in
 //! registers while the sum runs over all taps. Every sum runs in an order that sizes alone decide.

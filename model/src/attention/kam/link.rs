@@ -1,4 +1,4 @@
-//! The map of one layer on its way to the next one, and its gradient on the way back, beside candle's graph. Knows no attention.
+//! The map of one layer on its way to the next one, and its gradient on the way back, beside candle's graph.
 //!
 //! In the graph, the gradients of queries, of maps and of the layers' inputs would be added to each other one by one, on a single thread. Beside it they
 //! meet inside the layers' operations. That is sound because the next layer's operation reads what this layer's gives, and candle goes back through

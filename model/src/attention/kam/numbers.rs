@@ -1,4 +1,4 @@
-//! KAM-BERT's attention within a layer that is one operation, f32 numbers on the CPU. Knows no projection and no layer around it.
+//! KAM-BERT's attention within a layer that is one operation, f32 numbers on the CPU.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! KAM-BERT's attention of the samples of a batch, f32 numbers on the CPU: contexts and their gradients. Knows no tensor and no graph.
+//! KAM-BERT's attention of the samples of a batch, f32 numbers on the CPU: contexts and their gradients.
 
 use super::super::plain::rows::{Head, Scratch};
 use super::Skip;

@@ -1,5 +1,4 @@
-//! The map of a layer out of scores, maps of knowledge and the map before, f32 numbers on the CPU: the heads of a sample at once. Knows no values, no
-//! tensor and no graph.
+//! The map of a layer out of scores, maps of knowledge and the map before, f32 numbers on the CPU: the heads of a sample at once.
 
 use super::super::plain::rows::{Head, Rows, Scratch};
 use super::convolve::{Framed, Order, TAPS, Weights, add_weight_gradient, convolve};

@@ -1,12 +1,12 @@
 //! The attention on slices against the composed one and against differences. Layers around it are the business of the layer's own tests.
 
+use base::rng::CounterRng;
+use batch::Targets;
+use batch::task::Task;
 use candle_core::{CpuStorage, CustomOp2, DType, Layout, Shape, Var};
-use tasks::stream::batch::Targets;
-use tasks::task::Task;
 
 use super::super::OnNumbers;
 use super::*;
-use crate::chance::Chance;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::tokens::tests::batch;
@@ -126,7 +126,7 @@ fn arguments() -> [Tensor; 4] {
 #[test]
 fn both_forms_agree_in_values_gradients_and_dropout() {
     for settings in every() {
-        for dropout in [None, Some(Dropout::new(Chance::new(1), 0.3))] {
+        for dropout in [None, Some(Dropout::new(CounterRng::new(1), 0.3))] {
             let run = |dtype| {
                 let vars = arguments().map(|t| Var::from_tensor(&t.to_dtype(dtype).unwrap()).unwrap());
                 let y = both(&settings, dropout, &vars.each_ref().map(|v| v.as_tensor().clone())).unwrap();

@@ -1,4 +1,4 @@
-//! Label-embedding attention of the rows of a batch, f32 numbers on the CPU: contexts and their gradients. Knows no tensor and no graph.
+//! Label-embedding attention of the rows of a batch, f32 numbers on the CPU: contexts and their gradients.
 
 use super::super::plain::rows::{Head, Rows, Scratch};
 use crate::nn::buffers::Buffer;

@@ -1,4 +1,4 @@
-//! Plain attention of the rows of a batch, f32 numbers on the CPU: contexts and their gradients. Knows no tensor and no graph.
+//! Plain attention of the rows of a batch, f32 numbers on the CPU: contexts and their gradients.
 //!
 //! Each (row, head) is computed at once; its probabilities are made again for the gradient instead of being kept.
 

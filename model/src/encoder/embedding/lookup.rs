@@ -1,4 +1,4 @@
-//! Rows of tables looked up and added, f32 numbers on the CPU. Knows no encoder.
+//! Rows of tables looked up and added, f32 numbers on the CPU.
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};

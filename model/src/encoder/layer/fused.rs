@@ -1,5 +1,5 @@
-//! One encoder layer as one operation on f32 numbers on the CPU, with a backward written by hand. What it computes is
-//! [`Layer::composed`], and the tests hold it to that. Knows no embedding and no loss.
+//! One encoder layer as one operation on f32 numbers on the CPU, with a backward written by hand. What it computes is [`Layer::composed`], and the tests hold
+//! it to that.
 //!
 //! Forward and backward each walk over blocks of rows that stay in the cache from one product to the next; only attention, which sees
 //! whole rows of the batch, stands between the walks. What needs no gradient (a parameter that is no variable, an input that comes from none)

@@ -1,4 +1,4 @@
-//! The gates of one layer's heads, and which tokens a row of them is for. Knows no layer around them.
+//! The gates of one layer's heads, and which tokens a row of them is for.
 
 use candle_core::{Result, Tensor};
 

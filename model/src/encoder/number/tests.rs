@@ -1,10 +1,11 @@
-//! A whole encoder in other number types and on other devices, against f32 on the CPU. Knows no trainer.
+//! A whole encoder in other number types and on other devices, against f32 on the CPU.
 
 use std::collections::BTreeMap;
 
+use base::rng::CounterRng;
+use batch::Targets;
+use batch::task::Task;
 use candle_core::{DType, Device, Var};
-use tasks::stream::batch::Targets;
-use tasks::task::Task;
 
 use super::super::config::Config;
 use super::super::config::tests::tiny;
@@ -13,7 +14,6 @@ use super::super::tokens::Tokens;
 use super::super::tokens::tests::batch;
 use super::super::{Gates, Pass};
 use super::*;
-use crate::chance::Chance;
 use crate::device::Wanted;
 use crate::nn::check::{numbers, randn};
 use crate::nn::cross_entropy::cross_entropy;
@@ -57,7 +57,7 @@ fn forward(params: &Params, number: Number, gates: Option<&Tensor>) -> (Tensor, 
     let tokens = Tokens::new(&[&batch], &config(), device).unwrap();
     let encoder = Encoder::new(&config(), params).unwrap().with_number(number);
     let gates = gates.map_or(Gates::Open, Gates::PerSample);
-    let pass = Pass { gates, dropout: Some(Chance::new(3)), ..Pass::PLAIN };
+    let pass = Pass { gates, dropout: Some(CounterRng::new(3)), ..Pass::PLAIN };
     let hidden = encoder.forward(&config(), &tokens, &pass).unwrap();
     let x_nd = hidden.last().unwrap();
     let pooled = Pool::new(Pooling::Mean, params, "").unwrap().forward(x_nd, &tokens.spans).unwrap();

@@ -1,4 +1,4 @@
-//! Why a batch or rows cannot be read. Knows no tensor.
+//! Why a batch or rows cannot be read.
 
 /// A batch that the encoder cannot read.
 #[derive(Debug, thiserror::Error)]

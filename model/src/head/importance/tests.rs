@@ -1,9 +1,8 @@
 //! Tests of head importances on a small encoder: against one sample alone, against differences, and the normalisations by hand.
-//! Knows no search.
 
+use batch::task::Task;
+use batch::{Batch, Place, Targets};
 use candle_core::Device;
-use tasks::stream::batch::{Batch, Place, Targets};
-use tasks::task::Task;
 
 use super::*;
 use crate::attention::Attend;

@@ -1,5 +1,4 @@
-//! Which heads a step of a mask search takes: so many, the least important first, ties by place, none that is protected. Knows no
-//! gate and no score.
+//! Which heads a step of a mask search takes: so many, the least important first, ties by place, none that is protected.
 
 use super::{Config, Selection, StepRule, Stop};
 

@@ -1,10 +1,11 @@
-//! Tests of the mask search: by hand, and its promises under random importances and scores. Knows no model.
+//! Tests of the mask search: by hand, and its promises under random importances and scores.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
+use base::rng::CounterRng;
+
 use super::*;
-use crate::chance::Chance;
 
 const CONFIG: Config = Config {
     kind: Kind::Hard,
@@ -74,7 +75,7 @@ fn a_soft_gate_is_the_importance_for_which_its_head_was_taken() {
 }
 
 /// A search with everything drawn from `key`.
-fn drawn(key: Chance) -> (Config, [usize; 2], Outcome) {
+fn drawn(key: CounterRng) -> (Config, [usize; 2], Outcome) {
     let below = |name: &str, limit: u64| usize::try_from(key.named(name).bits(0) % limit).unwrap();
     let shape = [1 + below("layers", 6), 1 + below("heads", 7)];
     let kind = if below("kind", 2) == 0 { Kind::Hard } else { Kind::Soft };
@@ -108,7 +109,7 @@ fn drawn(key: Chance) -> (Config, [usize; 2], Outcome) {
 fn every_search_ends_and_keeps_its_promises() {
     let mut stops = BTreeSet::new();
     for case in 0..3000 {
-        let (config, [layers, heads], found) = drawn(Chance::new(11).branch(case));
+        let (config, [layers, heads], found) = drawn(CounterRng::new(11).branch(case));
         stops.insert(format!("{:?}", found.stop));
         assert!(found.iterations.len() <= layers * heads, "case {case}");
         let floor = found.original_score * config.tau;

@@ -1,5 +1,4 @@
 //! Labels that a model attends with (Wang et al. 2020): their embeddings, what these begin with, and the loss that holds each to its own class.
-//! Knows no attention.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};

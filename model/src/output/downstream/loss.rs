@@ -1,4 +1,4 @@
-//! The losses of downstream outputs over their logits. Knows no encoder.
+//! The losses of downstream outputs over their logits.
 
 use candle_core::{Result, Tensor};
 

@@ -1,6 +1,6 @@
-//! What is right for the rows of a downstream batch, and whether it fits the output that is asked. Knows no tensor.
+//! What is right for the rows of a downstream batch, and whether it fits the output that is asked.
 
-use tasks::downstream::rows::Rows;
+use batch::rows::Rows;
 
 use super::Output;
 

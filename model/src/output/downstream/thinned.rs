@@ -1,4 +1,4 @@
-//! What dropout thins of the tokens that enter an output. Knows no output.
+//! What dropout thins of the tokens that enter an output.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -44,10 +44,10 @@ mod tests {
 
     use super::super::{Outline, Output, Outputs, Task};
     use super::*;
-    use crate::chance::Chance;
     use crate::encoder::config::tests::tiny;
     use crate::encoder::pool::Pooling;
     use crate::params::Params;
+    use base::rng::CounterRng;
 
     /// What the tokens of two rows look like behind dropout, as numbers that are 0 where they are dropped.
     fn thinned(thinned: Thinned, output: Output) -> Vec<Vec<f32>> {
@@ -64,7 +64,7 @@ mod tests {
         let outputs = Outputs::new(&outline, &config, &params).unwrap();
         let x = Tensor::ones((5, d), DType::F32, &Device::Cpu).unwrap();
         let rows = [Span { start: 0, len: 3 }, Span { start: 3, len: 2 }];
-        outputs.logits(&x, &rows, 0, Some(Chance::new(1))).unwrap().to_vec2().unwrap()
+        outputs.logits(&x, &rows, 0, Some(CounterRng::new(1))).unwrap().to_vec2().unwrap()
     }
 
     #[test]

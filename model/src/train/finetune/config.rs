@@ -1,4 +1,4 @@
-//! The settings of a fine-tuning, and what follows from them: parameters, what is frozen, whose states are taken up. Knows no tensor.
+//! The settings of a fine-tuning, and what follows from them: parameters, what is frozen, whose states are taken up.
 
 use std::collections::BTreeMap;
 

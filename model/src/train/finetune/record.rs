@@ -1,4 +1,4 @@
-//! What a step of fine-tuning and a look at held-out samples say. Knows no clock and no file.
+//! What a step of fine-tuning and a look at held-out samples say.
 
 use std::collections::BTreeMap;
 

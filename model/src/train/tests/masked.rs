@@ -1,4 +1,4 @@
-//! Tests of training under a head mask, of what it freezes, and of patience. Knows no stage.
+//! Tests of training under a head mask, of what it freezes, and of patience.
 
 use super::super::heads::{Heads, Mode, Shared};
 use super::super::patience::{Patience, Verdict};

@@ -1,5 +1,4 @@
-//! What retraining made of the heads' importances: of those it froze and of those it retrained (KIMERA, table A1 and figure A2). Knows
-//! no score.
+//! What retraining made of the heads' importances: of those it froze and of those it retrained (KIMERA, table A1 and figure A2).
 
 use super::facts::{BASE, Facts, Heads, Row};
 use super::table::{fixed, signed, table};

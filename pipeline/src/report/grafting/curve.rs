@@ -1,4 +1,4 @@
-//! Losses and scores over steps: which share a plot, how long runs become short ones. Knows not what was trained.
+//! Losses and scores over steps: which share a plot, how long runs become short ones.
 
 use super::facts::{Curve, Facts};
 use crate::report::chart::Axis;

@@ -1,4 +1,4 @@
-//! What is known of a grafting: the contents of `grafting.json`. Knows no drawing.
+//! What is known of a grafting: the contents of `grafting.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A number for every head as a shade in a square of layers by heads, vacant heads outlined. Knows not what the numbers are.
+//! A number for every head as a shade in a square of layers by heads, vacant heads outlined.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The page about a grafting: which table and plot stands where, and what is said where there is none. Knows no file system.
+//! The page about a grafting: which table and plot stands where, and what is said where there is none.
 
 use super::change;
 use super::facts::{BASE, Facts, Heads, Row, Size};

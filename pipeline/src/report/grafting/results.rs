@@ -1,9 +1,9 @@
-//! The table of scores: variants down, benchmarks and their metrics across; for the page, as Markdown and as CSV. Knows no drawing.
+//! The table of scores: variants down, benchmarks and their metrics across; for the page, as Markdown and as CSV.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kg::visible::markdown as plain;
+use base::visible::markdown as plain;
 
 use super::facts::{Cell, Difference, Facts, Row};
 use super::table::{fixed, signed, table};

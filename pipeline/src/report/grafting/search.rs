@@ -1,4 +1,4 @@
-//! How a search for a head mask went: scores over masked heads, the threshold, where it stopped. Knows no importance.
+//! How a search for a head mask went: scores over masked heads, the threshold, where it stopped.
 
 use super::facts::{Facts, Search};
 use super::table::{fixed, table, words};

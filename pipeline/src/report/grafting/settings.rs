@@ -1,4 +1,4 @@
-//! What each variant was fine-tuned with. Knows no score.
+//! What each variant was fine-tuned with.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! A table with a caption, and numbers as the page writes them. Knows no measure.
+//! A table with a caption, and numbers as the page writes them.
 
 use std::fmt::Write as _;
 

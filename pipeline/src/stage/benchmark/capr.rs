@@ -1,8 +1,9 @@
-//! Retrieval of answer passages: what is trained on and what is tested on, and that they are kept apart. Knows no ranking.
+//! Retrieval of answer passages: what is trained on and what is tested on, and that they are kept apart.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasks::downstream::capr::candidates::{self, candidates_until};
@@ -10,11 +11,9 @@ use tasks::downstream::capr::part::{Part, Parts, Shares};
 use tasks::downstream::capr::schema::Index;
 use tasks::downstream::capr::{Collection, apart, cdv, medquad, wikisection, write};
 use tasks::downstream::funnel::Step;
-use tasks::seed::Seed;
 
 use super::super::folder;
 use super::super::location::{Location, Place, Places};
-use super::super::stop;
 use super::{TEST, TRAIN};
 use crate::engine::context::Context;
 
@@ -45,6 +44,10 @@ impl Config {
         for shares in [Shares { dev, mask_search: 0.0 }, Shares { dev: 0.0, mask_search }] {
             shares.check().with_context(|| format!("{key}.held_out"))?;
         }
+        anyhow::ensure!(
+            dev > 0.0,
+            "{key}.held_out.dev is 0, but settings are chosen by what is held out; expected above 0"
+        );
         Ok(())
     }
 }
@@ -180,11 +183,11 @@ impl Source {
         let mut rows = Vec::new();
         for ((folder, collection), shares) in [(TRAIN, &train), (TEST, &test)].into_iter().zip(held) {
             context.check()?;
-            let parts = Parts::draw(collection, shares, Seed::new(self.config.seed))
+            let parts = Parts::draw(collection, shares, RngKey::new(self.config.seed))
                 .with_context(|| format!("{}.held_out", self.key))?;
             self.not_empty(folder, collection, &parts)?;
             let config = &self.config.candidates;
-            let listed = candidates_until(collection, config, &stop::of(context));
+            let listed = candidates_until(collection, config, &context.progress().cancel_token());
             let lists = listed.map_err(|error| match context.check() {
                 Err(cancelled) => anyhow::Error::from(cancelled),
                 Ok(()) => error.into(),
@@ -227,7 +230,7 @@ impl Source {
         context.check()?;
         match &self.test {
             Against::Share(share) => {
-                let split = apart::split_off(&all, *share, Seed::new(self.config.seed));
+                let split = apart::split_off(&all, *share, RngKey::new(self.config.seed));
                 let (train, test) = split.with_context(|| format!("{}.test", self.key))?;
                 Ok((train, test, steps))
             }

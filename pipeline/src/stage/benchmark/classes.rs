@@ -1,4 +1,4 @@
-//! What the examples of a benchmark are, as facts. Knows no source.
+//! What the examples of a benchmark are, as facts.
 
 use serde_json::json;
 use tasks::downstream::example::schema::Index;

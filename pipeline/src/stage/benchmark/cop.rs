@@ -1,5 +1,6 @@
-//! Outcomes predicted from admission notes of MIMIC-III: where its tables lie and who is for what. Knows no note.
+//! Outcomes predicted from admission notes of MIMIC-III: where its tables lie and who is for what.
 
+use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::cop::benchmark::{Held, examples};
 use tasks::downstream::cop::sample::Outcome;
@@ -7,10 +8,8 @@ use tasks::downstream::cop::split::{self, Split};
 use tasks::downstream::cop::{Files, Variant, read_until};
 use tasks::downstream::example::schema::Licence;
 use tasks::downstream::example::{Examples, Part, write};
-use tasks::seed::Seed;
 
 use super::super::location::{Location, Place, Places};
-use super::super::stop;
 use super::classes;
 use crate::engine::context::Context;
 
@@ -48,8 +47,14 @@ impl Config {
         if let Some(shares) = self.split.drawn {
             Split::drawn(drawn(shares, self.seed))
                 .map_err(|error| anyhow::anyhow!("{key}.split.drawn: {error}"))?;
+            for (part, share) in [("valid", shares.valid), ("test", shares.test)] {
+                anyhow::ensure!(
+                    share > 0.0,
+                    "{key}.split.drawn.{part} is 0, but every part is needed; expected above 0"
+                );
+            }
         }
-        Held::new(self.mask_search, Seed::new(self.seed))
+        Held::new(self.mask_search, RngKey::new(self.seed))
             .map_err(|error| anyhow::anyhow!("{key}.{error}"))?;
         Ok(())
     }
@@ -134,13 +139,13 @@ impl Source {
             self.tables.each_ref().map(|table| table.path(context));
         let files =
             Files { notes: notes?, admissions: admissions?, diagnoses: diagnoses?, procedures: procedures? };
-        let read = read_until(&files, self.config.variant, &stop::of(context));
+        let read = read_until(&files, self.config.variant, &context.progress().cancel_token());
         let stays = read.map_err(|error| match context.check() {
             Err(cancelled) => anyhow::Error::from(cancelled),
             Ok(()) => error.into(),
         })?;
         context.progress().add_rows(stays.funnel.notes);
-        let held = Held::new(self.config.mask_search, Seed::new(self.config.seed))?;
+        let held = Held::new(self.config.mask_search, RngKey::new(self.config.seed))?;
         let split = self.split(context)?;
         let (examples, funnel) = examples(name, (&stays, self.config.outcome), (&split, &held));
         self.not_empty(&examples)?;
@@ -188,5 +193,5 @@ impl Source {
 }
 
 fn drawn(shares: Shares, seed: u64) -> split::Drawn {
-    split::Drawn { seed: Seed::new(seed), valid: shares.valid, test: shares.test }
+    split::Drawn { seed: RngKey::new(seed), valid: shares.valid, test: shares.test }
 }

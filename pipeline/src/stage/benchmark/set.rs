@@ -1,4 +1,4 @@
-//! Published sets of texts with right answers: where their files lie, what they look like, which are for what. Knows no layout.
+//! Published sets of texts with right answers: where their files lie, what they look like, which are for what.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;

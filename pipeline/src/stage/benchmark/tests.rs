@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+use base::cancel::CancelToken;
 use kg::canon::fold::bare;
 use tasks::downstream::capr::part::Part as Of;
 use tasks::downstream::example::Part;
@@ -15,7 +16,6 @@ use tasks::downstream::example::schema::Licence;
 use super::super::remote::Remotes;
 use super::super::world::World;
 use super::*;
-use crate::engine::cancel::Cancel;
 use crate::engine::fault::Faults;
 use crate::engine::observe::{Event, Observe};
 use crate::engine::{Engine, Settings};
@@ -83,7 +83,7 @@ fn run(out: &Path, benchmarks: Vec<Benchmark>) -> Vec<String> {
         out: out.to_owned(),
         jobs: NonZeroUsize::MIN,
         restart: false,
-        cancel: Cancel::unset(),
+        cancel: CancelToken::NEVER,
         faults: Faults::none(),
         clock: Arc::new(|| Duration::ZERO),
         version: "0.0.0".to_owned(),
@@ -188,12 +188,12 @@ fn published_files_in_the_data_folder_are_told_apart_from_the_test() {
         let focus = if number == 7 { "FEVER".to_owned() } else { format!("Disease {number}") };
         let focus = if number == 0 { "Fever".to_owned() } else { focus };
         let path = data.path().join(format!("medquad/1_S_QA/{number}.xml"));
-        kg::whole::write_whole(&path, page(number, &focus).as_bytes()).unwrap();
+        base::whole::write_whole(&path, page(number, &focus).as_bytes()).unwrap();
     }
-    kg::whole::write_whole(&data.path().join("sources.tsv"), b"x/1_S_QA/0.xml\n").unwrap();
+    base::whole::write_whole(&data.path().join("sources.tsv"), b"x/1_S_QA/0.xml\n").unwrap();
     let annotations = r#"{"name":"MedQuAD","documents":[{"id":"S_0","title":"Fever","text":"","annotations":[{"id":"S_0-1","begin":0,"length":27}]}],
         "queries":[{"annotations":[{"entity":"Fever","aspect":"symptoms"}],"results":[{"id":"S_0-1","relevance":1}]}]}"#;
-    kg::whole::write_whole(&data.path().join("cdv.json"), annotations.as_bytes()).unwrap();
+    base::whole::write_whole(&data.path().join("cdv.json"), annotations.as_bytes()).unwrap();
     let test = "test = { cdv = \"cdv.json\", medquad = \"medquad\", sources = \"sources.tsv\" }";
     let config = CAPR
         .replace("world:medquad", "medquad")

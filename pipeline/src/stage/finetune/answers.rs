@@ -1,10 +1,9 @@
-//! What a fine-tuned model says of a benchmark's parts: outputs for all rows, in batches of bounded size, and what they are worth. Knows no
-//! training.
+//! What a fine-tuned model says of a benchmark's parts: outputs for all rows, in batches of bounded size, and what they are worth.
 
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::predict::Predictor;
 use serde::Serialize;
 use tasks::downstream::example::Part;

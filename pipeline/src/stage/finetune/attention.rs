@@ -1,10 +1,11 @@
-//! Other ways to attend in fine-tuning: the tables `[[attentions]]`. Knows no layer and no step.
+//! Other ways to attend in fine-tuning: the tables `[[attentions]]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use batch::maps::expand::Map;
 use model::attention::kam::{Auxiliary, Merge, Settings as Kam, Skip};
 use model::attention::label::Mode;
 use model::encoder::tokens::Tokens;
@@ -16,7 +17,6 @@ use model::{Device, Tensor, checkpoint};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::example::Kind;
-use tasks::maps::expand::Map;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::Benchmark;

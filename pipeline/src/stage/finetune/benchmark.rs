@@ -1,14 +1,14 @@
-//! What fine-tuning, importance, mask search and evaluation ask of a benchmark. Knows no encoder.
+//! What fine-tuning, importance, mask search and evaluation ask of a benchmark.
 
 use std::collections::BTreeMap;
 
+use base::rng::RngKey;
+use batch::rows::Rows;
 use model::output::downstream::Output;
 use model::train::finetune::{Batch, Targets};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::{Cuts, Framed};
 use tasks::downstream::example::Part;
-use tasks::downstream::rows::Rows;
-use tasks::seed::Seed;
 
 use crate::ask::task_file::Asked;
 
@@ -102,7 +102,7 @@ pub struct Score {
 #[must_use]
 pub(super) fn drawn(mut all: Vec<usize>, most: usize, (name, part): (&str, &str)) -> Vec<usize> {
     if all.len() > most {
-        Seed::new(0).named("looked at").named(name).named(part).shuffle(&mut all);
+        RngKey::new(0).named("looked at").named(name).named(part).shuffle(&mut all);
         all.truncate(most);
         all.sort_unstable();
     }

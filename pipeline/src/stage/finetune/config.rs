@@ -1,4 +1,4 @@
-//! The fine-tuning's part of a config. Knows no benchmark.
+//! The fine-tuning's part of a config.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -249,6 +249,10 @@ impl Fixed {
     }
 
     fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !self.frozen.iter().any(|name| name.trim().is_empty()),
+            "finetune.fixed.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
+        );
         number("finetune.fixed.clip_norm", self.clip_norm, &CLIP)?;
         inside("finetune.fixed", self.adamw.wrong())?;
         self.prepared.check(self.subwords)?;

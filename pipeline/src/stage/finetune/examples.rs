@@ -1,4 +1,4 @@
-//! Texts with right answers, as a benchmark; tags have their own file. Knows no encoder.
+//! Texts with right answers, as a benchmark; tags have their own file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,9 +1,9 @@
-//! What is known of the words of examples: their rows with auxiliary terms and maps. Knows no encoder and no answer.
+//! What is known of the words of examples: their rows with auxiliary terms and maps.
 
+use batch::maps::expand::Map;
 use serde_json::json;
 use tasks::downstream::encode::Framed;
 use tasks::downstream::example::Examples;
-use tasks::maps::expand::Map;
 
 use super::config::Fixed;
 use crate::engine::context::Context;

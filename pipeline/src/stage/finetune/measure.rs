@@ -1,4 +1,4 @@
-//! How good outputs for examples are, by the measure that their benchmark has. Knows no encoder.
+//! How good outputs for examples are, by the measure that their benchmark has.
 
 use std::collections::BTreeMap;
 

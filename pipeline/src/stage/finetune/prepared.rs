@@ -1,4 +1,4 @@
-//! How a fine-tuning does what a released code does where that is other than its paper says. Knows no benchmark.
+//! How a fine-tuning does what a released code does where that is other than its paper says.
 
 use model::output::downstream::Thinned;
 use serde::{Deserialize, Serialize};

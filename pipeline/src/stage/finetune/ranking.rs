@@ -1,9 +1,9 @@
-//! Ranking passages for queries, as a benchmark: a right passage and wrong ones to learn from, lists of candidates to be tried on. Knows no
-//! encoder.
+//! Ranking passages for queries, as a benchmark: a right passage and wrong ones to learn from, lists of candidates to be tried on.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use base::rng::RngKey;
 use model::eval::retrieval::{self, Query};
 use model::output::downstream::Output;
 use model::train::finetune::{Batch, Group, Targets};
@@ -15,7 +15,6 @@ use tasks::downstream::capr::training::Trainer;
 use tasks::downstream::capr::{Collection, QueryId};
 use tasks::downstream::encode::{Frame, Framed, Texts as Encoded};
 use tasks::downstream::example::Part;
-use tasks::seed::Seed;
 use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
@@ -42,9 +41,9 @@ pub(super) struct Ranking {
     looked: BTreeMap<Part, Vec<QueryId>>,
     output: Output,
     negatives: usize,
-    seed: Seed,
+    seed: RngKey,
     /// Of the wrong passages that heads are measured by: the same for every model.
-    probed: Seed,
+    probed: RngKey,
     frame: Frame,
 }
 
@@ -93,8 +92,8 @@ impl Ranking {
             test,
             output: Output::Rank { loss: fixed.ranking.loss },
             negatives: fixed.ranking.negatives,
-            seed: Seed::new(seed).named("ranking"),
-            probed: Seed::new(0).named("probed").named(name),
+            seed: RngKey::new(seed).named("ranking"),
+            probed: RngKey::new(0).named("probed").named(name),
             frame: fixed.frame(vocabulary),
         })
     }

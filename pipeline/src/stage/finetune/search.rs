@@ -1,9 +1,9 @@
-//! Settings drawn at random from ranges, one trial after the other: a trial is a function of the seed and its number, so more of them change
-//! none (Bergstra and Bengio 2012). Knows no training.
+//! Settings drawn at random from ranges, one trial after the other: a trial is a function of the seed and its number, so more of them change none (Bergstra and
+//! Bengio 2012).
 
+use base::rng::RngKey;
 use model::range::{BELOW_ONE, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
-use tasks::seed::Seed;
 
 use super::config::{Settings, distinct};
 use crate::config::range::{MANY, number, whole};
@@ -58,7 +58,7 @@ impl Search {
     pub fn trial(&self, number: u64) -> Settings {
         /// Draws have so many values, exactly representable.
         const STEPS: u64 = 1 << 53;
-        let seed = Seed::new(self.seed).named("trial").at(number);
+        let seed = RngKey::new(self.seed).named("trial").at(number);
         let Range { least, most } = self.learning_rate;
         let share = seed.named("learning_rate").below(STEPS) as f64 / STEPS as f64;
         Settings {
@@ -109,7 +109,7 @@ impl Search {
     }
 }
 
-fn one_of<T: Copy>(of: &[T], seed: Seed) -> T {
+fn one_of<T: Copy>(of: &[T], seed: RngKey) -> T {
     of[usize::try_from(seed.below(of.len() as u64)).unwrap_or(0)]
 }
 

@@ -1,10 +1,11 @@
-//! The steps of a fine-tuning: until its last epoch or the end of patience, with states to go on from. Knows no output.
+//! The steps of a fine-tuning: until its last epoch or the end of patience, with states to go on from.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::rng::RngKey;
+use base::whole::write_whole;
 use model::Device;
 use model::device::Number;
 use model::encoder::config::Config;
@@ -16,7 +17,6 @@ use model::train::patience::{Patience, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasks::downstream::turns::{Mixed, Shown};
-use tasks::seed::Seed;
 use tasks::stream::schedule::Schedule as TaskOrder;
 
 use super::Tried;
@@ -182,7 +182,7 @@ impl Run<'_> {
                 task.name
             );
         }
-        let seed = Seed::new(self.seed).named("finetune");
+        let seed = RngKey::new(self.seed).named("finetune");
         Ok(Mixed::new(&each, self.tried.fixed.prepared.order, self.schedule, seed)?)
     }
 

@@ -1,4 +1,4 @@
-//! Sentences of words with tags, as a benchmark. Knows no encoder.
+//! Sentences of words with tags, as a benchmark.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,10 +1,10 @@
-//! Stages that fine-tune one encoder on several benchmarks, which take turns: `recipe-NAME-SEED`. Knows no layer.
+//! Stages that fine-tune one encoder on several benchmarks, which take turns: `recipe-NAME-SEED`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::optim::chosen::AsReleased;
 use model::predict::Predictor;
 use model::range::{POSITIVE_WEIGHT, TEMPERATURE};

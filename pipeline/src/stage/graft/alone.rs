@@ -1,5 +1,4 @@
 //! What an encoder comes to without grafting: fine-tuned as it is, with other attentions, on several benchmarks together; and one table of it all.
-//! Knows no tensor.
 
 use anyhow::Context as _;
 use tasks::downstream::example::Kind;

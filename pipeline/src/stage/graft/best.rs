@@ -1,4 +1,4 @@
-//! The best of some fine-tunings, by their score on the part `dev`. Knows no model.
+//! The best of some fine-tunings, by their score on the part `dev`.
 
 use std::path::PathBuf;
 

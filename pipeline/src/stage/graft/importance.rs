@@ -1,9 +1,9 @@
-//! Stages `importance-ROW`: how much each head of a row's best model matters (KIMERA, equation 2). Knows no mask search.
+//! Stages `importance-ROW`: how much each head of a row's best model matters (KIMERA, equation 2).
 
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::head::importance::{AcrossLayers, Importance, Method, WithinLayer};
 use model::head::mask::Mask;
 use model::predict::Predictor;

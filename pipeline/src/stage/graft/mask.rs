@@ -1,6 +1,6 @@
-//! Stages `mask-hard` and `mask-soft`: which heads of the best model of row `base` are vacant. Knows no training.
+//! Stages `mask-hard` and `mask-soft`: which heads of the best model of row `base` are vacant.
 
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::head::search::{self, Kind, Selection, StepRule};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,6 +1,6 @@
-//! Stages `pruned-BENCHMARK-SEED`: a fine-tuned model of row `base` without its vacant heads. Nothing is trained. Knows no search.
+//! Stages `pruned-BENCHMARK-SEED`: a fine-tuned model of row `base` without its vacant heads. Nothing is trained.
 
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::head::mask::Mask;
 use model::predict::Predictor;
 use tasks::downstream::example::Part;

@@ -1,4 +1,4 @@
-//! Stage `results`: one table of what came of all rows, with intervals over seeds, the page about it, and TensorBoard's events. Knows no model.
+//! Stage `results`: one table of what came of all rows, with intervals over seeds, the page about it, and TensorBoard's events.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use model::eval::interval::across_seeds;
 use model::eval::paired::{Swapping, sign_flip};
 use model::head::mask::Mask;

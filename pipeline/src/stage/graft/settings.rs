@@ -1,7 +1,7 @@
-//! Stages `settings-ROW-BENCHMARK`: the settings of the best trial. Knows no training.
+//! Stages `settings-ROW-BENCHMARK`: the settings of the best trial.
 
 use anyhow::Context as _;
-use kg::whole::write_whole;
+use base::whole::write_whole;
 use serde_json::json;
 
 use super::Row;

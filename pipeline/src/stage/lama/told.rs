@@ -1,9 +1,9 @@
-//! How many facts were filled in: by relation, and of each corpus. Knows no model.
+//! How many facts were filled in: by relation, and of each corpus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kg::visible::markdown;
+use base::visible::markdown;
 use serde::Serialize;
 use serde_json::json;
 use tasks::downstream::lama::Corpus;

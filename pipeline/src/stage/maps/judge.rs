@@ -1,4 +1,4 @@
-//! How well a dictionary finds what a corpus marks: precision and recall, corpus by corpus and kind by kind. Knows no sample.
+//! How well a dictionary finds what a corpus marks: precision and recall, corpus by corpus and kind by kind.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,20 +1,20 @@
-//! Maps of any texts, of benchmarks and of questions: which can be made, and with what. Knows no corpus.
+//! Maps of any texts, of benchmarks and of questions: which can be made, and with what.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use base::self_check;
+use batch::maps::expand::Map;
+use batch::maps::sample::Unsound;
 use kg::table::schema::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasks::corpus::count;
 use tasks::corpus::pmi::MATRIX;
 use tasks::downstream::encode::Framed;
-use tasks::maps::expand::Map;
 use tasks::maps::generators::Limits;
-use tasks::maps::sample::Unsound;
-use tasks::self_check;
 use tasks::token::encode::Vocabulary;
 
 use super::tools::{Made, Tools};

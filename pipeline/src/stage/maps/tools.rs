@@ -1,11 +1,11 @@
-//! What samples of maps are made with: vocabulary, dictionary, phrases, relevance and graph, read from the artifacts before. Knows no
-//! stage's work and no file of samples.
+//! What samples of maps are made with: vocabulary, dictionary, phrases, relevance and graph, read from the artifacts before.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use batch::maps::sample::{NO_WORD, Sample};
 use kg::table::row::TermKind;
 use kg::table::schema::Table;
 use kg::table::{EntityId, Graph, read};
@@ -18,7 +18,6 @@ use tasks::corpus::word::Words;
 use tasks::corpus::{Document, Entity, Span, sentence};
 use tasks::maps::generators::{Counts, From, Generator, Limits, Spell, Text};
 use tasks::maps::graph::Adjacency;
-use tasks::maps::sample::{NO_WORD, Sample};
 use tasks::maps::spelt::{self, Mention, Speller, Spelt};
 use tasks::maps::write::Error;
 use tasks::ner::{Dictionary, Entry, Filters, Report, Tagger};
@@ -401,7 +400,7 @@ mod tests {
     fn tools(most: usize) -> Tools {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocab.txt");
-        kg::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\npain\nfever\n##s\nof\n,\n")
+        base::whole::write_whole(&path, b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\npain\nfever\n##s\nof\n,\n")
             .unwrap();
         let config = Config {
             unit: Unit::Sentence,

@@ -1,11 +1,11 @@
-//! The training's part of a config, and what of it no training can come of. Knows no tensor.
+//! The training's part of a config, and what of it no training can come of.
 
+use batch::task::Task;
 use model::optim::adamw::AdamWConfig;
 use model::output::OutputConfig;
 use model::range::{CLIP, RATE};
 use model::train::config::Alphas;
 use serde::{Deserialize, Serialize};
-use tasks::task::Task;
 
 use super::heads;
 use crate::config::range::{MANY, inside, number, whole};
@@ -87,6 +87,10 @@ impl Config {
         for (key, value, most) in counts {
             whole(format!("{table}.{key}"), value, 1..=most)?;
         }
+        anyhow::ensure!(
+            !self.frozen.iter().any(|name| name.trim().is_empty()),
+            "{table}.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
+        );
         inside(table, self.outputs.wrong())?;
         inside(table, self.alphas.wrong())?;
         inside(table, self.adamw.wrong())?;

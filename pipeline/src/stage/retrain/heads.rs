@@ -1,4 +1,4 @@
-//! What a head mask does to a training, as a config says it. Knows no step.
+//! What a head mask does to a training, as a config says it.
 
 use anyhow::Context as _;
 use model::head::mask::Mask;

@@ -1,15 +1,14 @@
-//! The steps of a training: from where it stands to its last step or the end of patience, with states to go on from. Knows no setting's
-//! meaning.
+//! The steps of a training: from where it stands to its last step or the end of patience, with states to go on from.
 
 use std::path::Path;
 
 use anyhow::Context as _;
+use base::whole::write_whole;
+use batch::Batch;
 use kg::split::Part;
-use kg::whole::write_whole;
 use model::train::Trainer;
 use model::train::patience::{Best, Verdict};
 use serde::{Deserialize, Serialize};
-use tasks::stream::batch::Batch;
 use tasks::stream::prefetch::Prefetched;
 use tasks::stream::steps::{self, Shards, Stream, Worker};
 

@@ -1,4 +1,4 @@
-//! HSDN in a config. Knows no column.
+//! HSDN in a config.
 
 use kg::source::hsdn;
 use kg::table::Builder;

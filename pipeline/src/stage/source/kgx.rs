@@ -1,7 +1,7 @@
-//! A KGX graph in a config. Knows no column.
+//! A KGX graph in a config.
 
+use base::share::Share;
 use kg::source::kgx;
-use kg::source::share::Share;
 use kg::table::Builder;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! MeSH in a config, as XML or as tables. Knows no element and no column.
+//! MeSH in a config, as XML or as tables.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Opens the files of a source, plain or packed. Knows no format.
+//! Opens the files of a source, plain or packed.
 
 use std::fs::File;
 use std::io::BufRead;
@@ -15,7 +15,7 @@ pub(super) type Reader = Box<dyn BufRead + Send>;
 /// Opens a file; gzip is seen by its first bytes.
 pub(super) fn open(path: &Path, context: &Context) -> anyhow::Result<Reader> {
     let file = File::open(path).with_context(|| format!("{}: cannot open it", path.display()))?;
-    let reader = kg::source::gz::reader(context.progress().reader(file));
+    let reader = base::gz::reader(context.progress().reader(file));
     Ok(Box::new(reader.with_context(|| format!("{}: cannot read it", path.display()))?))
 }
 

@@ -1,4 +1,4 @@
-//! Rotmensch's graph in a config. Knows no column.
+//! Rotmensch's graph in a config.
 
 use kg::source::rotmensch;
 use kg::table::Builder;

@@ -1,12 +1,12 @@
-//! Triples of any origin in a config. Knows no publisher.
+//! Triples of any origin in a config.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
 use anyhow::Context as _;
+use base::share::Share;
 use kg::source::naming::Allowed;
-use kg::source::share::Share;
 use kg::source::triples::{
     self, Column, Columns, Fields, Layout, Options, RESERVED, Statements, TextColumns, Things, kg_bert,
 };

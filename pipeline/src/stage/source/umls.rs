@@ -1,4 +1,4 @@
-//! A Metathesaurus in a config. Knows no column.
+//! A Metathesaurus in a config.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! What was written about a stay; names symptoms, earlier diseases and drugs, each in a line or section of its own.
 
-use super::super::chance::Draw;
 use super::super::entity::World;
 use super::super::kind::Node;
 use super::super::name::titled;
+use super::super::rng::Draw;
 use super::super::text::fill;
 use super::stay::{Patient, Stay, date};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(super) struct Note {
 
 /// All notes of a stay: the discharge summary, and for some stays what a reader has to join, drop or leave alone.
 pub(super) fn notes(world: &World, patient: &Patient, stay: &Stay) -> Vec<Note> {
-    let mut draw = world.latent.chance("notes").at(stay.admission);
+    let mut draw = world.latent.rng("notes").at(stay.admission);
     let text = if stay.disease.is_some() { summary(world, patient, stay, &mut draw) } else { newborn(stay) };
     let report = Note {
         filed: true,

@@ -1,4 +1,4 @@
-//! Who came to hospital, with what, and how it ended; knows no table and no wording.
+//! Who came to hospital, with what, and how it ended.
 
 use super::super::entity::World;
 use super::super::kind::{Kind, Node};
@@ -49,7 +49,7 @@ impl Patient {
 
 /// Patient number `index` of the world.
 pub(super) fn patient(world: &World, index: usize) -> Patient {
-    let mut draw = world.latent.chance("patient").at(index);
+    let mut draw = world.latent.rng("patient").at(index);
     let newborn = index % 20 == 19;
     // The de-identified calendar: stays lie between 2110 and 2190.
     let mut minute = (51_134 + draw.below(80 * 365)) * DAY + draw.below(DAY);
@@ -82,7 +82,7 @@ fn birth_stay(admission: usize, minute: usize) -> Stay {
 }
 
 fn stay(world: &World, admission: usize, minute: usize) -> Stay {
-    let mut draw = world.latent.chance("stay").at(admission);
+    let mut draw = world.latent.rng("stay").at(admission);
     let diseases = world.latent.diseases();
     let number = draw.below(diseases.len());
     let disease = &diseases[number];

@@ -1,4 +1,4 @@
-//! MRCONSO: every name of every concept, with its language, source and rank; knows no relation.
+//! MRCONSO: every name of every concept, with its language, source and rank.
 
 use super::super::Error;
 use super::super::entity::{World, cui};
@@ -79,7 +79,7 @@ pub(super) fn atoms(world: &World, node: Node) -> Vec<Atom> {
         atoms.extend(
             headings.into_iter().map(|(term_type, text)| atom("ENG", ("MSH", term_type), &descriptor, text)),
         );
-        let mut draw = world.latent.chance("languages").at(node.index());
+        let mut draw = world.latent.rng("languages").at(node.index());
         for language in LANGUAGES.iter().filter(|_| draw.percent(30)) {
             let text = language.translate(&names.title());
             atoms.push(atom(language.code, (language.source, "TR"), &descriptor, text));
@@ -94,7 +94,7 @@ pub(super) fn atoms(world: &World, node: Node) -> Vec<Atom> {
         let pointed = format!("{}.{}", &digits[..3], &digits[3..]);
         atoms.push(atom("ENG", ("ICD9CM", "PT"), &pointed, names.title().to_uppercase()));
     }
-    let mut draw = world.latent.chance("suppressed").at(node.index());
+    let mut draw = world.latent.rng("suppressed").at(node.index());
     if draw.percent(6) {
         let suppress = ['O', 'E', 'Y'][draw.below(3)];
         atoms.push(Atom { suppress, ..atom("ENG", (source, "OP"), &code, format!("{} NOS", names.title())) });

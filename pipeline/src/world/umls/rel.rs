@@ -1,4 +1,4 @@
-//! MRREL: every relation from both sides, sorted as published; knows no names.
+//! MRREL: every relation from both sides, sorted as published.
 //!
 //! REL and RELA say what CUI2 has to CUI1: a fact (subject, relation, object) is the row CUI1 = object, CUI2 = subject.
 //! A few rows on where a disease sits still name a retired concept for the disease; what became of it stands in MRCUI.
@@ -135,7 +135,7 @@ fn rows(world: &World, subject: Node) -> Vec<Row> {
 
 /// Now and then a source once held a treatment that it has withdrawn: rows that a reader must not take for facts.
 fn obsolete_treatment(world: &World, subject: Node, rows: &mut Vec<Row>) {
-    let mut draw = world.latent.chance("withdrawn").at(subject.index());
+    let mut draw = world.latent.rng("withdrawn").at(subject.index());
     let layout = &world.latent.layout;
     let drug = layout.node(Kind::Drug, draw.below(layout.count(Kind::Drug)));
     let treats = world.disease(subject).is_some_and(|disease| disease.drugs.contains(&drug));

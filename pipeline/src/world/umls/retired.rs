@@ -1,4 +1,4 @@
-//! MRCUI: concepts that were retired, and what became of them; knows no relation.
+//! MRCUI: concepts that were retired, and what became of them.
 
 use super::super::Error;
 use super::super::entity::{World, cui};
@@ -36,7 +36,7 @@ impl Naming {
 
 /// How the rows on where a disease sits call it. Its other rows call it by its concept.
 pub(super) fn naming(world: &World, disease: Node) -> Naming {
-    match world.latent.chance("retired").at(disease.index()).below(100) {
+    match world.latent.rng("retired").at(disease.index()).below(100) {
         _ if world.disease(disease).is_none() => Naming::Current,
         0..5 => Naming::Same,
         5..8 => Naming::Broader,

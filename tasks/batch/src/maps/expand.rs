@@ -1,4 +1,4 @@
-//! Rows to squares: B x k x T x T numbers for the maps that are asked for. Knows no file and no tensor.
+//! Rows to squares: B x k x T x T numbers for the maps that are asked for.
 //!
 //! Subwords have their word's value. `[CLS]`, `[SEP]` and padding are 0 everywhere, auxiliary terms in the entity, phrase and graph maps.
 
@@ -9,7 +9,7 @@ use rayon::slice::ParallelSliceMut;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{NO_WORD, Row, Unsound};
-use crate::stream::batch::Place;
+use crate::Place;
 
 /// A kind of map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -235,10 +235,10 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::maps::sample::tests::example;
-    use crate::maps::sample::{Pairs, Sample, Terms};
-    use crate::seed::Seed;
-    use crate::stream::pack;
+    use base::rng::RngKey;
+
+    use crate::maps::sample::{Pairs, Sample, Terms, example};
+    use crate::pack;
 
     /// A square as lines of digits, tenths.
     fn lines(cells: &[f32], width: usize) -> Vec<String> {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     /// A sample of random words, mentions and pairs, some of them in pieces.
-    fn random(seed: Seed) -> Sample {
+    fn random(seed: RngKey) -> Sample {
         let draw =
             |name: &str, at: u64, below: u64| u16::try_from(seed.named(name).at(at).below(below)).unwrap();
         let (words, auxiliary) = (draw("words", 0, 12), draw("auxiliary", 0, 4));
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn every_cell_of_packed_rows_is_what_the_maps_mean() {
-        let samples: Vec<Sample> = (0..60).map(|number| random(Seed::new(number))).collect();
+        let samples: Vec<Sample> = (0..60).map(|number| random(RngKey::new(number))).collect();
         let lengths: Vec<usize> = samples.iter().map(|sample| sample.row().tokens()).collect();
         for places in [pack::alone(&lengths), pack::best_fit(&lengths, 70)] {
             let rows = 1 + places.iter().map(|place| place.row).max().unwrap();

@@ -1,5 +1,4 @@
-//! What is stored of a text's maps: which word each token is of, what each word is in, and which pairs are related. Knows no file and
-//! no square.
+//! What is stored of a text's maps: which word each token is of, what each word is in, and which pairs are related.
 
 use std::fmt::Display;
 
@@ -259,31 +258,33 @@ fn check_pairs(
     refuse(column, "pairs in another order", format_args!("the smaller first, ascending, at most {last}"))
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// `[CLS] a b b' c a [SEP] | d d' e`: `a b` is an entity beside `c`, which is another; `b c a` is a phrase.
-    pub(crate) fn example() -> Sample {
-        let no = NO_WORD;
-        Sample {
-            document: 3,
-            chunk: 1,
-            real: 7,
-            auxiliary: 3,
-            input_ids: vec![2, 10, 11, 12, 13, 10, 3, 14, 15, 16],
-            token_types: vec![0; 10],
-            words: vec![no, 0, 1, 1, 2, 3, no, 4, 4, 5],
-            entities: vec![1, 1, 2, 0, 0, 0],
-            phrases: vec![1, 2, 2, 2, 0, 0],
-            types: vec![0, 1, 2, 0, 4, 5],
-            terms: Terms {
-                pairs: Pairs { first: vec![0, 1, 2], second: vec![2, 4, 5] },
-                relevance: vec![0.5, 0.25, 1.0],
-            },
-            graph: Pairs { first: vec![1], second: vec![2] },
-        }
+/// `[CLS] a b b' c a [SEP] | d d' e`: `a b` is an entity beside `c`, which is another; `b c a` is a phrase. For tests, here and where samples are stored.
+#[doc(hidden)]
+#[must_use]
+pub fn example() -> Sample {
+    let no = NO_WORD;
+    Sample {
+        document: 3,
+        chunk: 1,
+        real: 7,
+        auxiliary: 3,
+        input_ids: vec![2, 10, 11, 12, 13, 10, 3, 14, 15, 16],
+        token_types: vec![0; 10],
+        words: vec![no, 0, 1, 1, 2, 3, no, 4, 4, 5],
+        entities: vec![1, 1, 2, 0, 0, 0],
+        phrases: vec![1, 2, 2, 2, 0, 0],
+        types: vec![0, 1, 2, 0, 4, 5],
+        terms: Terms {
+            pairs: Pairs { first: vec![0, 1, 2], second: vec![2, 4, 5] },
+            relevance: vec![0.5, 0.25, 1.0],
+        },
+        graph: Pairs { first: vec![1], second: vec![2] },
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn a_row_is_its_sample() {

@@ -1,9 +1,9 @@
-//! One document as spaCy's `doc.to_json()` has it. Knows no file.
+//! One document as spaCy's `doc.to_json()` has it.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use kg::source::line::Line;
+use base::line::Line;
 use serde::Deserialize;
 
 use super::super::characters::Characters;

@@ -1,9 +1,9 @@
-//! One document as Stanza's `doc.to_dict()` has it. Knows no file.
+//! One document as Stanza's `doc.to_dict()` has it.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use kg::source::line::Line;
+use base::line::Line;
 use serde::Deserialize;
 
 use super::super::conll::{self, BrokenTags, Open, Scheme};

@@ -1,11 +1,11 @@
-//! Elements of an XML file as they open and close, with the text of the innermost. Knows no element's name.
+//! Elements of an XML file as they open and close, with the text of the innermost.
 //!
 //! Entities other than XML's five are refused, never expanded, so that a small file cannot grow.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use kg::source::line::Place;
+use base::line::Place;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use super::Error;

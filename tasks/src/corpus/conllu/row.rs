@@ -1,9 +1,9 @@
-//! The rows of a sentence in CoNLL-U: what their columns say. Knows no text and no phrase.
+//! The rows of a sentence in CoNLL-U: what their columns say.
 
 use std::ops::Range;
 use std::path::Path;
 
-use kg::source::line::{Line, Place};
+use base::line::{Line, Place};
 
 use super::{Error, Phrases};
 

@@ -1,4 +1,4 @@
-//! Pairs of ranks counted under a bound on memory. Knows no text.
+//! Pairs of ranks counted under a bound on memory.
 
 use std::collections::BTreeMap;
 
@@ -210,12 +210,12 @@ impl<'s> Accumulator<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stop::Stop;
+    use base::cancel::CancelToken;
 
     fn counted(order: Order, most_cells: usize, waiting: usize) -> Vec<(u64, u64)> {
         let (shape, weights) = (Shape::new(50, (most_cells, usize::MAX), order), [0, 3_000_000_000, 7]);
         assert!(shape.cells <= most_cells);
-        let room = Room { memory: 0, threads: 1, folder: std::env::temp_dir(), stop: Stop::NEVER };
+        let room = Room { memory: 0, threads: 1, folder: std::env::temp_dir(), cancel: CancelToken::NEVER };
         let mut pairs = Accumulator::new(&shape, &weights, waiting, &room);
         let mut state = 1u64;
         for _ in 0..2_000 {

@@ -1,4 +1,4 @@
-//! A corpus handed to threads that split it into words and spool those. Knows no pair.
+//! A corpus handed to threads that split it into words and spool those.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -89,9 +89,9 @@ impl Feed<'_> {
     fn flush(&mut self) -> Result<(), Error> {
         let batch = mem::take(&mut self.batch);
         if self.failed.load(Ordering::Relaxed) {
-            return Err(Error::Stopped);
+            return Err(Error::Cancelled);
         }
-        self.sender.send(batch).map_err(|_| Error::Stopped)
+        self.sender.send(batch).map_err(|_| Error::Cancelled)
     }
 }
 
@@ -182,7 +182,7 @@ impl Spooled {
         loop {
             let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = next else { return Ok(self) };
-            room.stop.check()?;
+            room.cancel.check()?;
             let (mut start, mut first) = (0, 0);
             for End { text, sentences } in batch.ends {
                 self.document(&batch.text[start..text], &batch.sentences[first..sentences])?;

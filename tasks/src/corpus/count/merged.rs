@@ -1,6 +1,9 @@
-//! Counts of the shards of a corpus put together, each exactly once. Knows no text.
+//! Counts of the shards of a corpus put together, each exactly once.
 
 use std::path::PathBuf;
+
+use base::self_check;
+use base::setting::InvalidSetting;
 
 use super::accumulate::key;
 use super::pass::{Counts, Of, ranks};
@@ -11,8 +14,6 @@ use super::schema::{INDEX, Index, Table};
 use super::shard::misfits;
 use super::{Adjacent, Config, Counting, Error, Order, Room};
 use crate::corpus::lexicon::Lexicon;
-use crate::self_check;
-use crate::unfit::Unfit;
 
 /// Puts the counts of shards together: what comes out is, byte for byte, what counting all of the corpus at once gives. `limits` are
 /// `min_count` and `max_words` of the whole.
@@ -29,7 +30,7 @@ pub fn merge(
     let of = prove(folders)?;
     let Shards { read, lexicon, numbers, units } = Shards::read(folders, room)?;
     let Some(first) = read.first() else {
-        return Err(Unfit::new("shards", 0, "at least 1").into());
+        return Err(InvalidSetting::new("shards", 0, "at least 1").into());
     };
     let mut config = first.index.config.clone();
     (config.min_count, config.max_words) = (min_count, max_words);
@@ -66,7 +67,7 @@ fn prove(folders: &[PathBuf]) -> Result<Of, Error> {
     let read = |folder: &PathBuf| self_check::read::<Index>(&folder.join(INDEX));
     let indices: Vec<Index> = folders.iter().map(read).collect::<Result<_, _>>()?;
     let Some(first) = indices.first() else {
-        return Err(Unfit::new("shards", 0, "at least 1").into());
+        return Err(InvalidSetting::new("shards", 0, "at least 1").into());
     };
     let problems = misfits(folders, &indices);
     if !problems.is_empty() {
@@ -92,7 +93,7 @@ impl Shards {
         let mut all =
             Self { read: Vec::new(), lexicon: Lexicon::default(), numbers: Vec::new(), units: Vec::new() };
         for folder in folders {
-            let mut shard = Read::open(folder)?.until(room.stop.clone());
+            let mut shard = Read::open(folder)?.until(room.cancel.clone());
             let first = all.read.first().map(|first: &Read| &first.index.config);
             if let Some(problem) = misfit(&shard, first.map(|config| (config, &folders[0]))) {
                 return Err(Error::Read { file: folder.clone(), problem });

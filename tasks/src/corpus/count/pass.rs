@@ -1,4 +1,4 @@
-//! The pass over the spooled words that counts pairs, all words being known. Knows no text.
+//! The pass over the spooled words that counts pairs, all words being known.
 
 use std::{io, thread};
 
@@ -175,7 +175,7 @@ impl<'r> Plan<'r> {
         let mut distinct = Vec::new();
         while spool.next(&mut segment).map_err(Error::temporary(folder))?.is_some() {
             if words >> 16 != (words + segment.len()) >> 16 {
-                self.room.stop.check()?;
+                self.room.cancel.check()?;
             }
             words += segment.len();
             // Before words are left out, so that shards, which keep all of them, skip what the whole does.

@@ -1,4 +1,4 @@
-//! Counts read back from disk. Knows no text.
+//! Counts read back from disk.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
+use base::cancel::CancelToken;
+use base::self_check;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::Error;
 use super::schema::{INDEX, Index, Table};
-use crate::self_check;
-use crate::stop::Stop;
 
 /// A folder of counts.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Read {
     pub index: Index,
     /// Its words, by rank.
     pub words: Vec<Word>,
-    stop: Stop,
+    cancel: CancelToken,
 }
 
 /// A word of a corpus.
@@ -53,7 +53,8 @@ impl Read {
     /// When something is missing, damaged or of another version.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let index = self_check::read(&folder.join(INDEX))?;
-        let mut read = Self { folder: folder.to_owned(), index, words: Vec::new(), stop: Stop::NEVER };
+        let mut read =
+            Self { folder: folder.to_owned(), index, words: Vec::new(), cancel: CancelToken::NEVER };
         let mut words = Vec::new();
         read.batches::<Error>(Table::Words, |batch| {
             let (letters, occurrences) = (batch.column(0).as_string::<i32>(), numbers(batch, 1));
@@ -70,10 +71,10 @@ impl Read {
         Ok(read)
     }
 
-    /// The same, reading until somebody asks to stop.
+    /// The same, reading until it is cancelled.
     #[must_use]
-    pub fn until(self, stop: Stop) -> Self {
-        Self { stop, ..self }
+    pub fn until(self, cancel: CancelToken) -> Self {
+        Self { cancel, ..self }
     }
 
     /// Hands all pairs of a table to `take`, in order.
@@ -135,7 +136,7 @@ impl Read {
         }
         let reader = builder.with_batch_size(1 << 15).build().map_err(|e| damaged(e.to_string()))?;
         for batch in reader {
-            self.stop.check().map_err(Error::from)?;
+            self.cancel.check().map_err(Error::from)?;
             take(&batch.map_err(|e| damaged(e.to_string()))?)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Sorted runs of counted keys in nameless files, and their sum in order. Knows no word.
+//! Sorted runs of counted keys in nameless files, and their sum in order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use base::cancel::CancelToken;
+
 use super::{Error, Room};
-use crate::stop::Stop;
 
 /// So many runs are merged into one before there are more: each open one has a buffer. More than four threads share as many as four have, since
 /// each run is an open file.
@@ -21,7 +22,7 @@ const BUFFER: usize = 1 << 16;
 pub(super) struct Runs {
     files: Vec<File>,
     folder: PathBuf,
-    stop: Stop,
+    cancel: CancelToken,
     most: usize,
 }
 
@@ -29,7 +30,7 @@ impl Runs {
     /// None yet; those to come lie in the room's folder, without names.
     pub(super) fn new(room: &Room) -> Self {
         let most = (MOST_RUNS * 4 / room.threads.max(1)).clamp(LEAST_RUNS, MOST_RUNS);
-        Self { files: Vec::new(), folder: room.folder.clone(), stop: room.stop.clone(), most }
+        Self { files: Vec::new(), folder: room.folder.clone(), cancel: room.cancel.clone(), most }
     }
 
     /// Keeps a run. Keys must ascend.
@@ -39,7 +40,7 @@ impl Runs {
         let mut keys = 0;
         entries.try_for_each(|(key, count)| {
             keys += 1;
-            self.stop.check_at(keys)?;
+            self.cancel.check_at(keys)?;
             run.push(key, count).map_err(&refused)
         })?;
         self.files.push(run.finish().map_err(&refused)?);
@@ -72,7 +73,7 @@ impl Runs {
         let mut keys = 0;
         while let Some(mut top) = heap.peek_mut() {
             keys += 1;
-            self.stop.check_at(keys)?;
+            self.cancel.check_at(keys)?;
             let Reverse((key, run, count)) = *top;
             match open[run].next().map_err(&refused)? {
                 Some((next, count)) => *top = Reverse((next, run, count)),
@@ -171,8 +172,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    fn room(stop: Stop) -> Room {
-        Room { memory: 0, threads: 1, folder: std::env::temp_dir(), stop }
+    fn room(cancel: CancelToken) -> Room {
+        Room { memory: 0, threads: 1, folder: std::env::temp_dir(), cancel }
     }
 
     fn merged(mut runs: Runs) -> Vec<(u64, u64)> {
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn runs_add_up_in_order_however_many_there_are() {
-        let mut runs = Runs::new(&room(Stop::NEVER));
+        let mut runs = Runs::new(&room(CancelToken::NEVER));
         for run in 0..200u64 {
             runs.push(
                 [(run % 7, 1), (100 + run % 3, 1 << 40), (u64::MAX - 1, u64::from(run == 0))].into_iter(),
@@ -203,12 +204,12 @@ mod tests {
             200
         );
         assert_eq!(all.last(), Some(&(u64::MAX - 1, 1)));
-        assert!(merged(Runs::new(&room(Stop::NEVER))).is_empty());
+        assert!(merged(Runs::new(&room(CancelToken::NEVER))).is_empty());
     }
 
     #[test]
     fn a_sum_beyond_64_bits_is_an_error() {
-        let mut runs = Runs::new(&room(Stop::NEVER));
+        let mut runs = Runs::new(&room(CancelToken::NEVER));
         runs.push([(1, u64::MAX)].into_iter()).unwrap();
         runs.push([(1, 1)].into_iter()).unwrap();
         assert!(matches!(runs.merge(|_, _| Ok(())), Err(Error::Overflow)));
@@ -218,7 +219,7 @@ mod tests {
     fn a_long_run_and_a_long_sum_hear_that_they_are_to_stop() {
         let asked = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&asked);
-        let mut runs = Runs::new(&room(Stop::when(move || flag.load(Ordering::Relaxed))));
+        let mut runs = Runs::new(&room(CancelToken::when(move || flag.load(Ordering::Relaxed))));
         let many = || (0..100_000).map(|key| (key, 1));
         runs.push(many()).unwrap();
         asked.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The pairs of one segment. Knows no file.
+//! The pairs of one segment.
 
 use super::accumulate::Accumulator;
 use super::{Counting, Error};

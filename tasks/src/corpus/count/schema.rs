@@ -1,13 +1,13 @@
-//! What a folder of counts looks like on disk. Knows no corpus.
+//! What a folder of counts looks like on disk.
 
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
+use base::self_check::{Kind, SelfChecked};
 use serde::{Deserialize, Serialize};
 
 use super::shard::Shard;
 use super::{Config, table};
-use crate::self_check::{Kind, SelfChecked};
 
 /// The version of the format.
 pub const VERSION: u32 = 3;

@@ -1,5 +1,4 @@
-//! What the tables of counts and those of scores have in common: the columns of words and of pairs, the footer, the sizes of their pieces. Knows
-//! no folder.
+//! What the tables of counts and those of scores have in common: the columns of words and of pairs, the footer, the sizes of their pieces.
 
 use std::sync::Arc;
 

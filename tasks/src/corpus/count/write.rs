@@ -1,9 +1,10 @@
-//! Counts put on disk. Knows no text.
+//! Counts put on disk.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
+use base::self_check;
 use kg::table::parquet_file::{self, Writer};
 
 use super::Error;
@@ -12,7 +13,6 @@ use super::pass::Counts;
 use super::runs::Runs;
 use super::schema::{FORMAT, INDEX, Index, Table, Total, VERSION};
 use super::table::{self, BATCH_ROWS, GROUP_ROWS};
-use crate::self_check;
 
 impl Counts {
     /// Writes them into `folder`, the index last; equal counts give equal bytes.

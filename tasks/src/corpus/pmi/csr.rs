@@ -1,4 +1,4 @@
-//! The file of a relevance matrix: its layout, and how it is made. Knows no score.
+//! The file of a relevance matrix: its layout, and how it is made.
 //!
 //! All numbers are little-endian, all sections begin at a multiple of 8 bytes: the header, then where each row's entries begin (one more than
 //! there are words), the entries' columns, their relevances, a hash table of words, where each word's letters end, the letters, and the

@@ -1,4 +1,4 @@
-//! Which pairs are among the best of a word. Knows no file.
+//! Which pairs are among the best of a word.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

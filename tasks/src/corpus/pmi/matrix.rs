@@ -1,4 +1,4 @@
-//! The relevance of words, looked up in a memory-mapped file. Knows no score.
+//! The relevance of words, looked up in a memory-mapped file.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,15 +1,15 @@
-//! What a folder of scores looks like on disk. Knows no count.
+//! What a folder of scores looks like on disk.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef};
+use base::self_check::{self, Kind, SelfChecked};
 use serde::{Deserialize, Serialize};
 
 use super::Config;
 use crate::corpus::count;
 use crate::corpus::count::table::{self, field};
-use crate::self_check::{self, Kind, SelfChecked};
 
 /// The version of the format.
 pub const VERSION: u32 = 3;

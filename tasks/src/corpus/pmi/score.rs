@@ -1,4 +1,4 @@
-//! The formulas: a pair's count and its words' shares in, a score out. Knows no file.
+//! The formulas: a pair's count and its words' shares in, a score out.
 
 use super::{Config, Measure};
 use crate::corpus::count::{self, Counting, Order, Pair, Read, Table};

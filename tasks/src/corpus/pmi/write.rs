@@ -1,11 +1,12 @@
-//! Scores computed from counts and put on disk. Knows no text.
+//! Scores computed from counts and put on disk.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt32Array, UInt64Array};
+use base::self_check;
+use base::whole::write_whole;
 use kg::table::parquet_file::{self, Writer};
-use kg::whole::write_whole;
 
 use super::csr::Rows;
 use super::keep::Best;
@@ -14,7 +15,6 @@ use super::score::{Marginals, Scorer};
 use super::{Config, Error, Measure, Relevance, Words};
 use crate::corpus::count::table::{self, BATCH_ROWS, GROUP_ROWS};
 use crate::corpus::count::{self, Order, Pair, Read};
-use crate::self_check;
 
 /// Why pairs are left out.
 const REASONS: [&str; 5] =

@@ -1,17 +1,17 @@
-//! What is trained on is not tested on: documents of a collection are split off as a test, and documents about entities that another
-//! collection tests are left out. Knows no file.
+//! What is trained on is not tested on: documents of a collection are split off as a test, and documents about entities that another collection tests are left
+//! out.
 //!
 //! Entities are compared as an uncased encoder tells them apart: without case, accents and runs of white space.
 
 use std::collections::{BTreeMap, HashSet};
 
+use base::rng::RngKey;
+use base::setting::InvalidSetting;
 use kg::canon::fold::bare;
 
 use super::part::{drawn, joined};
 use super::{Collection, DocumentId, PassageId, Query};
 use crate::downstream::funnel::Step;
-use crate::seed::Seed;
-use crate::unfit::Unfit;
 
 const TESTED: &str = "about an entity that is tested";
 const SAME: &str = "text of a passage that is tested";
@@ -20,11 +20,11 @@ const SAME: &str = "text of a passage that is tested";
 ///
 /// # Errors
 /// When it is not above 0 and below 1.
-pub fn check(share: f64) -> Result<(), Unfit> {
+pub fn check(share: f64) -> Result<(), InvalidSetting> {
     if share > 0.0 && share < 1.0 {
         return Ok(());
     }
-    Err(Unfit::new("share", share, "a share of the documents above 0 and below 1"))
+    Err(InvalidSetting::new("share", share, "a share of the documents above 0 and below 1"))
 }
 
 /// A part of the documents as a test: what is left to train on, and the test. Documents that are about one entity, or that answer one query, go
@@ -32,7 +32,11 @@ pub fn check(share: f64) -> Result<(), Unfit> {
 ///
 /// # Errors
 /// When the share of groups is not above 0 and below 1.
-pub fn split_off(collection: &Collection, share: f64, seed: Seed) -> Result<(Collection, Collection), Unfit> {
+pub fn split_off(
+    collection: &Collection,
+    share: f64,
+    seed: RngKey,
+) -> Result<(Collection, Collection), InvalidSetting> {
     check(share)?;
     let mut about: BTreeMap<String, Vec<DocumentId>> = BTreeMap::new();
     for query in &collection.queries {
@@ -173,18 +177,18 @@ mod tests {
     #[test]
     fn a_test_is_split_off_entity_by_entity() {
         let whole = large();
-        let (train, test) = split_off(&whole, 0.4, Seed::new(1)).unwrap();
+        let (train, test) = split_off(&whole, 0.4, RngKey::new(1)).unwrap();
         assert_eq!(train.documents.len() + test.documents.len(), 300);
         assert_eq!(train.queries.len() + test.queries.len(), 300);
         assert!((80..160).contains(&test.documents.len()), "{}", test.documents.len());
         assert!(entities(&train).is_disjoint(&entities(&test)));
         assert_part_of(&train, &whole);
         assert_part_of(&test, &whole);
-        assert_eq!(split_off(&whole, 0.4, Seed::new(1)).unwrap(), (train.clone(), test));
-        assert_ne!(split_off(&whole, 0.4, Seed::new(2)).unwrap().0, train);
-        Parts::draw(&train, Shares { dev: 0.1, mask_search: 0.0 }, Seed::new(1)).unwrap();
+        assert_eq!(split_off(&whole, 0.4, RngKey::new(1)).unwrap(), (train.clone(), test));
+        assert_ne!(split_off(&whole, 0.4, RngKey::new(2)).unwrap().0, train);
+        Parts::draw(&train, Shares { dev: 0.1, mask_search: 0.0 }, RngKey::new(1)).unwrap();
         for share in [0.0, 1.0, f64::NAN] {
-            let message = split_off(&whole, share, Seed::new(1)).unwrap_err().to_string();
+            let message = split_off(&whole, share, RngKey::new(1)).unwrap_err().to_string();
             assert!(message.contains("share is") && message.contains("above 0 and below 1"), "{message}");
         }
     }

@@ -1,17 +1,16 @@
-//! Which passages are ranked for a query (the protocol of Arnold et al. 2020): what answers it, and what BM25 takes for an answer. Knows
-//! no scorer.
+//! Which passages are ranked for a query (the protocol of Arnold et al. 2020): what answers it, and what BM25 takes for an answer.
 //!
 //! Of the hits for "entity heading" over passages of at least ten characters, the first, then all passages of its document, then the others,
 //! as many as there is room for beside those that answer; nothing is filled in at random. The published lists begin with what answers.
 //! Ours are in the order of passages, which says nothing of the query, so that a scorer that breaks ties by place gains nothing.
 
+use base::cancel::{CancelToken, Cancelled};
+use base::setting::InvalidSetting;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
 use super::{Collection, PassageId, Query, QueryId};
 use crate::downstream::bm25::{Index, Searcher, TooMany};
-use crate::stop::{Stop, Stopped};
-use crate::unfit::Unfit;
 
 /// Most candidates of a query: they pass through an encoder together.
 const MOST: usize = 100_000;
@@ -31,10 +30,10 @@ impl Config {
     ///
     /// # Errors
     /// When there is room for nothing beside an answer, so that whatever ranks them is right.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         if !(2..=MOST).contains(&self.most) {
             let expected = format!("from 2, an answer and something else, to {MOST}");
-            return Err(Unfit::new("most", self.most, expected));
+            return Err(InvalidSetting::new("most", self.most, expected));
         }
         Ok(())
     }
@@ -45,13 +44,13 @@ impl Config {
 pub enum Error {
     /// A config that cannot be meant.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidSetting(#[from] InvalidSetting),
     /// More passages than numbers for them.
     #[error(transparent)]
     TooMany(#[from] TooMany),
-    /// Somebody asked to stop.
+    /// The run was cancelled.
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Cancelled(#[from] Cancelled),
 }
 
 /// The candidates of one query.
@@ -106,23 +105,23 @@ impl Ranking {
 /// # Errors
 /// When there are too many passages, or the config cannot be meant.
 pub fn candidates(collection: &Collection, config: &Config) -> Result<Vec<Candidates>, Error> {
-    candidates_until(collection, config, &Stop::NEVER)
+    candidates_until(collection, config, &CancelToken::NEVER)
 }
 
-/// As [`candidates`], until `stop` asks for its end.
+/// As [`candidates`], until `cancel` cancels it.
 ///
 /// # Errors
-/// As [`candidates`], and once somebody asks to stop.
+/// As [`candidates`], and once it is cancelled.
 pub fn candidates_until(
     collection: &Collection,
     config: &Config,
-    stop: &Stop,
+    cancel: &CancelToken,
 ) -> Result<Vec<Candidates>, Error> {
     config.check()?;
     let ranking = Ranking::new(collection, config.min_characters)?;
     let queries: Vec<QueryId> = collection.query_ids().collect();
     let list = |searcher: &mut Searcher<'_>, &id: &QueryId| -> Result<Candidates, Error> {
-        stop.check()?;
+        cancel.check()?;
         let query = collection.query(id);
         let hits: Vec<PassageId> =
             searcher.search(&query.search()).iter().map(|hit| PassageId(hit.text)).collect();

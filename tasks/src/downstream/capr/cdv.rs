@@ -1,5 +1,4 @@
 //! The annotations of CDV (Arnold et al. 2020) for texts that they come without: MedQuAD's are put to them; HealthQA's must be brought.
-//! Knows no ranking.
 //!
 //! A document's passages lie one behind the other, each with its length in characters; that of MedQuAD is
 //! `(Answer + "\n").replace(" - ", "\n- ")`, called `source_qid`. A text that has not the length of its annotation is refused: it is of
@@ -275,7 +274,7 @@ fn queries(collection: &Collection, asked: &[Asked]) -> Result<Vec<Query>, Error
 
 #[cfg(test)]
 mod tests {
-    use kg::whole::write_whole;
+    use base::whole::write_whole;
 
     use super::*;
 

@@ -1,5 +1,4 @@
-//! MedQuAD by itself as a collection to train on: a page is a document, its answers are passages, focus and type of the question ask for
-//! them. Knows no annotation and no ranking.
+//! MedQuAD by itself as a collection to train on: a page is a document, its answers are passages, focus and type of the question ask for them.
 //!
 //! Answers are normalised as the annotations of CDV count their characters: `(Answer + "\n").replace(" - ", "\n- ")`. Pages that ask for one
 //! aspect of one focus share a query. Aspects are said in more words as CDV says them.
@@ -9,8 +8,8 @@ use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+use base::gz;
 use kg::canon::fold::{bare, tidy};
-use kg::source::gz;
 
 use super::{Collection, PassageId, Query, Unfit};
 use crate::corpus::{self, medquad, xml};
@@ -269,7 +268,7 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use kg::whole::write_whole;
+    use base::whole::write_whole;
 
     use super::*;
 

@@ -1,11 +1,11 @@
-//! Which queries are for what: documents held out for development, and those on which head masks are searched. Knows no text.
+//! Which queries are for what: documents held out for development, and those on which head masks are searched.
 //!
 //! No document is in two parts, nor are documents that answer one query: these are a group, and a group is one draw.
 
+use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 
 use super::{Collection, DocumentId, PassageId, QueryId};
-use crate::seed::Seed;
 
 /// What a document and its queries are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Parts {
     ///
     /// # Errors
     /// When the shares are below 0 or 1 and more together.
-    pub fn draw(collection: &Collection, shares: Shares, seed: Seed) -> Result<Self, Unfit> {
+    pub fn draw(collection: &Collection, shares: Shares, seed: RngKey) -> Result<Self, Unfit> {
         let Shares { dev, mask_search } = shares;
         shares.check()?;
         let seed = seed.named("parts");
@@ -107,7 +107,7 @@ impl Parts {
 }
 
 /// A number from 0 on and below 1 for a name.
-pub(super) fn drawn(seed: Seed, name: &str) -> f64 {
+pub(super) fn drawn(seed: RngKey, name: &str) -> f64 {
     /// Draws have so many values, exactly representable.
     const STEPS: u64 = 1 << 53;
     seed.named(name).below(STEPS) as f64 / STEPS as f64
@@ -158,7 +158,7 @@ mod tests {
     fn no_document_is_in_two_parts() {
         let collection = large();
         let shares = Shares { dev: 0.2, mask_search: 0.1 };
-        let parts = Parts::draw(&collection, shares, Seed::new(1)).unwrap();
+        let parts = Parts::draw(&collection, shares, RngKey::new(1)).unwrap();
         for id in collection.query_ids() {
             let documents = collection.answering(collection.query(id));
             assert!(documents.iter().all(|&d| parts.document(d) == parts.query(&collection, id)));
@@ -175,13 +175,14 @@ mod tests {
     #[test]
     fn parts_follow_from_seed_and_names() {
         let (collection, shares) = (large(), Shares { dev: 0.5, mask_search: 0.0 });
-        let draw = |seed| Parts::draw(&collection, shares, Seed::new(seed)).unwrap();
+        let draw = |seed| Parts::draw(&collection, shares, RngKey::new(seed)).unwrap();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
         assert_eq!(Parts::whole(&collection).queries(&collection, Part::Main).len(), 1_000);
         for (dev, mask_search) in [(0.5, 0.5), (-0.1, 0.0), (f64::NAN, 0.0)] {
-            let message =
-                Parts::draw(&collection, Shares { dev, mask_search }, Seed::new(1)).unwrap_err().to_string();
+            let message = Parts::draw(&collection, Shares { dev, mask_search }, RngKey::new(1))
+                .unwrap_err()
+                .to_string();
             assert!(message.contains("expected two numbers from 0 on, below 1 together"), "{message}");
         }
     }

@@ -1,13 +1,14 @@
-//! Reads a folder of candidates and checks that it is as written. Knows no ranking.
+//! Reads a folder of candidates and checks that it is as written.
 
 use std::path::Path;
+
+use base::self_check::{self, SelfChecked};
 
 use super::candidates::Candidates;
 use super::part::Parts;
 use super::schema::{Error, Index, PASSAGES, PassageRow, QUERIES, QueryRow};
 use super::{Collection, Document, DocumentId, Passage, PassageId, Query};
 use crate::downstream::lines::{self, INDEX};
-use crate::self_check::{self, SelfChecked};
 
 /// A folder of candidates.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,14 +106,14 @@ fn list(row: &QueryRow, line: usize, passages: usize) -> Result<Candidates, &'st
 
 #[cfg(test)]
 mod tests {
-    use kg::whole::write_whole;
+    use base::whole::write_whole;
 
     use super::super::candidates::{Config, candidates};
     use super::super::part::{Part, Shares};
     use super::super::tests::collection;
     use super::super::write::write;
     use super::*;
-    use crate::seed::Seed;
+    use base::rng::RngKey;
 
     const CONFIG: Config = Config { most: 3, min_characters: 2 };
 
@@ -123,7 +124,7 @@ mod tests {
             &documents,
             &[("fever", "what", &[0, 4]), ("pain", "why", &[1]), ("rest", "how", &[2])],
         );
-        let parts = Parts::draw(&collection, Shares { dev: 0.4, mask_search: 0.2 }, Seed::new(4)).unwrap();
+        let parts = Parts::draw(&collection, Shares { dev: 0.4, mask_search: 0.2 }, RngKey::new(4)).unwrap();
         let lists = candidates(&collection, &CONFIG).unwrap();
         let index = write(folder, &collection, &parts, (&CONFIG, &lists)).unwrap();
         Folder { index, collection, parts, lists }

@@ -1,12 +1,12 @@
-//! What a folder of candidates looks like on disk. Knows no ranking.
+//! What a folder of candidates looks like on disk.
 
+use base::self_check::{Kind, SelfChecked};
 use serde::{Deserialize, Serialize};
 
 use super::candidates::Config;
 use super::part::Part;
 use super::{PassageId, QueryId};
 use crate::downstream::lines::{self, File};
-use crate::self_check::{Kind, SelfChecked};
 
 /// The format's name.
 pub const FORMAT: &str = "engraft-candidates";

@@ -1,12 +1,12 @@
-//! What a ranker is trained on: for each query of an epoch one passage that answers it and some of other documents that do not. Knows no
-//! scorer.
+//! What a ranker is trained on: for each query of an epoch one passage that answers it and some of other documents that do not.
 //!
 //! The draw is a function of seed, epoch and query. Arnold et al. 2020 drew nine, of all documents, the query's own among them; here no
 //! passage is of a document that answers the query.
 
+use base::rng::RngKey;
+
 use super::part::{Part, Parts};
 use super::{Collection, DocumentId, PassageId, QueryId};
-use crate::seed::Seed;
 
 /// Passages to learn from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Trainer<'a> {
     queries: Vec<QueryId>,
     pool: Vec<PassageId>,
     negatives: usize,
-    seed: Seed,
+    seed: RngKey,
 }
 
 impl<'a> Trainer<'a> {
@@ -63,7 +63,7 @@ impl<'a> Trainer<'a> {
         collection: &'a Collection,
         (parts, part): (&Parts, Part),
         negatives: usize,
-        seed: Seed,
+        seed: RngKey,
     ) -> Self {
         let (queries, pool) = (parts.queries(collection, part), parts.passages(collection, part));
         Self { collection, queries, pool, negatives, seed: seed.named("capr") }
@@ -127,7 +127,7 @@ impl<'a> Trainer<'a> {
 }
 
 /// One of some passages.
-fn pick(of: &[PassageId], seed: Seed) -> Option<PassageId> {
+fn pick(of: &[PassageId], seed: RngKey) -> Option<PassageId> {
     usize::try_from(seed.below(of.len() as u64)).ok().and_then(|chosen| of.get(chosen)).copied()
 }
 
@@ -145,7 +145,7 @@ mod tests {
     fn negatives_are_others_documents_and_all_different() {
         let collection = large();
         let parts = Parts::whole(&collection);
-        let trainer = Trainer::new(&collection, (&parts, Part::Main), 9, Seed::new(1));
+        let trainer = Trainer::new(&collection, (&parts, Part::Main), 9, RngKey::new(1));
         let mut positives = std::collections::BTreeSet::new();
         for epoch in 0..50 {
             let drawn = trainer.draw(epoch, QueryId(0)).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     fn draws_follow_from_seed_epoch_and_query() {
         let collection = large();
         let parts = Parts::whole(&collection);
-        let trainer = |seed| Trainer::new(&collection, (&parts, Part::Main), 9, Seed::new(seed));
+        let trainer = |seed| Trainer::new(&collection, (&parts, Part::Main), 9, RngKey::new(seed));
         let draw = |seed, epoch, query| trainer(seed).draw(epoch, QueryId(query)).unwrap().negatives;
         assert_eq!(draw(1, 2, 0), draw(1, 2, 0));
         assert_ne!(draw(1, 2, 0), draw(2, 2, 0));
@@ -173,7 +173,7 @@ mod tests {
     fn small_collections_give_all_that_they_have_or_say_that_it_is_too_little() {
         let collection = collection(&[&["a"], &["b", "c"], &["d"]], &[("e", "x", &[0]), ("f", "y", &[])]);
         let parts = Parts::whole(&collection);
-        let trainer = |negatives| Trainer::new(&collection, (&parts, Part::Main), negatives, Seed::new(1));
+        let trainer = |negatives| Trainer::new(&collection, (&parts, Part::Main), negatives, RngKey::new(1));
         let mut all = trainer(3).draw(0, QueryId(0)).unwrap().negatives;
         all.sort_unstable();
         assert_eq!(all, [1, 2, 3].map(PassageId));
@@ -183,7 +183,7 @@ mod tests {
             "{message}"
         );
         assert!(matches!(trainer(1).draw(0, QueryId(1)), Err(Error::Unanswered(_))));
-        let none = Trainer::new(&collection, (&parts, Part::Dev), 1, Seed::new(1)).draw(0, QueryId(0));
+        let none = Trainer::new(&collection, (&parts, Part::Dev), 1, RngKey::new(1)).draw(0, QueryId(0));
         assert!(matches!(none, Err(Error::Elsewhere(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! Articles of WikiSection (Arnold et al. 2019) as a collection: a section is a passage, `title ; heading` asks for it. Knows no ranking.
+//! Articles of WikiSection (Arnold et al. 2019) as a collection: a section is a passage, `title ; heading` asks for it.
 //!
 //! Sections have their places in characters and tile the text. Nested headings are joined (`Diagnosis | Pathology`) and stay so; sections
 //! with the same heading answer one query. Queries are in lower case and ask for `abstract` as `information`, as in CDV's training data.
@@ -145,7 +145,7 @@ fn spoken(heading: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kg::whole::write_whole;
+    use base::whole::write_whole;
 
     use super::super::Wording;
     use super::*;

@@ -1,6 +1,8 @@
-//! Writes a collection with its candidates and parts: files whole, the index last, the same bytes for the same input. Knows no ranking.
+//! Writes a collection with its candidates and parts: files whole, the index last, the same bytes for the same input.
 
 use std::path::Path;
+
+use base::self_check::{self, SelfChecked};
 
 use super::Collection;
 use super::PassageId;
@@ -8,7 +10,6 @@ use super::candidates::{Candidates, Config};
 use super::part::Parts;
 use super::schema::{Error, FORMAT, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
 use crate::downstream::lines::{self, INDEX};
-use crate::self_check::{self, SelfChecked};
 
 /// Writes a folder of candidates into `folder`, which exists: lists of all queries, in their order.
 ///

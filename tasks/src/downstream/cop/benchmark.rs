@@ -1,7 +1,9 @@
-//! Samples and parts as examples, and what became of every note on the way. Knows no model.
+//! Samples and parts as examples, and what became of every note on the way.
 //!
 //! Of the patients for test a share is drawn on whom a head mask may be searched; they are reported on no more.
 
+use base::rng::RngKey;
+use base::setting::InvalidSetting;
 use kg::split::Part as Of;
 
 use super::note::Funnel;
@@ -10,14 +12,12 @@ use super::split::Split;
 use super::{PatientId, Stays};
 use crate::downstream::example::{Example, Examples, Measure, Part};
 use crate::downstream::funnel::Step;
-use crate::seed::Seed;
-use crate::unfit::Unfit;
 
 /// Patients for the search of a head mask: a share of those for test, drawn patient by patient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Held {
     share: f64,
-    seed: Seed,
+    seed: RngKey,
 }
 
 impl Held {
@@ -25,9 +25,9 @@ impl Held {
     ///
     /// # Errors
     /// When the share is not from 0 on and below 1.
-    pub fn new(share: f64, seed: Seed) -> Result<Self, Unfit> {
+    pub fn new(share: f64, seed: RngKey) -> Result<Self, InvalidSetting> {
         if !(0.0..1.0).contains(&share) {
-            return Err(Unfit::new("mask_search", share, "a share of the test from 0 on, below 1"));
+            return Err(InvalidSetting::new("mask_search", share, "a share of the test from 0 on, below 1"));
         }
         Ok(Self { share, seed: seed.named("mask search") })
     }
@@ -133,13 +133,13 @@ mod tests {
     }
 
     fn split() -> Split {
-        Split::drawn(Drawn { seed: Seed::new(3), valid: 0.1, test: 0.4 }).unwrap()
+        Split::drawn(Drawn { seed: RngKey::new(3), valid: 0.1, test: 0.4 }).unwrap()
     }
 
     #[test]
     fn a_patient_is_in_one_part_and_everything_is_accounted_for() {
         let stays = hospital();
-        let held = Held::new(0.25, Seed::new(1)).unwrap();
+        let held = Held::new(0.25, RngKey::new(1)).unwrap();
         for outcome in Outcome::ALL {
             let (examples, funnel) = examples("x", (&stays, outcome), (&split(), &held));
             assert!(funnel.iter().all(Step::adds_up), "{funnel:?}");
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn answers_are_of_their_kind() {
         let stays = hospital();
-        let held = Held::new(0.0, Seed::new(1)).unwrap();
+        let held = Held::new(0.0, RngKey::new(1)).unwrap();
         let of = |outcome| examples("x", (&stays, outcome), (&split(), &held)).0;
         let mortality = of(Outcome::Mortality);
         assert_eq!((mortality.kind, mortality.classes.len()), (Kind::OneClass, 2));
@@ -186,11 +186,11 @@ mod tests {
     #[test]
     fn patients_in_no_list_are_left_out_and_shares_checked() {
         let lists = Split::Lists(BTreeMap::from([(PatientId(0), Of::Train), (PatientId(1), Of::Test)]));
-        let held = Held::new(0.5, Seed::new(1)).unwrap();
+        let held = Held::new(0.5, RngKey::new(1)).unwrap();
         let (examples, funnel) = examples("x", (&hospital(), Outcome::Mortality), (&lists, &held));
         assert_eq!((examples.examples.len(), funnel[2].dropped[IN_NO_LIST]), (4, 996));
         for share in [-0.1, 1.0, f64::NAN] {
-            let message = Held::new(share, Seed::new(1)).unwrap_err().to_string();
+            let message = Held::new(share, RngKey::new(1)).unwrap_err().to_string();
             assert!(message.starts_with("mask_search is") && message.contains("below 1"), "{message}");
         }
     }

@@ -1,4 +1,4 @@
-//! Classes of lengths of stay and ICD-9 codes, and mentions of a death that would give the answer away. Knows no table.
+//! Classes of lengths of stay and ICD-9 codes, and mentions of a death that would give the answer away.
 
 use super::Variant;
 

@@ -1,14 +1,14 @@
-//! Discharge summaries of `NOTEEVENTS` by admission: newborns and other notes left out, repeated texts once, addenda joined. Knows no label.
+//! Discharge summaries of `NOTEEVENTS` by admission: newborns and other notes left out, repeated texts once, addenda joined.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use base::cancel::CancelToken;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Admission, AdmissionId, Error, Variant, open, section};
 use crate::corpus::mimic_table::Table;
-use crate::stop::Stop;
 
 /// What became of notes, and of the admissions that they are of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ struct Row {
 
 /// The admission notes of a file, by admission, and what became of the rest.
 pub(super) fn read(
-    file: (&Path, &Stop),
+    file: (&Path, &CancelToken),
     admissions: &BTreeMap<AdmissionId, Admission>,
     variant: Variant,
 ) -> Result<(Vec<(AdmissionId, String)>, Funnel), Error> {
@@ -77,12 +77,12 @@ pub(super) fn read(
 
 /// What each row is; those that may stay, in the order in which they are joined.
 fn rows(
-    (file, stop): (&Path, &Stop),
+    (file, cancel): (&Path, &CancelToken),
     admissions: &BTreeMap<AdmissionId, Admission>,
     variant: Variant,
     funnel: &mut Funnel,
 ) -> Result<Vec<Row>, Error> {
-    let mut table = Table::new(open(file, stop)?, file, COLUMNS);
+    let mut table = Table::new(open(file, cancel)?, file, COLUMNS);
     let mut rows = Vec::new();
     while table.next()? {
         let place = funnel.notes;
@@ -131,7 +131,7 @@ fn once(mut rows: Vec<Row>, funnel: &mut Funnel) -> Vec<Row> {
 
 /// Reads the texts of the rows that stay, and makes an admission note of each admission as soon as its last text is read.
 fn join(
-    (file, stop): (&Path, &Stop),
+    (file, cancel): (&Path, &CancelToken),
     texts: &BTreeMap<AdmissionId, Vec<Row>>,
     variant: Variant,
 ) -> Result<BTreeMap<AdmissionId, String>, Error> {
@@ -141,7 +141,7 @@ fn join(
     }
     let mut pending: HashMap<AdmissionId, (Vec<String>, usize)> = HashMap::new();
     let mut made = BTreeMap::new();
-    let mut table = Table::new(open(file, stop)?, file, COLUMNS);
+    let mut table = Table::new(open(file, cancel)?, file, COLUMNS);
     let mut place = 0;
     while table.next()? {
         let stays = wanted.get(&place);

@@ -1,4 +1,4 @@
-//! The four tasks: which stays are their samples, with which text and class. Knows no table.
+//! The four tasks: which stays are their samples, with which text and class.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,4 +1,4 @@
-//! The sections of a discharge summary that are known on admission. Knows no label.
+//! The sections of a discharge summary that are known on admission.
 //!
 //! As released, line ends become the two characters `\n`, and a section is what lies between its header and the next `\n\n` behind which
 //! stands a run of letters, at least one, without `(`, `)`, `\`, `|`, `.` and digits, and a colon: the next header. Only the end of a

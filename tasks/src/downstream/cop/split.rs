@@ -1,14 +1,14 @@
-//! Which patients are for training, development and test: published lists of patients, or a draw. Knows no note.
+//! Which patients are for training, development and test: published lists of patients, or a draw.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use base::cancel::CancelToken;
+use base::rng::RngKey;
 use kg::split::Part;
 
 use super::{PatientId, open};
 use crate::corpus::mimic_table::Table;
-use crate::seed::Seed;
-use crate::stop::Stop;
 
 /// Where a patient's part comes from. All stays of a patient are in one part.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub enum Split {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drawn {
     /// Another seed, other patients.
-    pub seed: Seed,
+    pub seed: RngKey,
     /// Share for development (published: 0.1).
     pub valid: f64,
     /// Share for test (published: 0.2).
@@ -63,7 +63,7 @@ impl Split {
     pub fn lists(train: &Path, valid: &Path, test: &Path) -> Result<Self, Error> {
         let mut parts = BTreeMap::new();
         for (file, part) in [(train, Part::Train), (valid, Part::Valid), (test, Part::Test)] {
-            let mut table = Table::new(open(file, &Stop::NEVER)?, file, ["SUBJECT_ID"]);
+            let mut table = Table::new(open(file, &CancelToken::NEVER)?, file, ["SUBJECT_ID"]);
             while table.next().map_err(super::Error::from)? {
                 let patient = table.number(0).map_err(super::Error::from)?;
                 if *parts.entry(PatientId(patient)).or_insert(part) != part {
@@ -108,7 +108,7 @@ impl Split {
 
 #[cfg(test)]
 mod tests {
-    use kg::whole::write_whole;
+    use base::whole::write_whole;
 
     use super::*;
 
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn draws_have_their_shares_and_follow_from_the_seed() {
-        let split = |seed| Split::drawn(Drawn { seed: Seed::new(seed), valid: 0.1, test: 0.2 }).unwrap();
+        let split = |seed| Split::drawn(Drawn { seed: RngKey::new(seed), valid: 0.1, test: 0.2 }).unwrap();
         let count =
             |part| (0..10_000).filter(|&patient| split(1).part(PatientId(patient)) == Some(part)).count();
         assert!((900..1_100).contains(&count(Part::Valid)) && (1_900..2_100).contains(&count(Part::Test)));
@@ -140,7 +140,7 @@ mod tests {
             (0..100).any(|patient| split(1).part(PatientId(patient)) != split(2).part(PatientId(patient)))
         );
         let wrong =
-            Split::drawn(Drawn { seed: Seed::new(1), valid: 0.5, test: 0.5 }).unwrap_err().to_string();
+            Split::drawn(Drawn { seed: RngKey::new(1), valid: 0.5, test: 0.5 }).unwrap_err().to_string();
         assert!(wrong.contains("below 1 together"), "{wrong}");
     }
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
+use base::rng::RngKey;
+use base::whole::write_whole;
 use kg::split::Part;
-use kg::whole::write_whole;
 
 use super::sample::{Outcome, samples};
 use super::split::{Drawn, Split};
 use super::*;
 use crate::downstream::example::Answer;
-use crate::seed::Seed;
 
 /// A note: admission, day, category, description, mark of an error, text.
 type Note<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, String);
@@ -223,7 +223,7 @@ fn patients_are_in_one_part_and_weights_follow_from_the_samples() {
     hospital(folder.path(), &admissions, &notes, [&[], &[]]);
     let stays = read(&Files::of(folder.path()), Variant::Fixed).unwrap();
     let task = samples(&stays, Outcome::Mortality);
-    let split = Split::drawn(Drawn { seed: Seed::new(3), valid: 0.1, test: 0.2 }).unwrap();
+    let split = Split::drawn(Drawn { seed: RngKey::new(3), valid: 0.1, test: 0.2 }).unwrap();
     let mut parts: BTreeMap<PatientId, Vec<Part>> = BTreeMap::new();
     for sample in &task.samples {
         parts.entry(sample.patient).or_default().extend(split.part(sample.patient));
@@ -272,7 +272,7 @@ fn tables_that_are_missing_or_wrong_are_said_by_name() {
 fn reading_ends_when_it_is_asked_to() {
     let folder = tempfile::tempdir().unwrap();
     small(folder.path());
-    let stop = Stop::when(|| true);
-    let message = read_until(&Files::of(folder.path()), Variant::Fixed, &stop).unwrap_err().to_string();
+    let cancel = CancelToken::when(|| true);
+    let message = read_until(&Files::of(folder.path()), Variant::Fixed, &cancel).unwrap_err().to_string();
     assert!(message.contains("cannot read on: interrupted"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Weights that make rare classes count as much as frequent ones. Knows no sample.
+//! Weights that make rare classes count as much as frequent ones.
 
 use super::Variant;
 

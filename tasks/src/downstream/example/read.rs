@@ -1,11 +1,12 @@
-//! Reads examples and checks that they are as written and a benchmark. Knows no benchmark by name.
+//! Reads examples and checks that they are as written and a benchmark.
 
 use std::path::Path;
+
+use base::self_check::{self, SelfChecked};
 
 use super::schema::{EXAMPLES, Error, Index};
 use super::{Example, Examples, Unfit, write};
 use crate::downstream::lines::{self, INDEX};
-use crate::self_check::{self, SelfChecked};
 
 /// A folder of examples.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +50,7 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
 
 #[cfg(test)]
 mod tests {
-    use kg::whole::write_whole;
+    use base::whole::write_whole;
 
     use super::super::schema::Licence;
     use super::super::tests::small;

@@ -1,13 +1,13 @@
-//! What a folder of examples looks like on disk. Knows no benchmark.
+//! What a folder of examples looks like on disk.
 
 use std::path::PathBuf;
 
+use base::self_check::{self, SelfChecked};
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, Measure, Part};
 use crate::downstream::funnel::Step;
 use crate::downstream::lines::{self, File};
-use crate::self_check::{self, SelfChecked};
 
 /// The format's name.
 pub const FORMAT: &str = "engraft-examples";

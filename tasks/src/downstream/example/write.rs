@@ -1,12 +1,13 @@
-//! Writes examples: files whole, the index last, the same bytes for the same input. Knows no benchmark.
+//! Writes examples: files whole, the index last, the same bytes for the same input.
 
 use std::path::Path;
+
+use base::self_check::{self, SelfChecked};
 
 use super::schema::{Counts, EXAMPLES, Error, FORMAT, Index, Licence, VERSION};
 use super::{Examples, Part};
 use crate::downstream::funnel::Step;
 use crate::downstream::lines::{self, INDEX};
-use crate::self_check::{self, SelfChecked};
 
 /// Writes a folder of examples into `folder`, which exists, with what may be done with them and how they came about.
 ///

@@ -1,12 +1,12 @@
-//! Items become examples: parts are those of their files or drawn, classes get numbers. Knows no layout.
+//! Items become examples: parts are those of their files or drawn, classes get numbers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 
 use super::{Item, Label, Words};
 use crate::downstream::example::{Answer, Example, Examples, Kind, Measure, Part, Tagged};
-use crate::seed::Seed;
 
 /// Shares of what is for training that are drawn for other parts, group by group.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ fn draw<'a>(train: &'a [Item], plan: Plan<'_>) -> HashMap<&'a str, Part> {
     let mut known = HashSet::new();
     let mut groups: Vec<&str> =
         train.iter().map(|item| item.group.as_str()).filter(|group| known.insert(*group)).collect();
-    Seed::new(plan.drawn.seed).named("parts").named(plan.name).shuffle(&mut groups);
+    RngKey::new(plan.drawn.seed).named("parts").named(plan.name).shuffle(&mut groups);
     let (all, mut from, mut drawn) = (groups.len(), 0, HashMap::new());
     for (part, share) in plan.drawn.shares() {
         #[expect(

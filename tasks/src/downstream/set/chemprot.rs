@@ -1,4 +1,4 @@
-//! Relations between chemicals and proteins (ChemProt, Krallinger et al. 2017) as SciBERT's authors give them. Knows no part.
+//! Relations between chemicals and proteins (ChemProt, Krallinger et al. 2017) as SciBERT's authors give them.
 //!
 //! `{"text": "<< EGFR >> inhibitors ... [[ gefitinib ]] ...", "label": "INHIBITOR"}`: the marks stand around the arguments, in the order of
 //! the text. There are no pairs without a relation.

@@ -1,4 +1,4 @@
-//! Damaged files of every published set: what is read of them is whole, what is refused is said. Knows no layout but by example.
+//! Damaged files of every published set: what is read of them is whole, what is refused is said.
 #![cfg(test)]
 #![allow(clippy::disallowed_methods, reason = "thousands of files that nobody misses")]
 

@@ -1,4 +1,4 @@
-//! Interactions of drugs (DDI corpus, Herrero-Zazo et al. 2013), as XML: a sentence for each two drugs in it. Knows no part.
+//! Interactions of drugs (DDI corpus, Herrero-Zazo et al. 2013), as XML: a sentence for each two drugs in it.
 //!
 //! `<sentence id text><entity id charOffset="30-38" type="drug" text/>...<pair id e1 e2 ddi="true" type="mechanism"/>`; the end of an offset is
 //! the last character, not the one behind it, and `;` stands between the pieces of a discontinuous drug, which stands for all from its

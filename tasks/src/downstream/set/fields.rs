@@ -1,4 +1,4 @@
-//! Which named fields of a row are an item's texts and its answer. Knows no layout.
+//! Which named fields of a row are an item's texts and its answer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -159,6 +159,11 @@ impl Fields {
         match self.names.get(found) {
             Some(name) => Ok(name.clone()),
             None if found.is_empty() => Err(row.wrong(format!("nothing as {field:?}"), "a class")),
+            // Another class than the one without quotes, which is what such a file means.
+            None if found.len() > 1 && found.starts_with('"') && found.ends_with('"') => Err(row.wrong(
+                format!("{found} as {field:?}"),
+                "a class without quotes: between tabs they are characters; write the rows between commas, or remove the quotes",
+            )),
             None if self.names.is_empty() => Ok(found.to_owned()),
             None => {
                 let known: Vec<String> = self.names.keys().map(|name| format!("{name:?}")).collect();

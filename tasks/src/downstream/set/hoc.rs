@@ -1,4 +1,4 @@
-//! The Hallmarks of Cancer (Baker et al. 2016): abstracts whose sentences have any of ten hallmarks. Knows no part.
+//! The Hallmarks of Cancer (Baker et al. 2016): abstracts whose sentences have any of ten hallmarks.
 //!
 //! `text/PMID.txt` has a sentence a line, `labels/PMID.txt` for each a `<` and its labels with ` AND` between them; `--` stands between
 //! a hallmark and its branches, `NULL` for none.
@@ -106,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in [("text", text), ("labels", labels)] {
             fs::create_dir(folder.path().join(name)).unwrap();
-            kg::whole::write_whole(&folder.path().join(name).join("7.txt"), content.as_bytes()).unwrap();
+            base::whole::write_whole(&folder.path().join(name).join("7.txt"), content.as_bytes()).unwrap();
         }
         folder
     }

@@ -1,4 +1,4 @@
-//! Relations of problems, tests and treatments (i2b2 2010, Uzuner et al. 2011): a sentence for each two concepts in it, as in BLUE. Knows no part.
+//! Relations of problems, tests and treatments (i2b2 2010, Uzuner et al. 2011): a sentence for each two concepts in it, as in BLUE.
 //!
 //! To a text and its concepts belongs a file `.rel`, beside it or in `../rel`: `c="rest" 3:1 3:1||r="TrAP"||c="fever" 3:4 3:4`. Two concepts
 //! of a line without a relation are an item too, and two with several are as many items.
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use kg::source::line::Lines;
+use base::line::Lines;
 use serde::{Deserialize, Serialize};
 
 use super::pair::{Argument, Arguments, NOTHING, OVERLAP, called, shown};
@@ -173,7 +173,7 @@ mod tests {
         for (name, content) in files {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            kg::whole::write_whole(&path, content.as_bytes()).unwrap();
+            base::whole::write_whole(&path, content.as_bytes()).unwrap();
         }
         let text = folder.path().join(files[0].0);
         (folder, text)

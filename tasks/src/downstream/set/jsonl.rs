@@ -1,6 +1,6 @@
-//! An object a line, and the published sets that are laid out so. Knows no part.
+//! An object a line, and the published sets that are laid out so.
 
-use kg::source::line::Lines;
+use base::line::Lines;
 use serde_json::Value as Json;
 
 use super::fields::{Asked, Fields, Row, Value};

@@ -1,4 +1,4 @@
-//! Pairs of medical questions, of which the second may follow from the first (RQE, Ben Abacha and Demner-Fushman 2016), as XML. Knows no part.
+//! Pairs of medical questions, of which the second may follow from the first (RQE, Ben Abacha and Demner-Fushman 2016), as XML.
 //!
 //! `<pair pid="3" type="..." value="false"><chq>a consumer's question</chq><faq>a known one</faq></pair>`; texts are published between line
 //! ends and blanks, which say nothing.

@@ -1,4 +1,4 @@
-//! Relations of drugs (n2c2 2018, Henry et al. 2020), as brat keeps them: sentences for each drug and each other entity near it. Knows no part.
+//! Relations of drugs (n2c2 2018, Henry et al. 2020), as brat keeps them: sentences for each drug and each other entity near it.
 //!
 //! `R1<tab>Reason-Drug Arg1:T1 Arg2:T2` relates an entity to a drug. Two that are not related are an item too; two that are related in several
 //! ways are as many items.
@@ -196,7 +196,7 @@ mod tests {
     fn folder(ann: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in [("1.txt", TEXT), ("1.ann", ann)] {
-            kg::whole::write_whole(&folder.path().join(name), content.as_bytes()).unwrap();
+            base::whole::write_whole(&folder.path().join(name), content.as_bytes()).unwrap();
         }
         folder
     }

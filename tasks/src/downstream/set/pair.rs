@@ -1,4 +1,4 @@
-//! A text that says which two things in it are meant, for questions of how they are related. Knows no layout.
+//! A text that says which two things in it are meant, for questions of how they are related.
 
 use std::ops::Range;
 

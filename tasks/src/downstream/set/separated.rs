@@ -1,9 +1,9 @@
-//! Rows of columns between tabs or commas, and the published sets that have them. Knows no part.
+//! Rows of columns between tabs or commas, and the published sets that have them.
 
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use kg::source::line::Lines;
+use base::line::Lines;
 use serde::{Deserialize, Serialize};
 
 use super::fields::{Asked, Fields, Row, Value};
@@ -31,7 +31,16 @@ pub struct Config {
     pub columns: Option<Vec<String>>,
     /// What the columns mean.
     pub fields: Fields,
+    /// Whether rows may have columns behind those that are named.
+    #[serde(skip)]
+    pub more: bool,
 }
+
+/// Why a row is left out: it repeats the header, as files put behind one another do.
+const REPEATED_HEADER: &str = "repeated header";
+
+/// Why a line is left out.
+const BLANK: &str = "blank line";
 
 /// Lines that one row in quotes may span.
 const MOST_LINES: usize = 10_000;
@@ -47,7 +56,7 @@ fn preset(columns: Option<&[&str]>, (text, pair): (&str, Option<&str>), answer: 
         group: None,
         names: std::collections::BTreeMap::new(),
     };
-    Config { between: Between::Tabs, columns, fields }
+    Config { between: Between::Tabs, columns, fields, more: false }
 }
 
 /// CoLA: `source label mark sentence`, without a header.
@@ -77,7 +86,7 @@ pub(super) fn sst2() -> Config {
 pub(super) fn sts_b() -> Config {
     let columns = ["genre", "file", "year", "id", "score", "sentence1", "sentence2"];
     let score = Asked::Score(vec!["score".to_owned()]);
-    preset(Some(&columns), ("sentence1", Some("sentence2")), score)
+    Config { more: true, ..preset(Some(&columns), ("sentence1", Some("sentence2")), score) }
 }
 
 /// BIOSSES: a header with `sentence_1`, `sentence_2` and five judges.
@@ -99,10 +108,11 @@ struct Rows<'f, R> {
     lines: Lines<'f, R>,
     between: Between,
     number: u64,
+    blank: u64,
 }
 
 impl<R: BufRead> Rows<'_, R> {
-    /// The next row and the line on which it begins; lines of nothing but white space are passed over.
+    /// The next row and the line on which it begins; lines of nothing but white space are counted.
     fn next(&mut self, file: &std::path::Path) -> Result<Option<(u64, Vec<String>)>, Error> {
         let mut record = String::new();
         let (mut begin, mut quotes) = (0, 0);
@@ -117,7 +127,10 @@ impl<R: BufRead> Rows<'_, R> {
             self.number += 1;
             let text = if self.number == 1 { crate::corpus::unmarked(line.text) } else { line.text };
             match self.between {
-                _ if record.is_empty() && text.trim().is_empty() => continue,
+                _ if record.is_empty() && text.trim().is_empty() => {
+                    self.blank += 1;
+                    continue;
+                }
                 Between::Tabs => {
                     return Ok(Some((self.number, text.split('\t').map(str::to_owned).collect())));
                 }
@@ -168,7 +181,7 @@ pub(super) fn read(
     take: &mut dyn FnMut(Item),
 ) -> Result<Step, Error> {
     let lines = Lines::new(reader, file);
-    let mut rows = Rows { lines, between: config.between, number: 0 };
+    let mut rows = Rows { lines, between: config.between, number: 0, blank: 0 };
     let header = match &config.columns {
         Some(columns) => columns.clone(),
         None => rows.next(file)?.map(|(_, names)| names).unwrap_or_default(),
@@ -193,6 +206,20 @@ pub(super) fn read(
             let expected = format!("at least {least}, of which number {least} is {:?}", header[least - 1]);
             return Err(row.wrong(format!("{} columns", values.len()), expected));
         }
+        if is_header(&values, &header) {
+            if config.columns.is_some() {
+                return Err(
+                    row.wrong("the names of the columns", "a row: leave out `columns`, the file names them")
+                );
+            }
+            step.drop(REPEATED_HEADER, 1);
+            continue;
+        }
+        if !config.more && values.iter().skip(header.len()).any(|value| !value.trim().is_empty()) {
+            let expected =
+                format!("{}, as many as are named: quote or remove what stands between two", header.len());
+            return Err(row.wrong(format!("{} columns", values.len()), expected));
+        }
         let field = |name: &str| columns.get(name).and_then(|&at| values.get(at)).cloned().map(Value::Text);
         match config.fields.item(row, field)? {
             Ok(item) => {
@@ -202,7 +229,16 @@ pub(super) fn read(
             Err(reason) => step.drop(reason, 1),
         }
     }
+    if rows.blank > 0 {
+        step.drop(BLANK, rows.blank);
+    }
     Ok(step)
+}
+
+/// Whether a row says what the columns are called, in whatever case.
+fn is_header(values: &[String], header: &[String]) -> bool {
+    let same = |(value, name): (&String, &String)| value.trim().eq_ignore_ascii_case(name.trim());
+    values.len() == header.len() && values.iter().zip(header).all(same)
 }
 
 #[cfg(test)]
@@ -229,6 +265,22 @@ mod tests {
 
         let (rows, _) = of(&sts_b(), "g\tf\t2012\t1\t3.800\tA.\tB.\tsource\tother\n").unwrap();
         assert_eq!(rows[0].label, Label::Score(3.8));
+    }
+
+    #[test]
+    fn silent_16_a_repeated_header_is_no_row_and_no_class() {
+        let part = "sentence1\tsentence2\tlabel\nA.\tB.\tyes\n\n";
+        let (rows, step) = of(&glue_pairs(), &[part, part].concat()).unwrap();
+        assert!(rows.iter().all(|row| row.label == Label::Class("yes".to_owned())));
+        assert_eq!((rows.len(), step.read, step.dropped[REPEATED_HEADER], step.dropped[BLANK]), (2, 5, 1, 2));
+        assert!(step.adds_up());
+        let mut named = glue_pairs();
+        named.columns = Some(["sentence1", "sentence2", "label"].map(str::to_owned).into());
+        let wrong = of(&named, part).unwrap_err();
+        assert!(
+            wrong.contains("line 1: found the names of the columns") && wrong.contains("leave out `columns`"),
+            "{wrong}"
+        );
     }
 
     #[test]
@@ -276,6 +328,13 @@ mod tests {
         assert!(
             header.contains("found the columns sentence1, label, expected a column \"sentence2\""),
             "{header}"
+        );
+        let more = of(&glue_pairs(), "sentence1\tsentence2\tlabel\nA.\tB.\tyes\tmore\n").unwrap_err();
+        assert!(more.contains("line 2: found 4 columns, expected 3, as many as are named"), "{more}");
+        let quoted = of(&glue_pairs(), "sentence1\tsentence2\tlabel\nA.\tB.\t\"yes\"\n").unwrap_err();
+        assert!(
+            quoted.contains("line 2: found \"yes\" as \"label\", expected a class without quotes"),
+            "{quoted}"
         );
         let twice = of(&glue_pairs(), "label\tlabel\n").unwrap_err();
         assert!(twice.contains("two columns \"label\""), "{twice}");

@@ -1,4 +1,4 @@
-//! Texts with entities, sentence by sentence, as words with tags. Knows no subword.
+//! Texts with entities, sentence by sentence, as words with tags.
 //!
 //! Words are the file's own, or else runs of letters, digits and marks, and every other character by itself. Of entities that overlap the
 //! longest stays, or the longest piece where entities of several are tagged piece by piece. Sentences are the file's own, or found by rule; where one is
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn put(folder: &Path, name: &str, content: &str) {
-        kg::whole::write_whole(&folder.join(name), content.as_bytes()).unwrap();
+        base::whole::write_whole(&folder.join(name), content.as_bytes()).unwrap();
     }
 
     fn items(name: &str, content: &str, config: &Config) -> Result<(Vec<Item>, Vec<Step>), String> {

@@ -1,4 +1,4 @@
-//! Licence levels in words: the source restriction levels of UMLS. Knows no source by name.
+//! Licence levels in words: the source restriction levels of UMLS.
 
 /// Where the levels come from, and who decides.
 pub(super) const ABOUT: &str = "Levels are the source restriction levels (SRL) of UMLS. The UMLS licence agreement \

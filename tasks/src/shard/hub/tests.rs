@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use batch::task::Task;
 use kg::split::Part;
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use super::super::index::{FileIndex, GroupIndex, PartIndex, Source, TaskIndex};
 use super::{licences, set, sources as sources_text};
 use crate::builder::Form;
 use crate::hub::{croissant, readme};
-use crate::task::Task;
 
 fn task() -> TaskIndex {
     let file = |path: &str| FileIndex {

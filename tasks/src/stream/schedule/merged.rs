@@ -1,10 +1,10 @@
-//! MT-BERT's order of tasks: the batches of all tasks, shuffled together (paper 003, algorithm 1). Knows no other.
+//! MT-BERT's order of tasks: the batches of all tasks, shuffled together (paper 003, algorithm 1).
 
-use crate::seed::Seed;
+use base::rng::RngKey;
 
 /// The task of each step of an epoch.
 #[must_use]
-pub fn epoch(batches: &[u64], seed: Seed) -> Vec<u32> {
+pub fn epoch(batches: &[u64], seed: RngKey) -> Vec<u32> {
     let each = (0_u32..).zip(batches);
     let mut turns: Vec<u32> = each
         .flat_map(|(task, &count)| std::iter::repeat_n(task, usize::try_from(count).unwrap_or(0)))

@@ -1,4 +1,4 @@
-//! MT-Clinical BERT's order of tasks: one after the other (paper 004, algorithm 1). Knows no other.
+//! MT-Clinical BERT's order of tasks: one after the other (paper 004, algorithm 1).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
-//! A task drawn by chance in proportion to a root of its size. Knows no other order.
+//! A task drawn by chance in proportion to a root of its size.
 
-use crate::seed::Seed;
+use base::rng::RngKey;
 
 /// The task of one step: task t with a chance in proportion to `batches[t]` to the power of 1 / `temperature`.
 #[must_use]
-pub fn task(batches: &[u64], temperature: f64, chance: Seed) -> usize {
+pub fn task(batches: &[u64], temperature: f64, chance: RngKey) -> usize {
     // Shares of the largest, so that no power is beyond what a float holds.
     let most = batches.iter().copied().max().unwrap_or(0).max(1) as f64;
     let weight = |&count: &u64| if count == 0 { 0.0 } else { (count as f64 / most).powf(1.0 / temperature) };

@@ -12,7 +12,7 @@ const LINES: &str =
 fn load(contents: &[u8], name: &str) -> Result<Vocabulary, Error> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    kg::whole::write_whole(&path, contents).unwrap();
+    base::whole::write_whole(&path, contents).unwrap();
     Vocabulary::load(&path, Case::Uncased)
 }
 

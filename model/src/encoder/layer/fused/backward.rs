@@ -1,4 +1,4 @@
-//! The backward pass of a layer on f32 numbers. Knows no graph.
+//! The backward pass of a layer on f32 numbers.
 
 use candle_core::{Result, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};

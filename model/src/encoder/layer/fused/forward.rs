@@ -1,4 +1,4 @@
-//! The forward pass of a layer on f32 numbers. Knows no graph and no gradient, but keeps what one needs.
+//! The forward pass of a layer on f32 numbers.
 
 use candle_core::Result;
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};

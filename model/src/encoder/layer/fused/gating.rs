@@ -1,4 +1,4 @@
-//! Gates of the heads inside the one operation: contexts times gates, and back. Knows no product and no normalisation.
+//! Gates of the heads inside the one operation: contexts times gates, and back.
 
 use candle_core::{Result, Tensor};
 

@@ -1,4 +1,4 @@
-//! The one operation against the composed layer and against differences. Knows no encoder around it.
+//! The one operation against the composed layer and against differences.
 
 mod gates;
 mod knowledge;
@@ -6,13 +6,13 @@ mod labels;
 
 use std::collections::BTreeMap;
 
+use base::rng::CounterRng;
+use batch::Targets;
+use batch::task::Task;
 use candle_core::{DType, Device, Var};
-use tasks::stream::batch::Targets;
-use tasks::task::Task;
 
 use super::*;
 use crate::attention::LayerAttend;
-use crate::chance::Chance;
 use crate::encoder::Pass;
 use crate::encoder::config::Config;
 use crate::encoder::config::tests::tiny;
@@ -62,7 +62,7 @@ fn layer(config: &Config, values: &BTreeMap<String, Tensor>) -> (Layer, Params) 
 
 fn dropout(rate: f64) -> LayerDropout {
     let config = Config { hidden_dropout_prob: rate, attention_probs_dropout_prob: rate, ..config() };
-    LayerDropout::new(&Pass { dropout: Some(Chance::new(5)), ..Pass::PLAIN }, &config, 0)
+    LayerDropout::new(&Pass { dropout: Some(CounterRng::new(5)), ..Pass::PLAIN }, &config, 0)
 }
 
 /// The one operation with plain attention.

@@ -1,7 +1,7 @@
-//! Fine-tuning with attention by what is known of the rows. Knows no benchmark.
+//! Fine-tuning with attention by what is known of the rows.
 
-use tasks::maps::expand::Map;
-use tasks::maps::sample::{NO_WORD, Sample};
+use batch::maps::expand::Map;
+use batch::maps::sample::{NO_WORD, Sample};
 
 use super::*;
 use crate::attention::kam::{self, Auxiliary, Merge, Skip};

@@ -1,4 +1,4 @@
-//! Fine-tuning with attention by labels. Knows no benchmark.
+//! Fine-tuning with attention by labels.
 
 use super::*;
 use crate::attention::Attend;

@@ -1,4 +1,4 @@
-//! Batches that do not fit their outputs. Knows no benchmark.
+//! Batches that do not fit their outputs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Rows, targets and scores of sentences as the released codes have them. Knows no encoder.
+//! Rows, targets and scores of sentences as the released codes have them.
 
 use tasks::downstream::example::{Example, Kind, Measure, Tagged};
 use tasks::token::encode::Case;
@@ -11,7 +11,7 @@ const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nno\npain\nwarfarin\n##s
 fn sentences(of: &[(&str, &[u32])], subwords: &str, prepared: &str, most: usize) -> Sentences {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vocab.txt");
-    kg::whole::write_whole(&path, WORDS.as_bytes()).unwrap();
+    base::whole::write_whole(&path, WORDS.as_bytes()).unwrap();
     let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
     let fixed = format!(
         "max_tokens = {most}\ncut = \"longest\"\npooling = \"cls\"\nsubwords = \"{subwords}\"\nclass_weights = \"none\"\nclip_norm = 1.0\nfrozen = []\n\

@@ -1,4 +1,4 @@
-//! The one operation with gates against the composed layer. Knows no encoder around it.
+//! The one operation with gates against the composed layer.
 
 use candle_core::{DType, Device, Tensor, Var};
 

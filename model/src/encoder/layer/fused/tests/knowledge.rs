@@ -1,5 +1,4 @@
-//! Layers that attend by what is known, one behind the other, against the composed ones: the map of the first goes into the second. Knows no
-//! encoder around them.
+//! Layers that attend by what is known, one behind the other, against the composed ones: the map of the first goes into the second.
 
 use std::collections::BTreeMap;
 

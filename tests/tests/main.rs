@@ -1,0 +1,39 @@
+//! Everything that only the whole can show: through the binary, or from one crate to the next; and the rules of the house.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "these are tests; a failed step is a failed test"
+)]
+
+mod bad_input;
+mod downstream;
+mod fetch;
+mod graft;
+mod graph;
+mod heads;
+mod interop;
+mod kill;
+mod maps;
+mod parity;
+mod parity_head;
+mod parity_kam;
+mod parity_label;
+mod parity_maps;
+mod parity_masked_lm;
+mod parity_metrics;
+mod parity_minilm;
+mod parity_optim;
+mod parity_pmi;
+mod parity_samples;
+mod parity_transformers;
+mod real_data;
+mod remote_shards;
+mod same_bytes;
+mod schedules;
+mod sets;
+mod silent;
+mod smoke;
+mod store;
+mod streams;
+mod systems;
+mod tidy;
