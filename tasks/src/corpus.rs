@@ -31,6 +31,7 @@ pub mod pmi;
 pub mod pubmed;
 pub mod pubmedqa;
 pub mod pubtator;
+pub mod reader;
 pub mod sentence;
 pub mod share;
 pub mod subtree;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conll::MENDED;
 use super::conllu::Phrases;
+use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
 use super::{Counts, Document, Labels, SpanTally, drop_for, keep, subtree, unmarked};
 
 /// Whose JSON it is.
@@ -165,6 +166,34 @@ fn phrases(
     let ranges = subtree::phrases(governors, most).map_err(cycle)?;
     document.phrases.extend(subtree::in_bytes(&ranges, firsts, &document.words[from..]));
     Ok(())
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl", ".jsonl.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::EntitiesAndPhrases
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
 }
 
 #[cfg(test)]

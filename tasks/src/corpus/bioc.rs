@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
+use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
 use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence};
 pub use tree::LONGEST;
 use tree::{Step, Tree};
@@ -302,6 +303,34 @@ fn place<R: BufRead>(tree: &Tree<'_, R>, open: &mut Open, document: &mut Documen
     open.texts.push((start..document.text.len(), holds));
     open.characters = offset + tree.text().chars().count();
     Ok(())
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, self.clone()))))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
 }
 
 #[cfg(test)]

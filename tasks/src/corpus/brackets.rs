@@ -15,7 +15,8 @@ use base::funnel::Tally;
 use base::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
-use super::{Document, drop_for, keep};
+use super::reader::{Bytes, Marks, ReadError, TextFormat, without_spans};
+use super::{Counts, Document, Labels, drop_for, keep};
 
 /// How trees become phrases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -318,6 +319,40 @@ fn unescape(leaf: &str) -> String {
         }
     }
     word
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".mrg", ".mrg.gz", ".ptb", ".ptb.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Phrases
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Documents { reader: Reader::new(bytes, file, *self), tree: Tree::default() }))
+    }
+}
+
+/// A document for each tree.
+struct Documents<'f, R> {
+    reader: Reader<'f, R>,
+    tree: Tree,
+}
+
+impl<R: BufRead> super::reader::Reader for Documents<'_, R> {
+    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.reader.document(&mut self.tree, document).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        without_spans(self.reader.tally())
+    }
 }
 
 #[cfg(test)]

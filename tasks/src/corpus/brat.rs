@@ -3,8 +3,10 @@
 //! `T1<tab>DISO 15 36<tab>words` is an entity (`15 20;30 36` where it is discontinuous; places are characters of the text), and
 //! `#1<tab>AnnotatorNotes T1<tab>C0494165 C0012634` says which concepts it names.
 
+mod pair;
+
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,8 +15,10 @@ use base::funnel::Tally;
 use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
+pub use self::pair::{Pair, pairs};
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
+use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
 use super::{Counts, Document, Entity, Labels, NoText, drop_for, keep, unmarked, whole_text};
 
 /// What notes may name.
@@ -96,26 +100,6 @@ pub enum Error {
     },
 }
 
-/// The two files of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
-    /// Their name without its end.
-    pub id: String,
-    /// The text.
-    pub text: PathBuf,
-    /// The entities.
-    pub ann: PathBuf,
-}
-
-impl Pair {
-    /// Of the text in this file, whose entities lie beside it under the same name with `.ann` in place of its ending.
-    #[must_use]
-    pub fn of(text: &Path) -> Self {
-        let id = text.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Self { id, text: text.to_owned(), ann: text.with_extension("ann") }
-    }
-}
-
 /// Bytes of a text, at most.
 const LONGEST: usize = 16 << 20;
 
@@ -127,44 +111,6 @@ const ENTITY: &str = "an entity: T and its number, kind and places (DISO 15 36, 
 const RELATION: &str =
     "a relation: R and its number, kind and two arguments (Reason-Drug Arg1:T1 Arg2:T2), with a tab between";
 const NOTE: &str = "a note: # and its number, AnnotatorNotes and the number of what it speaks of, what it says, with tabs between";
-
-/// The documents of a folder, by name in byte order. Files of other kinds are passed over.
-///
-/// # Errors
-/// When the folder cannot be read, or one of two files is missing.
-pub fn pairs(folder: &Path) -> Result<Vec<Pair>, Error> {
-    let wrong = |source| Error::Read { file: folder.to_owned(), source };
-    let mut found: BTreeMap<PathBuf, [bool; 2]> = BTreeMap::new();
-    for entry in fs::read_dir(folder).map_err(wrong)? {
-        let path = entry.map_err(wrong)?.path();
-        let kind = ["txt", "ann"].iter().position(|end| path.extension().is_some_and(|e| e == *end));
-        if let Some(kind) = kind {
-            found.entry(path.with_extension("")).or_default()[kind] = true;
-        }
-    }
-    let pair = |(stem, there): (PathBuf, [bool; 2])| {
-        // A stem may have dots of its own.
-        let name = |end: &str| {
-            let mut name = stem.clone().into_os_string();
-            name.push(end);
-            PathBuf::from(name)
-        };
-        let [text, ann] = [name(".txt"), name(".ann")];
-        let alone = |file: &Path, other: &Path| {
-            let missing = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Err(Error::Alone { file: file.to_owned(), missing })
-        };
-        match there {
-            [true, false] => alone(&text, &ann),
-            [false, _] => alone(&ann, &text),
-            [true, true] => {
-                let id = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                Ok(Pair { id, text, ann })
-            }
-        }
-    };
-    found.into_iter().map(pair).collect()
-}
 
 /// Fills `document` from its two files.
 ///
@@ -391,6 +337,32 @@ fn cui(concept: &str) -> bool {
     concept
         .strip_prefix('C')
         .is_some_and(|number| number.len() == 7 && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+impl TextFormat for Config {
+    /// Its annotations stand in another file, which is not looked for in a packed form.
+    fn endings(&self) -> &'static [&'static str] {
+        &[".txt"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn is_in_several_files(&self) -> bool {
+        true
+    }
+
+    fn reader<'f>(
+        &'f self,
+        _: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        let fill = move |document: &mut Document, labels: &mut Labels| {
+            open(&Pair::of(file), *self, document, labels).map_err(ReadError::of)
+        };
+        Ok(Box::new(Flattened::new(Only::new(file, fill))))
+    }
 }
 
 #[cfg(test)]

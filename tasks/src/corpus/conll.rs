@@ -11,6 +11,7 @@ use base::funnel::Tally;
 use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
+use super::reader::{Bytes, Marks, ReadError, TextFormat};
 use super::{Counts, Document, Label, Labels, Span, SpanTally, drop_for, keep, unmarked};
 
 /// How tags mark entities.
@@ -350,6 +351,34 @@ impl Open {
             None => spans.push(Span { bytes, label }),
         }
         self.label = matches!(mark, Mark::Begin | Mark::Inside).then_some(label);
+    }
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".conll", ".conll.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file, self.clone())))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
     }
 }
 

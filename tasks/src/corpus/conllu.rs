@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attach::{self, Mismatch};
 use super::conll::{self, Broken, BrokenTags, MENDED, Open, Scheme};
+use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
 use super::{Counts, Document, Entity, Labels, SpanTally, drop_for, keep, subtree, unmarked};
 use row::{Row, Sentence, Token};
 
@@ -342,6 +343,34 @@ fn blanks(text: &mut String, count: usize, first: char) -> Option<()> {
     }
     text.extend(std::iter::once(first).chain(std::iter::repeat(' ')).take(count));
     Some(())
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".conllu", ".conllu.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::EntitiesAndPhrases
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
 }
 
 #[cfg(test)]

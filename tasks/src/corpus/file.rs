@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use base::funnel::Tally;
 use base::gz;
 use serde::{Deserialize, Serialize};
 
+use super::reader::{Marks, ReadError, TextFormat};
 use super::{
-    Counts, Document, Labels, SpanTally, annotated_json, bioc, brackets, brat, conll, conllu, flatten, i2b2,
-    i2b2_xml, json, jsonl, medquad, mimic_notes, mimic_table, parquet, pubmed, pubmedqa, pubtator, share,
-    text, wikisection, xml,
+    Counts, Document, Labels, annotated_json, bioc, brackets, brat, conll, conllu, i2b2, i2b2_xml, jsonl,
+    medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text, wikisection,
 };
 
 /// What a file looks like.
@@ -57,63 +56,52 @@ pub enum Format {
 }
 
 impl Format {
+    /// What it is to whoever reads: the one list of formats beside the names that configs call them by.
+    fn layout(&self) -> &dyn TextFormat {
+        match self {
+            Self::Text(config) => config,
+            Self::Jsonl(config) => config,
+            Self::Conll(config) => config,
+            Self::Medquad(config) => config,
+            Self::Pubmed(config) => config,
+            Self::Wikisection => &wikisection::Config,
+            Self::Pubmedqa(config) => config,
+            Self::MimicNotes(config) => config,
+            Self::Parquet(config) => config,
+            Self::Pubtator(config) => config,
+            Self::Bioc(config) => config,
+            Self::Brat(config) => config,
+            Self::I2b2Concepts(config) => config,
+            Self::I2b2Xml(config) => config,
+            Self::ShareClef(config) => config,
+            Self::Conllu(config) => config,
+            Self::Brackets(config) => config,
+            Self::AnnotatedJson(config) => config,
+        }
+    }
+
     /// Whether files of it say which entities are in them.
     #[must_use]
     pub fn has_spans(&self) -> bool {
-        match self {
-            Self::Jsonl(_)
-            | Self::Conll(_)
-            | Self::Pubtator(_)
-            | Self::Bioc(_)
-            | Self::Brat(_)
-            | Self::I2b2Concepts(_)
-            | Self::I2b2Xml(_)
-            | Self::ShareClef(_)
-            | Self::Conllu(_)
-            | Self::AnnotatedJson(_) => true,
-            Self::Text(_)
-            | Self::Medquad(_)
-            | Self::Pubmed(_)
-            | Self::Wikisection
-            | Self::Pubmedqa(_)
-            | Self::MimicNotes(_)
-            | Self::Parquet(_)
-            | Self::Brackets(_) => false,
-        }
+        matches!(self.layout().marks(), Marks::Entities | Marks::EntitiesAndPhrases)
     }
 
     /// Whether files of it say which phrases are in them.
     #[must_use]
     pub fn has_phrases(&self) -> bool {
-        matches!(self, Self::Brackets(_) | Self::Conllu(_) | Self::AnnotatedJson(_))
+        matches!(self.layout().marks(), Marks::Phrases | Marks::EntitiesAndPhrases)
     }
 
     /// Whether what is read with a file lies in another one.
     #[must_use]
     pub fn is_in_several_files(&self) -> bool {
-        matches!(self, Self::Brat(_) | Self::I2b2Concepts(_) | Self::ShareClef(_))
+        self.layout().is_in_several_files()
     }
 
     /// How the names of its files end.
     #[must_use]
     pub fn extensions(&self) -> &'static [&'static str] {
-        match self {
-            Self::Text(_) => &[".txt", ".txt.gz"],
-            Self::Jsonl(_) => &[".jsonl", ".jsonl.gz"],
-            Self::Conll(_) => &[".conll", ".conll.gz"],
-            Self::Medquad(_) | Self::Pubmed(_) | Self::I2b2Xml(_) => &[".xml", ".xml.gz"],
-            Self::Wikisection | Self::Pubmedqa(_) => &[".json", ".json.gz"],
-            Self::MimicNotes(_) => &[".csv", ".csv.gz"],
-            Self::Parquet(_) => &[".parquet"],
-            Self::Pubtator(_) => &[".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"],
-            Self::Bioc(_) => &[".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"],
-            // Its annotations stand in another file, which is not looked for in a packed form.
-            Self::Brat(_) | Self::I2b2Concepts(_) => &[".txt"],
-            Self::ShareClef(_) => &[".txt", ".text"],
-            Self::Conllu(_) => &[".conllu", ".conllu.gz"],
-            Self::Brackets(_) => &[".mrg", ".mrg.gz", ".ptb", ".ptb.gz"],
-            Self::AnnotatedJson(_) => &[".jsonl", ".jsonl.gz"],
-        }
+        self.layout().endings()
     }
 }
 
@@ -128,60 +116,15 @@ pub enum Error<E> {
         /// The system's word.
         source: io::Error,
     },
-    /// Plain text.
+    /// What the format says of it.
     #[error(transparent)]
-    Text(text::Error),
-    /// JSON lines.
-    #[error(transparent)]
-    Jsonl(jsonl::Error),
-    /// CoNLL.
-    #[error(transparent)]
-    Conll(conll::Error),
-    /// MedQuAD, PubMed.
-    #[error(transparent)]
-    Xml(xml::Error),
-    /// WikiSection, PubMedQA.
-    #[error(transparent)]
-    Json(json::Error),
-    /// MIMIC-III.
-    #[error(transparent)]
-    MimicNotes(mimic_table::Error),
-    /// Parquet.
-    #[error(transparent)]
-    Parquet(parquet::Error),
-    /// PubTator.
-    #[error(transparent)]
-    Pubtator(pubtator::Error),
-    /// BioC.
-    #[error(transparent)]
-    Bioc(bioc::Error),
-    /// brat.
-    #[error(transparent)]
-    Brat(brat::Error),
-    /// Concepts of i2b2.
-    #[error(transparent)]
-    I2b2Concepts(i2b2::Error),
-    /// XML of i2b2.
-    #[error(transparent)]
-    I2b2Xml(i2b2_xml::Error),
-    /// ShARe/CLEF.
-    #[error(transparent)]
-    ShareClef(share::Error),
-    /// CoNLL-U.
-    #[error(transparent)]
-    Conllu(conllu::Error),
-    /// Constituency trees.
-    #[error(transparent)]
-    Brackets(brackets::Error),
-    /// Stanza, spaCy.
-    #[error(transparent)]
-    AnnotatedJson(annotated_json::Error),
+    Read(#[from] ReadError),
     /// What was done with a document failed.
     #[error(transparent)]
     Each(E),
 }
 
-/// Hands each document of `file` to `each`. What is packed by gzip is unpacked, but for Parquet files, which pack their pages.
+/// Hands each document of `file` to `each`. What is packed by gzip or Zstandard is unpacked, but for Parquet files, which pack their pages.
 ///
 /// # Errors
 /// When the file cannot be opened or is damaged, or `each` fails.
@@ -192,11 +135,8 @@ pub fn documents_of<E: std::error::Error>(
     each: impl FnMut(&Document) -> Result<(), E>,
 ) -> Result<Counts, Error<E>> {
     let unopened = |source| Error::Open { file: file.to_owned(), source };
-    let opened = File::open(file).map_err(unopened)?;
-    match format {
-        Format::Parquet(config) => columns((opened, file), config, each),
-        _ => documents((gz::reader(opened).map_err(unopened)?, file), format, labels, each),
-    }
+    let bytes = File::open(file).and_then(gz::reader).map_err(unopened)?;
+    documents((bytes, file), format, labels, each)
 }
 
 /// Hands each document of a file to `each`. `file` names it in messages; of a Parquet file, which is not read from its beginning on,
@@ -210,180 +150,12 @@ pub fn documents<R: BufRead, E: std::error::Error>(
     labels: &mut Labels,
     mut each: impl FnMut(&Document) -> Result<(), E>,
 ) -> Result<Counts, Error<E>> {
-    let each = &mut each;
-    match format {
-        Format::Text(unit) => {
-            let mut reader = text::Reader::new(reader, file, *unit);
-            hand_over(|document| reader.read(document).map_err(Error::Text), each)?;
-            Ok(without_spans(reader.tally()))
-        }
-        Format::Jsonl(config) => {
-            let mut reader = jsonl::Reader::new(reader, file, *config);
-            hand_over(|document| reader.read(document, labels).map_err(Error::Jsonl), each)?;
-            Ok(reader.counts())
-        }
-        Format::Conll(config) => {
-            let mut reader = conll::Reader::new(reader, file, config.clone());
-            hand_over(|document| reader.read(document, labels).map_err(Error::Conll), each)?;
-            Ok(reader.counts())
-        }
-        Format::Medquad(config) => {
-            let mut reader = medquad::Reader::new(reader, file, *config);
-            hand_over(|document| reader.read(document).map_err(Error::Xml), each)?;
-            Ok(without_spans(reader.tally()))
-        }
-        Format::Pubmed(config) => {
-            let mut reader = pubmed::Reader::new(reader, file, *config);
-            hand_over(|document| reader.read(document).map_err(Error::Xml), each)?;
-            Ok(without_spans(reader.tally()))
-        }
-        Format::Wikisection => {
-            let mut reader = wikisection::Reader::new(reader, file);
-            hand_over(|document| reader.read(document).map_err(Error::Json), each)?;
-            Ok(without_spans(reader.tally()))
-        }
-        Format::Pubmedqa(config) => {
-            let mut reader = pubmedqa::Reader::new(reader, file, *config);
-            hand_over(|document| reader.read(document).map_err(Error::Json), each)?;
-            Ok(without_spans(reader.tally()))
-        }
-        Format::MimicNotes(config) => {
-            let mut reader = mimic_notes::Reader::new(reader, file, config.clone());
-            hand_over(|document| reader.read(document).map_err(Error::MimicNotes), each)?;
-            Ok(without_spans(reader.tally()))
-        }
-        Format::Parquet(config) => {
-            let unopened = |source| Error::Open { file: file.to_owned(), source };
-            columns((File::open(file).map_err(unopened)?, file), config, each)
-        }
-        _ => annotated((reader, file), format, labels, each),
-    }
-}
-
-/// The formats in which entities or phrases are marked. Of entities that overlap, the longest are the document's spans.
-fn annotated<R: BufRead, E: std::error::Error>(
-    (reader, file): (R, &Path),
-    format: &Format,
-    labels: &mut Labels,
-    each: &mut impl FnMut(&Document) -> Result<(), E>,
-) -> Result<Counts, Error<E>> {
-    let mut flat = SpanTally::default();
-    let mut counts = match format {
-        Format::Pubtator(config) => {
-            let mut reader = pubtator::Reader::new(reader, file, *config);
-            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::Pubtator);
-            hand_over(flattened(read, &mut flat), each)?;
-            reader.counts()
-        }
-        Format::Bioc(config) => {
-            let mut reader = bioc::Reader::new(reader, file, config.clone());
-            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::Bioc);
-            hand_over(flattened(read, &mut flat), each)?;
-            reader.counts()
-        }
-        Format::Conllu(config) => {
-            let mut reader = conllu::Reader::new(reader, file, *config);
-            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::Conllu);
-            hand_over(flattened(read, &mut flat), each)?;
-            reader.counts()
-        }
-        Format::AnnotatedJson(config) => {
-            let mut reader = annotated_json::Reader::new(reader, file, *config);
-            let read = |document: &mut Document| reader.read(document, labels).map_err(Error::AnnotatedJson);
-            hand_over(flattened(read, &mut flat), each)?;
-            reader.counts()
-        }
-        Format::Brat(_) | Format::I2b2Concepts(_) | Format::I2b2Xml(_) | Format::ShareClef(_) => {
-            let (mut reader, mut counts) = (Some(reader), None);
-            let read = |document: &mut Document| -> Result<bool, Error<E>> {
-                let Some(reader) = reader.take() else { return Ok(false) };
-                let read = only((reader, file), format, document, labels)?;
-                let found = read.documents.kept > 0;
-                counts = Some(read);
-                Ok(found)
-            };
-            hand_over(flattened(read, &mut flat), each)?;
-            counts.unwrap_or_else(|| without_spans(Tally::new(file, &[])))
-        }
-        Format::Brackets(config) => {
-            let (mut reader, mut tree) =
-                (brackets::Reader::new(reader, file, *config), brackets::Tree::default());
-            hand_over(|document| reader.document(&mut tree, document).map_err(Error::Brackets), each)?;
-            return Ok(without_spans(reader.tally()));
-        }
-        _ => without_spans(Tally::new(file, &[])),
-    };
-    counts.spans.dropped.extend(flat.dropped);
-    counts.spans.kept = flat.kept;
-    Ok(counts)
-}
-
-/// Fills `document` from a file of a format in which it is the file's only one.
-fn only<R: BufRead, E>(
-    (reader, file): (R, &Path),
-    format: &Format,
-    document: &mut Document,
-    labels: &mut Labels,
-) -> Result<Counts, Error<E>> {
-    let filled = (document, labels);
-    match format {
-        Format::Brat(config) => {
-            brat::open(&brat::Pair::of(file), *config, filled.0, filled.1).map_err(Error::Brat)
-        }
-        Format::I2b2Concepts(config) => {
-            i2b2::open((reader, file), *config, filled).map_err(Error::I2b2Concepts)
-        }
-        Format::I2b2Xml(config) => i2b2_xml::read((reader, file), *config, filled).map_err(Error::I2b2Xml),
-        Format::ShareClef(config) => share::open((reader, file), config, filled).map_err(Error::ShareClef),
-        _ => Ok(without_spans(Tally::new(file, &[]))),
-    }
-}
-
-/// Reads as `read` does, and makes spans of the entities of each document.
-fn flattened<E: std::error::Error>(
-    mut read: impl FnMut(&mut Document) -> Result<bool, Error<E>>,
-    tally: &mut SpanTally,
-) -> impl FnMut(&mut Document) -> Result<bool, Error<E>> {
-    move |document| {
-        let found = read(document)?;
-        if found {
-            let flat = flatten::longest(&document.entities, flatten::Discontinuous::Drop);
-            document.spans = flat.spans;
-            tally.kept += flat.tally.kept;
-            flat.tally
-                .dropped
-                .into_iter()
-                .for_each(|(why, spans)| *tally.dropped.entry(why).or_insert(0) += spans);
-        }
-        Ok(found)
-    }
-}
-
-/// Hands each document of a Parquet file to `each`.
-fn columns<E: std::error::Error>(
-    (opened, file): (File, &Path),
-    config: &parquet::Config,
-    mut each: impl FnMut(&Document) -> Result<(), E>,
-) -> Result<Counts, Error<E>> {
-    let mut reader = parquet::Reader::new(opened, file, config.clone()).map_err(Error::Parquet)?;
-    hand_over(|document| reader.read(document).map_err(Error::Parquet), &mut each)?;
-    Ok(without_spans(reader.tally()))
-}
-
-/// Has `each` take what `read` gives, to its end.
-fn hand_over<E: std::error::Error>(
-    mut read: impl FnMut(&mut Document) -> Result<bool, Error<E>>,
-    each: &mut impl FnMut(&Document) -> Result<(), E>,
-) -> Result<(), Error<E>> {
+    let mut reader = format.layout().reader(Box::new(reader), file)?;
     let mut document = Document::default();
-    while read(&mut document)? {
+    while reader.next(&mut document, labels)? {
         each(&document).map_err(Error::Each)?;
     }
-    Ok(())
-}
-
-fn without_spans(documents: Tally) -> Counts {
-    Counts { documents, spans: SpanTally::default() }
+    Ok(reader.counts())
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::mention::{self, Misfit, Misfits, OTHER_TEXT, OUTSIDE, Refused};
+use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
 use super::{Counts, Document, Entity, Labels, SpanTally, drop_for, keep, unmarked};
 
 /// How a report is to be read.
@@ -332,6 +333,31 @@ fn words(text: &str, from: usize) -> Vec<Range<usize>> {
 fn alike(one: &str, other: &str) -> bool {
     let lower = |word: &str| word.to_lowercase();
     one.split_whitespace().map(lower).eq(other.split_whitespace().map(lower))
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".txt"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn is_in_several_files(&self) -> bool {
+        true
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        let fill = move |document: &mut Document, labels: &mut Labels| {
+            open((bytes, file), *self, (document, labels)).map_err(ReadError::of)
+        };
+        Ok(Box::new(Flattened::new(Only::new(file, fill))))
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
+use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
 use super::xml::{self, Elements, Names, Step};
 use super::{Counts, Document, Entity, Labels, drop_for, keep};
 
@@ -180,6 +181,27 @@ fn trimmed(text: &str, place: Range<usize>) -> Range<usize> {
     match last {
         Some(last) => place.start + before..place.start + last + 1,
         None => place,
+    }
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".xml", ".xml.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        let fill = move |document: &mut Document, labels: &mut Labels| {
+            read((bytes, file), *self, (document, labels)).map_err(ReadError::of)
+        };
+        Ok(Box::new(Flattened::new(Only::new(file, fill))))
     }
 }
 

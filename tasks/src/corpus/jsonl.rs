@@ -13,6 +13,7 @@ use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
+use super::reader::{Bytes, Marks, ReadError, TextFormat};
 use super::{Counts, Document, Labels, Span, SpanTally, drop_for, keep, unmarked};
 
 /// What `start` and `end` count.
@@ -278,6 +279,34 @@ fn resolve(line: Line<'_>, document: &mut Document, overlaps: Overlaps) -> Resul
         }
     }
     Ok((read - spans.len()) as u64)
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl", ".jsonl.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file, *self)))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::mimic_table::{Error, Table};
-use super::{Document, drop_for, keep};
+use super::reader::{Bytes, ReadError, TextFormat, without_spans};
+use super::{Counts, Document, Labels, drop_for, keep};
 
 /// What becomes of the marks that stand where something was removed to protect the patient (`[**2151-7-16**]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +148,30 @@ fn unmark(text: &str, to: &mut String) -> u64 {
     }
     to.push_str(rest);
     marks
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".csv", ".csv.gz"]
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file, self.clone())))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        without_spans(self.tally())
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
 use super::metered::LONGEST;
-use super::{Document, drop_for, keep};
+use super::reader::{Bytes, ReadError, TextFormat, without_spans};
+use super::{Counts, Document, Labels, drop_for, keep};
 
 /// Most rows that are decoded at once; few, for a row is a whole text.
 const BATCH: usize = 256;
@@ -287,6 +288,33 @@ fn id(column: &ArrayRef, row: usize) -> Option<String> {
         DataType::UInt32 => Some(column.as_primitive_opt::<UInt32Type>()?.value(row).to_string()),
         DataType::UInt64 => Some(column.as_primitive_opt::<UInt64Type>()?.value(row).to_string()),
         _ => string(column, row).map(str::to_owned),
+    }
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".parquet"]
+    }
+
+    /// It is read from its end on, so the file is opened again.
+    fn reader<'f>(
+        &'f self,
+        _: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        let open = |source| ReadError::of(Error::Open { file: file.to_owned(), source });
+        let opened = std::fs::File::open(file).map_err(open)?;
+        Ok(Box::new(Reader::new(opened, file, self.clone()).map_err(ReadError::of)?))
+    }
+}
+
+impl<C: ChunkReader + 'static> super::reader::Reader for Reader<'_, C> {
+    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        without_spans(self.tally())
     }
 }
 

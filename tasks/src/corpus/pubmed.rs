@@ -9,8 +9,9 @@ use std::path::Path;
 use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
+use super::reader::{Bytes, ReadError, TextFormat, without_spans};
 use super::xml::{Elements, Error, Names, Step};
-use super::{Document, drop_for, keep, paragraph};
+use super::{Counts, Document, Labels, drop_for, keep, paragraph};
 
 /// What becomes of the labels of an abstract's parts (`METHODS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +124,30 @@ impl<'f, R: BufRead> Reader<'f, R> {
     fn part(&mut self) -> Result<(), Error> {
         self.part.clear();
         self.elements.text(&mut self.part)
+    }
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".xml", ".xml.gz"]
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file, *self)))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        without_spans(self.tally())
     }
 }
 

@@ -11,7 +11,8 @@ use base::funnel::Tally;
 use serde::{Deserialize, Serialize};
 
 use super::json::{Around, Error, Objects};
-use super::{Document, drop_for, keep, paragraph};
+use super::reader::{Bytes, ReadError, TextFormat, without_spans};
+use super::{Counts, Document, Labels, drop_for, keep, paragraph};
 
 /// What becomes of long answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +93,30 @@ impl<'f, R: BufRead> Reader<'f, R> {
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.objects.tally(&self.tally)
+    }
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".json", ".json.gz"]
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file, *self)))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        without_spans(self.tally())
     }
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
+use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
 use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence, unmarked};
 
 /// The one character between title and abstract.
@@ -221,6 +222,34 @@ fn number(line: Line<'_>, column: usize, found: &str) -> Result<usize, Error> {
     let name = if column == 2 { "start" } else { "end" };
     let wrong = |_| Error::Number { place: line.place(Some((column, name))), found: found.to_owned() };
     found.trim().parse().map_err(wrong)
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
 }
 
 #[cfg(test)]

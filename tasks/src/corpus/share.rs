@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
+use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
 use super::{Counts, Document, Entity, Labels, NoText, drop_for, keep, unmarked, whole_text};
 
 /// How a folder is to be read.
@@ -225,6 +226,31 @@ fn disorders(file: &Path, config: &Config) -> Result<PathBuf, Error> {
         file: file.to_owned(),
         looked_for: folder.join(names.join(", ")).display().to_string(),
     })
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".txt", ".text"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn is_in_several_files(&self) -> bool {
+        true
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        let fill = move |document: &mut Document, labels: &mut Labels| {
+            open((bytes, file), self, (document, labels)).map_err(ReadError::of)
+        };
+        Ok(Box::new(Flattened::new(Only::new(file, fill))))
+    }
 }
 
 #[cfg(test)]

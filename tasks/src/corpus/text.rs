@@ -7,7 +7,8 @@ use base::funnel::Tally;
 use base::line::{self, Lines, Place};
 use serde::{Deserialize, Serialize};
 
-use super::{Document, drop_for, keep, unmarked};
+use super::reader::{Bytes, ReadError, TextFormat, without_spans};
+use super::{Counts, Document, Labels, drop_for, keep, unmarked};
 
 /// What one document of a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +103,30 @@ impl<'f, R: BufRead> Reader<'f, R> {
     #[must_use]
     pub fn tally(&self) -> Tally {
         Tally { bytes: self.lines.bytes(), lines: self.lines.lines(), ..self.tally.clone() }
+    }
+}
+
+impl TextFormat for Unit {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".txt", ".txt.gz"]
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file, *self)))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        without_spans(self.tally())
     }
 }
 

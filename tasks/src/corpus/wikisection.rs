@@ -11,7 +11,8 @@ use base::funnel::Tally;
 use serde::Deserialize;
 
 use super::json::{Around, Error, Objects};
-use super::{Document, drop_for, keep};
+use super::reader::{Bytes, ReadError, TextFormat, without_spans};
+use super::{Counts, Document, Labels, drop_for, keep};
 
 #[derive(Deserialize)]
 struct Article<'a> {
@@ -23,6 +24,10 @@ struct Article<'a> {
 
 const EXPECTED: &str = "an article of WikiSection, with `id` and `text`";
 const NO_TEXT: &str = "no text";
+
+/// Articles as published; there is nothing to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config;
 
 /// Reads document after document.
 #[derive(Debug)]
@@ -62,6 +67,30 @@ impl<'f, R: BufRead> Reader<'f, R> {
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.objects.tally(&self.tally)
+    }
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".json", ".json.gz"]
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file)))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        without_spans(self.tally())
     }
 }
 

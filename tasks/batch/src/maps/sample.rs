@@ -161,7 +161,7 @@ impl Row<'_> {
         self.types.len()
     }
 
-    /// Whether all numbers fit each other. What is read from a file or made by [`super::generators`] does.
+    /// Whether all numbers fit each other. What is read from a file or made of a text does.
     ///
     /// # Errors
     /// Names the first part that does not.
