@@ -36,7 +36,14 @@ fn lines(ledger: &Lines) -> Vec<String> {
 
 fn verified(verified: &Verified) -> Vec<String> {
     let stage = &verified.stage;
-    let Some(files) = verified.files else { return vec![format!("{stage}: never made here")] };
+    let Some(files) = verified.files else {
+        let what = if verified.damages.is_empty() {
+            "never made here"
+        } else {
+            "NOT IN THE LEDGER: engraft did not make it, or its line is gone: move it away, then run again"
+        };
+        return vec![format!("{stage}: {what}")];
+    };
     let size = format!("{files} files, {}", measure::bytes(verified.bytes));
     if verified.damages.is_empty() {
         return vec![format!("{stage}: ok ({size})")];
@@ -58,9 +65,7 @@ fn damage(damage: &Damage) -> String {
         }
         Damage::Unreadable { path, error } => format!("  {path}: cannot be read: {error}"),
         Damage::Unexpected { path } => {
-            format!(
-                "  {path}: not in the ledger: engraft did not make it, or its line is gone; move it away and run again"
-            )
+            format!("  {path}: not in the ledger: engraft did not make it; move it away")
         }
     }
 }

@@ -66,7 +66,7 @@ impl Damage {
 pub struct Verified {
     /// The stage that made it.
     pub stage: String,
-    /// How many files the ledger names; none if the stage has never run.
+    /// How many files the ledger names; none if it names no run of the stage.
     pub files: Option<usize>,
     /// How many bytes they have.
     pub bytes: u64,
@@ -183,7 +183,7 @@ impl Verify<'_> {
         names.sort();
         let unnamed = |stage: String| {
             let damages = vec![Damage::Unexpected { path: format!("{stage}/") }];
-            Verified { stage, files: Some(0), bytes: 0, damages }
+            Verified { stage, files: None, bytes: 0, damages }
         };
         names.into_iter().map(unnamed).collect()
     }

@@ -144,6 +144,14 @@ fn silent_21_verify_needs_no_config_and_looks_at_the_ledger_too() {
     assert_eq!(ran.code(), Some(3), "{}", ran.text());
     assert!(ran.text().contains("ledger.jsonl:1:") && ran.text().contains("triples: ok"), "{}", ran.text());
     base::whole::write_whole(&ledger, sound.as_bytes()).unwrap();
+    for cut in [sound.len() - 1, sound.find('\n').unwrap() + 1] {
+        base::whole::write_whole(&ledger, &sound.as_bytes()[..cut]).unwrap();
+        let ran = Engraft::plain(&["verify"], &out).output();
+        assert_eq!(ran.code(), Some(3), "{}", ran.text());
+        assert!(ran.text().contains("triples: NOT IN THE LEDGER"), "{}", ran.text());
+        assert_eq!(ran.text().contains("its last line does not end"), cut == sound.len() - 1);
+    }
+    base::whole::write_whole(&ledger, sound.as_bytes()).unwrap();
     let table = out.join("triples/triples.parquet");
     let mut bytes = fs::read(&table).unwrap();
     bytes[99] ^= 1;
