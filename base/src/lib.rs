@@ -7,6 +7,7 @@ pub mod funnel;
 pub mod gz;
 pub mod line;
 pub mod newline;
+pub mod read;
 pub mod rng;
 pub mod self_check;
 pub mod setting;

@@ -7,6 +7,8 @@ use std::fmt;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+use super::read::ReadError;
+
 /// Where something stands, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -31,52 +33,37 @@ impl fmt::Display for Place {
 /// Bytes that a line may have, its end included: some hundred times as many as the longest that is published.
 pub const LONGEST: usize = 16 << 20;
 
-/// Why there is no next line.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The bytes cannot be had.
-    #[error("{place}: cannot read on: {source}")]
-    Read {
-        /// The line at which reading stopped.
-        place: Place,
-        /// The reader's word.
-        source: io::Error,
-    },
-    /// The bytes are no text.
-    #[error(
-        "{place}: byte {byte} of the line is not valid UTF-8; expected UTF-8 as published: fetch the file again, or convert it (iconv -t UTF-8)"
-    )]
-    Utf8 {
-        /// The line.
-        place: Place,
-        /// The first bad byte, from 1.
-        byte: usize,
-    },
-    /// A line is longer than any that is published; a small packed file could otherwise fill the memory.
-    #[error(
-        "{place}: the line has more than {LONGEST} bytes; expected line ends: fetch the file again, or convert it"
-    )]
-    Long {
-        /// The line.
-        place: Place,
-    },
-    /// The file ends inside what must have an end.
-    #[error(
-        "{place}: the file ends in the middle of this line; expected its end: fetch the file again, or close what is open (a quote)"
-    )]
-    Cut {
-        /// The last line.
-        place: Place,
-    },
-    /// A file whose lines end as no others do: read as one line, its rows would be one.
-    #[error(
-        "{place}: the lines of the file end with a bare CR (\\r, as on old Macs), expected LF or CRLF; convert it (tr '\\r' '\\n')"
-    )]
-    BareCr {
-        /// The first line.
-        place: Place,
-    },
+/// Bytes that cannot be had: reading stopped at `place`.
+pub fn unreadable(place: Place, source: &io::Error) -> ReadError {
+    ReadError::new(place, format!("cannot read on: {source}"), "", "")
 }
+
+/// Bytes that are no text: byte `byte` of the line, from 1.
+pub fn not_utf8(place: Place, byte: usize) -> ReadError {
+    let found = format!("byte {byte} of the line is not valid UTF-8");
+    ReadError::new(place, found, "UTF-8 as published", "fetch the file again, or convert it (iconv -t UTF-8)")
+}
+
+/// A line longer than any that is published; a small packed file could otherwise fill the memory.
+pub fn too_long(place: Place) -> ReadError {
+    let found = format!("the line has more than {LONGEST} bytes");
+    ReadError::new(place, found, "line ends", "fetch the file again, or convert it")
+}
+
+/// A file that ends inside what must have an end; `place` is its last line.
+pub fn cut(place: Place) -> ReadError {
+    let found = "the file ends in the middle of this line";
+    ReadError::new(place, found, "its end", "fetch the file again, or close what is open (a quote)")
+}
+
+/// A file whose lines end as no others do: read as one line, its rows would be one.
+pub fn bare_cr(place: Place) -> ReadError {
+    let found = "the lines of the file end with a bare CR (\\r, as on old Macs)";
+    ReadError::new(place, found, "LF or CRLF", "convert it (tr '\\r' '\\n')")
+}
+
+/// What [`Lines`] fail with.
+pub type Error = ReadError;
 
 /// Reads line after line into one buffer. Lines end with LF or CRLF.
 #[derive(Debug)]
@@ -115,16 +102,16 @@ impl<'f, R: BufRead> Lines<'f, R> {
     /// The next line, or none at the end of the file.
     ///
     /// # Errors
-    /// See [`Error`].
-    pub fn next_line(&mut self) -> Result<Option<Line<'_>>, Error> {
+    /// When the bytes cannot be had or are no text, a line is too long, or lines end with a bare CR.
+    pub fn next_line(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         Ok(if self.advance()? { Some(self.line()) } else { None })
     }
 
     /// The next line that has more than white space. The others are counted.
     ///
     /// # Errors
-    /// See [`Error`].
-    pub fn next_filled(&mut self) -> Result<Option<Line<'_>>, Error> {
+    /// When the bytes cannot be had or are no text, a line is too long, or lines end with a bare CR.
+    pub fn next_filled(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         while self.advance()? {
             if !self.buffer.trim().is_empty() {
                 return Ok(Some(self.line()));
@@ -140,12 +127,11 @@ impl<'f, R: BufRead> Lines<'f, R> {
     }
 
     /// Reads the next line, if there is one.
-    pub fn advance(&mut self) -> Result<bool, Error> {
+    pub fn advance(&mut self) -> Result<bool, ReadError> {
         let mut bytes = std::mem::take(&mut self.buffer).into_bytes();
         bytes.clear();
         let place = || Place { file: self.file.to_owned(), line: self.number + 1, column: None };
-        let length =
-            fill(&mut self.reader, &mut bytes).map_err(|source| Error::Read { place: place(), source })?;
+        let length = fill(&mut self.reader, &mut bytes).map_err(|source| unreadable(place(), &source))?;
         if length == 0 {
             return Ok(false);
         }
@@ -155,14 +141,14 @@ impl<'f, R: BufRead> Lines<'f, R> {
         bytes.truncate(end);
         // The first line is the whole file, or more of it than a line may have.
         if self.number == 0 && (length > LONGEST || !is_whole) && has_returns(&bytes) {
-            return Err(Error::BareCr { place: place() });
+            return Err(bare_cr(place()));
         }
         if length > LONGEST {
-            return Err(Error::Long { place: place() });
+            return Err(too_long(place()));
         }
         match String::from_utf8(bytes) {
             Ok(text) => self.buffer = text,
-            Err(e) => return Err(Error::Utf8 { place: place(), byte: e.utf8_error().valid_up_to() + 1 }),
+            Err(e) => return Err(not_utf8(place(), e.utf8_error().valid_up_to() + 1)),
         }
         self.number += 1;
         self.bytes += length as u64;

@@ -167,11 +167,11 @@ impl<'f, R: BufRead> Rows<'f, R> {
         let place = |line| Place { file: self.file.to_owned(), line, column: None };
         let more = self.csv.read_byte_record(&mut self.record).map_err(|e| {
             let source = io::Error::other(e);
-            line::Error::Read { place: place(line), source }
+            line::unreadable(place(line), &source)
         })?;
         let line = self.record.position().map_or(line, csv::Position::line);
         if more && self.csv.get_ref().get_ref().is_cut() {
-            return Err(line::Error::Cut { place: place(line) }.into());
+            return Err(line::cut(place(line)).into());
         }
         Ok(more.then_some(line))
     }
@@ -180,10 +180,8 @@ impl<'f, R: BufRead> Rows<'f, R> {
         let Some(line) = self.advance()? else { return Ok(None) };
         let place = |column| Place { file: self.file.to_owned(), line, column };
         let text = |column: usize| {
-            std::str::from_utf8(&self.record[column]).map_err(|e| line::Error::Utf8 {
-                place: place(Some((column + 1, HEADER[column]))),
-                byte: e.valid_up_to() + 1,
-            })
+            std::str::from_utf8(&self.record[column])
+                .map_err(|e| line::not_utf8(place(Some((column + 1, HEADER[column]))), e.valid_up_to() + 1))
         };
         if self.record.len() != HEADER.len() {
             return Err(Error::Columns { place: place(None), found: self.record.len() });

@@ -61,14 +61,8 @@ impl Error {
     /// The same error, `lines` further down.
     fn moved(mut self, lines: u64) -> Self {
         let place = match &mut self {
-            Error::Line(
-                line::Error::Read { place, .. }
-                | line::Error::Utf8 { place, .. }
-                | line::Error::Long { place }
-                | line::Error::Cut { place }
-                | line::Error::BareCr { place },
-            )
-            | Error::Columns { place, .. }
+            Error::Line(error) => return Error::Line(error.clone().moved(lines)),
+            Error::Columns { place, .. }
             | Error::Unfinished { place, .. }
             | Error::Field { place, .. }
             | Error::TooLong { place, .. } => place,
@@ -139,7 +133,7 @@ impl<'a, const N: usize> Rows<'a, N> {
         let found = split(line.as_bytes(), &mut self.ends);
         if found != N {
             if has_returns(line.as_bytes()) {
-                return Err(line::Error::BareCr { place: self.place() }.into());
+                return Err(line::bare_cr(self.place()).into());
             }
             return Err(Error::Columns { place: self.place(), found, expected: N });
         }
@@ -159,7 +153,7 @@ impl<'a, const N: usize> Rows<'a, N> {
     fn end(&mut self) -> Result<Option<Record<'_, N>>, Error> {
         let place = Place { file: self.file.to_owned(), line: self.number + 1, column: None };
         match self.after {
-            After::NoText(byte) => Err(line::Error::Utf8 { place, byte }.into()),
+            After::NoText(byte) => Err(line::not_utf8(place, byte).into()),
             After::Nothing => Ok(None),
         }
     }

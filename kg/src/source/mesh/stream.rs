@@ -60,7 +60,7 @@ impl<'f, R: Read> Stream<'f, R> {
         let valid = std::str::from_utf8(known).map_or_else(|e| e.valid_up_to(), str::len);
         let text = std::str::from_utf8(&known[..valid]).unwrap_or_default();
         if text.is_empty() && !known.is_empty() {
-            return Err(line::Error::Utf8 { place: place(self.file, 1), byte: 1 }.into());
+            return Err(line::not_utf8(place(self.file, 1), 1).into());
         }
         let wrong = |fault: Box<Fault>| Flaw::new(text, *fault).into_error(self.file, 1);
         let (scanner, root) = prolog::read(text).map_err(wrong)?;
@@ -143,7 +143,7 @@ impl<'f, R: Read> Stream<'f, R> {
     fn stopped(&self, stop: Stop, line: u64) -> Error {
         let place = place(self.file, line);
         match stop {
-            Stop::Read(source) => line::Error::Read { place, source }.into(),
+            Stop::Read(source) => line::unreadable(place, &source).into(),
             Stop::TooLong => Error::Xml {
                 place,
                 found: format!("more than {} MiB without </{}>", LONGEST >> 20, self.kind.record()),
@@ -198,7 +198,7 @@ impl Flaw {
 
     fn into_error(self, file: &Path, first: u64) -> Error {
         match self {
-            Self::Utf8 { line, byte } => line::Error::Utf8 { place: place(file, first + line), byte }.into(),
+            Self::Utf8 { line, byte } => line::not_utf8(place(file, first + line), byte).into(),
             Self::Cut { line, expected } => Error::Cut { place: place(file, first + line), expected },
             Self::Xml { line, found, expected } => {
                 Error::Xml { place: place(file, first + line), found, expected }

@@ -106,9 +106,9 @@ fn parse_all<const N: usize, T: Send>(
 fn error(failure: Failure, label: &Path, line: u64) -> Error {
     let place = Place { file: label.to_owned(), line, column: None };
     match failure {
-        Failure::Read(source) => line::Error::Read { place, source }.into(),
+        Failure::Read(source) => line::unreadable(place, &source).into(),
         Failure::TooLong => Error::TooLong { place, limit: LONGEST_LINE },
-        Failure::Returns => line::Error::BareCr { place }.into(),
+        Failure::Returns => line::bare_cr(place).into(),
     }
 }
 

@@ -316,10 +316,8 @@ impl<R: BufRead> Quoted<R> {
         let more = self.csv.read_record(&mut self.record).map_err(|e| {
             let line = e.position().map_or(before, csv::Position::line);
             match e.kind() {
-                csv::ErrorKind::Utf8 { err, .. } => {
-                    line::Error::Utf8 { place: place(line), byte: err.valid_up_to() + 1 }
-                }
-                _ => line::Error::Read { place: place(line), source: std::io::Error::other(e) },
+                csv::ErrorKind::Utf8 { err, .. } => line::not_utf8(place(line), err.valid_up_to() + 1),
+                _ => line::unreadable(place(line), &std::io::Error::other(e)),
             }
         })?;
         // The position is before blank lines, which csv skips; what follows the record is exact.
@@ -328,7 +326,7 @@ impl<R: BufRead> Quoted<R> {
         let after = self.csv.position().line();
         self.line = after.saturating_sub(breaks as u64 + 1).max(before);
         if more && self.csv.get_ref().get_ref().is_cut() {
-            return Err(line::Error::Cut { place: place(self.line) });
+            return Err(line::cut(place(self.line)));
         }
         Ok(more)
     }

@@ -39,7 +39,7 @@ pub(super) fn read(
     reader
         .take(MOST + 1)
         .read_to_end(&mut bytes)
-        .map_err(|source| base::line::Error::Read { place: at(file, 1), source })?;
+        .map_err(|source| base::line::unreadable(at(file, 1), &source))?;
     if bytes.len() as u64 > MOST {
         let row = Row { file, line: 1 };
         return Err(row.wrong(format!("more than {MOST} bytes"), "a file of questions"));
