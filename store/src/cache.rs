@@ -18,52 +18,12 @@ use tempfile::NamedTempFile;
 
 pub(crate) use whole::{Making, Whole};
 
+use crate::error::Error;
+
 /// The version of the layout, and the name of the folder that has it.
 pub const VERSION: &str = "1";
 const HASH: usize = blake3::OUT_LEN;
 const PRIVATE: u32 = 0o700;
-
-/// Why the cache cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file system refuses.
-    #[error("{}: the cache cannot be {done}: {source}; make room there, or choose another folder for the cache", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// `read` or `written`.
-        done: &'static str,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Everything in the cache is in use.
-    #[error(
-        "{}: the cache may hold {bound} bytes; {wanted} more do not fit beside the {held} that are in use: allow it more",
-        path.display()
-    )]
-    Full {
-        /// The cache.
-        path: PathBuf,
-        /// Its bound.
-        bound: u64,
-        /// What should be put there.
-        wanted: u64,
-        /// What cannot be thrown away.
-        held: u64,
-    },
-}
-
-impl Error {
-    fn read(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::Io { path, done: "read", source }
-    }
-
-    fn written(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::Io { path, done: "written", source }
-    }
-}
 
 /// The cache in one folder.
 #[derive(Debug)]
@@ -92,7 +52,7 @@ impl Cache {
         match File::open(&path).and_then(|mut file| file.read_to_end(&mut found)) {
             Ok(_) => {}
             Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(Error::read(&path)(error)),
+            Err(error) => return Err(Error::unread(&path)(error)),
         }
         let found = Bytes::from(found);
         let sound = found.split_at_checked(HASH).is_some_and(|(hash, bytes)| {
@@ -123,7 +83,7 @@ impl Cache {
             part.persist(&path).map_err(|e| e.error)?;
             Ok(())
         };
-        write().map_err(Error::written(&path))
+        write().map_err(Error::unwritten(&path))
     }
 
     /// A file among the parts that nobody else throws away.
@@ -175,7 +135,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
 /// Removes a file that may be gone already.
 fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
-        Err(error) if !is_absent(&error) => Err(Error::written(path)(error)),
+        Err(error) if !is_absent(&error) => Err(Error::unwritten(path)(error)),
         _ => Ok(()),
     }
 }
@@ -187,7 +147,7 @@ fn touch(path: &Path) -> Result<(), Error> {
         last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
     };
     match rustix::fs::utimensat(CWD, path, &now, rustix::fs::AtFlags::empty()).map_err(io::Error::from) {
-        Err(error) if !is_absent(&error) => Err(Error::written(path)(error)),
+        Err(error) if !is_absent(&error) => Err(Error::unwritten(path)(error)),
         _ => Ok(()),
     }
 }
@@ -242,7 +202,7 @@ mod tests {
                     for number in 0..300 {
                         match cache.put_block(&format!("{}", thread % 2), number % 2, b"hello") {
                             // What the others are writing is in use.
-                            Ok(()) | Err(Error::Full { .. }) => {}
+                            Ok(()) | Err(Error::CacheFull { .. }) => {}
                             Err(error) => panic!("{error}"),
                         }
                     }

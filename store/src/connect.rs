@@ -1,7 +1,7 @@
 //! Connections: one HTTP client with its own TLS and proxies, the stores that speak through it, and a trail of every try.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use reqwest::redirect::Policy;
 use reqwest::{NoProxy, Proxy};
 use rustls_platform_verifier::BuilderVerifierExt;
 
+use crate::error::Error;
 use crate::location::{Address, Scheme};
 use crate::lookup::Lookup;
 use crate::options::{Environment, Options};
@@ -42,26 +43,42 @@ pub(crate) enum Outcome {
 
 /// The tries of one request, noted where they happen: behind everything that tries again.
 #[derive(Clone, Debug)]
-pub(crate) struct Trail(Arc<Mutex<(u32, Option<Outcome>)>>);
+pub(crate) struct Trail(Arc<Mutex<Tries>>);
+
+#[derive(Clone, Debug, Default)]
+struct Tries {
+    count: u32,
+    last: Option<Outcome>,
+}
 
 impl Trail {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new((0, None))))
+        Self(Arc::default())
     }
 
-    /// How many tries there were, and how the last one ended.
-    pub(crate) fn end(&self) -> (u32, Option<Outcome>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// How the last try ended.
+    pub(crate) fn last(&self) -> Option<Outcome> {
+        self.tries().last.clone()
+    }
+
+    /// What is to be said of a request that failed; `said` is what the store's client says of it.
+    pub(crate) fn refused(&self, address: &Address, said: String) -> Error {
+        let Tries { count, last } = self.tries().clone();
+        Error::refused(address, count, last, said)
+    }
+
+    fn tries(&self) -> MutexGuard<'_, Tries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the body of the last answer broke off.
     pub(crate) fn broke(&self, why: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(Outcome::Broken(why));
+        self.tries().last = Some(Outcome::Broken(why));
     }
 
     fn note(&self, outcome: Outcome) {
-        let mut trail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *trail = (trail.0.saturating_add(1), Some(outcome));
+        let mut tries = self.tries();
+        *tries = Tries { count: tries.count.saturating_add(1), last: Some(outcome) };
     }
 }
 

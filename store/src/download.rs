@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::location::Location;
 use crate::meta::Meta;
 use crate::remote::{Ask, Part};
-use crate::store::{Error, Store, Watch};
+use crate::store::{Store, Watch};
 
 const CHUNK: usize = 1 << 18;
 
@@ -62,7 +62,7 @@ impl Store {
     ///
     /// # Errors
     /// When the object cannot be fetched or the file not written; [`Error::TooLong`] when more than `limit` bytes come, nothing of
-    /// which is kept; [`Error::Foreign`] when something else lies there; [`Error::Stopped`] when `watch` ends it.
+    /// which is kept; and when something else lies there; [`Error::Stopped`] when `watch` ends it.
     pub fn download(
         &self,
         location: &Location,
@@ -83,7 +83,7 @@ impl Store {
         let mut rest = Rest { location, meta: &meta, part, there, limit };
         match self.rest(&rest, watch) {
             // The server sends files whole or not at all: from the start, then.
-            Err(Error::Remote(Failure::NoRanges { .. })) if there > 0 => {
+            Err(Error::NoRanges { .. }) if there > 0 => {
                 there = 0;
                 rest.there = 0;
                 fs::remove_file(part).map_err(Error::local(part))?;
@@ -99,7 +99,11 @@ impl Store {
         if let Some(said) = meta.bytes.filter(|said| *said != bytes) {
             self.forget(part)?;
             let (path, location) = (part.to_owned(), location.to_string());
-            return Err(Error::Length { path, location, bytes: said, found: bytes });
+            return Err(Error::Other(format!(
+                "{}: {bytes} bytes lie there, but {location} has {said}: another process may be writing it; nothing of it is kept; \
+                 run again when that has ended",
+                path.display()
+            )));
         }
         Ok(Downloaded { bytes, resumed: there, sha256 })
     }
@@ -161,7 +165,7 @@ fn ours(part: &Path) -> Result<Option<Meta>, Error> {
     for (path, there) in [part, &label].into_iter().zip(&mut there) {
         match fs::symlink_metadata(path) {
             // A link leads to somebody else's file.
-            Ok(data) if !data.is_file() => return Err(Error::Foreign { path: path.to_owned() }),
+            Ok(data) if !data.is_file() => return Err(foreign(path)),
             Ok(_) => *there = true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::local(path)(error)),
@@ -177,11 +181,17 @@ fn ours(part: &Path) -> Result<Option<Meta>, Error> {
     };
     match told {
         Some(told) => Ok(Some(told.object)),
-        None => Err(Error::Foreign { path: if there[0] { part.to_owned() } else { label } }),
+        None => Err(foreign(if there[0] { part } else { &label })),
     }
 }
 
 /// Writes what lies beside a part, whole: half of it would make the part a stranger's.
+/// What lies where a part of a file would go was not left there by an earlier attempt of ours.
+fn foreign(path: &Path) -> Error {
+    let what = "this is not what an earlier fetch left, so it is neither continued nor removed: move it away";
+    Error::Other(format!("{}: {what}", path.display()))
+}
+
 fn write_label(part: &Path, meta: &Meta) -> Result<(), Error> {
     let label = label(part);
     let write = || -> io::Result<()> {

@@ -5,7 +5,7 @@
 mod cache;
 mod connect;
 mod download;
-pub mod failure;
+mod error;
 pub mod location;
 mod lookup;
 pub mod meta;
@@ -14,6 +14,7 @@ pub mod options;
 mod remote;
 mod store;
 
-pub use cache::{Error as CacheError, VERSION as CACHE_VERSION};
+pub use cache::VERSION as CACHE_VERSION;
 pub use download::{Downloaded, sha256};
-pub use store::{Error, Store, Watch, Whole};
+pub use error::Error;
+pub use store::{Store, Watch, Whole};

@@ -39,67 +39,10 @@ pub struct Address {
     url: Option<Url>,
 }
 
-/// Why a text is no location.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A scheme that nobody here speaks.
-    #[error(
-        "`{scheme}://` is not spoken here: expected s3://, gs://, az://, http://, https://, file:// or a path"
-    )]
-    Scheme {
-        /// What stands before the colon.
-        scheme: String,
-    },
-    /// A known scheme without `//`.
-    #[error("`{scheme}:` must be followed by `//`, as in {scheme}://bucket/key")]
-    Slashes {
-        /// What stands before the colon.
-        scheme: String,
-    },
-    /// No bucket.
-    #[error("{scheme}:// names no bucket: expected {scheme}://bucket/key")]
-    Bucket {
-        /// The scheme.
-        scheme: &'static str,
-    },
-    /// What no bucket is called. It is not shown, for it may be a key with its secret.
-    #[error(
-        "{scheme}://...: a bucket is called by letters, digits, `.`, `-` and `_`, and credentials come from the environment (docs/config.md): expected {scheme}://bucket/key"
-    )]
-    BucketName {
-        /// The scheme.
-        scheme: &'static str,
-    },
-    /// A URL behind something else. It is not shown, for it may hold credentials.
-    #[error(
-        "there is a `://` behind something that is no scheme: expected s3://, gs://, az://, http://, https:// or file:// at the very beginning, without a blank, or a path"
-    )]
-    Misplaced,
-    /// A key that cannot be meant.
-    #[error("{shown}: the key {problem}")]
-    Key {
-        /// The location.
-        shown: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// No URL.
-    #[error("{shown} is no URL: {problem}")]
-    Url {
-        /// What can be shown of it.
-        shown: String,
-        /// What the parser says.
-        problem: String,
-    },
-    /// A user name or password in a URL.
-    #[error(
-        "{shown}: a user name or password in a URL ends up in logs; leave it out and use a signed URL, or download the file"
-    )]
-    UserInfo {
-        /// The URL without it.
-        shown: String,
-    },
-}
+/// Why a text is no location, what was expected, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidLocation(String);
 
 impl Scheme {
     const BUCKETS: [(&'static str, Scheme); 3] = [("s3", Scheme::S3), ("gs", Scheme::Gs), ("az", Scheme::Az)];
@@ -130,14 +73,16 @@ impl Location {
     /// Reads a location: a URL of a known scheme, or else a path.
     ///
     /// # Errors
-    /// [`Error`].
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    /// When it has a scheme that nobody here speaks, or is no URL of its scheme. What may hold credentials is not shown.
+    pub fn parse(text: &str) -> Result<Self, InvalidLocation> {
         let Some((scheme, rest)) = text.split_once("://") else {
             let mut known =
                 Scheme::BUCKETS.map(|(name, _)| name).into_iter().chain(["http", "https", "file"]);
             let before = text.split_once(':').map(|(before, _)| before.trim().to_ascii_lowercase());
             return match before.and_then(|before| known.find(|known| *known == before)) {
-                Some(scheme) => Err(Error::Slashes { scheme: scheme.to_owned() }),
+                Some(scheme) => Err(InvalidLocation(format!(
+                    "`{scheme}:` must be followed by `//`, as in {scheme}://bucket/key"
+                ))),
                 None => Ok(Self::Local(PathBuf::from(text))),
             };
         };
@@ -155,9 +100,14 @@ impl Location {
                 Ok(Self::Local(path))
             }
             _ if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
-                Err(Error::Scheme { scheme: scheme.to_owned() })
+                Err(InvalidLocation(format!(
+"`{scheme}://` is not spoken here: expected s3://, gs://, az://, http://, https://, file:// or a path")))
             }
-            _ => Err(Error::Misplaced),
+            _ => Err(InvalidLocation(
+                "there is a `://` behind something that is no scheme: expected s3://, gs://, az://, http://, https:// or file:// at \
+                 the very beginning, without a blank, or a path"
+                    .to_owned(),
+            )),
         }
     }
 
@@ -227,19 +177,23 @@ pub fn is_remote(text: &str) -> bool {
     !matches!(Location::parse(text), Ok(Location::Local(_)))
 }
 
-fn bucket(scheme: Scheme, name: &'static str, rest: &str) -> Result<Address, Error> {
+fn bucket(scheme: Scheme, name: &'static str, rest: &str) -> Result<Address, InvalidLocation> {
     let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
     if bucket.is_empty() {
-        return Err(Error::Bucket { scheme: name });
+        return Err(InvalidLocation(format!("{name}:// names no bucket: expected {name}://bucket/key")));
     }
     // `$web` and `$root` are containers of Azure.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '$');
     if !bucket.chars().all(fits) {
-        return Err(Error::BucketName { scheme: name });
+        // What no bucket is called may be a key with its secret, and is not shown.
+        return Err(InvalidLocation(format!(
+            "{name}://...: a bucket is called by letters, digits, `.`, `-` and `_`, and credentials come from the environment \
+             (docs/config.md): expected {name}://bucket/key"
+        )));
     }
     let key = key.trim_end_matches('/');
     let address = Address { scheme, bucket: bucket.to_owned(), key: key.to_owned(), url: None };
-    let bad = |problem| Err(Error::Key { shown: address.to_string(), problem });
+    let bad = |problem| Err(InvalidLocation(format!("{address}: the key {problem}")));
     if key.split('/').any(|part| part.is_empty()) && !key.is_empty() {
         return bad("has an empty part between two slashes");
     }
@@ -249,18 +203,23 @@ fn bucket(scheme: Scheme, name: &'static str, rest: &str) -> Result<Address, Err
     Ok(address)
 }
 
-fn web(text: &str) -> Result<Address, Error> {
+fn web(text: &str) -> Result<Address, InvalidLocation> {
     let mut url = Url::parse(text).map_err(|e| bad_url(text, &e.to_string()))?;
     url.set_fragment(None);
     let named = !url.username().is_empty() || url.password().is_some();
     let address = Address { scheme: Scheme::Http, bucket: String::new(), key: String::new(), url: Some(url) };
-    if named { Err(Error::UserInfo { shown: address.to_string() }) } else { Ok(address) }
+    if named {
+        return Err(InvalidLocation(format!(
+            "{address}: a user name or password in a URL ends up in logs; leave it out and use a signed URL, or download the file"
+        )));
+    }
+    Ok(address)
 }
 
 /// A complaint about a URL that shows its scheme alone: what is no URL has no place that is known to hold no secret.
-fn bad_url(text: &str, problem: &str) -> Error {
+fn bad_url(text: &str, problem: &str) -> InvalidLocation {
     let scheme = text.split("://").next().unwrap_or_default();
-    Error::Url { shown: format!("{scheme}://..."), problem: problem.to_owned() }
+    InvalidLocation(format!("{scheme}://... is no URL: {problem}"))
 }
 
 impl Address {

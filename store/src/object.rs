@@ -9,9 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::cache;
+use crate::error::Error;
 use crate::location::{Address, Location};
 use crate::meta::Meta;
-use crate::store::{Error, Store};
+use crate::store::Store;
 
 /// Blocks that a sequential reader asks for at once.
 const AHEAD: u64 = 4;
@@ -35,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 impl Object {
-    pub(crate) fn new(store: Store, location: Location, kind: Kind, (meta, bytes): (Meta, u64)) -> Self {
+    pub(crate) fn new(store: Store, location: Location, kind: Kind, meta: Meta, bytes: u64) -> Self {
         Self { store, location, kind, meta, bytes }
     }
 
@@ -70,7 +71,9 @@ impl Object {
     pub fn range(&self, range: Range<u64>) -> Result<Bytes, Error> {
         let (start, end) = (range.start, range.end);
         if start > end || end > self.bytes {
-            return Err(Error::Range { location: self.location.to_string(), start, end, bytes: self.bytes });
+            let (location, bytes) = (&self.location, self.bytes);
+            let what = format!("{location}: bytes {start} to {end} were asked for, but it has {bytes}");
+            return Err(Error::Other(what));
         }
         if start == end {
             return Ok(Bytes::new());
@@ -129,7 +132,7 @@ impl Object {
     fn missing(&self, address: &Address, name: &str, numbers: Range<u64>) -> Result<Vec<Bytes>, Error> {
         let size = self.store.block_bytes();
         let (start, end) = (numbers.start * size, numbers.end.saturating_mul(size).min(self.bytes));
-        let fetched = Bytes::from(self.store.fetch((address, &self.meta), start..end)?);
+        let fetched = Bytes::from(self.store.fetch(address, &self.meta, start..end)?);
         let mut blocks = Vec::new();
         for number in numbers {
             let from = index(number * size - start);
@@ -137,7 +140,7 @@ impl Object {
             if self.meta.is_telling() {
                 match self.store.cache().put_block(name, number, &block) {
                     // All that lies there is in use; the bytes are here all the same.
-                    Ok(()) | Err(cache::Error::Full { .. }) => {}
+                    Ok(()) | Err(Error::CacheFull { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
             }

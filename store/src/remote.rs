@@ -16,7 +16,7 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::connect::{self, Outcome, Service, Trail, UNKNOWN, innermost};
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::location::{Address, Scheme};
 use crate::meta::Meta;
 use crate::options::Options;
@@ -84,10 +84,10 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(options: &Options) -> Result<Self, Failure> {
+    pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|e| Failure::Client { problem: e.to_string() })?;
-        let service = Service::new(options).map_err(|problem| Failure::Client { problem })?;
+        let runtime = runtime.map_err(|e| Error::no_client(e))?;
+        let service = Service::new(options).map_err(Error::no_client)?;
         Ok(Self {
             runtime: Some(runtime),
             service,
@@ -97,11 +97,11 @@ impl Remote {
     }
 
     /// What the object is, by one HEAD request where the server allows that.
-    pub(crate) fn meta(&self, address: &Address) -> Result<Meta, Failure> {
+    pub(crate) fn meta(&self, address: &Address) -> Result<Meta, Error> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let meta = match self.request(address, options) {
             Ok((result, _)) => of(&result.meta),
-            Err(Failure::Refused { what, .. }) if wants_get(address, &what) => {
+            Err(Error::Refused { status, .. }) if wants_get(address, status) => {
                 return self.meta_by_get(address);
             }
             Err(failure) => return Err(failure),
@@ -110,7 +110,7 @@ impl Remote {
     }
 
     /// The same by asking for the first byte, which signed URLs allow where they forbid HEAD.
-    fn meta_by_get(&self, address: &Address) -> Result<Meta, Failure> {
+    fn meta_by_get(&self, address: &Address) -> Result<Meta, Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         self.request(address, options).map(|(result, _)| of(&result.meta))
     }
@@ -119,12 +119,12 @@ impl Remote {
     /// from where it broke.
     ///
     /// # Errors
-    /// [`Failure`], or what `each` says.
-    pub(crate) fn read<E: From<Failure>>(
+    /// [`Error`], or what `each` says.
+    pub(crate) fn read(
         &self,
         ask: &Ask<'_>,
-        mut each: impl FnMut(Bytes) -> Result<(), E>,
-    ) -> Result<Meta, E> {
+        mut each: impl FnMut(Bytes) -> Result<(), Error>,
+    ) -> Result<Meta, Error> {
         let mut pace = Pace::new(self.options.deadline);
         let (mut at, end) = match &ask.part {
             Part::Whole => (0, None),
@@ -139,10 +139,10 @@ impl Remote {
                 .map_err(|failure| self.maybe_changed(failure, ask.address, seen.as_ref()))?;
             let meta = of(&result.meta);
             if let Some(seen) = seen.as_ref().filter(|seen| !seen.is_same(&meta)) {
-                return Err(Failure::changed(ask.address, seen, Some(&meta)).into());
+                return Err(Error::changed(ask.address, seen, Some(&meta)).into());
             }
             let end = end.or(meta.bytes);
-            let broke = self.drain((ask.address, result), &mut pace, &mut |bytes| {
+            let broke = self.drain(ask.address, result, &mut pace, &mut |bytes| {
                 at += bytes.len() as u64;
                 // More than was asked for is no part of the object, and may never end.
                 if end.is_some_and(|end| at > end) { Ok(false) } else { each(bytes).map(|()| true) }
@@ -153,11 +153,11 @@ impl Remote {
                 (Some(why), _) => why,
             };
             trail.broke(why);
-            let failure = Failure::of(ask.address, trail.end(), String::new());
+            let failure = trail.refused(ask.address, String::new());
             let failure = self.maybe_changed(failure, ask.address, Some(&meta));
             // With a tag the store has tried again itself; without tag and time nobody could tell whether the rest is of the same object.
             let may_go_on = meta.etag.is_none() && (meta.is_telling() || at == 0);
-            if again == 0 || matches!(failure, Failure::Changed { .. }) || !may_go_on {
+            if again == 0 || matches!(failure, Error::Changed { .. }) || !may_go_on {
                 return Err(failure.into());
             }
             let wait = self.options.backoff.saturating_mul(1 << (self.options.retries - again).min(16));
@@ -183,12 +183,13 @@ impl Remote {
     }
 
     /// Hands a body on as long as `each` says yes; returns why it broke off, if it did.
-    fn drain<E: From<Failure>>(
+    fn drain(
         &self,
-        (address, result): (&Address, GetResult),
+        address: &Address,
+        result: GetResult,
         pace: &mut Pace,
-        each: &mut impl FnMut(Bytes) -> Result<bool, E>,
-    ) -> Result<Option<String>, E> {
+        each: &mut impl FnMut(Bytes) -> Result<bool, Error>,
+    ) -> Result<Option<String>, Error> {
         let mut body = result.into_stream();
         (pace.waited, pace.bytes) = (Duration::ZERO, 0);
         while let Some(chunk) = self.wait(pace, address, body.next())? {
@@ -211,24 +212,29 @@ impl Remote {
         pace: &mut Pace,
         address: &Address,
         future: impl Future<Output = T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, Error> {
         let Some(runtime) = &self.runtime else {
-            return Err(Failure::Client { problem: "the runtime has ended".to_owned() });
+            return Err(Error::no_client("the runtime has ended"));
         };
-        let (options, url) = (&self.options, || address.to_string());
+        let options = &self.options;
         let mut future = pin!(future);
         loop {
             if options.cancel.is_cancelled() {
-                return Err(Failure::Stopped);
+                return Err(Error::Stopped);
             }
             if pace.since.elapsed() >= pace.limit {
-                return Err(Failure::Late { url: url(), seconds: pace.limit.as_secs() });
+                return Err(Error::Other(format!(
+                    "{address}: not there after {} s, which is all the time that one object has: --deadline SECONDS gives it more",
+                    pace.limit.as_secs()
+                )));
             }
             if pace.waited >= options.patience {
                 let (bytes, seconds, least) = (pace.bytes, pace.waited.as_secs(), options.least_bytes);
                 // That nothing at all comes is found, and tried again, further down.
                 if (1..least).contains(&bytes) {
-                    return Err(Failure::Slow { url: url(), bytes, seconds, least });
+                    return Err(Error::Other(format!(
+                        "{address}: the server sent {bytes} bytes in {seconds} s, fewer than {least}: run again later, or get the file another way"
+                    )));
                 }
                 (pace.waited, pace.bytes) = (Duration::ZERO, 0);
             }
@@ -247,45 +253,45 @@ impl Remote {
         }
     }
 
-    fn request(&self, address: &Address, mut options: GetOptions) -> Result<(GetResult, Trail), Failure> {
+    fn request(&self, address: &Address, mut options: GetOptions) -> Result<(GetResult, Trail), Error> {
         let trail = Trail::new();
         options.extensions.insert(trail.clone());
         let asked_part = options.range.is_some();
         let key = self.key(address)?;
-        let store = self.store(address).map_err(|e| Failure::of(address, trail.end(), innermost(&e)))?;
+        let store = self.store(address).map_err(|e| trail.refused(address, innermost(&e)))?;
         // Every try may take its time to connect and again to answer.
         let tries = self.options.retries.saturating_add(1);
         let limit = self.options.patience.saturating_mul(tries.saturating_mul(3)).min(self.options.deadline);
         match self.wait(&mut Pace::new(limit), address, store.get_opts(&key, options))? {
             Ok(result) => Ok((result, trail)),
-            Err(_) if asked_part && trail.end().1 == Some(Outcome::Status(200)) => {
-                Err(Failure::NoRanges { url: address.to_string() })
+            Err(_) if asked_part && trail.last() == Some(Outcome::Status(200)) => {
+                Err(Error::NoRanges { url: address.to_string() })
             }
-            Err(error) => Err(Failure::of(address, trail.end(), innermost(&error))),
+            Err(error) => Err(trail.refused(address, innermost(&error))),
         }
     }
 
     /// A failed precondition, or a failure beside which the object turns out to be another, is a change.
-    fn maybe_changed(&self, failure: Failure, address: &Address, seen: Option<&Meta>) -> Failure {
-        let (Some(seen), Failure::Refused { what, .. }) = (seen, &failure) else { return failure };
-        let doubtful = [412, 416].iter().any(|status| *what == Outcome::Status(*status).to_string())
-            || what.starts_with("the answer broke off");
+    fn maybe_changed(&self, failure: Error, address: &Address, seen: Option<&Meta>) -> Error {
+        let (Some(seen), Error::Refused { what, status, .. }) = (seen, &failure) else { return failure };
+        let doubtful = matches!(status, Some(412 | 416)) || what.starts_with("the answer broke off");
         if !doubtful {
             return failure;
         }
         match self.meta(address) {
-            Ok(now) if !now.is_same(seen) => Failure::changed(address, seen, Some(&now)),
+            Ok(now) if !now.is_same(seen) => Error::changed(address, seen, Some(&now)),
             _ => failure,
         }
     }
 
-    fn key(&self, address: &Address) -> Result<Key, Failure> {
-        let url = || address.to_string();
+    fn key(&self, address: &Address) -> Result<Key, Error> {
         match address.scheme() {
             // The store's own URL is the object's, taken as it stands.
             Scheme::Http => Ok(Key::default()),
-            _ if address.key().is_empty() => Err(Failure::NoKey { url: url() }),
-            _ => Key::parse(address.key()).map_err(|e| Failure::of(address, (0, None), e.to_string())),
+            _ if address.key().is_empty() => Err(Error::Other(format!(
+                "{address} names a bucket but no object in it: expected {address}/KEY"
+            ))),
+            _ => Key::parse(address.key()).map_err(|e| Error::refused(address, 0, None, e.to_string())),
         }
     }
 
@@ -305,9 +311,8 @@ impl Remote {
 }
 
 /// Whether a server that refuses HEAD may still answer GET.
-fn wants_get(address: &Address, what: &str) -> bool {
-    let refusals = [400, 403, 405, 501].map(|status| Outcome::Status(status).to_string());
-    address.scheme() == Scheme::Http && refusals.iter().any(|refusal| refusal == what)
+fn wants_get(address: &Address, status: Option<u16>) -> bool {
+    address.scheme() == Scheme::Http && matches!(status, Some(400 | 403 | 405 | 501))
 }
 
 fn of(meta: &ObjectMeta) -> Meta {

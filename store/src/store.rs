@@ -1,13 +1,12 @@
 //! The store: where every location is asked for what it is, for its parts, and for itself as a file on this machine.
 
 use std::fs::File;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::{self, Cache, Making};
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::location::{Address, Location};
 use crate::meta::Meta;
 use crate::object::{Kind, Object};
@@ -16,88 +15,6 @@ use crate::remote::{Ask, Part, Remote};
 
 /// Told how many more bytes have come; may end the work.
 pub type Watch<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
-
-/// Why an object cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The remote store did not give it.
-    #[error(transparent)]
-    Remote(Failure),
-    /// The cache cannot hold it.
-    #[error(transparent)]
-    Cache(#[from] cache::Error),
-    /// A file of this machine cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Local {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// A range that the object does not have.
-    #[error("{location}: bytes {start} to {end} were asked for, but it has {bytes}")]
-    Range {
-        /// The object.
-        location: String,
-        /// First byte.
-        start: u64,
-        /// After the last byte.
-        end: u64,
-        /// Its length.
-        bytes: u64,
-    },
-    /// A fetched file that is not as long as its object.
-    #[error(
-        "{}: {found} bytes lie there, but {location} has {bytes}: another process may be writing it; nothing of it is kept; run \
-         again when that has ended",
-        path.display()
-    )]
-    Length {
-        /// The file.
-        path: PathBuf,
-        /// The object.
-        location: String,
-        /// The object's length.
-        bytes: u64,
-        /// The file's.
-        found: u64,
-    },
-    /// More than the caller takes.
-    #[error("{location}: {} than the {limit} bytes that it may have", said.map_or_else(|| "more came".to_owned(), |said| format!("the server says {said} bytes, more")))]
-    TooLong {
-        /// The object.
-        location: String,
-        /// How many bytes it may have.
-        limit: u64,
-        /// How many the server says it has, where it does.
-        said: Option<u64>,
-    },
-    /// What lies where a part of a file would go was not left there by an earlier attempt of ours.
-    #[error("{}: this is not what an earlier fetch left, so it is neither continued nor removed: move it away", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Stopped,
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Stopped => Self::Stopped,
-            failure => Self::Remote(failure),
-        }
-    }
-}
-
-impl Error {
-    pub(crate) fn local(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::Local { path, source }
-    }
-}
 
 /// All locations behind one cache. Clones share it.
 #[derive(Clone, Debug)]
@@ -156,8 +73,7 @@ impl Store {
     pub fn exists(&self, location: &Location) -> Result<bool, Error> {
         match self.meta(location) {
             Ok(_) => Ok(true),
-            Err(Error::Remote(failure)) if failure.is_missing() => Ok(false),
-            Err(Error::Local { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.is_missing() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -173,9 +89,11 @@ impl Store {
         };
         let meta = self.meta(location)?;
         let Some(bytes) = meta.bytes else {
-            return Err(Failure::NoLength { url: location.to_string() }.into());
+            return Err(Error::Other(format!(
+                "{location}: the server does not say how long the object is, so no part of it can be asked for: fetch it whole"
+            )));
         };
-        Ok(Object::new(self.clone(), location.clone(), kind, (meta, bytes)))
+        Ok(Object::new(self.clone(), location.clone(), kind, meta, bytes))
     }
 
     /// The object as a file: of the cache, where one request shows that it has not changed, or else fetched whole.
@@ -217,7 +135,7 @@ impl Store {
         self.0.options.block_bytes.max(1)
     }
 
-    pub(crate) fn remote(&self) -> Result<&Remote, Failure> {
+    pub(crate) fn remote(&self) -> Result<&Remote, Error> {
         if let Some(remote) = self.0.remote.get() {
             return Ok(remote);
         }
@@ -229,14 +147,15 @@ impl Store {
     /// Reads a range of a remote object past the cache.
     pub(crate) fn fetch(
         &self,
-        (address, meta): (&Address, &Meta),
+        address: &Address,
+        meta: &Meta,
         range: std::ops::Range<u64>,
     ) -> Result<Vec<u8>, Error> {
         // Grows as bytes come: the length is what the server claims, and no memory may hold that.
         let soon = (range.end - range.start).min(self.block_bytes());
         let mut bytes = Vec::with_capacity(usize::try_from(soon).unwrap_or_default());
         let ask = Ask { address, expected: Some(meta), part: Part::Range(range) };
-        self.remote()?.read::<Error>(&ask, |chunk| {
+        self.remote()?.read(&ask, |chunk| {
             bytes.extend_from_slice(&chunk);
             Ok(())
         })?;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use super::whole::{LABEL, is_at, remove_folder};
-use super::{Cache, Error, is_absent};
+use super::{Cache, is_absent};
+use crate::error::Error;
 
 /// The cache is looked through once per this share of its bound that was put there, since others may put things there too.
 const SHARE: u64 = 16;
@@ -71,7 +72,7 @@ enum Fate {
 impl Cache {
     /// Throws the least recently used away until `wanted` more bytes fit under the bound, and counts them as there.
     pub(super) fn make_room(&self, wanted: u64) -> Result<(), Error> {
-        let refused = |held| Error::Full { path: self.folder.clone(), bound: self.bound, wanted, held };
+        let refused = |held| Error::CacheFull { path: self.folder.clone(), bound: self.bound, wanted, held };
         if wanted > self.bound {
             return Err(refused(0));
         }
@@ -167,7 +168,7 @@ fn entry(kind: Kind, path: PathBuf, data: &Metadata, bytes: u64) -> Entry {
 fn list(folder: &Path) -> Result<Vec<DirEntry>, Error> {
     match fs::read_dir(folder).and_then(Iterator::collect) {
         Err(error) if is_absent(&error) => Ok(Vec::new()),
-        listed => listed.map_err(Error::read(folder)),
+        listed => listed.map_err(Error::unread(folder)),
     }
 }
 
@@ -175,7 +176,7 @@ fn stat(path: &Path) -> Result<Option<Metadata>, Error> {
     match fs::symlink_metadata(path) {
         Ok(data) => Ok(Some(data)),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(Error::read(path)(error)),
+        Err(error) => Err(Error::unread(path)(error)),
     }
 }
 
@@ -209,12 +210,12 @@ fn discard(entry: &Entry) -> Result<Fate, Error> {
             // Somebody else threw the object away; a part may also have become an object.
             Err(error) if is_absent(&error) && entry.kind == Kind::Whole => return Ok(Fate::Gone),
             Err(error) if is_absent(&error) => return Ok(Fate::Moved),
-            Err(error) => return Err(Error::read(lock)(error)),
+            Err(error) => return Err(Error::unread(lock)(error)),
         },
     };
     let removed = if is_folder { remove_folder(&entry.path) } else { fs::remove_file(&entry.path) };
     match removed {
-        Err(error) if !is_absent(&error) => return Err(Error::written(&entry.path)(error)),
+        Err(error) if !is_absent(&error) => return Err(Error::unwritten(&entry.path)(error)),
         _ => {}
     }
     Ok(Fate::Gone)

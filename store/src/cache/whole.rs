@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::{Cache, Error, is_absent, touch};
+use super::{Cache, is_absent, touch};
+use crate::error::Error;
 use crate::meta::Meta;
 
 /// The label's file name. No object is called so: see [`file_name`].
@@ -104,7 +105,7 @@ impl Cache {
         let (path, label_path) = (folder.join(file_name(file)), folder.join(LABEL));
         let label = match File::open(&label_path) {
             Err(error) if is_absent(&error) => return Ok(None),
-            opened => opened.map_err(Error::read(&label_path))?,
+            opened => opened.map_err(Error::unread(&label_path))?,
         };
         // Only who throws it away has a lock that keeps us out.
         if label.try_lock_shared().is_err() || !is_at(&label, &label_path) {
@@ -132,7 +133,7 @@ impl Whole {
         };
         let data = match fs::metadata(&self.path) {
             Err(error) if is_absent(&error) => return Ok(false),
-            data => data.map_err(Error::read(&self.path))?,
+            data => data.map_err(Error::unread(&self.path))?,
         };
         if data.len() != label.bytes {
             return Ok(false);
@@ -140,7 +141,7 @@ impl Whole {
         if (label.stamp, label.inode) == stamp(&data) {
             return Ok(true);
         }
-        Ok(digest(&self.path).map_err(Error::read(&self.path))? == label.blake3)
+        Ok(digest(&self.path).map_err(Error::unread(&self.path))? == label.blake3)
     }
 }
 
@@ -201,7 +202,7 @@ impl Making {
                 room,
             })
         };
-        begin().map_err(Error::written(&parts))
+        begin().map_err(Error::unwritten(&parts))
     }
 
     /// Appends bytes.
@@ -213,12 +214,12 @@ impl Making {
             self.room += more;
         }
         self.hasher.update(bytes);
-        self.file.write_all(bytes).map_err(Error::written(self.folder.path()))
+        self.file.write_all(bytes).map_err(Error::unwritten(self.folder.path()))
     }
 
     /// Puts it into its place, for use.
     pub(crate) fn finish(mut self, cache: &Cache, meta: &Meta) -> Result<Whole, Error> {
-        self.label(meta).map_err(Error::written(&self.place))?;
+        self.label(meta).map_err(Error::unwritten(&self.place))?;
         if !meta.is_telling() {
             // Another state has the same name: what lies there may be of that one.
             self.name_by_contents(cache);
@@ -248,7 +249,7 @@ impl Making {
             // What an interrupted removal left. If it cannot be removed, the next line says so.
             let _ = remove_folder(&self.place);
         }
-        fs::rename(self.folder.path(), &self.place).map_err(Error::written(&self.place))?;
+        fs::rename(self.folder.path(), &self.place).map_err(Error::unwritten(&self.place))?;
         Ok(None)
     }
 

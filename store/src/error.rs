@@ -1,23 +1,28 @@
-//! What a remote store did not give, how often it was asked, and how to mend it. Shows no secret: neither queries nor answers' bodies.
+//! Why an object cannot be had: what a store did not give, how often it was asked, and what to do. Shows no secret: neither queries nor answers' bodies.
+
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::connect::Outcome;
 use crate::location::{Address, Scheme};
 use crate::meta::Meta;
 
-/// Why a remote object cannot be read.
+/// Why an object cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The store did not give it.
-    #[error("{url}: {what}, {}: {mend}", times(*.tries))]
+pub enum Error {
+    /// The remote store did not give it.
+    #[error("{url}: {what}, {}: {remedy}", times(*.tries))]
     Refused {
         /// The object, without query.
         url: String,
         /// What went wrong at the last try.
         what: String,
+        /// The last answer's status, if one came.
+        status: Option<u16>,
         /// How often it was tried; 0 if no request could be made.
         tries: u32,
         /// What to do.
-        mend: String,
+        remedy: String,
     },
     /// It became another while it was read.
     #[error(
@@ -38,53 +43,49 @@ pub enum Failure {
         /// The object, without query.
         url: String,
     },
-    /// The server does not say how long the object is.
+    /// Everything in the cache is in use.
     #[error(
-        "{url}: the server does not say how long the object is, so no part of it can be asked for: fetch it whole"
+        "{}: the cache may hold {bound} bytes; {wanted} more do not fit beside the {held} that are in use: allow it more",
+        path.display()
     )]
-    NoLength {
-        /// The object, without query.
-        url: String,
+    CacheFull {
+        /// The cache.
+        path: PathBuf,
+        /// Its bound.
+        bound: u64,
+        /// What should be put there.
+        wanted: u64,
+        /// What cannot be thrown away.
+        held: u64,
     },
-    /// No key behind the bucket.
-    #[error("{url} names a bucket but no object in it: expected {url}/KEY")]
-    NoKey {
-        /// The location.
-        url: String,
+    /// More than the caller takes.
+    #[error("{location}: {} than the {limit} bytes that it may have", said.map_or_else(|| "more came".to_owned(), |said| format!("the server says {said} bytes, more")))]
+    TooLong {
+        /// The object.
+        location: String,
+        /// How many bytes it may have.
+        limit: u64,
+        /// How many the server says it has, where it does.
+        said: Option<u64>,
     },
-    /// The server sends, but hardly anything.
-    #[error(
-        "{url}: the server sent {bytes} bytes in {seconds} s, fewer than {least}: run again later, or get the file another way"
-    )]
-    Slow {
-        /// The object, without query.
-        url: String,
-        /// What came.
-        bytes: u64,
-        /// In how long.
-        seconds: u64,
-        /// What must come in that time.
-        least: u64,
-    },
-    /// The whole time that the object may take is over.
-    #[error(
-        "{url}: not there after {seconds} s, which is all the time that one object has: --deadline SECONDS gives it more"
-    )]
-    Late {
-        /// The object, without query.
-        url: String,
-        /// How long it could take.
-        seconds: u64,
+    /// The file system refuses.
+    #[error("{}: {what}{source}{remedy}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What cannot be done with it, or nothing.
+        what: &'static str,
+        /// What the system says.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
     },
     /// The caller asked to stop.
     #[error("interrupted")]
     Stopped,
-    /// Nothing can be asked at all.
-    #[error("no request can be made: {problem}")]
-    Client {
-        /// What is wrong with proxies, certificates or threads.
-        problem: String,
-    },
+    /// Whatever no caller has an answer to: where, what is wrong, what to do.
+    #[error("{0}")]
+    Other(String),
 }
 
 fn times(tries: u32) -> String {
@@ -95,11 +96,42 @@ fn times(tries: u32) -> String {
     }
 }
 
-impl Failure {
+const CACHE_REMEDY: &str = "; make room there, or choose another folder for the cache";
+
+impl Error {
     /// Whether the object is not there.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Refused { what, .. } if *what == Outcome::Status(404).to_string())
+        match self {
+            Self::Refused { status, .. } => *status == Some(404),
+            Self::File { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+
+    /// A file of the user's that cannot be read or written.
+    pub(crate) fn local(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        Self::file(path, "", "")
+    }
+
+    /// A file of the cache that cannot be read.
+    pub(crate) fn unread(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        Self::file(path, "the cache cannot be read: ", CACHE_REMEDY)
+    }
+
+    /// A file of the cache that cannot be written.
+    pub(crate) fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        Self::file(path, "the cache cannot be written: ", CACHE_REMEDY)
+    }
+
+    fn file(path: &Path, what: &'static str, remedy: &'static str) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::File { path, what, source, remedy }
+    }
+
+    /// No request can be made at all: `problem` is what is wrong with proxies, certificates or threads.
+    pub(crate) fn no_client(problem: impl std::fmt::Display) -> Self {
+        Self::Other(format!("no request can be made: {problem}"))
     }
 
     pub(crate) fn changed(address: &Address, was: &Meta, now: Option<&Meta>) -> Self {
@@ -107,13 +139,15 @@ impl Failure {
         Self::Changed { url: address.to_string(), was: was.shown(), now }
     }
 
-    /// The failure of a request: `end` is how its tries ended, `said` what the store's client says beyond that.
-    pub(crate) fn of(address: &Address, (tries, last): (u32, Option<Outcome>), said: String) -> Self {
+    /// The failure of a request that was tried `tries` times: `last` is how the last try ended, `said` what the store's client says beyond that.
+    pub(crate) fn refused(address: &Address, tries: u32, last: Option<Outcome>, said: String) -> Self {
         let url = address.to_string();
         let scheme = address.scheme();
-        let (what, mend) = match last {
+        let mut refused = None;
+        let (what, remedy) = match last {
             Some(Outcome::Status(status)) if !(200..300).contains(&status) => {
-                (Outcome::Status(status).to_string(), status_mend(scheme, status))
+                refused = Some(status);
+                (Outcome::Status(status).to_string(), status_remedy(scheme, status))
             }
             Some(outcome @ Outcome::Silent) => {
                 (outcome.to_string(), "try again later, or check the proxy".to_owned())
@@ -135,11 +169,11 @@ impl Failure {
             ),
             None => (said, credentials(scheme).to_owned()),
         };
-        Self::Refused { url, what, tries, mend }
+        Self::Refused { url, what, status: refused, tries, remedy }
     }
 }
 
-fn status_mend(scheme: Scheme, status: u16) -> String {
+fn status_remedy(scheme: Scheme, status: u16) -> String {
     match (scheme, status) {
         (_, 404 | 410) => "check the name, letter by letter: what stands there may have moved".to_owned(),
         (_, 401 | 403) => credentials(scheme).to_owned(),
