@@ -25,17 +25,16 @@ pub enum Packing {
     Zstandard,
 }
 
-/// What is not unpacked, with what does it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is packed by {name}, expected plain text, gzip or Zstandard: unpack it first ({remedy})")]
-struct Foreign {
-    name: &'static str,
-    remedy: &'static str,
-}
-
 impl Packing {
-    fn of(first: &[u8]) -> Result<Self, Foreign> {
-        let foreign = |name, remedy| Err(Foreign { name, remedy });
+    /// # Errors
+    /// What is packed in another way, with what unpacks it.
+    fn of(first: &[u8]) -> io::Result<Self> {
+        let foreign = |name, remedy| {
+            let what = format!(
+                "it is packed by {name}, expected plain text, gzip or Zstandard: unpack it first ({remedy})"
+            );
+            Err(io::Error::new(io::ErrorKind::Unsupported, what))
+        };
         match first {
             [0x1f, 0x8b, ..] => Ok(Self::Gzip),
             // A frame, or one that is to be skipped.
@@ -81,8 +80,7 @@ enum Form<R> {
 pub fn reader<R: Read>(mut inner: R) -> io::Result<Unpacked<R>> {
     let mut first = Vec::with_capacity(LOOKED_AT);
     inner.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first)?;
-    let packing =
-        Packing::of(&first).map_err(|foreign| io::Error::new(io::ErrorKind::Unsupported, foreign))?;
+    let packing = Packing::of(&first)?;
     let whole = BufReader::with_capacity(BUFFER, Cursor::new(first).chain(inner));
     Ok(Unpacked(match packing {
         Packing::Plain => Form::Plain(whole),

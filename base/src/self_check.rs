@@ -1,10 +1,13 @@
 //! JSON files that say their format and version and carry a check of themselves: the indices of folders, which are written last.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
-use crate::whole::write_whole;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::read::ReadError;
+use crate::whole::write_whole;
 
 /// What such a file is, and what its messages say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +18,9 @@ pub struct Kind {
     pub version: u32,
     /// The folder that is not finished without the file.
     pub folder: &'static str,
-    /// What mends it.
+    /// What to do about a damaged one.
     pub again: &'static str,
-    /// The command that does.
+    /// The command that does it.
     pub command: &'static str,
 }
 
@@ -30,59 +33,31 @@ pub trait SelfChecked: Serialize + DeserializeOwned {
     fn check_mut(&mut self) -> &mut String;
 }
 
-/// Why such a file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read or written.
-    #[error("{}: {source}; {} without its index is not finished: build it again ({})", path.display(), kind.folder, kind.command)]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What it should be.
-        kind: &'static Kind,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is none of its kind.
-    #[error("{}: line {}, column {}: {source}; {} ({})", path.display(), source.line(), source.column(), kind.again, kind.command)]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// What it should be.
-        kind: &'static Kind,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// The file is not as it was written.
-    #[error(
-        "{}: damaged: its contents give the check {found}, but {expected} stands in it; {} ({})",
-        path.display(), kind.again, kind.command
-    )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What it should be.
-        kind: &'static Kind,
-        /// The check of what stands in it.
-        found: String,
-        /// The check that stands in it.
-        expected: String,
-    },
-    /// The file is of another format or version.
-    #[error(
-        "{}: format {format:?} version {version}, but this engraft reads {:?} version {}; {}",
-        path.display(), kind.format, kind.version, kind.again
-    )]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// What it should be.
-        kind: &'static Kind,
-        /// The format it names.
-        format: String,
-        /// The version it names.
-        version: u32,
-    },
+/// What such files are refused with.
+pub type Error = ReadError;
+
+impl Kind {
+    fn refused(&self, path: &Path, source: &io::Error) -> ReadError {
+        let found = format!("{source}; {} without its index is not finished", self.folder);
+        ReadError::new(path, found, "", format!("build it again ({})", self.command))
+    }
+
+    fn unparsed(&self, path: &Path, source: &serde_json::Error) -> ReadError {
+        let place = format!("{}: line {}, column {}", path.display(), source.line(), source.column());
+        ReadError::new(place, source.to_string(), "", format!("{} ({})", self.again, self.command))
+    }
+
+    /// The file is not as it was written: `check` is that of its contents, `stated` what stands in it.
+    fn damaged(&self, path: &Path, check: &str, stated: &str) -> ReadError {
+        let found = format!("damaged: its contents give the check {check}, but {stated} stands in it");
+        ReadError::new(path, found, "", format!("{} ({})", self.again, self.command))
+    }
+
+    fn unknown(&self, path: &Path, format: &str, version: u32) -> ReadError {
+        let read = format!("this engraft reads {:?} version {}", self.format, self.version);
+        let found = format!("format {format:?} version {version}, but {read}");
+        ReadError::new(path, found, "", self.again)
+    }
 }
 
 /// Format and version, read before the rest so that another version gets a clear answer.
@@ -116,8 +91,7 @@ fn place(json: &[u8]) -> Option<std::ops::Range<usize>> {
 /// # Errors
 /// When it is missing, damaged or of another version.
 pub fn read<T: SelfChecked>(path: &Path) -> Result<T, Error> {
-    let io = |source| Error::Io { path: path.to_owned(), kind: T::KIND, source };
-    parse(std::fs::read(path).map_err(io)?, path)
+    parse(std::fs::read(path).map_err(|source| T::KIND.refused(path, &source))?, path)
 }
 
 /// Reads a file from its bytes; `path` names it in messages.
@@ -125,18 +99,18 @@ pub fn read<T: SelfChecked>(path: &Path) -> Result<T, Error> {
 /// # Errors
 /// When it is damaged or of another version.
 pub fn parse<T: SelfChecked>(mut bytes: Vec<u8>, path: &Path) -> Result<T, Error> {
-    let (path, kind) = (path.to_owned(), T::KIND);
-    let parse = |source| Error::Parse { path: path.clone(), kind, source };
-    let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(parse)?;
+    let kind = T::KIND;
+    let unparsed = |source| kind.unparsed(path, &source);
+    let Stamp { format, version } = serde_json::from_slice(&bytes).map_err(unparsed)?;
     if format != kind.format || version != kind.version {
-        return Err(Error::Version { path, kind, format, version });
+        return Err(kind.unknown(path, &format, version));
     }
-    let mut whole: T = serde_json::from_slice(&bytes).map_err(parse)?;
+    let mut whole: T = serde_json::from_slice(&bytes).map_err(unparsed)?;
     if let Some(place) = place(&bytes) {
         bytes[place].copy_from_slice(UNCHECKED.as_bytes());
     }
-    let (found, expected) = (check(&bytes), whole.check_mut().clone());
-    if found == expected { Ok(whole) } else { Err(Error::Damaged { path, kind, found, expected }) }
+    let check = check(&bytes);
+    if *whole.check_mut() == check { Ok(whole) } else { Err(kind.damaged(path, &check, whole.check_mut())) }
 }
 
 /// Puts its own check into `whole` and writes it to `path`; call it after everything that it speaks of is in place.
@@ -144,16 +118,16 @@ pub fn parse<T: SelfChecked>(mut bytes: Vec<u8>, path: &Path) -> Result<T, Error
 /// # Errors
 /// When the disk refuses.
 pub fn write<T: SelfChecked>(path: &Path, whole: &mut T) -> Result<(), Error> {
-    let io = |source: std::io::Error| Error::Io { path: path.to_owned(), kind: T::KIND, source };
+    let refused = |source: io::Error| T::KIND.refused(path, &source);
     UNCHECKED.clone_into(whole.check_mut());
-    let mut json = serde_json::to_vec_pretty(whole).map_err(|e| io(e.into()))?;
+    let mut json = serde_json::to_vec_pretty(whole).map_err(|e| refused(e.into()))?;
     json.push(b'\n');
     let check = check(&json);
     if let Some(place) = place(&json) {
         json[place].copy_from_slice(check.as_bytes());
     }
     *whole.check_mut() = check;
-    write_whole(path, &json).map_err(io)
+    write_whole(path, &json).map_err(refused)
 }
 
 #[cfg(test)]
@@ -215,7 +189,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shelf.json");
         let error = read::<Shelf>(&path).unwrap_err().to_string();
-        assert!(error.ends_with("a library without its index is not finished: build it again (`sort`)"));
+        assert!(error.ends_with("a library without its index is not finished; build it again (`sort`)"));
         write(&path, &mut shelf(2, None)).unwrap();
         let error = read::<Shelf>(&path).unwrap_err().to_string();
         let expected =

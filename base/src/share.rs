@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::setting::InvalidSetting;
+
 /// A share; 0 unless it is said.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
@@ -10,16 +12,15 @@ pub struct Share(f64);
 // No share is NaN.
 impl Eq for Share {}
 
-/// A number that is no share.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("{0} is no share, expected a number from 0 to 1")]
-pub struct NoShare(f64);
-
 impl TryFrom<f64> for Share {
-    type Error = NoShare;
+    type Error = InvalidSetting;
 
-    fn try_from(share: f64) -> Result<Self, NoShare> {
-        if (0.0..=1.0).contains(&share) { Ok(Self(share)) } else { Err(NoShare(share)) }
+    fn try_from(share: f64) -> Result<Self, InvalidSetting> {
+        if (0.0..=1.0).contains(&share) {
+            Ok(Self(share))
+        } else {
+            Err(InvalidSetting::new("the share", share, "a number from 0 to 1"))
+        }
     }
 }
 
