@@ -41,7 +41,7 @@ pub struct Config {
     /// How words are counted.
     pub counts: Option<stage::counts::Config>,
     /// How counts become relevances.
-    pub pmi: Option<tasks::corpus::pmi::Config>,
+    pub pmi: Option<text::pmi::Config>,
     /// How the corpus becomes semantic attention maps.
     pub maps: Option<stage::maps::Config>,
     /// How samples of the graph are built and stored.

@@ -1,12 +1,10 @@
 //! Graph and text in, shuffled multi-task batches out.
 
 pub mod builder;
-pub mod corpus;
 pub mod downstream;
 pub mod hub;
 pub mod maps;
 pub mod negative;
-pub mod ner;
 pub mod sample;
 pub mod shard;
 pub mod stream;

@@ -11,12 +11,12 @@ use base::cancel::CancelToken;
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::{folder, json};
 use serde_json::Value;
-use tasks::corpus::count::Pair;
-use tasks::corpus::count::{
+use tasks::token::encode::Case;
+use text::count::Pair;
+use text::count::{
     self, Adjacent, Counting, Distance, LEAST_MEMORY, Order, Read, Room, Table, Weight, Within,
 };
-use tasks::corpus::pmi::{self, Matrix, Measure, Relevance, Words};
-use tasks::token::encode::Case;
+use text::pmi::{self, Matrix, Measure, Relevance, Words};
 
 /// Golden part h.
 struct Golden {

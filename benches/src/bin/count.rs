@@ -14,10 +14,10 @@ use std::time::Instant;
 
 use base::cancel::CancelToken;
 use serde_json::{Map, Value, json};
-use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Room, Weight, Within};
-use tasks::corpus::pmi::{self, Matrix, Measure, Relevance};
-use tasks::corpus::word::Words;
 use tasks::token::encode::Case;
+use text::count::{self, Adjacent, Config, Counting, Distance, Order, Room, Weight, Within};
+use text::pmi::{self, Matrix, Measure, Relevance};
+use text::word::Words;
 
 use benches::process::processor;
 

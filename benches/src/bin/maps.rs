@@ -17,21 +17,21 @@ use batch::maps::sample::{Row, Sample};
 use kg::split::Part;
 use kg::table::EntityId;
 use serde_json::{Value, json};
-use tasks::corpus::count::Read;
-use tasks::corpus::phrase::{self, Phrases};
-use tasks::corpus::pmi::{self, Matrix};
-use tasks::corpus::word::Words;
 use tasks::maps::generators::{Counts, From, Generator, Limits, Text};
 use tasks::maps::index::{Index, Options};
 use tasks::maps::read::{Group, Maps};
 use tasks::maps::spelt::{Mention, Speller, Spelt};
 use tasks::maps::write::{self, Target, Writer};
-use tasks::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
-use tasks::ner::{Dictionary, Entry, Filters, Tagger};
 use tasks::shard::file::Size;
 use tasks::shard::index::Tokenizer;
 use tasks::token::encode::{Case, Vocabulary};
 use tasks::token::train::{self, WordCounts};
+use text::count::Read;
+use text::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
+use text::ner::{Dictionary, Entry, Filters, Tagger};
+use text::phrase::{self, Phrases};
+use text::pmi::{self, Matrix};
+use text::word::Words;
 
 use benches::process::processor;
 

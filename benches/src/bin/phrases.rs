@@ -13,10 +13,10 @@ use std::path::Path;
 
 use base::cancel::CancelToken;
 use serde_json::json;
-use tasks::corpus::count::{self, Adjacent, Config, Counting, Distance, Order, Read, Room, Weight, Within};
-use tasks::corpus::phrase::{self, Phrases};
-use tasks::corpus::word::Words;
 use tasks::token::encode::Case;
+use text::count::{self, Adjacent, Config, Counting, Distance, Order, Read, Room, Weight, Within};
+use text::phrase::{self, Phrases};
+use text::word::Words;
 
 use benches::process::processor;
 

@@ -8,8 +8,8 @@ use std::fs::{File, read_to_string};
 use std::io::{BufWriter, Write};
 
 use kg::table::EntityId;
-use tasks::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
-use tasks::ner::{Dictionary, Entry, Filters, Tagger};
+use text::ner::filters::{Ambiguous, Inverted, Numbers, Plurals, Possessives, StopWords, Types};
+use text::ner::{Dictionary, Entry, Filters, Tagger};
 
 use benches::process::on_core;
 

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use model::eval::entity::{Rules, Tags};
 use serde_json::{Value, json};
-use tasks::corpus::characters::Characters;
 use tasks::downstream::encode::Framed;
 use tasks::downstream::tagging::{Places, Subwords, WordTexts, split};
 use tasks::downstream::token_classes::TokenClasses;
 use tasks::token::encode::Vocabulary;
+use text::characters::Characters;
 
 use super::answer::shares;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::corpus::file::{Format, documents_of};
-use tasks::corpus::{Document, Labels};
+use text::file::{Format, documents_of};
+use text::{Document, Labels};
 
 use super::folder;
 use super::location::{self, Location, Place, Places};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::corpus::count::{self, Counts, Room, Shard};
+use text::count::{self, Counts, Room, Shard};
 
 use super::corpus::Corpus;
 use super::location::{self, Location, Place, Places};

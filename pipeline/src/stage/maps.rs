@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use kg::split::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tasks::corpus::file::Format;
-use tasks::corpus::phrase;
 use tasks::maps::generators::{Counts, Limits};
 use tasks::maps::hub;
 use tasks::maps::index::{Index, Options};
 use tasks::maps::write::{Target, Writer};
-use tasks::ner::Filters;
 use tasks::shard::file::Size;
 use tasks::shard::index::Tokenizer;
 use tasks::token::encode::{Case, Vocabulary};
+use text::file::Format;
+use text::ner::Filters;
+use text::phrase;
 
 use self::tools::{Piece, Tools};
 use super::LONGEST;
@@ -136,7 +136,7 @@ pub struct Around<'a> {
     /// How words are counted, if they are.
     pub counts: Option<&'a super::counts::Config>,
     /// Whether counts are scored.
-    pub pmi: Option<&'a tasks::corpus::pmi::Config>,
+    pub pmi: Option<&'a text::pmi::Config>,
 }
 
 /// The version of how samples are made of words; it rises when the same texts give others.

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tasks::corpus::count::Read;
-use tasks::corpus::pmi::{self, Config, MATRIX, Matrix};
+use text::count::Read;
+use text::pmi::{self, Config, MATRIX, Matrix};
 
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};

@@ -5,10 +5,10 @@ use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
-use tasks::corpus::Labels;
-use tasks::corpus::file::{Format, documents_of};
 use tasks::shard::text::{MaskedLm, Tagging, Texts};
 use tasks::token::encode::Vocabulary;
+use text::Labels;
+use text::file::{Format, documents_of};
 
 use super::LONGEST;
 use super::folder;

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::builder::passage::Passage;
 use crate::builder::{BEFORE, Sample};
-use crate::corpus::Label;
 use crate::token::encode::{Special, Vocabulary};
+use text::Label;
 
 /// Which entities are hidden as wholes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -319,8 +319,8 @@ mod tests {
     use super::*;
     use crate::builder::passage::Counts as PassageCounts;
     use crate::builder::passage::tests::{document, vocabulary};
-    use crate::corpus::Labels;
     use batch::IGNORED;
+    use text::Labels;
 
     const BERT: Rates = Rates { rate: 0.15, blank: 0.8, random: 0.1 };
     const ALL_BLANK: Rates = Rates { rate: 0.15, blank: 1.0, random: 0.0 };

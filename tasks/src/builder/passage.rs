@@ -6,9 +6,9 @@
 
 use std::ops::{AddAssign, Range};
 
-use crate::corpus::{Document, sentence};
 use crate::token::align::{Aligned, Mention, MentionCounts};
 use crate::token::encode::{self, Special, Vocabulary};
+use text::{Document, sentence};
 
 /// Why a document becomes no passage.
 #[derive(Debug, thiserror::Error)]
@@ -173,8 +173,8 @@ pub(super) mod tests {
     use std::sync::OnceLock;
 
     use super::*;
-    use crate::corpus::{Labels, Span};
     use crate::token::encode::Case;
+    use text::{Labels, Span};
 
     /// Letters are subwords, so `abc` is a word of three.
     pub(in crate::builder) fn vocabulary() -> &'static Vocabulary {

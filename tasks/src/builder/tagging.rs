@@ -2,7 +2,7 @@
 
 use crate::builder::passage::Passage;
 use crate::builder::{BEFORE, Sample};
-use crate::corpus::{Label, Labels};
+use text::{Label, Labels};
 
 /// What the later subwords of a word are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use crate::builder::passage::Counts;
     use crate::builder::passage::tests::{document, vocabulary};
-    use crate::corpus::{Document, conll};
     use batch::IGNORED;
+    use text::{Document, conll};
 
     const N: i64 = IGNORED;
 

@@ -8,8 +8,8 @@
 
 use std::collections::HashMap;
 
-use crate::corpus::word::Words;
 use crate::token::encode::Case;
+use text::word::Words;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;

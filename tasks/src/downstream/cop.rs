@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use note::Funnel;
 
-use crate::corpus::mimic_table::{self, Table};
+use text::mimic_table::{self, Table};
 
 /// `HADM_ID`: one stay in hospital.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use base::line::{self, Line, Lines, Place};
 use serde::{Deserialize, Serialize};
 
 use super::funnel::Step;
-use crate::corpus::unmarked;
+use text::unmarked;
 
 /// What stands for the object in a sentence; where it stands several times, the first is asked.
 pub const MASK: &str = "[MASK]";

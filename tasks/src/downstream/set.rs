@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use super::example::{Kind, Measure};
 use super::funnel::Step;
-use crate::corpus::{brat, file, i2b2, xml};
+use text::{brat, file, i2b2, xml};
 
 /// How a set is laid out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Auxiliary terms: words that are not in a text, but highly related to those that are. Knows ids of words and no token.
 
-use crate::corpus::pmi::Matrix;
+use text::pmi::Matrix;
 
 /// How relevant words are for each other: above 0 and at most 1 for the pairs that have any, without the diagonal.
 pub trait Relevance: Sync {

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use kg::table::EntityId;
 
-use crate::corpus::Entity;
-use crate::corpus::lexicon::Lexicon;
-use crate::corpus::word::{Word, Words};
-use crate::ner::dictionary::Dictionary;
-use crate::ner::tagger;
 use crate::token::align::Aligned;
 use crate::token::encode::{self, Case, Vocabulary};
+use text::Entity;
+use text::lexicon::Lexicon;
+use text::ner::dictionary::Dictionary;
+use text::ner::tagger;
+use text::word::{Word, Words};
 
 /// Words of one text and their subwords, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -269,8 +269,8 @@ pub fn phrases(words: &Words, annotated: &[Range<usize>]) -> Vec<Range<usize>> {
 #[expect(clippy::single_range_in_vec_init, reason = "most mentions have one piece")]
 pub(crate) mod tests {
     use super::*;
-    use crate::corpus::Labels;
     use crate::token::encode::Case;
+    use text::Labels;
 
     /// A vocabulary of these words and all letters.
     pub(crate) fn vocabulary(words: &[&str]) -> Vocabulary {

@@ -11,8 +11,8 @@ use crate::builder::Sample;
 use crate::builder::masked_lm::{self, Masker, Turn};
 use crate::builder::passage::{self, Passage};
 use crate::builder::tagging::{self, Classes, LaterSubwords};
-use crate::corpus::Document;
 use crate::token::encode::Vocabulary;
+use text::Document;
 
 /// Documents cut into chunks, all in memory.
 #[derive(Debug, Default)]

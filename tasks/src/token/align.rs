@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::encode::{Error, Vocabulary};
-use crate::corpus::characters::Characters;
-use crate::corpus::{Label, Span};
+use text::characters::Characters;
+use text::{Label, Span};
 
 /// One subword of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,9 +188,9 @@ fn group(subwords: &mut [Subword], words: &[Range<usize>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::Labels;
     use crate::token::encode::Case;
     use base::rng::RngKey;
+    use text::Labels;
 
     fn vocabulary(case: Case) -> Vocabulary {
         let letters = "abcdefghijklmnopqrstuvwxyzABCéÉ中文0123456789.,-()İß𝔾";

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 use tokenizers::models::wordpiece::WordPiece;
-use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{Model, Tokenizer};
+
+pub use text::word::Case;
 
 use super::align::Subword;
 use super::json;
@@ -23,23 +24,6 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// The special tokens of BERT, in the order in which a trained vocabulary numbers them.
 pub const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
-
-/// Whether upper and lower case are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Case {
-    /// As BERT cased: text is kept.
-    Cased,
-    /// As BERT uncased: lower case, accents stripped.
-    Uncased,
-}
-
-impl Case {
-    /// BERT's normaliser: control characters cleaned, CJK spaced, accents stripped where case is.
-    pub(crate) fn normalizer(self) -> BertNormalizer {
-        Rule::from(self).normalizer()
-    }
-}
 
 /// The ids of the special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,7 +220,7 @@ impl Vocabulary {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The case of the words that texts are split into, where those are BERT's ([`crate::corpus::word::Words`]) for certain; a `tokenizer.json` may
+    /// The case of the words that texts are split into, where those are BERT's ([`text::word::Words`]) for certain; a `tokenizer.json` may
     /// have any rule, and entries that it looks for before words.
     #[must_use]
     pub fn splits(&self) -> Option<Case> {

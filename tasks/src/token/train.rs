@@ -11,6 +11,7 @@ use tokenizers::{
 };
 
 use super::encode::{Case, SPECIAL};
+use super::rule::Rule;
 
 /// Most entries that a vocabulary is trained to: twice those of the largest that is published for a BERT.
 pub const MOST: usize = 1_000_000;
@@ -71,7 +72,7 @@ impl WordCounts {
     /// No words yet.
     #[must_use]
     pub fn new(case: Case) -> Self {
-        Self { normalizer: case.normalizer(), counts: BTreeMap::new() }
+        Self { normalizer: Rule::from(case).normalizer(), counts: BTreeMap::new() }
     }
 
     /// Adds the words of one text.

@@ -8,14 +8,14 @@ use batch::{IGNORED, Targets};
 use kg::split::Part;
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
-use tasks::corpus::file::{Format, documents};
-use tasks::corpus::{Labels, jsonl};
 use tasks::shard::index::Index;
 use tasks::shard::text::{MaskedLm, Tagging, Texts};
 use tasks::shard::write::{Config, From, write};
 use tasks::stream::lane::Batching;
 use tasks::stream::schedule::Schedule;
 use tasks::stream::steps;
+use text::file::{Format, documents};
+use text::{Labels, jsonl};
 
 use crate::shards::world::{STREAM, World, files, stream};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::{Value, json};
-use tasks::corpus::{Document, Label, Labels};
-use tasks::ner::{Dictionary, Mention, Score, Tagger, evaluate};
+use text::ner::{Dictionary, Mention, Score, Tagger, evaluate};
+use text::{Document, Label, Labels};
 
 /// Compares document after document, corpus by corpus: a corpus says nothing of kinds that it does not mark.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ impl Corpus {
 mod tests {
     use super::*;
     use kg::table::EntityId;
-    use tasks::corpus::Span;
-    use tasks::ner::Entry;
+    use text::Span;
+    use text::ner::Entry;
 
     #[test]
     fn silent_13_each_corpus_is_judged_by_the_kinds_it_marks_on_all_its_documents() {

@@ -11,11 +11,11 @@ use batch::maps::sample::Unsound;
 use kg::table::schema::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tasks::corpus::count;
-use tasks::corpus::pmi::MATRIX;
 use tasks::downstream::encode::Framed;
 use tasks::maps::generators::Limits;
 use tasks::token::encode::Vocabulary;
+use text::count;
+use text::pmi::MATRIX;
 
 use super::tools::{Made, Tools};
 use super::{Config, Entities, Graph, Mapping, Phrases, Terms};

@@ -11,17 +11,17 @@ use kg::table::schema::Table;
 use kg::table::{EntityId, Graph, read};
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
-use tasks::corpus::count::Read;
-use tasks::corpus::phrase;
-use tasks::corpus::pmi::{MATRIX, Matrix};
-use tasks::corpus::word::Words;
-use tasks::corpus::{Document, Entity, Span, sentence};
 use tasks::maps::generators::{Counts, From, Generator, Limits, Spell, Text};
 use tasks::maps::graph::Adjacency;
 use tasks::maps::spelt::{self, Mention, Speller, Spelt};
 use tasks::maps::write::Error;
-use tasks::ner::{Dictionary, Entry, Filters, Report, Tagger};
 use tasks::token::encode::{Case, Vocabulary};
+use text::count::Read;
+use text::ner::{Dictionary, Entry, Filters, Report, Tagger};
+use text::phrase;
+use text::pmi::{MATRIX, Matrix};
+use text::word::Words;
+use text::{Document, Entity, Span, sentence};
 
 use super::judge::Judge;
 use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
@@ -270,7 +270,7 @@ struct Reader<'t> {
     tools: &'t Tools,
     words: Words,
     tagger: Option<Tagger<'t>>,
-    found: Vec<tasks::ner::Mention>,
+    found: Vec<text::ner::Mention>,
     speller: Speller<'t>,
     spelt: Spelt,
     mentions: Vec<Mention>,

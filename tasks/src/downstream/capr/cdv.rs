@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::medquad::{Unreadable, files, open, passage};
 use super::{Collection, Query, Unfit};
-use crate::corpus::{self, medquad, xml};
+use text::{medquad, xml};
 
 /// Why texts and annotations do not make a collection.
 #[derive(Debug, thiserror::Error)]
@@ -165,7 +165,7 @@ type File = HashMap<String, String>;
 fn answers(folder: &Path, aligned: &mut Aligned) -> Result<Vec<File>, Error> {
     let paths = files(folder)?;
     let config = medquad::Config { questions: medquad::Questions::Leave };
-    let mut document = corpus::Document::default();
+    let mut document = text::Document::default();
     let mut files = Vec::with_capacity(paths.len());
     for path in &paths {
         let (mut reader, mut file) = (medquad::Reader::new(open(path)?, path, config), File::new());

@@ -12,8 +12,8 @@ use base::gz;
 use kg::canon::fold::{bare, tidy};
 
 use super::{Collection, PassageId, Query, Unfit};
-use crate::corpus::{self, medquad, xml};
 use crate::downstream::funnel::Step;
+use text::{medquad, xml};
 
 /// A file or folder cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -189,7 +189,7 @@ struct Page {
 fn page(path: &Path) -> Result<Page, Error> {
     let config = medquad::Config { questions: medquad::Questions::Leave };
     let mut reader = medquad::Reader::new(open(path)?, path, config);
-    let (mut page, mut document) = (Page::default(), corpus::Document::default());
+    let (mut page, mut document) = (Page::default(), text::Document::default());
     while reader.read(&mut document)? {
         let about = reader.about();
         about.page.clone_into(&mut page.key);

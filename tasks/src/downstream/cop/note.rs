@@ -8,7 +8,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Admission, AdmissionId, Error, Variant, open, section};
-use crate::corpus::mimic_table::Table;
+use text::mimic_table::Table;
 
 /// What became of notes, and of the admissions that they are of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -8,7 +8,7 @@ use base::rng::RngKey;
 use kg::split::Part;
 
 use super::{PatientId, open};
-use crate::corpus::mimic_table::Table;
+use text::mimic_table::Table;
 
 /// Where a patient's part comes from. All stays of a patient are in one part.
 #[derive(Debug, Clone, PartialEq)]

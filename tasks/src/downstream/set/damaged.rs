@@ -5,10 +5,35 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Format, Item, Label};
-use crate::corpus::damage::assert_items_or_refuses;
+use text::attach;
+use text::damage::judged;
+
+use super::{Format, Item, Label, Words};
 use crate::downstream::funnel::Step;
 use crate::downstream::lama::{self, Config, Corpus, MASK, Wording};
+
+/// Has damaged copies of a file of a published set read: each gives items that are whole, or is refused with the line.
+fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Vec<Item>, String>) {
+    let whole_items = |items: &Vec<Item>, file: &str| {
+        for item in items {
+            let blank = |text: &str| text.trim().is_empty();
+            assert!(!blank(&item.text) && !item.pair.as_deref().is_some_and(blank), "{item:?}\n{file}");
+            match &item.label {
+                Label::Class(class) => assert!(!class.is_empty(), "{file}"),
+                Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
+                Label::Score(score) => assert!(score.is_finite(), "{file}"),
+                Label::Entities(Words { words, entities, further }) => {
+                    assert!(attach::words(&item.text, words).is_ok(), "{item:?}\n{file}");
+                    let apart = entities.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+                    let within = entities.iter().all(|(from, to, _)| from < to && *to <= words.len());
+                    let known = further.iter().all(|place| *place < entities.len());
+                    assert!(apart && within && known, "{item:?}\n{file}");
+                }
+            }
+        }
+    };
+    judged(whole, read, whole_items, |message| message.contains("line "));
+}
 
 /// A format, the name of a file, and what may stand in it.
 const FILES: [(&str, &str, &str); 14] = [

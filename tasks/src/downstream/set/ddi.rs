@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::pair::{Argument, Arguments, NOTHING, shown};
 use super::{Error, Item, Label, Source};
-use crate::corpus::characters::Characters;
-use crate::corpus::xml::{Elements, Names, Step as Met};
 use crate::downstream::funnel::Step;
+use text::characters::Characters;
+use text::xml::{Elements, Names, Step as Met};
 
 /// What is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::pair::{Argument, Arguments, NOTHING, OVERLAP, called, shown};
 use super::{Error, Item, Label, Source, stem, tidied};
-use crate::corpus::i2b2::{Concept, Quoted, Report, beside, concepts, opened, shape};
-use crate::corpus::mention::Misfits;
-use crate::corpus::{SpanTally, unmarked};
 use crate::downstream::funnel::Step;
+use text::i2b2::{Concept, Quoted, Report, beside, concepts, opened, shape};
+use text::mention::Misfits;
+use text::{SpanTally, unmarked};
 
 /// What is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

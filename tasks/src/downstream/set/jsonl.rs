@@ -30,7 +30,7 @@ pub(super) fn objects(
     let mut number = 0;
     while let Some(line) = lines.next_line()? {
         number += 1;
-        let text = crate::corpus::unmarked(line.text);
+        let text = text::unmarked(line.text);
         if text.trim().is_empty() {
             continue;
         }

@@ -7,8 +7,8 @@ use std::io::BufRead;
 
 use super::fields::NO_TEXT;
 use super::{Error, Item, Label, Source, stem, tidied};
-use crate::corpus::xml::{Elements, Names, Step as Met};
 use crate::downstream::funnel::Step;
+use text::xml::{Elements, Names, Step as Met};
 
 const NAMES: Names = Names { roots: &["RQE-med-train", "RQE-med-test"], records: &["pair"] };
 

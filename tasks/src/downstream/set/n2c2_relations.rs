@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::pair::{self, Arguments, NOTHING, OVERLAP, called, shown};
 use super::{Error, Item, Label, stem, tidied};
-use crate::corpus::brat::{self, Concepts, Pair, Related};
-use crate::corpus::mention::Misfits;
-use crate::corpus::{Document, Labels, sentence};
 use crate::downstream::funnel::Step;
+use text::brat::{self, Concepts, Pair, Related};
+use text::mention::Misfits;
+use text::{Document, Labels, sentence};
 
 /// What is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,8 +178,8 @@ impl<'d> Text<'d> {
 mod tests {
     use super::super::{Format, tagged};
     use super::*;
-    use crate::corpus::file;
-    use crate::corpus::flatten::PIECES;
+    use text::file;
+    use text::flatten::PIECES;
 
     const TEXT: &str = "Aspirin 81 mg daily for pain. Then warfarin\n5 mg. It stopped. Rash came.\n";
     const ANN: &str = "T1\tDrug 0 7\tAspirin\nT2\tStrength 8 13\t81 mg\nT3\tFrequency 14 19\tdaily\nT4\tReason 24 28\tpain\n\

@@ -125,7 +125,7 @@ impl<R: BufRead> Rows<'_, R> {
                 return Err(row.wrong("a double quote without its end", "a second one behind the field"));
             };
             self.number += 1;
-            let text = if self.number == 1 { crate::corpus::unmarked(line.text) } else { line.text };
+            let text = if self.number == 1 { text::unmarked(line.text) } else { line.text };
             match self.between {
                 _ if record.is_empty() && text.trim().is_empty() => {
                     self.blank += 1;

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::fields::NO_TEXT;
 use super::{Error, Item, Label as Answer, Words, stem};
-use crate::corpus::file::{Format, documents_of};
-use crate::corpus::flatten::{self, Discontinuous, OVERLAP, PIECES};
-use crate::corpus::{Document, Entity, Label, Labels, Span, sentence};
 use crate::downstream::funnel::Step;
 use crate::downstream::tagging::split;
 use crate::downstream::token_classes::is_default;
+use text::file::{Format, documents_of};
+use text::flatten::{self, Discontinuous, OVERLAP, PIECES};
+use text::{Document, Entity, Label, Labels, Span, sentence};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,9 +189,9 @@ fn bounds(document: &Document, words: &[Range<usize>], entities: &[InWords]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::conll::{self, BrokenTags, Scheme, Separator};
-    use crate::corpus::mention::Misfits;
-    use crate::corpus::pubtator;
+    use text::conll::{self, BrokenTags, Scheme, Separator};
+    use text::mention::Misfits;
+    use text::pubtator;
 
     fn config(format: Format, unit: Unit) -> Config {
         Config { format, kinds: None, unit, discontinuous: Gaps::Drop }
@@ -249,8 +249,7 @@ mod tests {
             "1.pipe.txt",
             "1.txt||Disease_Disorder||C1||0||11||15||22\n1.txt||Disease_Disorder||C2||27||31\n",
         );
-        let of_file: crate::corpus::share::Config =
-            serde_json::from_str("{\"misfits\": \"refuse\"}").unwrap();
+        let of_file: text::share::Config = serde_json::from_str("{\"misfits\": \"refuse\"}").unwrap();
         let of = |discontinuous| {
             let config =
                 Config { discontinuous, ..config(Format::ShareClef(of_file.clone()), Unit::Document) };
@@ -283,7 +282,7 @@ mod tests {
             "13.con",
             "c=\"q.6-8h\" 2:3 2:3||t=\"treatment\"\nc=\"rest\" 5:0 5:0||t=\"treatment\"\nc=\"fever\" 3:0 3:0||t=\"problem\"\n",
         );
-        let of_file = crate::corpus::i2b2::Config { misfits: Misfits::Refuse };
+        let of_file = text::i2b2::Config { misfits: Misfits::Refuse };
         let config = config(Format::I2b2Concepts(of_file), Unit::Sentence);
         let mut items = vec![];
         let steps = read(&folder.path().join("13.txt"), &config, &mut |item| items.push(item)).unwrap();

@@ -1,0 +1,466 @@
+//! Documents of passages with their mentions as BioC's XML has them.
+//!
+//! `<document>` has an `<id>` and passages; these, or their sentences, have an `<offset>` (in characters of the document), a `<text>` and
+//! annotations: `<infon key="type">`, a `<location offset length>` for each piece, the mention's own `<text>`. Room between passages
+//! becomes a line end and spaces. One document at a time is in memory, and no more of it than [`LONGEST`] bytes.
+
+mod tree;
+
+use std::io::BufRead;
+use std::ops::Range;
+use std::path::Path;
+
+use base::funnel::Tally;
+use base::line::Place;
+use serde::{Deserialize, Serialize};
+
+use super::characters::Characters;
+use super::mention::{self, Misfits, Printed, Text};
+use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
+use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence};
+pub use tree::LONGEST;
+use tree::{Step, Tree};
+
+/// What becomes of mentions of several things at once, such as `ocular and auditory toxicity`, where a file has both them and their
+/// parts (`CompositeRole`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Composites {
+    /// They are one entity that names several concepts; parts are left out and counted.
+    Whole,
+    /// Each part is an entity, often of several pieces; the whole is left out and counted.
+    Parts,
+}
+
+/// How a file is to be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Keys of the infons that name concepts, such as `MESH` or `identifier`.
+    pub concepts: Vec<String>,
+    /// What becomes of mentions of several things at once.
+    pub composites: Composites,
+    /// What becomes of mentions that do not fit.
+    pub misfits: Misfits,
+}
+
+/// Why there is no next document.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is no XML, or cannot be read on.
+    #[error("{place}: {problem}; expected BioC's XML in UTF-8: mend the file, or fetch it again")]
+    Xml {
+        /// The line.
+        place: Place,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An element does not say what it must.
+    #[error("{place}: found {found}, expected {expected}; mend the file")]
+    Shape {
+        /// The line on which the element ends.
+        place: Place,
+        /// What stands there.
+        found: String,
+        /// What may stand there.
+        expected: &'static str,
+    },
+    /// A mention is not in its text.
+    #[error(transparent)]
+    Mention(#[from] mention::Refused),
+    /// A document is larger than any that should be read at once.
+    #[error("{place}: the document has more than {LONGEST} bytes; expected one with less: split it")]
+    Long {
+        /// The line.
+        place: Place,
+    },
+}
+
+const PARTS: &str = "part of a composite mention";
+const WHOLES: &str = "composite mention";
+const RELATION: &str = "relation";
+const EMPTY: &str = "document without text";
+
+/// An annotation as the file has it.
+#[derive(Debug, Default)]
+struct Annotation {
+    line: u64,
+    kind: String,
+    composite: String,
+    concepts: Vec<String>,
+    pieces: Vec<Range<usize>>,
+    words: Option<String>,
+}
+
+/// What a document's elements have said so far.
+#[derive(Debug, Default)]
+struct Open {
+    /// Characters of its text.
+    characters: usize,
+    /// Where the next text belongs.
+    offset: Option<usize>,
+    key: String,
+    annotation: Option<Annotation>,
+    done: Vec<Annotation>,
+    /// Where texts stand, in bytes, and whether each is a sentence or a passage.
+    texts: Vec<(Range<usize>, Holds)>,
+}
+
+/// What a text of a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Passage,
+    Sentence,
+}
+
+/// Reads document after document.
+#[derive(Debug)]
+pub struct Reader<'f, R> {
+    tree: Tree<'f, R>,
+    config: Config,
+    counts: Counts,
+}
+
+impl<'f, R: BufRead> Reader<'f, R> {
+    /// Documents of `reader`; `file` names it in messages.
+    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+        let counts = Counts {
+            documents: Tally::new(file, &[RELATION, EMPTY]),
+            spans: mention::tally(&[PARTS, WHOLES]),
+        };
+        Self { tree: Tree::new(reader, file), config, counts }
+    }
+
+    /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Relations and documents without
+    /// text are left out and counted.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
+        document.clear();
+        let mut open = Open::default();
+        loop {
+            match self.tree.step()? {
+                Step::End => return Ok(false),
+                Step::Open => self.opened(&mut open)?,
+                Step::Close if self.tree.is(&["document"]) => {
+                    if document.id.is_empty() {
+                        return Err(self.tree.shape("a document without <id>", "an <id> in each document"));
+                    }
+                    if document.text.trim().is_empty() && open.done.is_empty() {
+                        drop_for(&mut self.counts.documents, EMPTY);
+                        document.clear();
+                        open = Open::default();
+                        continue;
+                    }
+                    document.sentences = sentences(&document.text, &open.texts);
+                    self.mentions(open.done, document, labels)?;
+                    keep(&mut self.counts.documents);
+                    return Ok(true);
+                }
+                Step::Close => self.closed(&mut open, document)?,
+            }
+        }
+    }
+
+    /// What became of the file so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts.with_size(self.tree.bytes(), self.tree.line())
+    }
+
+    /// An element begins.
+    fn opened(&mut self, open: &mut Open) -> Result<(), Error> {
+        let tree = &self.tree;
+        let annotated = open.annotation.is_some();
+        match tree.name() {
+            "document" if !tree.is(&["collection", "document"]) => {
+                return Err(
+                    tree.shape("a <document> inside another element", "documents in the <collection>")
+                );
+            }
+            "annotation" if annotated => {
+                return Err(tree.shape("an <annotation> inside another", "annotations side by side"));
+            }
+            "annotation" => open.annotation = Some(Annotation { line: tree.line(), ..Annotation::default() }),
+            "passage" | "sentence" => open.offset = None,
+            "infon" => {
+                open.key.clear();
+                open.key.push_str(tree.attribute("key").unwrap_or_default());
+            }
+            "location" => {
+                let number = |name| tree.attribute(name).and_then(|value| value.trim().parse::<usize>().ok());
+                let place = number("offset").zip(number("length"));
+                let place = place.and_then(|(start, length)| Some(start..start.checked_add(length)?));
+                let expected = "the numbers `offset` and `length` of a <location>";
+                let place = place.ok_or_else(|| tree.shape("something else", expected))?;
+                open.annotation.iter_mut().for_each(|annotation| annotation.pieces.push(place.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An element ends, and its text is whole.
+    fn closed(&mut self, open: &mut Open, document: &mut Document) -> Result<(), Error> {
+        let tree = &self.tree;
+        match (tree.name(), &mut open.annotation) {
+            ("infon", Some(annotation)) if tree.is(&["annotation", "infon"]) => {
+                let text = tree.text().trim();
+                if open.key == "type" {
+                    text.clone_into(&mut annotation.kind);
+                } else if open.key == "CompositeRole" {
+                    text.clone_into(&mut annotation.composite);
+                } else if self.config.concepts.contains(&open.key) {
+                    annotation.concepts.extend(mention::concepts(text));
+                }
+            }
+            ("text", Some(annotation)) => annotation.words = Some(tree.text().to_owned()),
+            ("annotation", annotation) => {
+                let annotation = annotation.take().unwrap_or_default();
+                if annotation.kind.is_empty() {
+                    let expected = "an <infon key=\"type\"> in each annotation";
+                    return Err(tree.shape("an annotation without its kind", expected));
+                }
+                open.done.push(annotation);
+            }
+            ("id", _) if tree.is(&["document", "id"]) => tree.text().trim().clone_into(&mut document.id),
+            ("offset", None) => {
+                let offset = tree.text().trim().parse();
+                let wrong =
+                    |_| tree.shape(&format!("{:?}", tree.text()), "a number of characters as <offset>");
+                open.offset = Some(offset.map_err(wrong)?);
+            }
+            ("text", None) if tree.is(&["passage", "text"]) || tree.is(&["sentence", "text"]) => {
+                place(tree, open, document)?;
+            }
+            ("relation", _) if !tree.inside("relation") => drop_for(&mut self.counts.documents, RELATION),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Turns a document's annotations into entities.
+    fn mentions(
+        &mut self,
+        annotations: Vec<Annotation>,
+        document: &mut Document,
+        labels: &mut Labels,
+    ) -> Result<(), Error> {
+        let characters = Characters::new(&document.text);
+        let text = Text { text: &document.text, characters: &characters };
+        for annotation in annotations {
+            let left_out = match (annotation.composite.as_str(), self.config.composites) {
+                ("IndividualMention", Composites::Whole) => Some(PARTS),
+                ("CompositeMention", Composites::Parts) => Some(WHOLES),
+                _ => None,
+            };
+            if let Some(reason) = left_out {
+                mention::leave_out(&mut self.counts.spans, reason);
+                continue;
+            }
+            let place = || Place { line: annotation.line, ..self.tree.place() };
+            let printed = Printed { pieces: &annotation.pieces, words: annotation.words.as_deref() };
+            let tally = (self.config.misfits, &mut self.counts.spans);
+            let Some(pieces) = mention::admit(text, printed, tally, place)? else { continue };
+            let Some(label) = labels.intern(&annotation.kind) else {
+                return Err(self.tree.shape("another kind", "fewer than 2^32 kinds of entities"));
+            };
+            document.entities.push(Entity { pieces, label, concepts: annotation.concepts });
+        }
+        mention::sort(document);
+        Ok(())
+    }
+}
+
+/// Where sentences begin: where the file says so and where passages begin, and by rule within these.
+fn sentences(text: &str, texts: &[(Range<usize>, Holds)]) -> Vec<usize> {
+    let of_text = |(bytes, holds): &(Range<usize>, Holds)| match holds {
+        Holds::Sentence => vec![bytes.start],
+        Holds::Passage => sentence::of_parts(text, std::slice::from_ref(bytes)),
+    };
+    let mut starts: Vec<usize> = texts.iter().flat_map(of_text).collect();
+    starts.dedup();
+    starts
+}
+
+/// Puts a passage's text where its offset says.
+fn place<R: BufRead>(tree: &Tree<'_, R>, open: &mut Open, document: &mut Document) -> Result<(), Error> {
+    let Some(offset) = open.offset.take() else {
+        return Err(tree.shape("a <text> without an <offset>", "an <offset> before each text"));
+    };
+    let Some(gap) = offset.checked_sub(open.characters) else {
+        let found = format!("offset {offset}, where {} characters stand already", open.characters);
+        return Err(tree.shape(&found, "texts in order and apart"));
+    };
+    if gap > LONGEST {
+        return Err(Error::Long { place: tree.place() });
+    }
+    document.text.extend(std::iter::once('\n').chain(std::iter::repeat(' ')).take(gap));
+    let start = document.text.len();
+    document.text.push_str(tree.text());
+    let holds = if tree.is(&["sentence", "text"]) { Holds::Sentence } else { Holds::Passage };
+    open.texts.push((start..document.text.len(), holds));
+    open.characters = offset + tree.text().chars().count();
+    Ok(())
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, self.clone()))))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::damage::assert_sound_or_refuses;
+    use crate::drain;
+
+    const FILE: &str = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>\n\
+        <collection><source>x</source><infon key='type'>none</infon>\n\
+        <document><id> 7 </id>\n\
+        <passage><infon key=\"type\">title</infon><offset>0</offset><text>N&#233;e &amp; <![CDATA[<b>]]></text>\n\
+        <annotation id='0'><infon key='type'>Sign</infon><infon key='MESH'>D1|D2</infon><location offset='4' length='5'/>\n\
+        <text>&amp; &lt;b></text></annotation></passage>\n\
+        <passage><offset>12</offset><text>heart and lung pain</text>\n\
+        <annotation id='1'><infon key='type'>Sign</infon><infon key='CompositeRole'>CompositeMention</infon>\n\
+        <infon key='MESH'>D3|D4</infon><location offset='12' length='19'></location><text>heart and lung pain</text></annotation>\n\
+        <annotation id='2'><infon key='type'>Sign</infon><infon key='CompositeRole'>IndividualMention</infon>\n\
+        <infon key='MESH'>D3</infon><location offset='12' length='5'/><location offset='27' length='4'/><text>heart pain</text>\n\
+        </annotation></passage>\n\
+        <relation id='R'><infon key='x'>y</infon></relation></document>\n\
+        <document><id>8</id><passage><offset>2</offset><sentence><offset>2</offset><text>a</text><annotation><infon key='type'>S</infon>\n\
+        <infon key='MESH'>-1</infon><location offset='2' length='1'/></annotation></sentence></passage></document>\n\
+        <document><id>9</id></document></collection>\n";
+
+    fn config(composites: Composites) -> Config {
+        Config { concepts: vec!["MESH".to_owned()], composites, misfits: Misfits::Refuse }
+    }
+
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+        let mut reader = Reader::new(bytes, Path::new("some.xml"), config);
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
+        Ok((all, labels, reader.counts()))
+    }
+
+    fn said(document: &Document) -> Vec<String> {
+        let entity = |e: &Entity| {
+            let words: Vec<&str> = e.pieces.iter().map(|piece| &document.text[piece.clone()]).collect();
+            format!("{}:{}", words.join("+"), e.concepts.join("+"))
+        };
+        document.entities.iter().map(entity).collect()
+    }
+
+    #[test]
+    fn passages_stand_where_they_say_with_their_mentions() {
+        let (all, labels, counts) = read(FILE.as_bytes(), config(Composites::Whole)).unwrap();
+        let texts: Vec<(&str, &str)> = all.iter().map(|d| (d.id.as_str(), d.text.as_str())).collect();
+        assert_eq!(texts, [("7", "Née & <b>\n  heart and lung pain"), ("8", "\n a")]);
+        assert_eq!(said(&all[0]), ["& <b>:D1+D2", "heart and lung pain:D3+D4"]);
+        assert_eq!(
+            (said(&all[1]), labels.names()),
+            (vec!["a:".to_owned()], &["Sign".to_owned(), "S".to_owned()][..])
+        );
+        let documents = &counts.documents;
+        assert_eq!((documents.kept, documents.dropped[RELATION], documents.dropped[EMPTY]), (2, 1, 1));
+        assert_eq!((counts.spans.read, counts.spans.kept, counts.spans.dropped[PARTS]), (4, 3, 1));
+        assert_eq!(documents.bytes, FILE.len() as u64);
+    }
+
+    #[test]
+    fn composite_mentions_may_be_their_parts() {
+        let (all, _, counts) = read(FILE.as_bytes(), config(Composites::Parts)).unwrap();
+        assert_eq!(said(&all[0]), ["& <b>:D1+D2", "heart+pain:D3"]);
+        assert_eq!(counts.spans.dropped[WHOLES], 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (from, to, expected) in [
+            (
+                "offset='4'",
+                "offset='3'",
+                "line 5: the mention does not fit: \" & <b\" stands at its places, expected \"& <b>\"",
+            ),
+            (
+                "offset='4'",
+                "offset='x'",
+                "line 5: found something else, expected the numbers `offset` and `length`",
+            ),
+            (
+                "<offset>12",
+                "<offset>8",
+                "line 7: found offset 8, where 9 characters stand already, expected texts in order",
+            ),
+            ("<offset>12", "<offset>99999999999", "line 7: the document has more than 33554432 bytes"),
+            ("<offset>12</offset>", "", "line 7: found a <text> without an <offset>"),
+            ("<infon key='type'>Sign</infon>", "", "line 6: found an annotation without its kind"),
+            ("<id>8</id>", "", "found a document without <id>"),
+            ("&#233;", "&eacute;", "line 4: the entity &eacute; is none of XML's own"),
+            ("</passage>", "</pasage>", "line 6: ill-formed"),
+            ("</collection>", "", "line 17: the file ends inside <collection>"),
+            ("'BioC.dtd'", "'BioC.dtd' [<!ENTITY a 'b'>]", "the document type has declarations of its own"),
+            ("UTF-8", "ISO-8859-1", "its encoding is ISO-8859-1"),
+            ("<collection>", "<set>", "line 2: found <set>, expected <collection>"),
+        ] {
+            assert!(FILE.contains(from), "{from}");
+            let message = read(FILE.replacen(from, to, 1).as_bytes(), config(Composites::Whole))
+                .unwrap_err()
+                .to_string();
+            assert!(message.starts_with("some.xml: line ") && message.contains(expected), "{to}: {message}");
+        }
+        let none = read(b"", config(Composites::Whole)).unwrap_err().to_string();
+        assert!(none.contains("line 1: the file has no element"), "{none}");
+        let json = read(b"{}", config(Composites::Whole)).unwrap_err().to_string();
+        assert!(json.contains("text outside of all elements"), "{json}");
+    }
+
+    #[test]
+    fn small_files_do_not_grow_and_long_ones_do_not_fill_the_memory() {
+        let deep = format!("<collection>{}", "<a>".repeat(1000));
+        let message = read(deep.as_bytes(), config(Composites::Whole)).unwrap_err().to_string();
+        assert!(message.contains("more than 32 elements inside one another"), "{message}");
+        let begun = "<collection><document><id>1</id><passage><offset>0</offset><text>".as_bytes();
+        let endless = std::io::Read::chain(begun, std::io::repeat(b'x'));
+        let mut reader =
+            Reader::new(std::io::BufReader::new(endless), Path::new("some.xml"), config(Composites::Whole));
+        let message = reader.read(&mut Document::default(), &mut Labels::default()).unwrap_err().to_string();
+        assert!(message.contains("line 1: the document has more than 33554432 bytes"), "{message}");
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused() {
+        for (composites, misfits) in
+            [(Composites::Whole, Misfits::Refuse), (Composites::Parts, Misfits::Drop)]
+        {
+            assert_sound_or_refuses(FILE.as_bytes(), |bytes| {
+                let config = Config { misfits, ..config(composites) };
+                read(bytes, config).map(|(all, ..)| all).map_err(|error| error.to_string())
+            });
+        }
+    }
+}

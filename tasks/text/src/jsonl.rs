@@ -1,0 +1,401 @@
+//! Documents with marked spans as JSON lines.
+//!
+//! A line is `{"text": "...", "id": "...", "spans": [{"start": 0, "end": 4, "label": "Disease"}]}`; `id` and `spans` may be missing.
+//! `end` is the place behind the last character of the span.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::io::BufRead;
+use std::path::Path;
+
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
+use serde::{Deserialize, Serialize};
+
+use super::characters::Characters;
+use super::reader::{Bytes, Marks, ReadError, TextFormat};
+use super::{Counts, Document, Labels, Span, SpanTally, drop_for, keep, unmarked};
+
+/// What `start` and `end` count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Unicode characters, as Python does.
+    Characters,
+    /// Bytes of UTF-8.
+    Bytes,
+}
+
+/// What becomes of spans that overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlaps {
+    /// They are an error.
+    Refuse,
+    /// The longest stays, of equally long ones the first; what overlaps it is dropped and counted.
+    Longest,
+}
+
+/// What becomes of keys that have no meaning here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OtherKeys {
+    /// They are an error, so that a misspelt key loses no spans.
+    Refuse,
+    /// They are left out.
+    Ignore,
+}
+
+/// How a file is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What the places of spans count.
+    pub unit: Unit,
+    /// What becomes of spans that overlap.
+    pub overlaps: Overlaps,
+    /// What becomes of keys that have no meaning here.
+    pub other_keys: OtherKeys,
+}
+
+/// Why there is no next document.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no line to be had.
+    #[error(transparent)]
+    Line(#[from] line::Error),
+    /// The line is not such an object.
+    #[error(
+        "{place}: {problem}; expected one JSON object with `text` and, if wanted, `id` and `spans` (each with `start`, `end` and `label`): mend the line"
+    )]
+    Json {
+        /// Line and byte.
+        place: Place,
+        /// What the parser said.
+        problem: String,
+    },
+    /// A key that has no meaning here.
+    #[error(
+        "{place}: unknown key {key:?}; expected `text`, `id` or `spans`: rename it, or set `other_keys` to `ignore`"
+    )]
+    Key {
+        /// The line.
+        place: Place,
+        /// The key.
+        key: String,
+    },
+    /// A span that is no piece of the text.
+    #[error(
+        "{place}: span {start}..{end} {problem}; expected start < end <= {length} {unit}: mend the span, or say in which unit its places are"
+    )]
+    Span {
+        /// The line, and which of its spans.
+        place: Place,
+        /// Where the span begins.
+        start: usize,
+        /// Where it ends.
+        end: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// The text's length.
+        length: usize,
+        /// What is counted.
+        unit: &'static str,
+    },
+    /// A span without a kind.
+    #[error("{place}: the span's label is empty; expected the name of its kind: mend the span")]
+    Label {
+        /// The line, and which of its spans.
+        place: Place,
+    },
+    /// Two spans share a character.
+    #[error(
+        "{place}: spans {first:?} and {second:?} overlap; expected spans apart from each other: mend them, or set `overlaps` to `longest`"
+    )]
+    Overlap {
+        /// The line.
+        place: Place,
+        /// Text of the one that begins first.
+        first: String,
+        /// Text of the other.
+        second: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Row<'a> {
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    spans: Vec<Marked<'a>>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Marked<'a> {
+    start: usize,
+    end: usize,
+    #[serde(borrow)]
+    label: Cow<'a, str>,
+}
+
+const OVERLAP: &str = "overlaps a longer span";
+
+/// Reads document after document.
+#[derive(Debug)]
+pub struct Reader<'f, R> {
+    lines: Lines<'f, R>,
+    config: Config,
+    counts: Counts,
+}
+
+impl<'f, R: BufRead> Reader<'f, R> {
+    /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
+    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+        let spans = SpanTally { dropped: [(OVERLAP, 0)].into(), ..SpanTally::default() };
+        let counts = Counts { documents: Tally::new(file, &["blank line", "no text"]), spans };
+        Self { lines: Lines::new(reader, file), config, counts }
+    }
+
+    /// Fills `document` with the next one and names its spans' labels; `false` at the end of the file. Blank lines and texts of
+    /// nothing but white space are left out and counted.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
+        document.clear();
+        while let Some(line) = self.lines.next_line()? {
+            if unmarked(line.text).trim().is_empty() {
+                drop_for(&mut self.counts.documents, "blank line");
+                continue;
+            }
+            let row = parse(line, self.config.other_keys)?;
+            if row.text.trim().is_empty() && row.spans.is_empty() {
+                drop_for(&mut self.counts.documents, "no text");
+                continue;
+            }
+            mark(line, &row, self.config.unit, (&mut document.spans, labels))?;
+            document.text.push_str(&row.text);
+            match row.id {
+                Some(id) => document.id.push_str(&id),
+                None => document.id.push_str(&line.place(None).line.to_string()),
+            }
+            self.counts.spans.read += row.spans.len() as u64;
+            let dropped = resolve(line, document, self.config.overlaps)?;
+            self.counts.spans.kept += document.spans.len() as u64;
+            *self.counts.spans.dropped.entry(OVERLAP).or_insert(0) += dropped;
+            keep(&mut self.counts.documents);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// What became of the file so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
+    }
+}
+
+fn parse(line: Line<'_>, other_keys: OtherKeys) -> Result<Row<'_>, Error> {
+    let row: Row<'_> = serde_json::from_str(unmarked(line.text)).map_err(|error| {
+        let place = line.place(Some((error.column(), "byte of the line")));
+        let said = error.to_string();
+        // The parser saw one line only; which one it was stands in the place.
+        let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem).to_owned();
+        Error::Json { place, problem }
+    })?;
+    match row.others.keys().next() {
+        Some(key) if other_keys == OtherKeys::Refuse => {
+            Err(Error::Key { place: line.place(None), key: key.clone() })
+        }
+        _ => Ok(row),
+    }
+}
+
+/// Checks a row's spans and appends them in bytes.
+fn mark(
+    line: Line<'_>,
+    row: &Row<'_>,
+    unit: Unit,
+    (spans, labels): (&mut Vec<Span>, &mut Labels),
+) -> Result<(), Error> {
+    if row.spans.is_empty() {
+        return Ok(());
+    }
+    let characters = Characters::new(&row.text);
+    let (length, unit_name) = match unit {
+        Unit::Characters => (characters.len(), "characters"),
+        Unit::Bytes => (row.text.len(), "bytes"),
+    };
+    for (number, marked) in row.spans.iter().enumerate() {
+        let place = || line.place(Some((number + 1, "number of the span")));
+        let (start, end) = (marked.start, marked.end);
+        let wrong = |problem| Error::Span { place: place(), start, end, problem, length, unit: unit_name };
+        if start >= end {
+            return Err(wrong("is empty or turned round"));
+        }
+        if end > length {
+            return Err(wrong("reaches beyond the text"));
+        }
+        let bytes = match unit {
+            Unit::Characters => characters.byte(start).zip(characters.byte(end)),
+            Unit::Bytes => {
+                let whole = row.text.is_char_boundary(start) && row.text.is_char_boundary(end);
+                whole.then_some((start, end))
+            }
+        };
+        let (start, end) = bytes.ok_or_else(|| wrong("cuts a character"))?;
+        let name = marked.label.trim();
+        let label = labels.intern(name).filter(|_| !name.is_empty());
+        spans.push(Span { bytes: start..end, label: label.ok_or_else(|| Error::Label { place: place() })? });
+    }
+    Ok(())
+}
+
+/// Sorts the spans and leaves none that overlap; says how many had to go.
+fn resolve(line: Line<'_>, document: &mut Document, overlaps: Overlaps) -> Result<u64, Error> {
+    let Document { text, spans, .. } = document;
+    spans.sort_by_key(|span| (span.bytes.start, span.bytes.end));
+    let Some(pair) = spans.windows(2).find(|pair| pair[1].bytes.start < pair[0].bytes.end) else {
+        return Ok(0);
+    };
+    if overlaps == Overlaps::Refuse {
+        let [first, second] = [&pair[0], &pair[1]].map(|span| text[span.bytes.clone()].to_owned());
+        return Err(Error::Overlap { place: line.place(None), first, second });
+    }
+    let read = spans.len();
+    let mut by_length = std::mem::take(spans);
+    by_length.sort_by_key(|span| Reverse(span.bytes.len()));
+    for span in by_length {
+        // Those kept lie apart and in order, so one neighbour on either side decides.
+        let at = spans.partition_point(|kept| kept.bytes.end <= span.bytes.start);
+        if spans.get(at).is_none_or(|next| span.bytes.end <= next.bytes.start) {
+            spans.insert(at, span);
+        }
+    }
+    Ok((read - spans.len()) as u64)
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl", ".jsonl.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Reader::new(bytes, file, *self)))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drain;
+
+    const STRICT: Config =
+        Config { unit: Unit::Characters, overlaps: Overlaps::Refuse, other_keys: OtherKeys::Refuse };
+
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+        let mut reader = Reader::new(bytes, Path::new("some.jsonl"), config);
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
+        Ok((all, labels, reader.counts()))
+    }
+
+    fn refuse(line: &str, config: Config) -> String {
+        read(format!("\n{line}\n").as_bytes(), config).unwrap_err().to_string()
+    }
+
+    fn pieces(document: &Document) -> Vec<(&str, usize)> {
+        document.spans.iter().map(|s| (&document.text[s.bytes.clone()], s.label.number())).collect()
+    }
+
+    #[test]
+    fn spans_are_counted_in_the_unit_asked_for() {
+        let line = r#"{"spans":[{"start":4,"end":6,"label":"Drug"},{"start":0,"end":3,"label":"Sign"}],"text":"née 𝔾中"}"#;
+        let (all, labels, counts) = read(line.as_bytes(), STRICT).unwrap();
+        assert_eq!(pieces(&all[0]), [("née", 1), ("𝔾中", 0)], "in the order of the text");
+        assert_eq!(labels.names(), ["Drug", "Sign"], "in the order of the file");
+        assert_eq!((all[0].id.as_str(), counts.spans.read, counts.spans.kept), ("1", 2, 2));
+        let bytes = Config { unit: Unit::Bytes, ..STRICT };
+        let line = r#"{"text":"née 𝔾中","id":"a","spans":[{"start":5,"end":12,"label":"Drug"}]}"#;
+        let (all, _, _) = read(line.as_bytes(), bytes).unwrap();
+        assert_eq!((pieces(&all[0]), all[0].id.as_str()), (vec![("𝔾中", 0)], "a"));
+        let message = refuse(&line.replace("12", "11"), bytes);
+        assert!(message.contains("span 5..11 cuts a character"), "{message}");
+    }
+
+    #[test]
+    fn documents_without_text_are_counted_and_left_out() {
+        let (all, _, counts) =
+            read(b"\xef\xbb\xbf{\"text\":\"a\"}\n\n{\"text\":\" \\n\"}\r\n{\"text\":\"b\"}", STRICT).unwrap();
+        assert_eq!(all.iter().map(|d| d.id.as_str()).collect::<Vec<_>>(), ["1", "4"]);
+        let tally = counts.documents;
+        assert_eq!((tally.read, tally.kept, tally.lines), (4, 2, 4));
+        assert_eq!((tally.dropped["blank line"], tally.dropped["no text"]), (1, 1));
+    }
+
+    #[test]
+    fn overlaps_are_refused_or_the_longest_stays() {
+        let span = |start, end| format!(r#"{{"start":{start},"end":{end},"label":"X"}}"#);
+        let spans = [span(2, 4), span(0, 4), span(3, 9), span(9, 10), span(9, 10), span(4, 6)].join(",");
+        let line = format!(r#"{{"text":"0123456789","spans":[{spans}]}}"#);
+        let message = refuse(&line, STRICT);
+        assert!(message.contains("line 2: spans \"0123\" and \"23\" overlap"), "{message}");
+        let longest = Config { overlaps: Overlaps::Longest, ..STRICT };
+        let (all, _, counts) = read(line.as_bytes(), longest).unwrap();
+        let kept: Vec<&str> = pieces(&all[0]).into_iter().map(|(text, _)| text).collect();
+        assert_eq!(kept, ["345678", "9"]);
+        assert_eq!((counts.spans.read, counts.spans.kept, counts.spans.dropped[OVERLAP]), (6, 2, 4));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let spans =
+            |start, end| format!(r#"{{"text":"né","spans":[{{"start":{start},"end":{end},"label":"X"}}]}}"#);
+        let empty = refuse(&spans(1, 1), STRICT);
+        assert!(
+            empty.starts_with("some.jsonl: line 2, column 1 (number of the span): span 1..1 is empty"),
+            "{empty}"
+        );
+        assert!(
+            refuse(&spans(0, 3), STRICT)
+                .contains("reaches beyond the text; expected start < end <= 2 characters")
+        );
+        assert!(refuse(&spans(0, 1).replace('X', " "), STRICT).contains("the span's label is empty"));
+        assert!(refuse(r#"{"text":"a","span":[]}"#, STRICT).contains("unknown key \"span\""));
+        let ignore = Config { other_keys: OtherKeys::Ignore, ..STRICT };
+        assert_eq!(read(br#"{"text":"a","title":{"b":[1]}}"#, ignore).unwrap().0.len(), 1);
+        let cut = refuse(r#"{"text":"a"#, STRICT);
+        assert!(
+            cut.starts_with("some.jsonl: line 2, column 10 (byte of the line): EOF while parsing a string; "),
+            "{cut}"
+        );
+        assert!(refuse(r#"{"id":"a"}"#, STRICT).contains("missing field `text`"));
+        assert!(
+            refuse(r#"{"text":"a","spans":[{"start":-1,"end":1,"label":"X"}]}"#, STRICT).contains("line 2")
+        );
+    }
+}

@@ -1,0 +1,349 @@
+//! Titles and abstracts with their mentions as PubTator has them.
+//!
+//! A document is `PMID|t|title`, `PMID|a|abstract`, then a mention a line (`PMID`, start, end, words, kind, concepts, with tabs
+//! between them; composite mentions print their parts in a seventh column), relations (`PMID`, name, what it holds between), a
+//! blank line. Places are characters of the title, one character and the abstract.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use base::funnel::Tally;
+use base::line::{self, Line, Lines, Place};
+use serde::{Deserialize, Serialize};
+
+use super::characters::Characters;
+use super::mention::{self, Misfits, Printed, Text};
+use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
+use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence, unmarked};
+
+/// The one character between title and abstract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Between {
+    /// A space: both are one paragraph.
+    Space,
+    /// A line end: no sentence goes on from one to the other.
+    Newline,
+}
+
+/// How a file is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The character between title and abstract.
+    pub between: Between,
+    /// What becomes of mentions that do not fit.
+    pub misfits: Misfits,
+}
+
+/// Why there is no next document.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no line to be had.
+    #[error(transparent)]
+    Line(#[from] line::Error),
+    /// A mention is not in its text.
+    #[error(transparent)]
+    Mention(#[from] mention::Refused),
+    /// The line is none that may stand there.
+    #[error("{place}: found {found:?}, expected {expected}; mend the line, or fetch the file again")]
+    Shape {
+        /// The line.
+        place: Place,
+        /// Its beginning.
+        found: String,
+        /// What may stand there.
+        expected: &'static str,
+    },
+    /// The line is another document's.
+    #[error(
+        "{place}: the line is of document {found:?}, expected {expected:?} or a blank line before the next document: mend the line"
+    )]
+    Document {
+        /// The line.
+        place: Place,
+        /// The document that it names.
+        found: String,
+        /// The document under way.
+        expected: String,
+    },
+    /// A place that is no number.
+    #[error("{place}: found {found:?}, expected a number of characters; mend the line")]
+    Number {
+        /// Line and column.
+        place: Place,
+        /// What stands there.
+        found: String,
+    },
+    /// A document has more mentions than any that is published.
+    #[error(
+        "{place}: more than {MOST} mentions in one document; expected blank lines between documents: mend the file"
+    )]
+    Many {
+        /// The line.
+        place: Place,
+    },
+}
+
+/// Mentions of one document, at most: so many fit no abstract.
+const MOST: usize = 1 << 20;
+
+const BLANK: &str = "blank line";
+const RELATION: &str = "relation";
+const TITLE: &str = "PMID|t|title, the beginning of a document";
+const BODY: &str = "PMID|a|abstract";
+const MENTION: &str = "a mention (PMID, start, end, words, kind and concepts, with tabs), a relation (PMID, name, what \
+    it holds between) or a blank line";
+
+/// Reads document after document.
+#[derive(Debug)]
+pub struct Reader<'f, R> {
+    lines: Lines<'f, R>,
+    file: &'f Path,
+    config: Config,
+    counts: Counts,
+}
+
+impl<'f, R: BufRead> Reader<'f, R> {
+    /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
+    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+        let counts = Counts { documents: Tally::new(file, &[BLANK, RELATION]), spans: mention::tally(&[]) };
+        Self { lines: Lines::new(reader, file), file, config, counts }
+    }
+
+    /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Relations, and blank
+    /// lines that end no document, are left out and counted. The concept `-1` means none.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
+        document.clear();
+        loop {
+            let Some(line) = self.lines.next_line()? else { return Ok(false) };
+            if !unmarked(line.text).trim().is_empty() {
+                let (id, title) = piped(line, 't', TITLE)?;
+                document.id.push_str(id);
+                document.text.push_str(title);
+                break;
+            }
+            drop_for(&mut self.counts.documents, BLANK);
+        }
+        let Some(line) = self.lines.next_line()? else {
+            let place = Place { file: self.file.to_owned(), line: self.lines.lines(), column: None };
+            return Err(Error::Shape { place, found: "the end of the file".to_owned(), expected: BODY });
+        };
+        let (id, body) = piped(line, 'a', BODY)?;
+        same(line, id, &document.id)?;
+        let title = document.text.len();
+        document.text.push(match self.config.between {
+            Between::Space => ' ',
+            Between::Newline => '\n',
+        });
+        document.text.push_str(body);
+        if self.config.between == Between::Newline {
+            let parts = [0..title, title + 1..document.text.len()];
+            document.sentences = sentence::of_parts(&document.text, &parts);
+        }
+        self.mentions(document, labels)?;
+        mention::sort(document);
+        keep(&mut self.counts.documents);
+        Ok(true)
+    }
+
+    /// The lines behind the abstract.
+    fn mentions(&mut self, document: &mut Document, labels: &mut Labels) -> Result<(), Error> {
+        let characters = Characters::new(&document.text);
+        while let Some(line) = self.lines.next_line()? {
+            if line.text.trim().is_empty() {
+                break;
+            }
+            let columns: Vec<&str> = line.text.splitn(8, '\t').collect();
+            let shape = || shape(line, MENTION);
+            let (id, second) = match columns[..] {
+                [id, second, _, ..] => (id, second),
+                _ => return Err(shape()),
+            };
+            same(line, id, &document.id)?;
+            if columns.len() < 6 && second.starts_with(char::is_alphabetic) {
+                drop_for(&mut self.counts.documents, RELATION);
+                continue;
+            }
+            let [_, start, end, words, kind, ref more @ ..] = columns[..] else { return Err(shape()) };
+            let place = number(line, 2, start)?..number(line, 3, end)?;
+            let label = labels.intern(kind.trim()).filter(|_| !kind.trim().is_empty()).ok_or_else(shape)?;
+            if more.len() > 2 {
+                return Err(shape());
+            }
+            if document.entities.len() == MOST {
+                return Err(Error::Many { place: line.place(None) });
+            }
+            let text = Text { text: &document.text, characters: &characters };
+            let printed = Printed { pieces: std::slice::from_ref(&place), words: Some(words) };
+            let tally = (self.config.misfits, &mut self.counts.spans);
+            let Some(pieces) = mention::admit(text, printed, tally, || line.place(None))? else { continue };
+            let concepts = more.first().map(|ids| mention::concepts(ids)).unwrap_or_default();
+            document.entities.push(Entity { pieces, label, concepts });
+        }
+        Ok(())
+    }
+
+    /// What became of the file so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
+    }
+}
+
+/// Id and text of a line `id|letter|text`.
+fn piped<'a>(line: Line<'a>, letter: char, expected: &'static str) -> Result<(&'a str, &'a str), Error> {
+    let text = unmarked(line.text);
+    let parts = text.split_once('|').and_then(|(id, rest)| {
+        let rest = rest.strip_prefix(letter)?.strip_prefix('|')?;
+        let id = id.trim();
+        (!id.is_empty() && !id.contains('\t')).then_some((id, rest))
+    });
+    parts.ok_or_else(|| shape(line, expected))
+}
+
+fn shape(line: Line<'_>, expected: &'static str) -> Error {
+    Error::Shape { place: line.place(None), found: line.text.chars().take(60).collect(), expected }
+}
+
+fn same(line: Line<'_>, id: &str, expected: &str) -> Result<(), Error> {
+    let (place, found) = (line.place(None), id.trim().to_owned());
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::Document { place, found, expected: expected.to_owned() })
+    }
+}
+
+fn number(line: Line<'_>, column: usize, found: &str) -> Result<usize, Error> {
+    let name = if column == 2 { "start" } else { "end" };
+    let wrong = |_| Error::Number { place: line.place(Some((column, name))), found: found.to_owned() };
+    found.trim().parse().map_err(wrong)
+}
+
+impl TextFormat for Config {
+    fn endings(&self) -> &'static [&'static str] {
+        &[".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"]
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Entities
+    }
+
+    fn reader<'f>(
+        &'f self,
+        bytes: Bytes<'f>,
+        file: &'f Path,
+    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
+    }
+}
+
+impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
+    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        self.read(document, labels).map_err(ReadError::of)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::damage::assert_sound_or_refuses;
+    use crate::drain;
+
+    const STRICT: Config = Config { between: Between::Newline, misfits: Misfits::Refuse };
+
+    const FILE: &str = "\u{feff}12|t|Née: heart\n12|a|and lung failure | pain\n\
+        12\t11\t34\tand lung failure | pain\tDisease\tD1|D2\theart|lung failure\n\
+        12\t0\t3\tNée\tChemical\t-1\n\
+        12\tCID\tD3\tD1\n\
+        12\t15\t19\tlung\tDisease\tD2\r\n\n\n\
+        13|t|a\n13|a|\n";
+
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+        let mut reader = Reader::new(bytes, Path::new("some.txt"), config);
+        let mut labels = Labels::default();
+        let all = drain::documents(|document| reader.read(document, &mut labels))?;
+        Ok((all, labels, reader.counts()))
+    }
+
+    #[test]
+    fn documents_come_with_their_mentions_in_order() {
+        let (all, labels, counts) = read(FILE.as_bytes(), STRICT).unwrap();
+        assert_eq!(
+            (all.len(), all[0].id.as_str(), all[1].id.as_str(), all[1].text.as_str()),
+            (2, "12", "13", "a\n")
+        );
+        assert_eq!(all[0].text, "Née: heart\nand lung failure | pain");
+        let said = |e: &Entity| {
+            let words = &all[0].text[e.pieces[0].clone()];
+            format!("{words}:{}:{}", labels.names()[e.label.number()], e.concepts.join("+"))
+        };
+        let said: Vec<String> = all[0].entities.iter().map(said).collect();
+        assert_eq!(said, ["Née:Chemical:", "and lung failure | pain:Disease:D1+D2", "lung:Disease:D2"]);
+        assert_eq!(
+            (counts.documents.kept, counts.documents.dropped[RELATION], counts.documents.dropped[BLANK]),
+            (2, 1, 1)
+        );
+        assert_eq!((counts.spans.read, counts.spans.kept, counts.documents.lines), (3, 3, 10));
+        let space = Config { between: Between::Space, ..STRICT };
+        assert_eq!(read(FILE.as_bytes(), space).unwrap().0[1].text, "a ");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let refuse = |from: &str, to: &str| {
+            assert!(FILE.contains(from), "{from}");
+            read(FILE.replacen(from, to, 1).as_bytes(), STRICT).unwrap_err().to_string()
+        };
+        for (from, to, expected) in [
+            (
+                "12\t15\t19",
+                "12\t14\t19",
+                "line 6: the mention does not fit: \" lung\" stands at its places, expected \"lung\"",
+            ),
+            ("12\t15\t19", "12\t15\t49", "line 6: the mention does not fit: 15..49 reaches beyond the text"),
+            ("12\t15\t19", "12\tx\t19", "line 6, column 2 (start): found \"x\", expected a number"),
+            ("12\t15\t19", "12\t15\t-1", "line 6, column 3 (end): found \"-1\""),
+            ("12\t15\t19", "14\t15\t19", "line 6: the line is of document \"14\", expected \"12\""),
+            ("12|a|", "12|b|", "line 2: found \"12|b|and lung failure | pain\", expected PMID|a|abstract"),
+            ("12|a|", "13|a|", "line 2: the line is of document \"13\""),
+            ("12|t|", "12 t ", "expected PMID|t|title"),
+            ("13|a|\n", "", "line 9: found \"the end of the file\", expected PMID|a|abstract"),
+            ("\tChemical\t-1", "", "line 4: found \"12\\t0\\t3\\tNée\", expected a mention"),
+            ("\tChemical", "\t", "line 4"),
+            ("12\tCID\tD3\tD1", "12 CID", "line 5: found"),
+        ] {
+            let message = refuse(from, to);
+            assert!(message.starts_with("some.txt: line ") && message.contains(expected), "{to}: {message}");
+        }
+    }
+
+    #[test]
+    fn mentions_that_do_not_fit_may_be_dropped() {
+        let lenient = Config { misfits: Misfits::Drop, ..STRICT };
+        let file = FILE.replace("12\t15\t19", "12\t14\t19").replace("12\t11\t34", "12\t11\t35");
+        let (all, _, counts) = read(file.as_bytes(), lenient).unwrap();
+        assert_eq!(all[0].entities.len(), 1);
+        let spans = counts.spans;
+        let dropped = (spans.dropped[mention::OUTSIDE], spans.dropped[mention::OTHER_TEXT]);
+        assert_eq!((spans.read, spans.kept, dropped), (3, 1, (1, 1)));
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused() {
+        for misfits in [Misfits::Refuse, Misfits::Drop] {
+            let config = Config { misfits, ..STRICT };
+            assert_sound_or_refuses(FILE.as_bytes(), |bytes| {
+                read(bytes, config).map(|(all, ..)| all).map_err(|error| error.to_string())
+            });
+        }
+    }
+}
