@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::encoder::config::Config;
 use crate::encoder::embedding::TOKEN;
 use crate::encoder::{Encoder, pool};
-use crate::output::PREFIX;
+use crate::params::OUTPUTS;
 use crate::params::{self, Params};
 pub use error::Error;
 use stored::Stored;
@@ -182,8 +182,8 @@ pub(crate) fn save_finished(
     index: &Value,
 ) -> Result<(), Error> {
     swap::replace(dir, |work| {
-        save(work, config, params.iter().filter(|(name, _)| !name.starts_with(PREFIX)))?;
-        let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(PREFIX)?, tensor)));
+        save(work, config, params.iter().filter(|(name, _)| !name.starts_with(OUTPUTS)))?;
+        let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
         whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
         whole::write_json(&work.join(OUTPUTS_FILE), index)?;
         digests::seal(work)

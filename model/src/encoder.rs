@@ -11,15 +11,15 @@ pub mod tokens;
 use base::rng::CounterRng;
 use candle_core::{Result, Tensor};
 
-use crate::attention::Attend;
-use crate::attention::kam::{Carried, KamPass};
+use crate::attention::plain::Plain;
+use crate::attention::{Attention, Composed};
 use crate::device::Number;
 use crate::nn::dropout::Dropout;
 use crate::params::{Params, Spec};
 use config::Config;
 use embedding::Embedding;
-use layer::Layer;
 use layer::gates::{LayerGates, Row};
+use layer::{Layer, LayerPass};
 use tokens::Tokens;
 
 /// The embedding layer and the stack of encoder layers.
@@ -48,7 +48,7 @@ pub enum Gates<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Pass<'a> {
     /// What tokens attend by.
-    pub attend: Attend<'a>,
+    pub attention: &'a dyn Attention,
     /// Factors of the heads' contexts.
     pub gates: Gates<'a>,
     /// Key of this step's dropout masks, `None` outside training.
@@ -57,12 +57,13 @@ pub struct Pass<'a> {
 
 impl Pass<'_> {
     /// Plain attention, all heads on and no dropout.
-    pub const PLAIN: Pass<'static> = Pass { attend: Attend::Plain, gates: Gates::Open, dropout: None };
+    pub const PLAIN: Pass<'static> = Pass { attention: &Plain, gates: Gates::Open, dropout: None };
 }
 
 impl Gates<'_> {
     /// Whether they are those of an encoder of so many layers and heads, and of these tokens.
-    fn check(self, [l, h]: [usize; 2], tokens: &Tokens) -> Result<()> {
+    fn check(self, config: &Config, tokens: &Tokens) -> Result<()> {
+        let (l, h) = (config.num_hidden_layers, config.num_attention_heads);
         let (found, expected) = match self {
             Gates::Open => return Ok(()),
             Gates::Shared(gates) => (gates.dims(), vec![l, h]),
@@ -150,48 +151,36 @@ impl Encoder {
     /// # Errors
     /// When the tokens or the gates do not fit the encoder's sizes.
     pub fn forward(&self, config: &Config, tokens: &Tokens, pass: &Pass<'_>) -> Result<Vec<Tensor>> {
-        pass.gates.check([config.num_hidden_layers, config.num_attention_heads], tokens)?;
+        pass.gates.check(config, tokens)?;
         let dropout = LayerDropout::new(pass, config, u64::MAX);
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
         let x_nd = number::rounded(x_nd, self.number)?;
-        let mut passing = pass.attend.begin(&x_nd, tokens)?;
+        let mut attention = pass.attention.begin(&x_nd, tokens)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {
             let gates = pass.gates.of_layer(l)?;
             let dropout = LayerDropout::new(pass, config, l as u64);
-            let y_nd = layer.forward(&hidden[l], tokens, passing.layer(l), (gates.as_ref(), &dropout))?;
-            hidden.push(passing.next(y_nd)?);
+            let of = LayerPass { tokens, gates: gates.as_ref(), dropout };
+            let y_nd = layer.forward(&hidden[l], &mut *attention, &of)?;
+            hidden.push(attention.next(y_nd)?);
         }
         Ok(hidden)
     }
 
-    /// The attention probabilities `[b, h, t, t]` of every layer, given the inputs of the layers as [`Encoder::forward`] tells them. Rows are moved
-    /// together: `t` counts real tokens only, as far as the longest row. For inspection; the forward pass does not keep them.
+    /// What every layer's attention computes, its probabilities among it, given the inputs of the layers as [`Encoder::forward`] tells them. Rows are
+    /// moved together: `t` counts real tokens only, as far as the longest row. For inspection; the forward pass does not keep them.
     ///
     /// # Errors
     /// When the shapes do not fit.
-    pub fn attention_probabilities(
+    pub fn inspect(
         &self,
         inputs: &[Tensor],
         tokens: &Tokens,
-        attend: Attend<'_>,
-    ) -> Result<Vec<Tensor>> {
+        attention: &dyn Attention,
+    ) -> Result<Vec<Composed>> {
         let Some(first_nd) = inputs.first() else { return Ok(vec![]) };
-        let mut passing = attend.begin(first_nd, tokens)?;
-        let layers = self.layers.iter().zip(inputs).enumerate();
-        layers
-            .map(|(l, (layer, x_nd))| layer.attention_probabilities(x_nd, tokens, passing.layer(l)))
-            .collect()
-    }
-
-    /// What every layer merges scores and maps of knowledge to, `[b, h, t, t]`, given the inputs of the layers as [`Encoder::forward`] tells them.
-    ///
-    /// # Errors
-    /// When the shapes do not fit.
-    pub fn merged_maps(&self, inputs: &[Tensor], tokens: &Tokens, pass: KamPass<'_>) -> Result<Vec<Tensor>> {
-        let Some(first_nd) = inputs.first() else { return Ok(vec![]) };
-        let mut carried = Carried::new(pass, first_nd, tokens)?;
-        let layers = self.layers.iter().zip(inputs).enumerate();
-        layers.map(|(l, (layer, x_nd))| layer.merged_maps(x_nd, tokens, &mut carried.layer(l))).collect()
+        let mut attention = attention.begin(first_nd, tokens)?;
+        let layers = self.layers.iter().zip(inputs);
+        layers.map(|(layer, x_nd)| layer.inspect(x_nd, &mut *attention, tokens)).collect()
     }
 }

@@ -16,7 +16,7 @@ use crate::encoder::tokens::Tokens;
 use crate::nn::cross_entropy::cross_entropy;
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
-use crate::params::{Params, Spec};
+use crate::params::{Params, Spec, of_outputs};
 use crate::range::{self, Wrong};
 use masked_lm::MaskedLm;
 
@@ -56,13 +56,6 @@ impl OutputConfig {
     pub fn wrong(&self) -> Option<Wrong> {
         range::first_outside(&[("outputs.dropout", self.dropout, range::BELOW_ONE)])
     }
-}
-
-/// Prefix of all parameters of this room, so that they never clash with the encoder's.
-pub(crate) const PREFIX: &str = "outputs.";
-
-pub(crate) fn named(name: &str) -> String {
-    format!("{PREFIX}{name}")
 }
 
 /// The output of masked texts, and of entities with [`EntityOutput::MaskedLm`].
@@ -188,20 +181,22 @@ impl Outputs {
     pub fn specs(config: &OutputConfig, encoder: &Config, sizes: Sizes) -> Vec<Spec> {
         let (d, v, std) = (encoder.hidden_size, encoder.vocab_size, encoder.initializer_range);
         let mut specs = [
-            Spec::linear(&named("relation"), [sizes.relations, d], std),
-            Spec::linear(&named("triplet"), [TRIPLET_CLASSES, d], std),
+            Spec::linear(&of_outputs("relation"), [sizes.relations, d], std),
+            Spec::linear(&of_outputs("triplet"), [TRIPLET_CLASSES, d], std),
         ]
         .concat();
         match config.entity {
             EntityOutput::Linear => {
                 specs.extend(
-                    ["subject", "object"].iter().flat_map(|task| Spec::linear(&named(task), [v, d], std)),
+                    ["subject", "object"]
+                        .iter()
+                        .flat_map(|task| Spec::linear(&of_outputs(task), [v, d], std)),
                 );
             }
             EntityOutput::MaskedLm => specs.extend(MaskedLm::specs(MASKED_LM, encoder)),
         }
         if config.pooling == Pooling::LearnedAttn {
-            specs.extend(pool::attention_specs(&named("pool_attn"), encoder));
+            specs.extend(pool::attention_specs(&of_outputs("pool_attn"), encoder));
         }
         specs
     }
@@ -221,7 +216,7 @@ impl Outputs {
     /// When a parameter is missing.
     pub fn new(config: &OutputConfig, encoder: &Config, params: &Params) -> Result<Self> {
         let entity = |task: &str| match config.entity {
-            EntityOutput::Linear => Linear::new(params, &named(task)).map(Entity::Linear),
+            EntityOutput::Linear => Linear::new(params, &of_outputs(task)).map(Entity::Linear),
             EntityOutput::MaskedLm => MaskedLm::new(params, MASKED_LM, encoder).map(Entity::MaskedLm),
         };
         let has_masked_lm = params.iter().any(|(name, _)| name.starts_with(MASKED_LM));
@@ -229,9 +224,9 @@ impl Outputs {
             masked_lm: has_masked_lm.then(|| MaskedLm::new(params, MASKED_LM, encoder)).transpose()?,
             subject: entity("subject")?,
             object: entity("object")?,
-            relation: Linear::new(params, &named("relation"))?,
-            triplet: Linear::new(params, &named("triplet"))?,
-            pool: Pool::new(config.pooling, params, &named("pool_attn"))?,
+            relation: Linear::new(params, &of_outputs("relation"))?,
+            triplet: Linear::new(params, &of_outputs("triplet"))?,
+            pool: Pool::new(config.pooling, params, &of_outputs("pool_attn"))?,
             rate: config.dropout,
         })
     }

@@ -9,6 +9,14 @@ use candle_core::{DType, Device, Tensor, Var};
 use crate::nn::buffers::Buffers;
 use crate::nn::single;
 
+/// The prefix of all parameters besides the encoder's.
+pub const OUTPUTS: &str = "outputs.";
+
+/// The name of a parameter besides the encoder's.
+pub(crate) fn of_outputs(name: &str) -> String {
+    format!("{OUTPUTS}{name}")
+}
+
 /// How a fresh parameter is filled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Init {

@@ -9,7 +9,9 @@ use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::attention::kam;
+use std::sync::Arc;
+
+use crate::attention::Attention;
 use crate::checkpoint::{self, Kind, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, whole};
 use crate::encoder::config::Config;
 use crate::encoder::pool::{Pool, Pooling};
@@ -17,9 +19,8 @@ use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
-use crate::output::PREFIX;
-use crate::output::downstream::{Batch, Outline, Outputs, Targets, labels, pool_name};
-use crate::params::Params;
+use crate::output::downstream::{Batch, Outline, Outputs, Targets, pool_name};
+use crate::params::{OUTPUTS, Params, of_outputs};
 pub use error::Error;
 
 /// An encoder and its outputs without gradients and without dropout.
@@ -28,6 +29,7 @@ pub struct Predictor {
     config: Config,
     encoder: Encoder,
     outputs: Outputs,
+    attention: Arc<dyn Attention>,
     params: Params,
     /// Factors of the heads' contexts, `[l, h]`.
     gates: Option<(Mask, Tensor)>,
@@ -83,10 +85,10 @@ impl Predictor {
         }
         let path = dir.join(OUTPUTS_WEIGHTS_FILE);
         let tensors = whole::read_tensors(&path, device)?;
-        let tensors = tensors.into_iter().map(|(name, tensor)| (format!("{PREFIX}{name}"), tensor)).collect();
+        let tensors = tensors.into_iter().map(|(name, tensor)| (of_outputs(&name), tensor)).collect();
         let outputs = Params::from_tensors(&outline.specs(&config), tensors)
             .map_err(|source| checkpoint::Error::Params { path, source })?;
-        let predictor = Predictor::over((&config, &outline), &params.with(outputs), device)?;
+        let predictor = Predictor::over(&config, &outline, &params.with(outputs), device)?;
         match gates {
             Some(gates) => Ok(predictor.with_gates(gates)?),
             None => Ok(predictor),
@@ -95,17 +97,20 @@ impl Predictor {
 
     /// A model over parameters whose updates it follows.
     pub(crate) fn over(
-        (config, outline): (&Config, &Outline),
+        config: &Config,
+        outline: &Outline,
         params: &Params,
         device: &Device,
     ) -> Result<Self, Error> {
         let params = params.clone().freeze(|_| true);
         let encoder = Encoder::new(config, &params)?;
-        let outputs = Outputs::new(outline, config, &params)?;
+        let outputs = Outputs::new(outline, &params)?;
+        let attention = outline.attention().sibling().build(config, &params)?;
         Ok(Predictor {
             config: config.clone(),
             encoder,
             outputs,
+            attention,
             params,
             gates: None,
             device: device.clone(),
@@ -151,11 +156,12 @@ impl Predictor {
     /// How many numbers it has where.
     #[must_use]
     pub fn parameters(&self) -> Parameters {
-        let (mut found, knowledge, labels) = (Parameters::default(), kam::prefix(), labels::name());
+        let mut found = Parameters::default();
+        let of_attention = self.outline().attention().sibling().specs(&self.config);
         for (name, tensor) in self.params.iter() {
             let of = match name {
-                _ if !name.starts_with(PREFIX) => &mut found.encoder,
-                _ if name.starts_with(&knowledge) || name == labels => &mut found.attention,
+                _ if !name.starts_with(OUTPUTS) => &mut found.encoder,
+                _ if of_attention.iter().any(|spec| spec.name == name) => &mut found.attention,
                 _ => &mut found.outputs,
             };
             *of += tensor.elem_count();
@@ -243,7 +249,7 @@ impl Predictor {
         let mut hidden = self.encoder.forward(
             &self.config,
             tokens,
-            &Pass { attend: self.outputs.attend(tokens)?, gates, dropout: None },
+            &Pass { attention: &*self.attention, gates, dropout: None },
         )?;
         hidden.pop().ok_or(Error::Layers)
     }
@@ -253,7 +259,7 @@ impl Predictor {
     /// # Errors
     /// When a batch does not fit.
     pub(crate) fn losses(&self, batches: &[&Batch]) -> Result<Vec<Tensor>, Error> {
-        let tokens = tokens(self.outline(), batches, (&self.config, &self.device))?;
+        let tokens = tokens(self.outline(), batches, &self.config, &self.device)?;
         let x_nd = self.forward(&tokens)?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| {
@@ -269,16 +275,12 @@ impl Predictor {
     /// # Errors
     /// Names the task, and the row or group that does not fit.
     pub fn tokens(&self, batch: &Batch) -> Result<Tokens, Error> {
-        tokens(self.outline(), &[batch], (&self.config, &self.device))
+        tokens(self.outline(), &[batch], &self.config, &self.device)
     }
 
-    /// What measures heads on these tokens at the gates of `mask`, whatever gates the model itself has.
-    ///
-    /// # Errors
-    /// When the tokens are not what the model attends by.
-    pub fn probe<'a>(&'a self, mask: &'a Mask, tokens: &'a Tokens) -> candle_core::Result<Probe<'a>> {
-        let attend = self.outputs.attend(tokens)?;
-        Ok(Probe { encoder: &self.encoder, config: &self.config, attend, mask })
+    /// What measures heads at the gates of `mask`, whatever gates the model itself has.
+    fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
+        Probe { encoder: &self.encoder, config: &self.config, attention: &*self.attention, mask }
     }
 
     /// The sum over a batch's samples (rows, or groups of a ranking) of the loss that each would have alone, given the last hidden states;
@@ -286,12 +288,7 @@ impl Predictor {
     ///
     /// # Errors
     /// When the batch is not that of the tokens.
-    pub fn sample_losses(
-        &self,
-        x_nd: &Tensor,
-        tokens: &Tokens,
-        batch: &Batch,
-    ) -> candle_core::Result<Tensor> {
+    fn sample_losses(&self, x_nd: &Tensor, tokens: &Tokens, batch: &Batch) -> candle_core::Result<Tensor> {
         let rows = self.outputs.rows(tokens, 0, batch.task);
         let logits_mc = self.outputs.logits(x_nd, rows, batch.task, None)?;
         self.outputs.sample_losses(&logits_mc, batch)
@@ -313,7 +310,7 @@ impl Predictor {
             }
             _ => Samples::Spans,
         };
-        Ok(into.add_samples(&self.probe(mask, &tokens)?, (&tokens, samples), loss)?)
+        Ok(into.add_samples(&self.probe(mask), (&tokens, samples), loss)?)
     }
 }
 
@@ -321,7 +318,8 @@ impl Predictor {
 pub(crate) fn tokens(
     outline: &Outline,
     batches: &[&Batch],
-    (config, device): (&Config, &Device),
+    config: &Config,
+    device: &Device,
 ) -> Result<Tokens, Error> {
     let mut named = vec![];
     for batch in batches {

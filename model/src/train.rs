@@ -23,7 +23,6 @@ use batch::task::Task;
 use candle_core::{Device, Tensor};
 use serde_json::{Value, json};
 
-use crate::attention::Attend;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
 use crate::output::{Loss, Outputs};
@@ -131,7 +130,7 @@ impl Trainer {
         tokens: &Tokens,
         dropout: Option<CounterRng>,
     ) -> Result<Vec<(Task, Loss)>, Error> {
-        let x_nd = &self.core.hidden(tokens, Attend::Plain, dropout)?;
+        let x_nd = &self.core.hidden(tokens, dropout)?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, tokens, (i, batch), dropout)?)))
             .collect()

@@ -9,7 +9,8 @@ use batch::task::{Answer, Task};
 use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
 use engraft_tests::golden::{Golden, folder};
-use model::attention::Attend;
+use model::attention::Composed;
+use model::attention::plain::Plain;
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
@@ -48,12 +49,8 @@ fn encoder_with_and_without_gates() -> Result<()> {
         let last = hidden.last().context("an encoder has hidden states")?;
         golden.compare_all(&format!("{variant}.pooled"), &pooler.forward(last, &tokens.spans)?)?;
         if variant == "plain" {
-            let layers = encoder.attention_probabilities(
-                &hidden[..config.num_hidden_layers],
-                &tokens,
-                Attend::Plain,
-            )?;
-            for (l, probs_bhtt) in layers.iter().enumerate() {
+            let layers = encoder.inspect(&hidden[..config.num_hidden_layers], &tokens, &Plain)?;
+            for (l, Composed { probs_bhtt, .. }) in layers.iter().enumerate() {
                 compare_probabilities(
                     &mut golden,
                     &format!("plain.attention_probs.{l}"),

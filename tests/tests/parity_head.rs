@@ -11,7 +11,7 @@ use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::Golden;
-use model::attention::Attend;
+use model::attention::plain::Plain;
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
@@ -49,7 +49,7 @@ impl Classifier {
     }
 
     fn probe<'a>(&'a self, mask: &'a Mask) -> Probe<'a> {
-        Probe { encoder: &self.encoder, config: &self.config, attend: Attend::Plain, mask }
+        Probe { encoder: &self.encoder, config: &self.config, attention: &Plain, mask }
     }
 
     fn logits(&self, x_nd: &Tensor, tokens: &Tokens) -> candle_core::Result<Tensor> {

@@ -9,11 +9,11 @@ use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
 use engraft_tests::golden::{Golden, folder, json};
-use model::attention::Attend;
-use model::attention::kam::{Auxiliary, Kam, KamPass, Knowledge, Merge, Settings, Skip};
+use model::attention::kam::{Auxiliary, Kam, Merge, Settings, Skip};
+use model::attention::{Composed, Sibling};
 use model::checkpoint;
 use model::encoder::config::Config;
-use model::encoder::tokens::{Span, Tokens};
+use model::encoder::tokens::{Knowledge, Span, Tokens};
 use model::encoder::{Encoder, Pass};
 use model::nn::gradients::gradients;
 use model::params::Params;
@@ -42,12 +42,12 @@ fn settings(variant: &str, alpha: f64) -> Result<(Settings, &'static str)> {
 /// The samples of a set of inputs.
 struct Samples {
     tokens: Tokens,
-    knowledge: Knowledge,
+    own: Vec<Span>,
     real: Vec<usize>,
 }
 
 impl Samples {
-    fn new(golden: &Golden, inputs: &str, (config, maps): (&Config, usize)) -> Result<Self> {
+    fn new(golden: &Golden, inputs: &str, config: &Config, maps: usize) -> Result<Self> {
         let count = |name: &str| golden.integers::<usize>(&format!("{inputs}.{name}"));
         let (real, auxiliary) = (count("n_real")?, count("n_aux")?);
         let lengths: Vec<usize> = real.iter().zip(&auxiliary).map(|(real, aux)| real + aux).collect();
@@ -65,15 +65,17 @@ impl Samples {
             samples: vec![],
             targets: Targets::Classes(vec![]),
         };
-        let tokens = Tokens::new(&[&batch.one_per_row()], config, &Device::Cpu)?;
+        let mut tokens = Tokens::new(&[&batch.one_per_row()], config, &Device::Cpu)?;
         let stored = golden.get(&format!("{inputs}.maps"))?;
         let mut numbers = vec![];
         for (row, len) in lengths.iter().enumerate() {
             let of = stored.get(row)?.narrow(1, 0, *len)?.narrow(2, 0, *len)?;
             numbers.extend(of.flatten_all()?.to_vec1::<f32>()?);
         }
-        let knowledge = Knowledge::new(numbers, maps, real.clone(), (&tokens.spans, &Device::Cpu))?;
-        Ok(Samples { tokens, knowledge, real })
+        let knowledge = Knowledge::new(numbers, maps, real.clone(), &tokens.spans, &Device::Cpu)?;
+        let own = knowledge.real(&tokens.spans);
+        tokens.knowledge = Some(knowledge);
+        Ok(Samples { tokens, own, real })
     }
 }
 
@@ -94,15 +96,13 @@ fn compare(golden: &mut Golden, variant: &str, alpha: f64) -> Result<()> {
         .collect::<Result<_>>()?;
     let params = params.with(Params::from_tensors(&specs, tensors)?);
     let (encoder, kam) = (Encoder::new(&config, &params)?, Kam::new(&settings, &config, &params)?);
-    let Samples { tokens, knowledge, real } = Samples::new(golden, inputs, (&config, settings.maps))?;
-    let pass = KamPass { kam: &kam, knowledge: &knowledge };
-    let attend = Attend::Knowledge(pass);
-    let hidden = encoder.forward(&config, &tokens, &Pass { attend, ..Pass::PLAIN })?;
+    let Samples { tokens, own, real } = Samples::new(golden, inputs, &config, settings.maps)?;
+    let hidden = encoder.forward(&config, &tokens, &Pass { attention: &kam, ..Pass::PLAIN })?;
     let last_nd = hidden.last().context("an encoder has hidden states")?;
 
     let (mut losses, name) = (vec![], format!("{variant}.last_hidden_real_rows"));
     let (golden_btd, weights_btd) = (golden.get(&name)?.clone(), golden.get("loss_weights")?.clone());
-    for (row, Span { start, len }) in knowledge.real(&tokens.spans).into_iter().enumerate() {
+    for (row, Span { start, len }) in own.into_iter().enumerate() {
         let found = last_nd.narrow(0, start, len)?;
         golden.compare(&name, &found, &golden_btd.get(row)?.narrow(0, 0, len)?)?;
         losses.push((found * weights_btd.get(row)?.narrow(0, 0, len)?)?.sum_all()?);
@@ -110,17 +110,17 @@ fn compare(golden: &mut Golden, variant: &str, alpha: f64) -> Result<()> {
     let loss = (Tensor::stack(&losses, 0)?.sum_all()? / real.iter().sum::<usize>() as f64)?;
     golden.compare_all(&format!("{variant}.loss"), &loss)?;
 
-    let attention = encoder.attention_probabilities(&hidden[..config.num_hidden_layers], &tokens, attend)?;
-    for (l, found) in attention.iter().enumerate() {
+    let inside = encoder.inspect(&hidden[..config.num_hidden_layers], &tokens, &kam)?;
+    for (l, Composed { probs_bhtt, .. }) in inside.iter().enumerate() {
         let name = format!("{variant}.attention.{l}");
         let expected = golden.get(&name)?.clone();
         for (row, span) in tokens.spans.iter().enumerate() {
             let cells = [real[row], span.len];
-            golden.compare(&name, &square(found, row, cells)?, &square(&expected, row, cells)?)?;
+            golden.compare(&name, &square(probs_bhtt, row, cells)?, &square(&expected, row, cells)?)?;
         }
     }
-    let merged = encoder.merged_maps(&hidden[..config.num_hidden_layers], &tokens, pass)?;
-    for (l, found) in merged.iter().enumerate() {
+    for (l, Composed { merged_bhtt, .. }) in inside.iter().enumerate() {
+        let found = merged_bhtt.as_ref().context("KAM-BERT merges")?;
         let name = format!("{variant}.A_sem_valid.{l}");
         let Ok(expected) = golden.get(&name).cloned() else { continue };
         for (row, span) in tokens.spans.iter().enumerate() {

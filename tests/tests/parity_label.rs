@@ -7,14 +7,17 @@ use batch::rows::Rows;
 use batch::task::Task as Graph;
 use candle_core::{Device, Tensor};
 use engraft_tests::golden::{Golden, folder, json};
-use model::attention::label::Mode;
+use std::sync::Arc;
+
+use model::attention::label::begin::{ClassMeans, of_keywords};
+use model::attention::label::{LabelAttention, Mode};
+use model::attention::{Attention, Composed};
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::Pooling;
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::nn::gradients::gradients;
-use model::output::downstream::labels::{ClassMeans, LabelAttention, of_keywords};
 use model::output::downstream::{Batch, Outline, Output, Outputs, Targets, Task, Thinned};
 use model::params::Params;
 
@@ -24,6 +27,7 @@ struct Scene {
     params: Params,
     encoder: Encoder,
     outputs: Outputs,
+    attention: Arc<dyn Attention>,
 }
 
 /// Where the golden classifier and embeddings go.
@@ -52,8 +56,9 @@ impl Scene {
         let specs = outline.specs(&config);
         let tensors = specs.iter().map(|s| Ok((s.name.clone(), stored(&s.name)?))).collect::<Result<_>>()?;
         let params = params.with(Params::from_tensors(&specs, tensors)?);
-        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&outline, &config, &params)?);
-        Ok(Scene { config, params, encoder, outputs })
+        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&outline, &params)?);
+        let attention = outline.attention().sibling().build(&config, &params)?;
+        Ok(Scene { config, params, encoder, outputs, attention })
     }
 
     /// Everything that the golden set holds of one run, compared.
@@ -65,7 +70,7 @@ impl Scene {
             batch = batch.one_per_row();
         }
         let tokens = Tokens::new(&[&batch], &self.config, &Device::Cpu)?;
-        let pass = Pass { attend: self.outputs.attend(&tokens)?, ..Pass::PLAIN };
+        let pass = Pass { attention: &*self.attention, ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let last_nd = hidden.last().context("an encoder has hidden states")?;
         let real: Vec<u32> = (0..)
@@ -76,8 +81,8 @@ impl Scene {
         let expected = golden.get(&name)?.flatten(0, 1)?;
         golden.compare(&name, last_nd, &expected.index_select(&Tensor::new(real, &Device::Cpu)?, 0)?)?;
         let inputs = &hidden[..self.config.num_hidden_layers];
-        let layers = self.encoder.attention_probabilities(inputs, &tokens, self.outputs.attend(&tokens)?)?;
-        for (l, probs_bhtt) in layers.iter().enumerate() {
+        let layers = self.encoder.inspect(inputs, &tokens, &*self.attention)?;
+        for (l, Composed { probs_bhtt, .. }) in layers.iter().enumerate() {
             let name = format!("{run}.cls_attention_row.{l}");
             let golden_bht = golden.get(&name)?.clone();
             for (row, span) in tokens.spans.iter().enumerate() {
@@ -91,12 +96,14 @@ impl Scene {
     fn losses(&self, golden: &mut Golden, run: &str, (x_nd, tokens): (&Tensor, &Tokens)) -> Result<()> {
         let logits_mc = self.outputs.logits(x_nd, &tokens.spans, 0, None)?;
         golden.compare_all(&format!("{run}.logits"), &logits_mc)?;
-        let own = self.outputs.label_logits()?.context("there are labels")?;
+        let embeddings_md = self.params.get("outputs.label_attention.embeddings")?;
+        let own = self.outputs.logits_of_vectors(&embeddings_md)?;
         golden.compare_all(&format!("{run}.label_logits"), &own)?;
         let classes = golden.integers("labels")?;
         let rows = Rows::default();
         let batch = Batch { task: 0, rows, targets: Targets::Classes(classes) };
-        let (of_task, of_labels) = (self.outputs.loss(&logits_mc, &batch)?, self.outputs.label_loss()?);
+        let (of_task, of_labels) =
+            (self.outputs.loss(&logits_mc, &batch)?, self.outputs.own_loss(&*self.attention)?);
         let of_labels = of_labels.context("there are labels")?;
         golden.compare_all(&format!("{run}.L_c"), &of_task)?;
         let lambda = json("f_label")?["lambda"].as_f64().context("lambda is a number")?;

@@ -15,7 +15,7 @@ use std::time::Instant;
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{Device, Tensor, safetensors};
-use model::attention::Attend;
+use model::attention::plain::Plain;
 use model::encoder::Encoder;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::Tokens;
@@ -78,7 +78,7 @@ fn measure(shape: &Shape, file: &Path, samples: &Samples, batch: usize) -> Resul
     let output = Linear::new(&params, "output")?;
     let heads = [config.num_hidden_layers, config.num_attention_heads];
     let mask = Mask::all_kept(heads);
-    let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
     let (start, before) = (Instant::now(), processor_ms()?);
     let mut importance = Importance::new(Method::PerSample, heads);
     for (ids, classes) in samples.ids.chunks(batch).zip(samples.classes.chunks(batch)) {

@@ -12,6 +12,7 @@ use base::rng::CounterRng;
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::Device;
+use model::attention::Chosen;
 use model::encoder::pool::Pooling;
 use model::head::mask::Mask;
 use model::optim::adamw::AdamWConfig;
@@ -96,6 +97,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
         Masked::Freeze => (hard(Shared::Freeze), Some(Mask::new(shape, keep)?)),
     };
     Ok(Setup {
+        attention: Chosen::default(),
         encoder,
         outputs: OutputConfig { pooling: Pooling::Mean, entity: EntityOutput::MaskedLm, dropout: 0.0 },
         sizes: Sizes { relations: RELATIONS as usize },

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use batch::{Batch, Targets};
 use candle_core::Device;
+use model::attention::Chosen;
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
 use model::optim::schedule::Schedule;
@@ -131,6 +132,7 @@ fn stream(of: &Settings, index: &Index) -> Result<Stream, Box<dyn Error>> {
 
 fn setup(of: &Settings, index: &Index) -> Setup {
     Setup {
+        attention: Chosen::default(),
         encoder: of.shape.config(),
         outputs: OutputConfig { pooling: Pooling::Cls, entity: EntityOutput::Linear, dropout: 0.0 },
         sizes: Sizes { relations: index.relations.len() },

@@ -8,18 +8,20 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Instant;
 
 use base::rng::CounterRng;
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{Device, Tensor};
-use model::attention::Attend;
-use model::attention::kam::{Auxiliary, Kam, KamPass, Knowledge, Merge, Settings, Skip};
-use model::attention::label::{Labels, Mode};
+use model::attention::kam::{Auxiliary, Kam, Merge, Settings, Skip};
+use model::attention::label::{LabelAttention, Labels, Mode};
+use model::attention::plain::Plain;
+use model::attention::{Attention, Sibling};
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
-use model::encoder::tokens::Tokens;
+use model::encoder::tokens::{Knowledge, Tokens};
 use model::encoder::{Encoder, Pass};
 use model::nn::cross_entropy::cross_entropy;
 use model::nn::gradients::gradients;
@@ -83,8 +85,9 @@ struct Model {
     encoder: Encoder,
     pool: Pool,
     output: Linear,
-    labels: Option<Labels>,
-    kam: Option<(Kam, Vec<f32>)>,
+    attention: Arc<dyn Attention>,
+    /// Maps of the rows, none without KAM-BERT's attention.
+    maps: Vec<f32>,
     optimiser: AdamW,
     frozen: Vec<String>,
 }
@@ -155,14 +158,16 @@ fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
         encoder: Encoder::new(&config, &params)?,
         pool: Pool::new(Pooling::Mean, &params, "")?,
         output: Linear::new(&params, "output")?,
-        labels: match of.attention {
-            Kind::Labels => Some(Labels { embeddings_md: params.get("labels")?, mode: Mode::Paper }),
-            Kind::Plain | Kind::Kam => None,
+        attention: match of.attention {
+            Kind::Plain => Arc::new(Plain),
+            // The mean over the labels times as many is their sum, which the paper has: a lambda of 1 over that many is the mean.
+            Kind::Labels => Arc::new(Labels {
+                embeddings_md: params.get("labels")?,
+                settings: LabelAttention { mode: Mode::Paper, lambda: 1.0 / LABELS as f64 },
+            }),
+            Kind::Kam => Arc::new(Kam::new(&KAM, &config, &params)?),
         },
-        kam: match of.attention {
-            Kind::Kam => Some((Kam::new(&KAM, &config, &params)?, maps(of))),
-            Kind::Plain | Kind::Labels => None,
-        },
+        maps: if of.attention == Kind::Kam { maps(of) } else { vec![] },
         frozen,
         config,
         params,
@@ -207,27 +212,21 @@ impl Model {
         classes: &[Option<u32>],
     ) -> Result<(f32, [f64; 4]), Box<dyn Error>> {
         let (start, now) = (Instant::now(), |start: Instant| start.elapsed().as_secs_f64() * 1e3);
-        let tokens = Tokens::new(&[batch], &self.config, &Device::Cpu)?;
+        let mut tokens = Tokens::new(&[batch], &self.config, &Device::Cpu)?;
         // Every batch has maps of its own, which are copied into it.
-        let lengths = || tokens.spans.iter().map(|span| span.len).collect();
-        let knowledge = self
-            .kam
-            .as_ref()
-            .map(|(_, maps)| Knowledge::new(maps.clone(), MAPS, lengths(), (&tokens.spans, &Device::Cpu)));
-        let knowledge = knowledge.transpose()?;
-        let attend = match (&self.labels, self.kam.as_ref().zip(knowledge.as_ref())) {
-            (Some(labels), _) => Attend::Labels(labels),
-            (None, Some(((kam, _), knowledge))) => Attend::Knowledge(KamPass { kam, knowledge }),
-            (None, None) => Attend::Plain,
-        };
-        let pass = Pass { attend, dropout: Some(CounterRng::new(1).branch(step as u64)), ..Pass::PLAIN };
+        if !self.maps.is_empty() {
+            let lengths = tokens.spans.iter().map(|span| span.len).collect();
+            let known = Knowledge::new(self.maps.clone(), MAPS, lengths, &tokens.spans, &Device::Cpu)?;
+            tokens.knowledge = Some(known);
+        }
+        let attention = &*self.attention;
+        let pass = Pass { attention, dropout: Some(CounterRng::new(1).branch(step as u64)), ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let x_nd = hidden.last().ok_or("no hidden states")?;
         let logits_bc = self.output.forward(&self.pool.forward(x_nd, &tokens.spans)?)?;
         let mut loss = cross_entropy(&logits_bc, classes)?;
-        if let Some(Labels { embeddings_md, .. }) = &self.labels {
-            let own: Vec<Option<u32>> = (0..).take(LABELS).map(Some).collect();
-            loss = (loss + cross_entropy(&self.output.forward(embeddings_md)?, &own)?)?;
+        if let Some(own) = attention.own_loss(&|embeddings_md| self.output.forward(embeddings_md))? {
+            loss = (loss + own)?;
         }
         let value = loss.to_scalar()?;
         let forward = now(start);

@@ -14,16 +14,19 @@ mod semantic;
 
 use std::sync::Arc;
 
-use candle_core::{Device, Result, Tensor};
+use base::setting::InvalidSetting;
+use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::Numeric;
-use super::plain::{self, Attention};
+use super::{Attention, AttentionPass, Composed, Numeric, Sibling, Site};
 use crate::encoder::config::Config;
-use crate::encoder::tokens::{Span, Tokens};
-use crate::nn::buffers::Buffers;
-use crate::params::{Init, Params, Spec};
+use crate::encoder::tokens::{Knowledge, Span, Tokens};
+use crate::params::{self, Init, Params, Spec};
 use link::Link;
+
+/// What its parameters are called among the outputs.
+pub(crate) const NAME: &str = "knowledge";
 
 /// What of a layer's map goes into the next layer's scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,22 +76,25 @@ pub struct Settings {
     pub merge: Merge,
 }
 
-impl Settings {
-    /// The first setting that is out of its range: its name, its value, and what it must be.
-    #[must_use]
-    pub fn wrong(&self) -> Option<(&'static str, String, &'static str)> {
-        if self.maps == 0 {
-            return Some(("maps", "0".to_owned(), "at least 1"));
-        }
-        // What f32 cannot tell from 0 would be no share, though nothing says so.
-        let share = self.alpha == 0.0 || (1e-12..=1.0).contains(&self.alpha);
-        (!share).then(|| ("alpha", self.alpha.to_string(), "a share from 0 to 1"))
+impl Sibling for Settings {
+    fn to_json(&self) -> serde_json::Result<Value> {
+        Ok(json!({ NAME: self }))
     }
 
-    /// The parameters of `layers` layers that no loss can reach, with the reason. A convolution's bias shifts a whole row of scores, which the
-    /// softmax does not see; with [`Skip::PreAdd`] the next layer's convolution sees it at its border, where there is a next layer.
-    #[must_use]
-    pub fn unreached(&self, layers: usize) -> Vec<(String, &'static str)> {
+    fn check(&self) -> std::result::Result<(), InvalidSetting> {
+        if self.maps == 0 {
+            return Err(InvalidSetting::new("knowledge.maps", 0, "at least 1"));
+        }
+        // What f32 cannot tell from 0 would be no share, though nothing says so.
+        if self.alpha == 0.0 || (1e-12..=1.0).contains(&self.alpha) {
+            return Ok(());
+        }
+        Err(InvalidSetting::new("knowledge.alpha", self.alpha, "a share from 0 to 1"))
+    }
+
+    /// A convolution's bias shifts a whole row of scores, which the softmax does not see; with [`Skip::PreAdd`] the next layer's convolution sees it
+    /// at its border, where there is a next layer.
+    fn unreached(&self, layers: usize) -> Vec<(String, &'static str)> {
         if self.merge == Merge::Mean {
             return vec![];
         }
@@ -101,8 +107,7 @@ impl Settings {
     }
 
     /// The convolutions of an encoder's layers; they begin with random numbers of the encoder's deviation and no bias, which the paper leaves open.
-    #[must_use]
-    pub fn specs(&self, config: &Config) -> Vec<Spec> {
+    fn specs(&self, config: &Config) -> Vec<Spec> {
         if self.merge == Merge::Mean {
             return vec![];
         }
@@ -116,11 +121,15 @@ impl Settings {
         };
         (0..config.num_hidden_layers).flat_map(layer).collect()
     }
+
+    fn build(&self, encoder: &Config, params: &Params) -> Result<Arc<dyn Attention>> {
+        Ok(Arc::new(Kam::new(self, encoder, params)?))
+    }
 }
 
-/// The beginning of the names of what the attention learns: it lies with the outputs, which every training begins anew.
+/// The prefix of its parameters' names.
 pub(crate) fn prefix() -> String {
-    crate::output::named("knowledge.")
+    params::of_outputs(&format!("{NAME}."))
 }
 
 /// The name of layer l's weights.
@@ -147,9 +156,7 @@ impl Kam {
     /// # Errors
     /// When a parameter is missing, or a setting is out of its range.
     pub fn new(settings: &Settings, config: &Config, params: &Params) -> Result<Self> {
-        if let Some((field, found, expected)) = settings.wrong() {
-            candle_core::bail!("{field} is {found}, expected {expected}");
-        }
+        settings.check().map_err(candle_core::Error::wrap)?;
         let layers = match settings.merge {
             Merge::Convolution => config.num_hidden_layers,
             Merge::Mean => 0,
@@ -159,70 +166,11 @@ impl Kam {
     }
 }
 
-/// What is known of the samples of a batch.
-#[derive(Debug, Clone)]
-pub struct Knowledge {
-    /// Of each sample `[m, t, t]`, one behind the other.
-    maps: Tensor,
-    /// Maps of a sample (m).
-    m: usize,
-    /// Tokens of each sample.
-    lengths: Vec<usize>,
-    /// Tokens of each sample that are real; the rest of it are auxiliary.
-    real: Vec<usize>,
-}
-
-impl Knowledge {
-    /// Knowledge of the samples of `spans`; `maps` holds for each of them `m` squares, `real` how many of its tokens are its own.
-    ///
-    /// # Errors
-    /// When there are not as many numbers as the samples need.
-    pub fn new(
-        maps: Vec<f32>,
-        m: usize,
-        real: Vec<usize>,
-        (spans, device): (&[Span], &Device),
-    ) -> Result<Self> {
-        let cells: usize = spans.iter().map(|span| m * span.len * span.len).sum();
-        if maps.len() != cells {
-            candle_core::bail!("{} numbers of maps, {m} maps of these samples have {cells}", maps.len());
-        }
-        if real.len() != spans.len() {
-            candle_core::bail!("{} numbers of real tokens for {} samples", real.len(), spans.len());
-        }
-        if let Some(at) = real.iter().zip(spans).position(|(real, span)| *real == 0 || *real > span.len) {
-            candle_core::bail!(
-                "sample {at}: {} real tokens of {}, expected at least 1 and no more than there are",
-                real[at],
-                spans[at].len
-            );
-        }
-        let count = maps.len();
-        let lengths = spans.iter().map(|span| span.len).collect();
-        Ok(Knowledge { maps: Tensor::from_vec(maps, count, device)?, m, lengths, real })
-    }
-
-    /// The samples without their auxiliary tokens: what outputs pool.
-    #[must_use]
-    pub fn real(&self, spans: &[Span]) -> Vec<Span> {
-        spans.iter().zip(&self.real).map(|(span, real)| Span { start: span.start, len: *real }).collect()
-    }
-}
-
-/// The attention of a pass, with what is known of its samples.
-#[derive(Debug, Clone, Copy)]
-pub struct KamPass<'a> {
-    /// The attention.
-    pub kam: &'a Kam,
-    /// What is known of the samples.
-    pub knowledge: &'a Knowledge,
-}
-
 /// The attention of one layer of a pass.
 #[derive(Debug)]
-pub(crate) struct OfLayer<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) knowledge: &'a Knowledge,
+struct OfLayer<'a> {
+    settings: &'a Settings,
+    knowledge: &'a Knowledge,
     convolution: Option<&'a [Tensor; 2]>,
     /// The map of the layer before; then of this one.
     carried: &'a mut Option<Before>,
@@ -255,8 +203,9 @@ impl Before {
 
 /// What a pass carries from layer to layer.
 #[derive(Debug)]
-pub(crate) struct Carried<'a> {
-    pass: KamPass<'a>,
+struct Carried<'a> {
+    kam: &'a Kam,
+    knowledge: &'a Knowledge,
     map: Option<Before>,
     /// The input of the first layer, which auxiliary tokens have before every layer.
     first_nd: Tensor,
@@ -264,48 +213,63 @@ pub(crate) struct Carried<'a> {
     places_n: Option<Tensor>,
 }
 
-impl<'a> Carried<'a> {
-    /// At the first layer.
-    ///
-    /// # Errors
-    /// When the knowledge is of other samples, or not what the attention merges.
-    pub(crate) fn new(pass: KamPass<'a>, first_nd: &Tensor, tokens: &Tokens) -> Result<Self> {
+impl Attention for Kam {
+    fn begin<'a>(&'a self, first_nd: &Tensor, tokens: &'a Tokens) -> Result<Box<dyn AttentionPass + 'a>> {
         tokens.check_unpadded()?;
+        let Some(knowledge) = &tokens.knowledge else {
+            candle_core::bail!(
+                "this model attends by maps of what is known, and these rows have none; make rows with the maps that it was fine-tuned with"
+            )
+        };
         let (n, spans) = (first_nd.dim(0)?, &tokens.spans);
-        let Knowledge { m, lengths, .. } = pass.knowledge;
-        if *m != pass.kam.settings.maps {
+        let Knowledge { m, lengths, real, .. } = knowledge;
+        if *m != self.settings.maps {
             candle_core::bail!(
                 "{m} maps a sample for an attention that merges {}; give it the maps it was made for",
-                pass.kam.settings.maps
+                self.settings.maps
             );
         }
         if !spans.iter().map(|span| span.len).eq(lengths.iter().copied()) {
             candle_core::bail!("knowledge of samples of {lengths:?} tokens, these are others: {spans:?}");
         }
-        let auxiliary = pass.knowledge.real.iter().zip(spans).any(|(real, span)| *real < span.len);
-        let place = |(span, real): (&Span, &usize)| {
-            let real = *real;
-            let start = span.start;
-            (0..span.len)
-                .map(move |at| (start + at + if at < real { 0 } else { n }) as i64)
-                .collect::<Vec<_>>()
-        };
-        let places: Vec<i64> = spans.iter().zip(&pass.knowledge.real).flat_map(place).collect();
+        let auxiliary = real.iter().zip(spans).any(|(real, span)| *real < span.len);
+        let mut places: Vec<i64> = Vec::with_capacity(n);
+        for (Span { start, len }, real) in spans.iter().zip(real) {
+            places.extend((0..*len).map(|at| (start + at + if at < *real { 0 } else { n }) as i64));
+        }
         let places_n = auxiliary.then(|| Tensor::from_vec(places, n, first_nd.device())).transpose()?;
-        Ok(Carried { pass, map: None, first_nd: first_nd.clone(), places_n })
+        Ok(Box::new(Carried { kam: self, knowledge, map: None, first_nd: first_nd.clone(), places_n }))
     }
+}
 
-    pub(crate) fn layer(&mut self, l: usize) -> OfLayer<'_> {
+impl Carried<'_> {
+    fn layer(&mut self, l: usize) -> OfLayer<'_> {
         OfLayer {
-            settings: &self.pass.kam.settings,
-            knowledge: self.pass.knowledge,
-            convolution: self.pass.kam.convolutions.get(l),
+            settings: &self.kam.settings,
+            knowledge: self.knowledge,
+            convolution: self.kam.convolutions.get(l),
             carried: &mut self.map,
         }
     }
+}
 
-    /// A layer's output in which auxiliary tokens are what they were before the first layer.
-    pub(crate) fn restored(&self, y_nd: Tensor) -> Result<Tensor> {
+impl AttentionPass for Carried<'_> {
+    /// The layer's map is carried on, padded; so does [`AttentionPass::on_numbers`] in its own form.
+    fn composed(&mut self, at: &Site<'_>, qkv_n3d: &Tensor) -> Result<Composed> {
+        at.check(qkv_n3d)?;
+        let layer = self.layer(at.layer);
+        layer.check(at)?;
+        composed::attend(layer, at, qkv_n3d)
+    }
+
+    fn on_numbers(&mut self, at: &Site<'_>) -> Result<Numeric> {
+        let mut layer = self.layer(at.layer);
+        layer.check(at)?;
+        numbers::numeric(&mut layer, at)
+    }
+
+    /// Auxiliary tokens are again what they were before the first layer.
+    fn next(&self, y_nd: Tensor) -> Result<Tensor> {
         match &self.places_n {
             Some(places_n) => Tensor::cat(&[&y_nd, &self.first_nd], 0)?.index_select(places_n, 0),
             None => Ok(y_nd),
@@ -314,39 +278,9 @@ impl<'a> Carried<'a> {
 }
 
 impl OfLayer<'_> {
-    /// The contexts `[n, d]`, of differentiable operations; the layer's map is carried on.
-    ///
-    /// # Errors
-    /// When shapes do not fit.
-    pub(crate) fn context(&mut self, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<Tensor> {
-        Ok(self.composed(how, qkv_n3d, spans)?.context_nd)
-    }
-
-    /// The same within a layer that is one operation, whose rows are `d` numbers wide and lie as the spans say.
-    ///
-    /// # Errors
-    /// When shapes do not fit.
-    pub(crate) fn on_numbers(
-        &mut self,
-        how: Attention,
-        (d, spans): (usize, &[Span]),
-        buffers: &Buffers,
-    ) -> Result<Numeric> {
-        self.check(how.heads, 3 * d)?;
-        numbers::numeric(self, how, (d, spans), buffers)
-    }
-
-    fn composed(&mut self, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<composed::Found> {
-        let (n, width) = qkv_n3d.dims2()?;
-        plain::check_spans(spans, n)?;
-        self.check(how.heads, width)?;
-        let mut found = composed::attend(self, how, qkv_n3d, spans)?;
-        *self.carried = found.carried.take().map(Before::Padded);
-        Ok(found)
-    }
-
-    /// Whether the layer fits heads and rows of queries, keys and values, `width` numbers each.
-    fn check(&self, h: usize, width: usize) -> Result<()> {
+    /// Whether the layer's convolution is there, and of its sizes.
+    fn check(&self, at: &Site<'_>) -> Result<()> {
+        let (h, width) = (at.heads.count, 3 * at.d);
         if !width.is_multiple_of(3 * h) {
             candle_core::bail!("{width} columns do not hold queries, keys and values of {h} heads");
         }
@@ -360,21 +294,6 @@ impl OfLayer<'_> {
             candle_core::bail!("a convolution of shape {found:?} for {h} heads and {maps} maps");
         }
         Ok(())
-    }
-
-    /// The layer's attention and what it merged, `[b, h, t, t]` each, rows padded to the longest; the layer's map is carried on, padded as well: for
-    /// inspection, layer after layer.
-    ///
-    /// # Errors
-    /// When shapes do not fit.
-    pub(crate) fn inspect(
-        &mut self,
-        how: &Attention,
-        qkv_n3d: &Tensor,
-        spans: &[Span],
-    ) -> Result<[Tensor; 2]> {
-        let found = self.composed(how, qkv_n3d, spans)?;
-        Ok([found.attention_bhtt, found.semantic_bhtt])
     }
 }
 

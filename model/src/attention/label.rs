@@ -1,20 +1,31 @@
 //! Label-embedding attention (Wang, Si, Wang, Zhang, Carin and Henao 2020, "Integrating Task Specific Information into Pretrained Language
-//! Models for Low Resource Fine Tuning", equations 6 to 8): what the first token attends to is the most that it or any label's embedding asks of a token.
+//! Models for Low Resource Fine Tuning", equations 6 to 9): what the first token attends to is the most that it or any label's embedding asks of a token.
 //!
-//! As plain attention takes it, queries, keys and values come side by side; labels come as queries, through the projection of the layer.
+//! Labels come as queries, through the projection of the layer. Their embeddings are parameters, which a loss of their own holds each to its class.
 
+pub mod begin;
 mod rows;
 
+use std::sync::Arc;
+
+use base::setting::InvalidSetting;
 use candle_core::{D, Result, Tensor};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use super::plain::Padded;
 use super::plain::rows::Rows;
-use super::plain::{self, Attention};
-use super::{Numeric, OnNumbers};
-use crate::encoder::tokens::Span;
+use super::{Attention, AttentionPass, Composed, Heads, Numeric, OnNumbers, Sibling, Site};
+use crate::encoder::config::Config;
+use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::buffers::{Buffer, Buffers};
-use crate::nn::{Host, at_least_single};
+use crate::nn::cross_entropy::cross_entropy;
+use crate::nn::{Host, at_least_single, single};
+use crate::params::{self, Init, Params, Spec};
 use rows::LabelRows;
+
+/// What its parameters are called among the outputs.
+pub(crate) const NAME: &str = "label_attention";
 
 /// Where the paper and its released code differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,68 +48,115 @@ impl Mode {
     }
 }
 
+/// Attention with the labels of a model's one task.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabelAttention {
+    /// Where the paper and its released code differ.
+    pub mode: Mode,
+    /// What the labels' loss weighs beside the task's (lambda; published: 3). With `repo` it is a mean over the labels, with `paper` a sum. The
+    /// task's alpha scales both.
+    pub lambda: f64,
+}
+
+/// The same, of a task with so many classes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfClasses {
+    pub(crate) settings: LabelAttention,
+    pub(crate) classes: usize,
+}
+
+/// The name of the labels' embeddings, `[m, d]`.
+pub(crate) fn name() -> String {
+    params::of_outputs(&format!("{NAME}.embeddings"))
+}
+
+impl Sibling for OfClasses {
+    fn to_json(&self) -> serde_json::Result<Value> {
+        Ok(json!({ "labels": self.settings, "classes": self.classes }))
+    }
+
+    fn check(&self) -> std::result::Result<(), InvalidSetting> {
+        let lambda = self.settings.lambda;
+        if lambda >= 0.0 && lambda.is_finite() {
+            return Ok(());
+        }
+        Err(InvalidSetting::new("labels.lambda", lambda, "0 or above"))
+    }
+
+    /// The labels' embeddings as they begin without anything known of the labels.
+    fn specs(&self, encoder: &Config) -> Vec<Spec> {
+        vec![Spec::new(name(), &[self.classes, encoder.hidden_size], Init::Normal(encoder.initializer_range))]
+    }
+
+    fn build(&self, _: &Config, params: &Params) -> Result<Arc<dyn Attention>> {
+        Ok(Arc::new(Labels { embeddings_md: params.get(&name())?, settings: self.settings }))
+    }
+}
+
 /// Labels that every layer of a pass attends with.
 #[derive(Debug, Clone)]
 pub struct Labels {
     /// Their embeddings X_L, `[m, d]`, the same in every layer.
     pub embeddings_md: Tensor,
-    /// How their scores are scaled.
-    pub mode: Mode,
+    /// How they are attended with.
+    pub settings: LabelAttention,
 }
 
-/// The context of every head, heads side by side: `[n, d]`. `queries_md` are the labels' embeddings through the layer's projection of queries.
-///
-/// # Errors
-/// When shapes do not fit, or the spans do not cover the rows of `qkv_n3d` in order.
-pub(crate) fn forward(
-    (how, mode): (&Attention, Mode),
-    [qkv_n3d, queries_md]: [&Tensor; 2],
-    spans: &[Span],
-) -> Result<Tensor> {
-    check(how.heads, [qkv_n3d, queries_md], spans)?;
-    let parts = plain::Padded::new(qkv_n3d, spans, how)?;
-    let scores_bhtt = amended(&parts, queries_md, mode)?;
-    parts.context(&scores_bhtt, how)
-}
-
-/// The same within a layer that is one operation.
-///
-/// # Errors
-/// When shapes do not fit.
-pub(crate) fn on_numbers(
-    (how, mode): (Attention, Mode),
-    queries_md: &Tensor,
-    spans: &[Span],
-    buffers: &Buffers,
-) -> Result<Numeric> {
-    let (m, d) = queries_md.dims2()?;
-    check_labels(how.heads, (m, d))?;
-    let (spans, buffers) = (spans.to_vec(), buffers.clone());
-    let queries = queries_md.detach().contiguous()?;
-    let attention = Fused { how, mode, queries, spans, d, buffers };
-    Ok(Numeric { attention: Box::new(attention), reads: vec![queries_md.clone()] })
-}
-
-/// Whether labels, tokens and rows fit each other.
-fn check(heads: usize, [qkv_n3d, queries_md]: [&Tensor; 2], spans: &[Span]) -> Result<()> {
-    let ((n, width), (m, d)) = (qkv_n3d.dims2()?, queries_md.dims2()?);
-    if width != 3 * d {
-        candle_core::bail!("{m} labels of {d} numbers, and {width} columns of queries, keys and values");
+impl Attention for Labels {
+    fn begin<'a>(&'a self, _: &Tensor, tokens: &'a Tokens) -> Result<Box<dyn AttentionPass + 'a>> {
+        tokens.check_unpadded()?;
+        tokens.check_unknown()?;
+        Ok(Box::new(self))
     }
-    check_labels(heads, (m, d))?;
-    plain::check_spans(spans, n)
+
+    /// Label m is of class m (equation 9).
+    fn own_loss(&self, logits: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<Option<Tensor>> {
+        let logits_mm = logits(&self.embeddings_md)?;
+        let m = logits_mm.dim(0)?;
+        let classes: Vec<Option<u32>> = (0..).take(m).map(Some).collect();
+        let factor = match self.settings.mode {
+            Mode::Paper => m as f64,
+            Mode::Repo => 1.0,
+        };
+        (cross_entropy(&logits_mm, &classes)? * (self.settings.lambda * factor)).map(Some)
+    }
 }
 
-/// Whether there are labels, as wide as some heads are.
-fn check_labels(heads: usize, (m, d): (usize, usize)) -> Result<()> {
-    if !d.is_multiple_of(heads) || m == 0 {
-        candle_core::bail!("{m} labels of {d} numbers for {heads} heads");
+impl Labels {
+    /// What they ask of a layer's tokens, `[m, d]`, in the numbers of the layer.
+    fn queries(&self, at: &Site<'_>) -> Result<Tensor> {
+        let (m, d) = self.embeddings_md.dims2()?;
+        if d != at.d || !d.is_multiple_of(at.heads.count) || m == 0 {
+            candle_core::bail!(
+                "{m} labels of {d} numbers for {} heads and rows of {} numbers",
+                at.heads.count,
+                at.d
+            );
+        }
+        at.query.forward(&self.embeddings_md.to_dtype(at.dtype)?)
     }
-    Ok(())
+}
+
+impl AttentionPass for &Labels {
+    fn composed(&mut self, at: &Site<'_>, qkv_n3d: &Tensor) -> Result<Composed> {
+        at.check(qkv_n3d)?;
+        let queries_md = self.queries(at)?;
+        let parts = Padded::new(qkv_n3d, at.spans, at.heads)?;
+        parts.attend(&amended(&parts, &queries_md, self.settings.mode)?, at.heads)
+    }
+
+    fn on_numbers(&mut self, at: &Site<'_>) -> Result<Numeric> {
+        let queries_md = self.queries(at)?;
+        let (heads, spans, buffers) = (at.heads.clone(), at.spans.to_vec(), at.buffers.clone());
+        let (mode, queries) = (self.settings.mode, queries_md.detach().contiguous()?);
+        let attention = Fused { heads, mode, queries, spans, d: at.d, buffers };
+        Ok(Numeric { attention: Box::new(attention), reads: vec![queries_md] })
+    }
 }
 
 /// The scores `[b, h, t, t]` of padded rows, those of each first token raised to the labels'. What a token asks of itself stays.
-fn amended(parts: &plain::Padded, queries_md: &Tensor, mode: Mode) -> Result<Tensor> {
+fn amended(parts: &Padded, queries_md: &Tensor, mode: Mode) -> Result<Tensor> {
     let scores_bhtt = parts.scores()?;
     let ((b, h, t, k), (m, _)) = (parts.k_bhtk.dims4()?, queries_md.dims2()?);
     if t == 1 {
@@ -117,23 +175,9 @@ fn amended(parts: &plain::Padded, queries_md: &Tensor, mode: Mode) -> Result<Ten
     Tensor::cat(&[&first_bh1t, &scores_bhtt.narrow(2, 1, t - 1)?], 2)
 }
 
-/// The attention probabilities `[b, h, t, t]`, rows padded to the longest.
-///
-/// # Errors
-/// When shapes do not fit.
-pub(crate) fn probabilities(
-    (how, mode): (&Attention, Mode),
-    [qkv_n3d, queries_md]: [&Tensor; 2],
-    spans: &[Span],
-) -> Result<Tensor> {
-    check(how.heads, [qkv_n3d, queries_md], spans)?;
-    let parts = plain::Padded::new(qkv_n3d, spans, how)?;
-    parts.probabilities(&amended(&parts, queries_md, mode)?)
-}
-
 /// The attention on f32 slices.
 struct Fused {
-    how: Attention,
+    heads: Heads,
     mode: Mode,
     /// `[m, d]`.
     queries: Tensor,
@@ -144,8 +188,8 @@ struct Fused {
 
 impl Fused {
     fn rows<'a>(&'a self, queries: &'a [f32]) -> LabelRows<'a> {
-        let plain = Rows { how: &self.how, spans: &self.spans, d: self.d, buffers: &self.buffers };
-        LabelRows { scale: crate::nn::single(self.mode.scale(plain.k())), plain, queries }
+        let plain = Rows { heads: &self.heads, spans: &self.spans, d: self.d, buffers: &self.buffers };
+        LabelRows { scale: single(self.mode.scale(plain.k())), plain, queries }
     }
 }
 
@@ -164,6 +208,8 @@ impl OnNumbers for Fused {
 mod tests {
     use candle_core::{DType, Var};
 
+    use super::super::check::{Alone, attend};
+    use super::super::plain::Plain;
     use super::*;
     use crate::nn::check::{distance, gradients, randn};
     use crate::nn::dropout::Dropout;
@@ -171,18 +217,22 @@ mod tests {
 
     const SPANS: [Span; 3] =
         [Span { start: 0, len: 3 }, Span { start: 3, len: 1 }, Span { start: 4, len: 6 }];
+    const HEADS: Heads = Heads { count: 2, dropout: None, seen: None };
 
-    fn attend(how: &Attention, mode: Mode, a: &[Tensor]) -> Result<Tensor> {
-        forward((how, mode), [&a[0], &a[1]], &SPANS)
+    /// The contexts of queries, keys and values and of what labels ask.
+    fn forward(heads: &Heads, mode: Mode, a: &[Tensor]) -> Result<Tensor> {
+        let settings = LabelAttention { mode, lambda: 0.0 };
+        let labels = Labels { embeddings_md: a[1].clone(), settings };
+        attend(&mut &labels, &Alone::new(heads, &SPANS), &a[0])
     }
 
     #[test]
     fn gradients_are_the_numerical_ones() {
         for mode in [Mode::Paper, Mode::Repo] {
             for dropout in [None, Some(Dropout::new(CounterRng::new(1), 0.3))] {
-                let how = Attention { heads: 2, dropout, seen: None };
+                let heads = Heads { dropout, ..HEADS };
                 let at = [randn(1, &[10, 18]), randn(2, &[3, 6])];
-                gradients(|a| attend(&how, mode, a), &at, (3e-3, 1e-2));
+                gradients(|a| forward(&heads, mode, a), &at, (3e-3, 1e-2));
             }
         }
     }
@@ -191,29 +241,22 @@ mod tests {
     fn both_forms_agree_in_values_gradients_and_dropout() {
         for mode in [Mode::Paper, Mode::Repo] {
             for dropout in [None, Some(Dropout::new(CounterRng::new(1), 0.3))] {
-                let how = Attention { heads: 2, dropout, seen: None };
+                let heads = Heads { dropout, ..HEADS };
                 // Two labels are alike: the gradient of what they ask goes to the first.
                 let (qkv, labels) = (randn(1, &[10, 18]), randn(2, &[3, 6]));
                 let labels = Tensor::cat(&[&labels, &labels.narrow(0, 0, 1).unwrap()], 0).unwrap();
-                let slice = |t: &Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-                let Numeric { attention, .. } =
-                    on_numbers((how.clone(), mode), &labels, &SPANS, &Buffers::new()).unwrap();
-                let y = Tensor::new(&*attention.context(&slice(&qkv)).unwrap(), qkv.device()).unwrap();
-                let y = y.reshape((10, 6)).unwrap();
-                let (d_qkv, others) = attention.gradient(&slice(&qkv), &slice(&y.cos().unwrap())).unwrap();
-                let d_qkv = Tensor::new(&*d_qkv, qkv.device()).unwrap().reshape((10, 18)).unwrap();
                 let run = |dtype| {
                     let var = |t: &Tensor| Var::from_tensor(&t.to_dtype(dtype).unwrap()).unwrap();
                     let vars = [var(&qkv), var(&labels)];
-                    let y = attend(&how, mode, &vars.each_ref().map(|v| v.as_tensor().clone())).unwrap();
+                    let given = vars.each_ref().map(|v| v.as_tensor().clone());
+                    let y = forward(&heads, mode, &given).unwrap();
                     let grads = y.sin().unwrap().sum_all().unwrap().backward().unwrap();
                     (y, vars.map(|var| grads.get(&var).unwrap().clone()))
                 };
-                for dtype in [DType::F32, DType::F64] {
-                    let (exact, [of_qkv, of_labels]) = run(dtype);
-                    for (a, b) in [(&y, &exact), (&d_qkv, &of_qkv), (&others[0], &of_labels)] {
-                        assert!(distance(a, b) < 1e-5, "{mode:?} {dropout:?}: {}", distance(a, b));
-                    }
+                let (y, [d_qkv, d_labels]) = run(DType::F32);
+                let (exact, [of_qkv, of_labels]) = run(DType::F64);
+                for (a, b) in [(&y, &exact), (&d_qkv, &of_qkv), (&d_labels, &of_labels)] {
+                    assert!(distance(a, b) < 1e-5, "{mode:?} {dropout:?}: {}", distance(a, b));
                 }
                 // In bf16 another label may win where two are close: values are near all the same.
                 let (c, _) = run(DType::BF16);
@@ -226,9 +269,8 @@ mod tests {
     fn labels_that_ask_for_nothing_change_only_what_no_token_asks_for() {
         // Scores of labels of 0 are 0: the first token's are then raised to 0, all others' stay.
         let (qkv, none) = (randn(1, &[10, 18]), Tensor::zeros((2, 6), DType::F32, &candle_core::Device::Cpu));
-        let how = Attention { heads: 2, dropout: None, seen: None };
-        let with = attend(&how, Mode::Paper, &[qkv.clone(), none.unwrap()]).unwrap();
-        let plain = how.forward(&qkv, &SPANS).unwrap();
+        let with = forward(&HEADS, Mode::Paper, &[qkv.clone(), none.unwrap()]).unwrap();
+        let plain = attend(&mut Plain, &Alone::new(&HEADS, &SPANS), &qkv).unwrap();
         let rows = |t: &Tensor| t.to_vec2::<f32>().unwrap();
         let (with, plain) = (rows(&with), rows(&plain));
         for (at, (with, plain)) in with.iter().zip(&plain).enumerate() {
@@ -239,12 +281,14 @@ mod tests {
 
     #[test]
     fn shapes_that_do_not_fit_are_errors() {
-        let how = Attention { heads: 2, dropout: None, seen: None };
-        let text = attend(&how, Mode::Paper, &[randn(1, &[10, 18]), randn(2, &[3, 5])]).unwrap_err();
-        assert!(text.to_string().contains("3 labels of 5 numbers, and 18 columns"), "{text}");
-        let text = on_numbers((how.clone(), Mode::Paper), &randn(2, &[3, 5]), &SPANS, &Buffers::new()).err();
-        assert!(text.is_some_and(|text| text.to_string().contains("3 labels of 5 numbers for 2 heads")));
-        let text = attend(&how, Mode::Paper, &[randn(1, &[9, 18]), randn(2, &[3, 6])]).unwrap_err();
+        for dtype in [DType::F32, DType::F64] {
+            let of = |seed, shape: &[usize]| randn(seed, shape).to_dtype(dtype).unwrap();
+            let text = forward(&HEADS, Mode::Paper, &[of(1, &[10, 18]), of(2, &[3, 5])]).unwrap_err();
+            let expected = "3 labels of 5 numbers for 2 heads and rows of 6 numbers";
+            assert!(text.to_string().contains(expected), "{text}");
+        }
+        let of = |seed, shape: &[usize]| randn(seed, shape).to_dtype(DType::F64).unwrap();
+        let text = forward(&HEADS, Mode::Paper, &[of(1, &[9, 18]), of(2, &[3, 6])]).unwrap_err();
         assert!(text.to_string().contains("do not cover the 9 tokens"), "{text}");
     }
 }

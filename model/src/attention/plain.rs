@@ -7,75 +7,49 @@ pub(crate) mod rows;
 
 use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+use candle_core::{Result, Tensor};
+use serde_json::Value;
 
-use super::{Numeric, OnNumbers};
-use crate::encoder::tokens::{Grid, Span};
+use super::{Attention, AttentionPass, Composed, Heads, Numeric, OnNumbers, Sibling, Site};
+use crate::encoder::config::Config;
+use crate::encoder::tokens::{Grid, Span, Tokens};
+use crate::nn::at_least_single;
 use crate::nn::buffers::{Buffer, Buffers};
-use crate::nn::dropout::Dropout;
 use crate::nn::softmax::softmax;
-use crate::nn::{Host, at_least_single, fused, read};
+use crate::params::Params;
 use rows::Rows;
 
-/// What attention needs to know besides its input.
-#[derive(Debug, Clone)]
-pub struct Attention {
-    /// Number of heads (h).
-    pub heads: usize,
-    /// Dropout of the probabilities, `None` outside training.
-    pub dropout: Option<Dropout>,
-    /// Tokens of each row that are looked at, if some are not ([`Tokens::seen`](crate::encoder::tokens::Tokens::seen)).
-    pub seen: Option<Arc<[usize]>>,
-}
+/// Tokens attend to each other by `softmax(Q K^T / sqrt k) V` and nothing else: there is nothing to set, nothing to learn and nothing to carry.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain;
 
-impl Attention {
-    /// The context `softmax(Q K^T / sqrt k) V` of every head, heads side by side: `[n, d]`.
-    ///
-    /// # Errors
-    /// When the width of `qkv_n3d` is not 3 * heads * k, or the spans do not cover its rows in order.
-    pub fn forward(&self, qkv_n3d: &Tensor, spans: &[Span]) -> Result<Tensor> {
-        let (n, width) = qkv_n3d.dims2()?;
-        if !width.is_multiple_of(3 * self.heads) {
-            candle_core::bail!(
-                "{width} columns do not hold queries, keys and values of {} heads",
-                self.heads
-            );
-        }
-        check_spans(spans, n)?;
-        if fused(qkv_n3d) {
-            let (how, spans) = (self.clone(), spans.to_vec());
-            let op = Fused { how, spans, d: width / 3, buffers: Buffers::new() };
-            return qkv_n3d.contiguous()?.apply_op1(op);
-        }
-        let parts = Padded::new(qkv_n3d, spans, self)?;
-        parts.context(&parts.scores()?, self)
+impl Sibling for Plain {
+    fn to_json(&self) -> serde_json::Result<Value> {
+        Ok(Value::Null)
+    }
+
+    fn build(&self, _: &Config, _: &Params) -> Result<Arc<dyn Attention>> {
+        Ok(Arc::new(Plain))
     }
 }
 
-/// Whether spans cover `n` tokens one after the other, which the operation on slices relies on.
-pub(crate) fn check_spans(spans: &[Span], n: usize) -> Result<()> {
-    let end =
-        spans.iter().try_fold(0, |end, span| (span.start == end && span.len > 0).then_some(end + span.len));
-    if end == Some(n) {
-        Ok(())
-    } else {
-        candle_core::bail!("spans do not cover the {n} tokens one after the other")
+impl Attention for Plain {
+    fn begin<'a>(&'a self, _: &Tensor, tokens: &'a Tokens) -> Result<Box<dyn AttentionPass + 'a>> {
+        tokens.check_unknown()?;
+        Ok(Box::new(Plain))
     }
 }
 
-/// This attention within a layer that is one operation, whose rows are `d` numbers wide and lie as the spans say.
-pub(crate) fn on_numbers(how: Attention, (d, spans): (usize, &[Span]), buffers: &Buffers) -> Numeric {
-    let attention = Fused { how, spans: spans.to_vec(), d, buffers: buffers.clone() };
-    Numeric { attention: Box::new(attention), reads: vec![] }
-}
+impl AttentionPass for Plain {
+    fn composed(&mut self, at: &Site<'_>, qkv_n3d: &Tensor) -> Result<Composed> {
+        at.check(qkv_n3d)?;
+        let parts = Padded::new(qkv_n3d, at.spans, at.heads)?;
+        parts.attend(&parts.scores()?, at.heads)
+    }
 
-/// The attention probabilities `[b, h, t, t]`, rows padded to the longest.
-///
-/// # Errors
-/// When the width of `qkv_n3d` is not 3 * heads * k.
-pub fn probabilities(qkv_n3d: &Tensor, spans: &[Span], how: &Attention) -> Result<Tensor> {
-    let parts = Padded::new(qkv_n3d, spans, how)?;
-    parts.probabilities(&parts.scores()?)
+    fn on_numbers(&mut self, at: &Site<'_>) -> Result<Numeric> {
+        Ok(Numeric { attention: Box::new(Fused::new(at)), reads: vec![] })
+    }
 }
 
 /// Queries, keys and values of rows that are padded to the longest, `[b, h, t, k]` each.
@@ -87,10 +61,10 @@ pub(super) struct Padded {
 }
 
 impl Padded {
-    pub(super) fn new(qkv_n3d: &Tensor, spans: &[Span], how: &Attention) -> Result<Self> {
-        let (grid, heads) = (Grid::seeing(spans, how.seen.as_deref(), qkv_n3d)?, how.heads);
-        let k = qkv_n3d.dim(1)? / 3 / heads;
-        let qkv_bt3hk = grid.spread(qkv_n3d)?.reshape((grid.b, grid.t, 3, heads, k))?;
+    pub(super) fn new(qkv_n3d: &Tensor, spans: &[Span], heads: &Heads) -> Result<Self> {
+        let (grid, h) = (Grid::seeing(spans, heads.seen.as_deref(), qkv_n3d)?, heads.count);
+        let k = qkv_n3d.dim(1)? / 3 / h;
+        let qkv_bt3hk = grid.spread(qkv_n3d)?.reshape((grid.b, grid.t, 3, h, k))?;
         let part = |i: usize| qkv_bt3hk.narrow(2, i, 1)?.squeeze(2)?.transpose(1, 2)?.contiguous();
         Ok(Padded { q_bhtk: part(0)?, k_bhtk: part(1)?, v_bhtk: part(2)?, grid })
     }
@@ -109,15 +83,16 @@ impl Padded {
         softmax(&scores_bhtt.broadcast_add(&padding_b11t)?)
     }
 
-    /// The contexts `[n, d]` of scores.
-    pub(super) fn context(&self, scores_bhtt: &Tensor, how: &Attention) -> Result<Tensor> {
-        self.mix(&self.probabilities(scores_bhtt)?, how)
+    /// What follows from scores.
+    pub(super) fn attend(&self, scores_bhtt: &Tensor, heads: &Heads) -> Result<Composed> {
+        let probs_bhtt = self.probabilities(scores_bhtt)?;
+        Ok(Composed { context_nd: self.mix(&probs_bhtt, heads)?, probs_bhtt, merged_bhtt: None })
     }
 
     /// The contexts `[n, d]` of probabilities.
-    pub(super) fn mix(&self, probs_bhtt: &Tensor, how: &Attention) -> Result<Tensor> {
+    pub(super) fn mix(&self, probs_bhtt: &Tensor, heads: &Heads) -> Result<Tensor> {
         let Grid { b, t, .. } = self.grid;
-        let probs_bhtt = match how.dropout {
+        let probs_bhtt = match heads.dropout {
             Some(dropout) => dropout.apply_at(probs_bhtt, |place| {
                 let (head, place) = (place / (t * t), place % (t * t));
                 rows::index_of_dropout(head) | ((place / t) as u64) << 20 | (place % t) as u64
@@ -130,17 +105,22 @@ impl Padded {
     }
 }
 
-/// The operation on f32 slices.
+/// The attention on f32 slices.
 struct Fused {
-    how: Attention,
+    heads: Heads,
     spans: Vec<Span>,
     d: usize,
     buffers: Buffers,
 }
 
 impl Fused {
+    fn new(at: &Site<'_>) -> Self {
+        let (heads, spans, buffers) = (at.heads.clone(), at.spans.to_vec(), at.buffers.clone());
+        Fused { heads, spans, d: at.d, buffers }
+    }
+
     fn rows(&self) -> Rows<'_> {
-        Rows { how: &self.how, spans: &self.spans, d: self.d, buffers: &self.buffers }
+        Rows { heads: &self.heads, spans: &self.spans, d: self.d, buffers: &self.buffers }
     }
 }
 
@@ -154,48 +134,35 @@ impl OnNumbers for Fused {
     }
 }
 
-impl CustomOp1 for Fused {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let context = self.rows().context(read(qkv, layout)?);
-        let shape = Shape::from((context.len() / self.d, self.d));
-        Ok((CpuStorage::F32(context.to_vec()), shape))
-    }
-
-    fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let grad = grad.contiguous()?;
-        let (qkv, g) = (Host::of(arg)?, Host::of(&grad)?);
-        let d_qkv = self.rows().gradient(qkv.get()?, g.get()?);
-        Ok(Some(d_qkv.into_tensor(arg.shape())?))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use candle_core::{DType, Var};
 
+    use super::super::check::{Alone, attend};
     use super::*;
     use crate::nn::check::{distance, gradients, randn};
+    use crate::nn::dropout::Dropout;
     use base::rng::CounterRng;
 
     const SPANS: [Span; 3] =
         [Span { start: 0, len: 3 }, Span { start: 3, len: 1 }, Span { start: 4, len: 6 }];
-    const PLAIN: Attention = Attention { heads: 2, dropout: None, seen: None };
+    const HEADS: Heads = Heads { count: 2, dropout: None, seen: None };
 
     fn seen() -> Option<Arc<[usize]>> {
         Some([3, 1, 4].into())
     }
 
+    fn forward(heads: &Heads, qkv: &Tensor, spans: &[Span]) -> Result<Tensor> {
+        attend(&mut Plain, &Alone::new(heads, spans), qkv)
+    }
+
     #[test]
     fn gradients_are_the_numerical_ones() {
-        gradients(|a| PLAIN.forward(&a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
-        let how = Attention { dropout: Some(Dropout::new(CounterRng::new(1), 0.3)), ..PLAIN };
-        gradients(|a| how.forward(&a[0], &SPANS), &[randn(2, &[10, 18])], (1e-2, 1e-2));
+        gradients(|a| forward(&HEADS, &a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
+        let heads = Heads { dropout: Some(Dropout::new(CounterRng::new(1), 0.3)), ..HEADS };
+        gradients(|a| forward(&heads, &a[0], &SPANS), &[randn(2, &[10, 18])], (1e-2, 1e-2));
         let small = randn(3, &[4, 6]).to_dtype(DType::F64).unwrap();
-        gradients(|a| PLAIN.forward(&a[0], &SPANS[..2]), &[small], (1e-5, 1e-7));
+        gradients(|a| forward(&HEADS, &a[0], &SPANS[..2]), &[small], (1e-5, 1e-7));
     }
 
     #[test]
@@ -203,10 +170,10 @@ mod tests {
         for (dropout, seen) in
             [(None, None), (Some(Dropout::new(CounterRng::new(1), 0.3)), None), (None, seen())]
         {
-            let how = Attention { dropout, seen, ..PLAIN };
+            let heads = Heads { dropout, seen, ..HEADS };
             let run = |dtype| {
                 let qkv = Var::from_tensor(&randn(1, &[10, 18]).to_dtype(dtype).unwrap()).unwrap();
-                let context = how.forward(&qkv, &SPANS).unwrap();
+                let context = forward(&heads, &qkv, &SPANS).unwrap();
                 assert_eq!(context.dtype(), dtype);
                 let grads = context.sin().unwrap().sum_all().unwrap().backward().unwrap();
                 (context, grads.get(&qkv).unwrap().clone())
@@ -222,14 +189,15 @@ mod tests {
 
     #[test]
     fn padding_looks_at_a_row_and_is_looked_at_by_none() {
-        let how = Attention { seen: seen(), ..PLAIN };
-        gradients(|a| how.forward(&a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
+        let heads = Heads { seen: seen(), ..HEADS };
+        gradients(|a| forward(&heads, &a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
         let qkv = randn(4, &[10, 18]);
-        let with = how.forward(&qkv, &SPANS).unwrap();
+        let with = forward(&heads, &qkv, &SPANS).unwrap();
         // What is seen of the last row comes to the same as by itself.
-        let alone = PLAIN.forward(&qkv.narrow(0, 4, 4).unwrap(), &[Span { start: 0, len: 4 }]).unwrap();
+        let one = [Span { start: 0, len: 4 }];
+        let alone = forward(&HEADS, &qkv.narrow(0, 4, 4).unwrap(), &one).unwrap();
         assert!(distance(&with.narrow(0, 4, 4).unwrap(), &alone) < 1e-6);
-        let probs = probabilities(&qkv, &SPANS, &how).unwrap();
+        let probs = Alone::new(&heads, &SPANS).composed(&mut Plain, &qkv).unwrap().probs_bhtt;
         let unseen = probs.narrow(0, 2, 1).unwrap().narrow(3, 4, 2).unwrap().abs().unwrap();
         assert!(unseen.max_all().unwrap().to_scalar::<f32>().unwrap() == 0.0);
         let padding = probs.narrow(0, 2, 1).unwrap().narrow(2, 4, 2).unwrap().sum_all().unwrap();
@@ -239,7 +207,8 @@ mod tests {
 
     #[test]
     fn spans_must_cover_the_tokens() {
-        let text = PLAIN.forward(&randn(1, &[9, 18]), &SPANS).unwrap_err().to_string();
+        let qkv = randn(1, &[9, 18]).to_dtype(DType::F64).unwrap();
+        let text = forward(&HEADS, &qkv, &SPANS).unwrap_err().to_string();
         assert!(text.contains("do not cover the 9 tokens"), "{text}");
     }
 }

@@ -10,10 +10,10 @@ use super::feed_forward::FeedForward;
 use super::tokens::Tokens;
 use super::{LayerDropout, Place};
 use crate::attention::gate::gate;
-use crate::attention::label::Labels;
-use crate::attention::{LayerAttend, kam, label, plain};
+use crate::attention::{AttentionPass, Composed, Heads, Site};
 use crate::nn;
 use crate::nn::buffers::Buffers;
+use crate::nn::dropout::Dropout;
 use crate::nn::layer_norm::LayerNorm;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec};
@@ -22,6 +22,8 @@ use gates::LayerGates;
 /// The parameters of one layer.
 #[derive(Debug, Clone)]
 pub struct Layer {
+    /// Its number, from 0.
+    number: usize,
     heads: usize,
     query_key_value: [Linear; 3],
     attention_output: Linear,
@@ -30,6 +32,14 @@ pub struct Layer {
     output_norm: LayerNorm,
     /// Memory that passes through this and other layers hand on.
     buffers: Buffers,
+}
+
+/// What a layer needs of a pass besides its input and its attention.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LayerPass<'a> {
+    pub(crate) tokens: &'a Tokens,
+    pub(crate) gates: Option<&'a LayerGates>,
+    pub(crate) dropout: LayerDropout,
 }
 
 const QUERY_KEY_VALUE: [&str; 3] = ["query", "key", "value"];
@@ -58,6 +68,7 @@ impl Layer {
         let norm = |name: &str| LayerNorm::new(params, &format!("{layer}.{name}"), config.layer_norm_eps);
         let [query, key, value] = QUERY_KEY_VALUE.map(project);
         Ok(Layer {
+            number: l,
             heads: config.num_attention_heads,
             query_key_value: [query?, key?, value?],
             attention_output: Linear::new(params, &format!("{layer}.attention.output.dense"))?,
@@ -72,49 +83,32 @@ impl Layer {
     pub(crate) fn forward(
         &self,
         x_nd: &Tensor,
-        tokens: &Tokens,
-        attend: LayerAttend<'_>,
-        of: (Option<&LayerGates>, &LayerDropout),
+        attention: &mut dyn AttentionPass,
+        pass: &LayerPass<'_>,
     ) -> Result<Tensor> {
-        let how = self.attention(tokens, Some(of.1));
-        match attend {
-            LayerAttend::Knowledge(mut knowledge) if nn::fused(x_nd) => {
-                let rows = (x_nd.dim(1)?, &tokens.spans[..]);
-                let attention = knowledge.on_numbers(how, rows, &self.buffers)?;
-                fused::forward(self, attention, (x_nd, tokens), of)
-            }
-            LayerAttend::Knowledge(mut knowledge) => {
-                let context_nd = knowledge.context(&how, &self.projections(x_nd)?, &tokens.spans)?;
-                self.composed_after([&context_nd, x_nd], tokens, of)
-            }
-            LayerAttend::Labels(labels) if nn::fused(x_nd) => {
-                let (how, queries_md) = ((how, labels.mode), self.queries(labels, x_nd)?);
-                let attention = label::on_numbers(how, &queries_md, &tokens.spans, &self.buffers)?;
-                fused::forward(self, attention, (x_nd, tokens), of)
-            }
-            LayerAttend::Labels(labels) => {
-                let (qkv_n3d, queries_md) = (self.projections(x_nd)?, self.queries(labels, x_nd)?);
-                let how = (&how, labels.mode);
-                let context_nd = label::forward(how, [&qkv_n3d, &queries_md], &tokens.spans)?;
-                self.composed_after([&context_nd, x_nd], tokens, of)
-            }
-            LayerAttend::Plain if nn::fused(x_nd) => {
-                let rows = (x_nd.dim(1)?, &tokens.spans[..]);
-                let attention = plain::on_numbers(how, rows, &self.buffers);
-                fused::forward(self, attention, (x_nd, tokens), of)
-            }
-            LayerAttend::Plain => self.composed(x_nd, tokens, of),
+        if !nn::fused(x_nd) {
+            return self.composed(x_nd, attention, pass);
         }
+        let heads = self.heads(pass.tokens, pass.dropout.at(Place::Attention));
+        let numeric = attention.on_numbers(&self.site(x_nd, pass.tokens, &heads)?)?;
+        fused::forward(self, numeric, x_nd, pass)
     }
 
-    fn attention(&self, tokens: &Tokens, dropout: Option<&LayerDropout>) -> plain::Attention {
-        let dropout = dropout.and_then(|dropout| dropout.at(Place::Attention));
-        plain::Attention { heads: self.heads, dropout, seen: tokens.seen.clone() }
+    fn heads(&self, tokens: &Tokens, dropout: Option<Dropout>) -> Heads {
+        Heads { count: self.heads, dropout, seen: tokens.seen.clone() }
     }
 
-    /// What labels ask of this layer's tokens, `[m, d]`, in the numbers of `x_nd`.
-    fn queries(&self, labels: &Labels, x_nd: &Tensor) -> Result<Tensor> {
-        self.query_key_value[0].forward(&labels.embeddings_md.to_dtype(x_nd.dtype())?)
+    /// What the attention sees of this layer.
+    fn site<'a>(&'a self, x_nd: &Tensor, tokens: &'a Tokens, heads: &'a Heads) -> Result<Site<'a>> {
+        Ok(Site {
+            layer: self.number,
+            heads,
+            spans: &tokens.spans,
+            query: &self.query_key_value[0],
+            dtype: x_nd.dtype(),
+            d: x_nd.dim(1)?,
+            buffers: &self.buffers,
+        })
     }
 
     /// The layer as the paper has it, of differentiable operations: for other devices and number types, and as what the one operation is
@@ -122,29 +116,32 @@ impl Layer {
     fn composed(
         &self,
         x_nd: &Tensor,
-        tokens: &Tokens,
-        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
+        attention: &mut dyn AttentionPass,
+        pass: &LayerPass<'_>,
     ) -> Result<Tensor> {
-        let context_nd =
-            self.attention(tokens, Some(dropout)).forward(&self.projections(x_nd)?, &tokens.spans)?;
-        self.composed_after([&context_nd, x_nd], tokens, (gates, dropout))
-    }
-
-    /// The layer's output given the heads' contexts and its input.
-    fn composed_after(
-        &self,
-        [context_nd, x_nd]: [&Tensor; 2],
-        tokens: &Tokens,
-        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
-    ) -> Result<Tensor> {
+        let LayerPass { tokens, gates, dropout } = pass;
+        let heads = self.heads(tokens, dropout.at(Place::Attention));
+        let site = self.site(x_nd, tokens, &heads)?;
+        let Composed { context_nd, .. } = attention.composed(&site, &self.projections(x_nd)?)?;
         let context_nd = match gates {
-            Some(gates) => gate(context_nd, &gates.of_tokens(tokens)?)?,
-            None => context_nd.clone(),
+            Some(gates) => gate(&context_nd, &gates.of_tokens(tokens)?)?,
+            None => context_nd,
         };
         let a_nd = dropout.apply(Place::AttentionOutput, &self.attention_output.forward(&context_nd)?)?;
         let a_nd = self.attention_norm.forward(&(a_nd + x_nd)?)?;
         let f_nd = dropout.apply(Place::FeedForward, &self.feed_forward.forward(&a_nd)?)?;
         self.output_norm.forward(&(f_nd + a_nd)?)
+    }
+
+    /// What its attention computes, without dropout.
+    pub(crate) fn inspect(
+        &self,
+        x_nd: &Tensor,
+        attention: &mut dyn AttentionPass,
+        tokens: &Tokens,
+    ) -> Result<Composed> {
+        let heads = self.heads(tokens, None);
+        attention.composed(&self.site(x_nd, tokens, &heads)?, &self.projections(x_nd)?)
     }
 
     /// All parameters: weights of queries, keys, values, attention's output and the feed-forward network, their biases, gains, shifts.
@@ -158,38 +155,6 @@ impl Layer {
         all.extend(norms.iter().map(|[gain, _]| *gain));
         all.extend(norms.iter().map(|[_, shift]| *shift));
         all
-    }
-
-    pub(crate) fn attention_probabilities(
-        &self,
-        x_nd: &Tensor,
-        tokens: &Tokens,
-        attend: LayerAttend<'_>,
-    ) -> Result<Tensor> {
-        let (qkv_n3d, how) = (self.projections(x_nd)?, self.attention(tokens, None));
-        match attend {
-            LayerAttend::Plain => plain::probabilities(&qkv_n3d, &tokens.spans, &how),
-            LayerAttend::Labels(labels) => {
-                let queries_md = self.queries(labels, x_nd)?;
-                label::probabilities((&how, labels.mode), [&qkv_n3d, &queries_md], &tokens.spans)
-            }
-            LayerAttend::Knowledge(mut of) => {
-                let [attention_bhtt, _] = of.inspect(&how, &qkv_n3d, &tokens.spans)?;
-                Ok(attention_bhtt)
-            }
-        }
-    }
-
-    /// What scores and maps of knowledge are merged to.
-    pub(crate) fn merged_maps(
-        &self,
-        x_nd: &Tensor,
-        tokens: &Tokens,
-        of: &mut kam::OfLayer<'_>,
-    ) -> Result<Tensor> {
-        let how = self.attention(tokens, None);
-        let [_, semantic_bhtt] = of.inspect(&how, &self.projections(x_nd)?, &tokens.spans)?;
-        Ok(semantic_bhtt)
     }
 
     /// Queries, keys and values side by side, `[n, 3 d]`.

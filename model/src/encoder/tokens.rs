@@ -1,6 +1,7 @@
 //! The tokens of some batches or rows, one sample after the other, with no padding but such as is to be read.
 
 mod error;
+mod knowledge;
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use batch::{Batch, Place};
 use candle_core::{Device, Tensor};
 
 use super::config::Config;
-use crate::attention::kam::Knowledge;
 pub use error::Error;
+pub use knowledge::Knowledge;
 
 /// Where one sample of a batch lies among the real tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl Tokens {
         let tokens = Tokens { first_samples, ..columns.on(device)? };
         match known(batches)? {
             Some(Known { maps, real, numbers }) => {
-                let knowledge = Knowledge::new(numbers, maps, real, (&tokens.spans, device))?;
+                let knowledge = Knowledge::new(numbers, maps, real, &tokens.spans, device)?;
                 let own = knowledge.real(&tokens.spans);
                 Ok(Tokens { own, knowledge: Some(knowledge), ..tokens })
             }
@@ -135,6 +136,16 @@ impl Tokens {
         if self.seen.is_some() {
             candle_core::bail!(
                 "rows with padding are for plain attention: labels and maps of knowledge are of rows without"
+            )
+        }
+        Ok(())
+    }
+
+    /// Refuses rows of which something is known, where attention would pass it over.
+    pub(crate) fn check_unknown(&self) -> candle_core::Result<()> {
+        if self.knowledge.is_some() {
+            candle_core::bail!(
+                "these rows have maps of what is known, and this model does not attend by any; make rows without"
             )
         }
         Ok(())

@@ -11,7 +11,7 @@ use candle_core::{DType, Result as TensorResult, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
 use super::mask::{self, Mask};
-use crate::attention::Attend;
+use crate::attention::Attention;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
@@ -137,7 +137,7 @@ pub struct Probe<'a> {
     /// Its sizes.
     pub config: &'a Config,
     /// What its tokens attend by.
-    pub attend: Attend<'a>,
+    pub attention: &'a dyn Attention,
     /// The gates: all kept at first, then those of the mask so far.
     pub mask: &'a Mask,
 }
@@ -163,7 +163,7 @@ impl Probe<'_> {
         let hidden = self.encoder.forward(
             self.config,
             tokens,
-            &Pass { attend: self.attend, gates: gates_of, dropout: None },
+            &Pass { attention: self.attention, gates: gates_of, dropout: None },
         )?;
         let Some(x_nd) = hidden.last() else { return Ok(None) };
         Ok(gradients(&loss(x_nd)?)?.remove(&gates))

@@ -22,7 +22,7 @@ struct Shelf {
 
 /// Numbers in such a vector; dropped, they go back.
 #[derive(Debug)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     numbers: Vec<f32>,
     home: Buffers,
 }

@@ -1,28 +1,24 @@
 //! The last layers of fine-tuning: classes, sets of classes, scores and rankings of whole rows.
 
-pub mod labels;
 mod loss;
 pub mod targets;
 mod thinned;
 
 use base::rng::CounterRng;
+use base::setting::InvalidSetting;
 use batch::rows::Rows;
 use candle_core::{Error as TensorError, Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::named;
 use super::tag::gather;
-use crate::attention::Attend;
-use crate::attention::kam::{self, Kam, KamPass};
-use crate::attention::label::Labels;
+use crate::attention::label::{self, LabelAttention};
+use crate::attention::{Attention, Chosen, kam};
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pool, Pooling};
 use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
-use crate::params::{Params, Spec};
-use labels::LABELS;
-pub use labels::LabelAttention;
+use crate::params::{Params, Spec, of_outputs};
 pub use targets::{Batch, Error, Group, Targets};
 pub use thinned::Thinned;
 
@@ -107,17 +103,15 @@ pub struct Outputs {
     outline: Outline,
     pool: Pool,
     linears: Vec<Linear>,
-    labels: Option<Labels>,
-    kam: Option<Kam>,
 }
 
-/// Names that no task may have.
 const POOL: &str = "pool_attn";
-const KNOWLEDGE: &str = "knowledge";
+/// Names that no task may have.
+const RESERVED: [&str; 3] = [POOL, label::NAME, kam::NAME];
 
 /// The parameters of [`Pooling::LearnedAttn`].
 pub(crate) fn pool_name() -> String {
-    named(POOL)
+    of_outputs(POOL)
 }
 
 impl Output {
@@ -149,7 +143,7 @@ impl Task {
     /// The beginning of its parameters' names.
     #[must_use]
     pub fn prefix(&self) -> String {
-        named(&format!("{}.", self.name))
+        of_outputs(&format!("{}.", self.name))
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -158,12 +152,10 @@ impl Task {
             Err(Error::Setting { task, field, found, expected })
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if self.name.is_empty()
-            || !self.name.chars().all(plain)
-            || [POOL, LABELS, KNOWLEDGE].contains(&self.name.as_str())
-        {
+        if self.name.is_empty() || !self.name.chars().all(plain) || RESERVED.contains(&self.name.as_str()) {
+            let [pool, labels, knowledge] = RESERVED;
             let expected =
-                format!("letters, digits, `_` and `-`, and none of {POOL}, {LABELS} and {KNOWLEDGE}");
+                format!("letters, digits, `_` and `-`, and none of {pool}, {labels} and {knowledge}");
             return wrong("name", format!("`{}`", self.name), &expected);
         }
         if !(self.alpha >= 0.0 && self.alpha.is_finite()) {
@@ -216,15 +208,14 @@ impl Outline {
         if !self.tasks.iter().any(|task| task.alpha > 0.0) {
             return all("alpha", "0".to_owned(), "one task's weight above 0");
         }
-        if let Some((field, found, expected)) = self.knowledge.as_ref().and_then(kam::Settings::wrong) {
-            return all(&format!("knowledge.{field}"), found, expected);
-        }
-        let Some(LabelAttention { lambda, .. }) = self.labels else { return Ok(()) };
-        if self.knowledge.is_some() {
+        if self.labels.is_some() && self.knowledge.is_some() {
             return all("knowledge", "there beside labels".to_owned(), "one attention: labels or knowledge");
         }
-        if !(lambda >= 0.0 && lambda.is_finite()) {
-            return all("labels.lambda", lambda.to_string(), "0 or above");
+        if let Err(InvalidSetting { setting, found, expected }) = self.attention().sibling().check() {
+            return all(setting, found, &expected);
+        }
+        if self.labels.is_none() {
+            return Ok(());
         }
         match self.tasks.as_slice() {
             [Task { output: Output::OneClass { .. }, .. }] => Ok(()),
@@ -243,16 +234,24 @@ impl Outline {
     #[must_use]
     pub fn specs(&self, encoder: &Config) -> Vec<Spec> {
         let (d, std) = (encoder.hidden_size, encoder.initializer_range);
-        let linear = |task: &Task| Spec::linear(&named(&task.name), [task.output.width(), d], std);
+        let linear = |task: &Task| Spec::linear(&of_outputs(&task.name), [task.output.width(), d], std);
         let mut specs: Vec<Spec> = self.tasks.iter().flat_map(linear).collect();
         if self.pooling == Pooling::LearnedAttn {
             specs.extend(pool::attention_specs(&pool_name(), encoder));
         }
-        if let (Some(_), [task, ..]) = (self.labels, self.tasks.as_slice()) {
-            specs.push(labels::spec(task.output.width(), encoder));
-        }
-        specs.extend(self.knowledge.iter().flat_map(|of| of.specs(encoder)));
+        specs.extend(self.attention().sibling().specs(encoder));
         specs
+    }
+
+    /// What the encoder's tokens attend by: a line for each sibling that has settings.
+    #[must_use]
+    pub fn attention(&self) -> Chosen {
+        let classes = self.tasks.first().map_or(0, |task| task.output.width());
+        let named = [
+            self.labels.map(|settings| Chosen::new(label::OfClasses { settings, classes })),
+            self.knowledge.clone().map(Chosen::new),
+        ];
+        named.into_iter().flatten().next().unwrap_or_default()
     }
 
     /// The task of a number.
@@ -265,39 +264,17 @@ impl Outline {
 }
 
 impl Outputs {
-    /// Outputs of an encoder of these sizes over `params`, which they share.
+    /// Outputs over `params`, which they share.
     ///
     /// # Errors
     /// When a parameter is missing.
-    pub fn new(outline: &Outline, encoder: &Config, params: &Params) -> TensorResult<Self> {
-        let linears = outline.tasks.iter().map(|task| Linear::new(params, &named(&task.name)));
-        let labels = outline.labels.map(|of| {
-            params.get(&labels::name()).map(|embeddings_md| Labels { embeddings_md, mode: of.mode })
-        });
+    pub fn new(outline: &Outline, params: &Params) -> TensorResult<Self> {
+        let linears = outline.tasks.iter().map(|task| Linear::new(params, &of_outputs(&task.name)));
         Ok(Outputs {
             outline: outline.clone(),
             pool: Pool::new(outline.pooling, params, &pool_name())?,
             linears: linears.collect::<TensorResult<_>>()?,
-            labels: labels.transpose()?,
-            kam: outline.knowledge.as_ref().map(|of| Kam::new(of, encoder, params)).transpose()?,
         })
-    }
-
-    /// What the encoder's tokens attend by.
-    ///
-    /// # Errors
-    /// When it attends by what is known and nothing is known of them, or the other way round: neither is passed over in silence.
-    pub fn attend<'a>(&'a self, tokens: &'a Tokens) -> TensorResult<Attend<'a>> {
-        match (&self.kam, &tokens.knowledge) {
-            (Some(kam), Some(knowledge)) => Ok(Attend::Knowledge(KamPass { kam, knowledge })),
-            (Some(_), None) => candle_core::bail!(
-                "this model attends by maps of what is known, and these rows have none; make rows with the maps that it was fine-tuned with"
-            ),
-            (None, Some(_)) => candle_core::bail!(
-                "these rows have maps of what is known, and this model does not attend by any; make rows without"
-            ),
-            (None, None) => Ok(self.labels.as_ref().map_or(Attend::Plain, Attend::Labels)),
-        }
     }
 
     /// The rows of a batch as a task's logits are of them: whole for tags, without auxiliary tokens where a row is pooled.
@@ -309,26 +286,21 @@ impl Outputs {
         }
     }
 
-    /// The labels' own logits `[m, m]` (equation 9): each embedding pooled as a row of one token, through the linear layer, never thinned.
-    /// `None` without labels.
+    /// The logits `[m, c]` that the first task has of vectors `[m, d]`: each pooled as a row of one token, through the linear layer, without dropout.
     ///
     /// # Errors
     /// When the tensor library fails.
-    pub fn label_logits(&self) -> TensorResult<Option<Tensor>> {
-        let Some(Labels { embeddings_md, .. }) = &self.labels else { return Ok(None) };
-        let rows = (0..embeddings_md.dim(0)?).map(|start| Span { start, len: 1 });
-        self.logits(embeddings_md, &rows.collect::<Vec<_>>(), 0, None).map(Some)
+    pub fn logits_of_vectors(&self, vectors_md: &Tensor) -> TensorResult<Tensor> {
+        let rows = (0..vectors_md.dim(0)?).map(|start| Span { start, len: 1 });
+        self.logits(vectors_md, &rows.collect::<Vec<_>>(), 0, None)
     }
 
-    /// What the labels add to the loss of the one task, no axes: their weight times their own loss. `None` without labels.
+    /// What the attention adds to the loss of the one task, no axes, if it adds anything.
     ///
     /// # Errors
     /// When the tensor library fails.
-    pub fn label_loss(&self) -> TensorResult<Option<Tensor>> {
-        match (self.outline.labels, self.label_logits()?) {
-            (Some(of), Some(logits_mm)) => labels::loss(of, &logits_mm).map(Some),
-            _ => Ok(None),
-        }
+    pub fn own_loss(&self, attention: &dyn Attention) -> TensorResult<Option<Tensor>> {
+        attention.own_loss(&|vectors_md| self.logits_of_vectors(vectors_md))
     }
 
     /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, thinned by `dropout`, through the linear layer. Of tags

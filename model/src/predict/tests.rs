@@ -10,7 +10,7 @@ fn a_loaded_model_says_what_the_finetuner_said() {
     let dir = tempfile::tempdir().unwrap();
     for pooling in Pooling::ALL {
         let mut setup = setup();
-        setup.pooling = pooling;
+        setup.outline.pooling = pooling;
         let finetuner = trained(setup, 2);
         finetuner.save_checkpoint(dir.path()).unwrap();
         let loaded = Predictor::load(dir.path(), &Device::Cpu).unwrap();

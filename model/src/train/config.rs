@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base::setting::InvalidSetting;
 use batch::task::Task;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use super::frozen::Frozen;
 use super::heads::{Heads, Shared};
 use super::patience::Patience;
 use super::state::Run;
+use crate::attention::Chosen;
 use crate::checkpoint::Kind;
 use crate::device::Number;
 use crate::encoder::Encoder;
@@ -20,8 +22,8 @@ use crate::head::slices;
 use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
-use crate::output::{EntityOutput, OutputConfig, Outputs, PREFIX, Sizes};
-use crate::params::{Params, Spec};
+use crate::output::{EntityOutput, OutputConfig, Outputs, Sizes};
+use crate::params::{OUTPUTS, Params, Spec};
 use crate::range::{self, Wrong};
 
 /// Weights of the tasks' losses in their sum; 0 leaves a task out.
@@ -82,11 +84,13 @@ pub struct Config {
 }
 
 /// Everything that a trainer is made from. Two runs with one setup, one stream and one machine give the same bits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setup {
     /// Sizes of the encoder.
     pub encoder: encoder::Config,
+    /// What its tokens attend by.
+    #[serde(skip_serializing_if = "Chosen::is_plain")]
+    pub attention: Chosen,
     /// Choices about outputs.
     pub outputs: OutputConfig,
     /// Classes of the outputs.
@@ -128,6 +132,9 @@ pub enum Error {
         "train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none"
     )]
     Scratch,
+    /// A setting of the attention that is out of its range.
+    #[error(transparent)]
+    Attention(#[from] InvalidSetting),
     /// A number outside its range.
     #[error("{field} is {found}, expected {expected}")]
     Range {
@@ -153,6 +160,7 @@ impl Setup {
         let weighs = |task: &Task| alphas.of(*task).is_some_and(|alpha| alpha > 0.0);
         Ok(Plan {
             encoder: self.encoder.clone(),
+            attention: self.attention.clone(),
             seed: *seed,
             schedule: schedule.clone(),
             adamw: adamw.clone(),
@@ -178,6 +186,7 @@ impl Setup {
             frozen =
                 frozen.those(|name| self.is_shared(name), "it belongs to no head, and `shared` is `freeze`");
         }
+        frozen = frozen.unreached(self.attention.sibling(), self.encoder.num_hidden_layers);
         for (prefix, reason) in self.idle() {
             frozen = frozen.those(|name| name.starts_with(prefix), reason);
         }
@@ -187,7 +196,7 @@ impl Setup {
     /// Whether a parameter of the encoder belongs to no head.
     fn is_shared(&self, name: &str) -> bool {
         let of_heads = || (0..self.encoder.num_hidden_layers).flat_map(slices::of_layer);
-        !name.starts_with(PREFIX) && !of_heads().any(|(of_head, _)| of_head == name)
+        !name.starts_with(OUTPUTS) && !of_heads().any(|(of_head, _)| of_head == name)
     }
 
     /// Beginnings of names that no loss depends on.
@@ -220,6 +229,7 @@ impl Setup {
     /// The outputs' parameters among them.
     pub(super) fn output_specs(&self) -> Vec<Spec> {
         let mut specs = Outputs::specs(&self.outputs, &self.encoder, self.sizes);
+        specs.extend(self.attention.sibling().specs(&self.encoder));
         if self.train.alphas.masked_lm > 0.0 {
             specs.extend(Outputs::text_specs(&self.outputs, &self.encoder));
         }
@@ -232,6 +242,7 @@ impl Setup {
     /// Names the first that is not.
     pub fn check(&self) -> Result<(), super::Error> {
         self.encoder.check().map_err(Error::from)?;
+        self.attention.sibling().check().map_err(Error::from)?;
         self.train.check(&self.outputs, self.sizes)?;
         let encoder::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;
         match (&self.mask, self.train.heads.mode) {

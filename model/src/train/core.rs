@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use base::rng::CounterRng;
 use candle_core::{DType, Device, Tensor};
@@ -9,7 +10,7 @@ use candle_core::{DType, Device, Tensor};
 use super::Error;
 use super::coverage::Coverage;
 use super::seal::Seal;
-use crate::attention::Attend;
+use crate::attention::{Attention, Chosen};
 use crate::checkpoint;
 use crate::device::Number;
 use crate::encoder::config::Config;
@@ -30,6 +31,8 @@ use crate::params::{Params, Spec};
 pub(super) struct Plan {
     /// Sizes of the encoder.
     pub(super) encoder: Config,
+    /// What its tokens attend by.
+    pub(super) attention: Chosen,
     /// Seed of dropout.
     pub(super) seed: u64,
     /// Learning rate over the steps.
@@ -62,6 +65,7 @@ pub(super) struct Core {
     pub(super) plan: Plan,
     pub(super) params: Params,
     pub(super) encoder: Encoder,
+    pub(super) attention: Arc<dyn Attention>,
     pub(super) optimiser: Optimiser,
     /// Gates of the forward pass, `[l, h]`.
     pub(super) gates_lh: Option<Tensor>,
@@ -96,13 +100,24 @@ impl Core {
     pub(super) fn new(plan: Plan, params: Params, device: &Device) -> Result<Self, Error> {
         let params = params.freeze(|name| plan.frozen.contains_key(name));
         let encoder = Encoder::new(&plan.encoder, &params)?.with_number(plan.dtype);
+        let attention = plan.attention.sibling().build(&plan.encoder, &params)?;
         let trained = |name: &str| !plan.frozen.contains_key(name);
         let adamw = (&plan.adamw, plan.missing);
         let optimiser = Optimiser::new(adamw, plan.released.as_ref(), &params, trained)?;
         let coverage = Coverage::new(&params, &plan.frozen, plan.tasks.clone(), plan.covered_by);
         let seal = Seal::of(&params, &plan.frozen, &plan.heads)?;
         let gates_lh = plan.gates.as_ref().map(|gates| gates.gates(device)).transpose()?;
-        Ok(Core { plan, params, encoder, optimiser, gates_lh, seal, coverage, device: device.clone() })
+        Ok(Core {
+            plan,
+            params,
+            encoder,
+            attention,
+            optimiser,
+            gates_lh,
+            seal,
+            coverage,
+            device: device.clone(),
+        })
     }
 
     /// Takes what is frozen, as it is now, for what training begins with.
@@ -122,14 +137,10 @@ impl Core {
     }
 
     /// The last hidden states `x_nd`, all rows of all batches in one pass.
-    pub(super) fn hidden(
-        &self,
-        tokens: &Tokens,
-        attend: Attend<'_>,
-        dropout: Option<CounterRng>,
-    ) -> Result<Tensor, Error> {
+    pub(super) fn hidden(&self, tokens: &Tokens, dropout: Option<CounterRng>) -> Result<Tensor, Error> {
         let gates = self.gates_lh.as_ref().map_or(Gates::Open, Gates::Shared);
-        let hidden = self.encoder.forward(&self.plan.encoder, tokens, &Pass { attend, gates, dropout })?;
+        let pass = Pass { attention: &*self.attention, gates, dropout };
+        let hidden = self.encoder.forward(&self.plan.encoder, tokens, &pass)?;
         match hidden.last() {
             Some(x_nd) => Ok(x_nd.clone()),
             None => Err(Error::NoBatch { step: self.steps() }),

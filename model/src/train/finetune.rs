@@ -16,14 +16,11 @@ use super::best;
 use super::core::{Core, Weighed, begin_with, finite};
 use super::patience::{Verdict, Watch};
 use super::state::{self, Kept};
+use crate::attention::label;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
-use crate::head::importance::Probe;
-use crate::head::mask::Mask;
 use crate::nn::scalars;
 use crate::output::downstream::Outputs;
-use crate::output::downstream::labels;
-pub use crate::output::downstream::labels::ClassMeans;
 pub use crate::output::downstream::{Batch, Group, Outline, Output, RankLoss, Targets, Task};
 use crate::params::Params;
 use crate::predict::{self, Predictor};
@@ -59,16 +56,15 @@ impl Finetuner {
     /// When the settings contradict each other, the gates or the checkpoint.
     pub fn from_checkpoint(setup: Setup, dir: &Path, device: &Device) -> Result<Self, Error> {
         setup.check()?;
-        let outputs = setup.outline().specs(&setup.encoder);
+        let outputs = setup.outline.specs(&setup.encoder);
         let params = begin_with(dir, (&setup.encoder, &outputs), setup.train.seed, device)?;
         Finetuner::over(setup, params, device)
     }
 
     fn over(setup: Setup, params: Params, device: &Device) -> Result<Self, Error> {
         let core = Core::new(setup.plan(&params)?, params, device)?;
-        let outline = setup.outline();
-        let outputs = Outputs::new(&outline, &setup.encoder, &core.params)?;
-        let predictor = Predictor::over((&setup.encoder, &outline), &core.params, device)?;
+        let outputs = Outputs::new(&setup.outline, &core.params)?;
+        let predictor = Predictor::over(&setup.encoder, &setup.outline, &core.params, device)?;
         let predictor = match &setup.gates {
             Some(gates) => predictor.with_gates(gates.clone())?,
             None => predictor,
@@ -85,11 +81,10 @@ impl Finetuner {
     pub fn step(&mut self, epoch: u64, batches: &[Batch]) -> Result<StepRecord, Error> {
         let (step, dropout) = (self.steps() + 1, self.core.dropout());
         let batches = self.active(step, batches)?;
-        let tokens =
-            predict::tokens(self.outputs.outline(), &batches, (&self.setup.encoder, &self.core.device))?;
+        let tokens = predict::tokens(&self.setup.outline, &batches, &self.setup.encoder, &self.core.device)?;
         let losses = self.losses(&batches, &tokens, dropout)?;
-        let of_labels = self.outputs.label_loss()?;
-        let task = |batch: &Batch| &self.setup.tasks[batch.task];
+        let of_labels = self.outputs.own_loss(&*self.core.attention)?;
+        let task = |batch: &Batch| &self.setup.outline.tasks[batch.task];
         let mut weighed: Vec<Weighed<'_>> = vec![];
         for (batch, loss) in batches.iter().zip(&losses) {
             let Task { name, alpha, .. } = task(batch);
@@ -115,7 +110,7 @@ impl Finetuner {
         let batches = self.active(self.steps(), batches)?;
         let losses = self.predictor.losses(&batches)?;
         let names: Vec<&str> =
-            batches.iter().map(|batch| self.setup.tasks[batch.task].name.as_str()).collect();
+            batches.iter().map(|batch| self.setup.outline.tasks[batch.task].name.as_str()).collect();
         records(&names, &batches, &losses)
     }
 
@@ -123,7 +118,7 @@ impl Finetuner {
     fn active<'a>(&self, step: u64, batches: &'a [Batch]) -> Result<Vec<&'a Batch>, Error> {
         let mut active: Vec<&Batch> = vec![];
         for batch in batches {
-            let task = self.outputs.outline().task(batch.task)?;
+            let task = self.setup.outline.task(batch.task)?;
             if active.iter().any(|other| other.task == batch.task) {
                 return Err(Error::TwoBatches { step, task: task.name.clone() });
             }
@@ -135,7 +130,7 @@ impl Finetuner {
     }
 
     fn losses(&self, batches: &[&Batch], tokens: &Tokens, dropout: CounterRng) -> Result<Vec<Tensor>, Error> {
-        let x_nd = self.core.hidden(tokens, self.outputs.attend(tokens)?, Some(dropout))?;
+        let x_nd = self.core.hidden(tokens, Some(dropout))?;
         let each = batches.iter().enumerate();
         each.map(|(i, batch)| {
             let rows = self.outputs.rows(tokens, i, batch.task);
@@ -157,27 +152,6 @@ impl Finetuner {
     #[must_use]
     pub fn predictor(&self) -> &Predictor {
         &self.predictor
-    }
-
-    /// What measures heads at the gates of `mask`; see [`Predictor::probe`].
-    ///
-    /// # Errors
-    /// As [`Predictor::probe`].
-    pub fn probe<'a>(&'a self, mask: &'a Mask, tokens: &'a Tokens) -> candle_core::Result<Probe<'a>> {
-        self.predictor.probe(mask, tokens)
-    }
-
-    /// See [`Predictor::sample_losses`].
-    ///
-    /// # Errors
-    /// When the batch is not that of the tokens.
-    pub fn sample_losses(
-        &self,
-        x_nd: &Tensor,
-        tokens: &Tokens,
-        batch: &Batch,
-    ) -> candle_core::Result<Tensor> {
-        self.predictor.sample_losses(x_nd, tokens, batch)
     }
 
     /// Whether the held-out samples are to be looked at after the steps made so far.
@@ -220,7 +194,7 @@ impl Finetuner {
     }
 
     /// Gives the labels that it attends with other embeddings `[m, d]` than those drawn, before the first step; see
-    /// [`crate::output::downstream::labels::of_keywords`] and [`ClassMeans`].
+    /// [`label::begin`].
     ///
     /// # Errors
     /// When it attends with no labels or other ones, or has made a step.
@@ -229,7 +203,7 @@ impl Finetuner {
             return Err(Error::Begun { steps: self.steps() });
         }
         let embeddings_md = embeddings_md.to_device(&self.core.device)?;
-        self.core.params.set(&labels::name(), &embeddings_md)?;
+        self.core.params.set(&label::name(), &embeddings_md)?;
         // Where labels are frozen, this is what they are frozen as.
         Ok(self.core.seal_again()?)
     }
@@ -295,7 +269,7 @@ impl Finetuner {
             version: OUTPUTS_VERSION,
             kind: Kind::Finetune,
             step: self.steps(),
-            outputs: self.setup.outline(),
+            outputs: self.setup.outline.clone(),
             gates: self.setup.gates.clone(),
         };
         let index = state::to_json(&dir.join(checkpoint::OUTPUTS_FILE), &index)?;

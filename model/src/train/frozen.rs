@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::attention::Sibling;
 use crate::optim::head_mask::HeadMask;
 use crate::params::Params;
 
@@ -40,6 +41,12 @@ impl<'a> Frozen<'a> {
         let names = self.params.iter().map(|(name, _)| name).filter(|name| which(name));
         self.reasons.extend(names.map(|name| (name.to_owned(), reason)));
         self
+    }
+
+    /// Those of an attention in so many layers that no loss can reach.
+    pub(super) fn unreached(self, attention: &dyn Sibling, layers: usize) -> Self {
+        let unreached = attention.unreached(layers).into_iter();
+        unreached.fold(self, |frozen, (unreached, reason)| frozen.those(|name| name == unreached, reason))
     }
 
     /// Those that begin with one of the prefixes that the settings list.

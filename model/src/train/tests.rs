@@ -25,6 +25,7 @@ fn setup() -> Setup {
     (encoder.hidden_dropout_prob, encoder.attention_probs_dropout_prob) = (0.1, 0.1);
     Setup {
         encoder,
+        attention: crate::attention::Chosen::default(),
         outputs: OutputConfig { pooling: Pooling::Cls, entity: EntityOutput::Linear, dropout: 0.1 },
         sizes: Sizes { relations: 3 },
         train: Config {

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use batch::task::Task;
 use kg::split::Part;
 use model::Device;
+use model::attention::Chosen;
 use model::optim::schedule::Schedule;
 use model::output::Sizes;
 use model::train::Trainer;
@@ -124,6 +125,7 @@ impl Retrain {
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
             encoder,
+            attention: Chosen::default(),
             outputs: self.config.outputs.clone(),
             sizes: Sizes { relations: index.relations.len() },
             mask,

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{DType, Device, Tensor};
 use engraft_tests::golden::{Golden, folder, json};
+use model::attention::Chosen;
 use model::checkpoint::{self};
 use model::encoder::pool::Pooling;
 use model::head::mask::Mask;
@@ -50,6 +51,7 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
     let number = |key: &str| hyper[key].as_f64().with_context(|| format!("hyper has no {key}"));
     let [beta1, beta2] = [0, 1].map(|i| hyper["betas"][i].as_f64().context("hyper has no betas"));
     let setup = Setup {
+        attention: Chosen::default(),
         encoder: checkpoint::load(&model, &Device::Cpu)?.config,
         outputs: OutputConfig { pooling: Pooling::Cls, entity: EntityOutput::Linear, dropout: 0.0 },
         sizes: Sizes { relations: losses.get("head.relation.weight")?.dim(0)? },

@@ -3,26 +3,15 @@
 
 use candle_core::{DType, Result, Tensor};
 
-use super::super::plain::{Attention, Padded};
-use super::{Auxiliary, OfLayer, Skip};
-use crate::encoder::tokens::Span;
+use super::super::plain::Padded;
+use super::super::{Composed, Site};
+use super::{Auxiliary, Before, OfLayer, Skip};
 
-/// What a layer's attention computes.
-pub(super) struct Found {
-    pub(super) context_nd: Tensor,
-    /// The probabilities, `[b, h, t, t]`.
-    pub(super) attention_bhtt: Tensor,
-    /// What scores and maps were merged to, `[b, h, t, t]`.
-    pub(super) semantic_bhtt: Tensor,
-    /// What the next layer adds to its scores.
-    pub(super) carried: Option<Tensor>,
-}
-
-/// The attention of a layer.
-pub(super) fn attend(of: &OfLayer<'_>, how: &Attention, qkv_n3d: &Tensor, spans: &[Span]) -> Result<Found> {
-    let parts = Padded::new(qkv_n3d, spans, how)?;
+/// The attention of a layer; its map is carried on.
+pub(super) fn attend(of: OfLayer<'_>, at: &Site<'_>, qkv_n3d: &Tensor) -> Result<Composed> {
+    let parts = Padded::new(qkv_n3d, at.spans, at.heads)?;
     let t = parts.grid.t;
-    let lengths: Vec<usize> = spans.iter().map(|span| span.len).collect();
+    let lengths: Vec<usize> = at.spans.iter().map(|span| span.len).collect();
     let like = parts.scores()?;
     let valid_b1tt = pairs(&lengths, t, &like)?;
     let scored_b1tt = match of.settings.auxiliary {
@@ -33,7 +22,7 @@ pub(super) fn attend(of: &OfLayer<'_>, how: &Attention, qkv_n3d: &Tensor, spans:
     if let Some(before) = &*of.carried {
         scores_bhtt = (scores_bhtt + before.padded()?)?;
     }
-    let maps_bmtt = squares(&of.knowledge.maps, &lengths, (of.settings.maps, t))?.to_dtype(like.dtype())?;
+    let maps_bmtt = squares(&of.knowledge.maps, &lengths, of.settings.maps, t)?.to_dtype(like.dtype())?;
     let semantic_bhtt = match of.convolution {
         Some([weight, bias]) => {
             let [weight, bias] = [weight.to_dtype(like.dtype())?, bias.to_dtype(like.dtype())?];
@@ -46,13 +35,13 @@ pub(super) fn attend(of: &OfLayer<'_>, how: &Attention, qkv_n3d: &Tensor, spans:
     };
     let alpha = of.settings.alpha;
     let mixed_bhtt = ((&semantic_bhtt * alpha)? + (&scores_bhtt * (1.0 - alpha))?)?;
-    let attention_bhtt = parts.probabilities(&mixed_bhtt)?;
-    let carried = match of.settings.skip {
-        Skip::PostAdd => Some(attention_bhtt.broadcast_mul(&valid_b1tt)?),
-        Skip::PreAdd => Some(mixed_bhtt.broadcast_mul(&valid_b1tt)?),
+    let found = parts.attend(&mixed_bhtt, at.heads)?;
+    *of.carried = match of.settings.skip {
+        Skip::PostAdd => Some(Before::Padded(found.probs_bhtt.broadcast_mul(&valid_b1tt)?)),
+        Skip::PreAdd => Some(Before::Padded(mixed_bhtt.broadcast_mul(&valid_b1tt)?)),
         Skip::None => None,
     };
-    Ok(Found { context_nd: parts.mix(&attention_bhtt, how)?, attention_bhtt, semantic_bhtt, carried })
+    Ok(Composed { merged_bhtt: Some(semantic_bhtt), ..found })
 }
 
 /// 1 where both tokens are among the first so many of a sample, `[b, 1, t, t]`.
@@ -63,7 +52,7 @@ fn pairs(lengths: &[usize], t: usize, like: &Tensor) -> Result<Tensor> {
 }
 
 /// Squares one behind the other as padded ones, `[b, m, t, t]`.
-fn squares(flat: &Tensor, lengths: &[usize], (m, t): (usize, usize)) -> Result<Tensor> {
+fn squares(flat: &Tensor, lengths: &[usize], m: usize, t: usize) -> Result<Tensor> {
     let (mut first, mut all) = (0, vec![]);
     for &len in lengths {
         let maps = flat.narrow(0, first, m * len * len)?.reshape((1, m, len, len))?;

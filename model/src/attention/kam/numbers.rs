@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 
-use super::super::plain::Attention;
 use super::super::plain::rows::Rows;
-use super::super::{Numeric, OnNumbers};
+use super::super::{Heads, Numeric, OnNumbers, Site};
 use super::link::Link;
 use super::rows::KamRows;
 use super::semantic::{Learned, Semantic};
@@ -15,13 +14,8 @@ use crate::encoder::tokens::Span;
 use crate::nn::Host;
 use crate::nn::buffers::{Buffer, Buffers};
 
-/// The attention of a layer whose rows are `d` numbers wide; the layer's map is carried on.
-pub(super) fn numeric(
-    of: &mut OfLayer<'_>,
-    how: Attention,
-    (d, spans): (usize, &[Span]),
-    buffers: &Buffers,
-) -> Result<Numeric> {
+/// The attention of a layer; its map is carried on.
+pub(super) fn numeric(of: &mut OfLayer<'_>, at: &Site<'_>) -> Result<Numeric> {
     let before = match &*of.carried {
         Some(before) => Some(before.linked()?),
         None => None,
@@ -29,17 +23,17 @@ pub(super) fn numeric(
     let (own, skip) = (Arc::new(Link::default()), of.settings.skip);
     let convolution: Vec<&Tensor> = of.convolution.into_iter().flatten().collect();
     let attention = Fused {
-        how,
+        heads: at.heads.clone(),
         settings: of.settings.clone(),
-        spans: spans.to_vec(),
+        spans: at.spans.to_vec(),
         real: of.knowledge.real.clone(),
         maps: of.knowledge.maps.clone(),
         convolution: convolution.iter().map(|tensor| tensor.detach().contiguous()).collect::<Result<_>>()?,
         wanted: convolution.iter().map(|tensor| tensor.track_op()).collect(),
         before,
         own: Arc::clone(&own),
-        d,
-        buffers: buffers.clone(),
+        d: at.d,
+        buffers: at.buffers.clone(),
     };
     *of.carried = (skip != Skip::None).then_some(Before::Linked(own));
     let reads = convolution.into_iter().filter(|tensor| tensor.track_op()).cloned().collect();
@@ -48,7 +42,7 @@ pub(super) fn numeric(
 
 /// The attention on f32 slices.
 struct Fused {
-    how: Attention,
+    heads: Heads,
     settings: Settings,
     spans: Vec<Span>,
     /// Tokens of each sample that are real.
@@ -78,7 +72,7 @@ impl Fused {
         };
         let learns = self.wanted.first().is_some_and(|weight| *weight);
         let before = self.before.as_ref().map(|before| before.read()).transpose()?;
-        let rows = Rows { how: &self.how, spans: &self.spans, d: self.d, buffers: &self.buffers };
+        let rows = Rows { heads: &self.heads, spans: &self.spans, d: self.d, buffers: &self.buffers };
         let semantic = Semantic { rows, settings: &self.settings, convolution, learns };
         let (maps, before) = (maps.get()?, before.as_deref());
         Ok(f(&KamRows { semantic, real: &self.real, maps, before }))

@@ -39,7 +39,7 @@ pub(super) type Learned = [Vec<f32>; 2];
 impl Semantic<'_> {
     /// Scores of all heads, then maps, in frames: what the convolution reads.
     fn inputs(&self, of: Sample<'_>, scratch: &mut Scratch) -> Framed {
-        let (h, t, m) = (self.rows.how.heads, of.t, self.settings.maps);
+        let (h, t, m) = (self.rows.heads.count, of.t, self.settings.maps);
         let mut framed = Framed::new(self.rows.buffers, h + m, t);
         for head in 0..h {
             self.rows.scores(Head { row: of.row, head, t }, of.qkv, scratch);
@@ -66,7 +66,7 @@ impl Semantic<'_> {
     }
 
     fn weights<'a>(&self, numbers: &'a [f32]) -> Weights<'a> {
-        let (h, m) = (self.rows.how.heads, self.settings.maps);
+        let (h, m) = (self.rows.heads.count, self.settings.maps);
         let (by_output, by_input) = ((h + m) * TAPS, TAPS);
         Weights { numbers, outputs: h, inputs: h + m, by_output, by_input, order: Order::Forward }
     }
@@ -78,7 +78,7 @@ impl Semantic<'_> {
 
     /// The map of one sample, `[h, t, t]`: probabilities, or with [`Skip::PreAdd`] the mixed scores.
     pub(super) fn map(&self, of: Sample<'_>, scratch: &mut Scratch) -> Buffer {
-        let (h, t, m) = (self.rows.how.heads, of.t, self.settings.maps);
+        let (h, t, m) = (self.rows.heads.count, of.t, self.settings.maps);
         let framed = self.inputs(of, scratch);
         let mut map = self.rows.buffers.any(h * t * t);
         if let Some([weight, bias]) = self.convolution {
@@ -108,7 +108,7 @@ impl Semantic<'_> {
     /// Given the gradient of a sample's mixed scores, `[h, t, t]`, that of the scores, which is that of the map before as well, and what the convolution
     /// learns.
     pub(super) fn gradient(&self, of: Sample<'_>, mixed: &[f32], scratch: &mut Scratch) -> (Buffer, Learned) {
-        let (h, t, m) = (self.rows.how.heads, of.t, self.settings.maps);
+        let (h, t, m) = (self.rows.heads.count, of.t, self.settings.maps);
         let [alpha, rest] = self.shares();
         let mut d_scores = self.rows.buffers.any(mixed.len());
         let [mut weight, mut bias] = Learned::default();

@@ -3,17 +3,18 @@
 use base::rng::CounterRng;
 use batch::Targets;
 use batch::task::Task;
-use candle_core::{CpuStorage, CustomOp2, DType, Layout, Shape, Var};
+use candle_core::{DType, Device, Var};
 
-use super::super::OnNumbers;
+use super::super::Heads;
+use super::super::check::{Alone, attend};
+use super::super::plain::Plain;
 use super::*;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::tokens::tests::batch;
 use crate::nn::check::{distance, gradients, numbers, randn};
 use crate::nn::dropout::Dropout;
-use crate::nn::gradients::{Slot, Tickets, gradients as all_gradients};
-use crate::nn::{Host, fused, read};
+use crate::nn::gradients::gradients as all_gradients;
 
 const HEADS: usize = 2;
 const MAPS: usize = 3;
@@ -23,14 +24,13 @@ const LENGTHS: [(usize, usize); 3] = [(5, 3), (1, 1), (4, 4)];
 fn tokens() -> Tokens {
     let rows: Vec<Vec<u32>> = LENGTHS.iter().map(|(len, _)| vec![1; *len]).collect();
     let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
-    Tokens::new(&[&batch(Task::Relation, &rows, Targets::Classes(vec![]))], &tiny(), &Device::Cpu).unwrap()
-}
-
-fn knowledge() -> Knowledge {
+    let batch = batch(Task::Relation, &rows, Targets::Classes(vec![]));
+    let mut tokens = Tokens::new(&[&batch], &tiny(), &Device::Cpu).unwrap();
     let cells: usize = LENGTHS.iter().map(|(len, _)| MAPS * len * len).sum();
     let maps = randn(77, &[cells]).abs().unwrap().to_vec1().unwrap();
     let real = LENGTHS.iter().map(|(_, real)| *real).collect();
-    Knowledge::new(maps, MAPS, real, (&tokens().spans, &Device::Cpu)).unwrap()
+    tokens.knowledge = Some(Knowledge::new(maps, MAPS, real, &tokens.spans, &Device::Cpu).unwrap());
+    tokens
 }
 
 fn settings(skip: Skip, auxiliary: Auxiliary, merge: Merge) -> Settings {
@@ -49,72 +49,29 @@ fn every() -> Vec<Settings> {
     all
 }
 
-/// The attention of a layer that is one operation, without the rest of the layer.
-struct Alone {
-    attention: Box<dyn OnNumbers>,
-    slots: Vec<Option<Slot>>,
+/// The attention with one convolution for the layers that are asked.
+fn kam(settings: &Settings, convolution: Option<[Tensor; 2]>) -> Kam {
+    let convolutions =
+        convolution.into_iter().cycle().take(if settings.merge == Merge::Convolution { 2 } else { 0 });
+    Kam { settings: settings.clone(), convolutions: convolutions.collect() }
 }
 
-impl CustomOp2 for Alone {
-    fn name(&self) -> &'static str {
-        "kam-alone"
-    }
-
-    fn cpu_fwd(
-        &self,
-        qkv: &CpuStorage,
-        layout: &Layout,
-        _: &CpuStorage,
-        _: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (context, (n, width)) = (self.attention.context(read(qkv, layout)?)?, layout.shape().dims2()?);
-        Ok((CpuStorage::F32(context.to_vec()), Shape::from((n, width / 3))))
-    }
-
-    fn bwd(
-        &self,
-        qkv: &Tensor,
-        tickets: &Tensor,
-        _: &Tensor,
-        grad: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let grad = grad.contiguous()?;
-        let hosts = [Host::of(qkv)?, Host::of(&grad)?];
-        let (d_qkv, others) = self.attention.gradient(hosts[0].get()?, hosts[1].get()?)?;
-        assert_eq!(others.len(), self.slots.len());
-        for (slot, gradient) in self.slots.iter().zip(others) {
-            if let Some(slot) = slot {
-                slot.put(gradient);
-            }
-        }
-        let d_qkv = Tensor::from_vec(d_qkv.to_vec(), qkv.shape(), qkv.device())?;
-        Ok((Some(d_qkv), tickets.track_op().then(|| tickets.zeros_like()).transpose()?))
-    }
-}
-
-/// The contexts of a layer in the form that its input asks for.
-fn contexts(layer: &mut OfLayer<'_>, how: &Attention, qkv: &Tensor) -> Result<Tensor> {
-    let spans = tokens().spans;
-    if !fused(qkv) {
-        return layer.context(how, qkv, &spans);
-    }
-    let rows = (qkv.dim(1)? / 3, &spans[..]);
-    let Numeric { attention, reads } = layer.on_numbers(how.clone(), rows, &Buffers::new())?;
-    let Tickets { argument_p, slots } = Tickets::new(&reads.iter().collect::<Vec<_>>())?;
-    qkv.contiguous()?.apply_op2(&argument_p, Alone { attention, slots })
+fn heads(dropout: Option<Dropout>) -> Heads {
+    Heads { count: HEADS, dropout, seen: None }
 }
 
 /// The contexts of two layers, of which the second takes up the map of the first and looks at what comes out of it; arguments: queries, keys and
 /// values of both, weights and bias.
 fn both(settings: &Settings, dropout: Option<Dropout>, a: &[Tensor]) -> Result<Tensor> {
-    let (how, knowledge) = (Attention { heads: HEADS, dropout, seen: None }, knowledge());
-    let convolution = [a[2].clone(), a[3].clone()];
-    let convolution = (settings.merge == Merge::Convolution).then_some(&convolution);
-    let mut carried = None;
-    let mut layer = OfLayer { settings, knowledge: &knowledge, convolution, carried: &mut carried };
-    let first = contexts(&mut layer, &how, &a[0])?;
+    let (heads, tokens) = (heads(dropout), tokens());
+    let kam = kam(settings, Some([a[2].clone(), a[3].clone()]));
+    let mut pass = kam.begin(&a[0], &tokens)?;
+    let mut layer = |layer: usize, qkv: &Tensor| {
+        attend(&mut *pass, &Alone { layer, heads: &heads, spans: &tokens.spans }, qkv)
+    };
+    let first = layer(0, &a[0])?;
     let between = (Tensor::cat(&[&first, &first, &first], 1)? * 0.5)?;
-    let second = contexts(&mut layer, &how, &(&a[1] + between)?)?;
+    let second = layer(1, &(&a[1] + between)?)?;
     first + second
 }
 
@@ -161,18 +118,11 @@ fn gradients_are_the_numerical_ones() {
 fn without_a_share_of_the_merged_attention_is_plain() {
     let none = Settings { alpha: 0.0, ..settings(Skip::None, Auxiliary::Qk, Merge::Convolution) };
     let [qkv, ..] = arguments();
-    let (how, knowledge, spans) =
-        (Attention { heads: HEADS, dropout: None, seen: None }, knowledge(), tokens().spans);
-    let convolution = [arguments()[2].clone(), arguments()[3].clone()];
-    let mut carried = None;
-    let mut layer = OfLayer {
-        settings: &none,
-        knowledge: &knowledge,
-        convolution: Some(&convolution),
-        carried: &mut carried,
-    };
-    let found = contexts(&mut layer, &how, &qkv).unwrap();
-    assert!(distance(&found, &how.forward(&qkv, &spans).unwrap()) < 1e-6);
+    let (heads, tokens) = (heads(None), tokens());
+    let kam = kam(&none, Some([arguments()[2].clone(), arguments()[3].clone()]));
+    let alone = Alone::new(&heads, &tokens.spans);
+    let found = attend(&mut *kam.begin(&qkv, &tokens).unwrap(), &alone, &qkv).unwrap();
+    assert!(distance(&found, &attend(&mut Plain, &alone, &qkv).unwrap()) < 1e-6);
 }
 
 #[test]
@@ -199,56 +149,53 @@ fn the_number_of_threads_changes_no_bit_and_backward_can_be_repeated() {
 fn an_attention_that_does_not_fit_is_an_error() {
     let settings = settings(Skip::None, Auxiliary::Qk, Merge::Convolution);
     // Knowledge of other maps or other samples than those of the pass.
-    let [_, _, weight, bias] = arguments();
+    let [qkv, _, weight, bias] = arguments();
     let text = |maps: usize, order: [usize; 3]| {
-        let kam = Kam {
-            settings: Settings { maps, ..settings.clone() },
-            convolutions: vec![[weight.clone(), bias.clone()]],
-        };
-        let (knowledge, mut tokens) = (knowledge(), tokens());
+        let kam = kam(&Settings { maps, ..settings.clone() }, Some([weight.clone(), bias.clone()]));
+        let mut tokens = tokens();
         tokens.spans = order.map(|at| tokens.spans[at]).into();
-        let pass = KamPass { kam: &kam, knowledge: &knowledge };
-        Carried::new(pass, &randn(1, &[10, 4]), &tokens).unwrap_err().to_string()
+        wrong(kam.begin(&randn(1, &[10, 4]), &tokens).map(|_| ()))
     };
     assert!(text(2, [0, 1, 2]).contains("3 maps a sample for an attention that merges 2"));
     assert!(text(3, [2, 1, 0]).contains("knowledge of samples of [5, 1, 4] tokens"));
     let none = Settings { alpha: f64::NAN, ..settings.clone() };
     let text = Kam::new(&none, &tiny(), &Params::from_vars(std::collections::BTreeMap::new())).unwrap_err();
     assert!(text.to_string().contains("alpha is NaN, expected a share from 0 to 1"), "{text}");
-    let (how, mut carried) = (Attention { heads: HEADS, dropout: None, seen: None }, None);
-    let of = knowledge();
-    let mut layer = OfLayer { settings: &settings, knowledge: &of, convolution: None, carried: &mut carried };
-    let text = contexts(&mut layer, &how, &arguments()[0]).unwrap_err();
-    assert!(text.to_string().contains("made for fewer layers"), "{text}");
+    let (heads, tokens, fewer) = (heads(None), tokens(), kam(&settings, None));
+    let alone = Alone::new(&heads, &tokens.spans);
+    let text = wrong(attend(&mut *fewer.begin(&qkv, &tokens).unwrap(), &alone, &qkv));
+    assert!(text.contains("made for fewer layers"), "{text}");
+}
+
+/// What is said of something that must not be.
+fn wrong<T: std::fmt::Debug>(found: Result<T>) -> String {
+    found.unwrap_err().to_string()
 }
 
 #[test]
 fn a_map_that_is_not_there_is_an_error() {
-    let (settings, knowledge) = (settings(Skip::PostAdd, Auxiliary::Qk, Merge::Mean), knowledge());
-    let (how, qkv, mut carried) =
-        (Attention { heads: HEADS, dropout: None, seen: None }, randn(1, &[10, 12]), None);
-    let spans = tokens().spans;
-    let mut layer =
-        OfLayer { settings: &settings, knowledge: &knowledge, convolution: None, carried: &mut carried };
-    let [first, second] =
-        [0, 1].map(|_| layer.on_numbers(how.clone(), (4, &spans), &Buffers::new()).unwrap().attention);
-    let text = second.context(&[0.0; 120]).unwrap_err().to_string();
+    let settings = settings(Skip::PostAdd, Auxiliary::Qk, Merge::Mean);
+    let (kam, heads, tokens, qkv) = (kam(&settings, None), heads(None), tokens(), randn(1, &[10, 12]));
+    let alone = Alone::new(&heads, &tokens.spans);
+    let mut pass = kam.begin(&qkv, &tokens).unwrap();
+    let [first, second] = [0, 1].map(|_| alone.at(&qkv, |at| pass.on_numbers(at)).unwrap().attention);
+    let text = wrong(second.context(&[0.0; 120]).map(|_| ()));
     assert!(text.contains("the map of a layer without its forward pass"), "{text}");
-    let text = first.gradient(&[0.0; 120], &[0.0; 40]).unwrap_err().to_string();
+    let text = wrong(first.gradient(&[0.0; 120], &[0.0; 40]).map(|_| ()));
     assert!(text.contains("the map of a layer without its forward pass"), "{text}");
     // One form behind the other.
-    let text = layer.context(&how, &qkv, &spans).unwrap_err().to_string();
+    let text = wrong(alone.composed(&mut *pass, &qkv));
     assert!(text.contains("a composed layer behind one that is one operation"), "{text}");
-    *layer.carried = None;
-    layer.context(&how, &qkv, &spans).unwrap();
-    let text = contexts(&mut layer, &how, &qkv).unwrap_err().to_string();
+    let mut pass = kam.begin(&qkv, &tokens).unwrap();
+    alone.composed(&mut *pass, &qkv).unwrap();
+    let text = wrong(attend(&mut *pass, &alone, &qkv));
     assert!(text.contains("a layer that is one operation behind a composed one"), "{text}");
 }
 
 #[test]
 fn knowledge_that_does_not_fit_is_an_error() {
     let text = |maps: usize, real: &[usize]| {
-        Knowledge::new(vec![0.0; maps], MAPS, real.to_vec(), (&tokens().spans, &Device::Cpu))
+        Knowledge::new(vec![0.0; maps], MAPS, real.to_vec(), &tokens().spans, &Device::Cpu)
             .unwrap_err()
             .to_string()
     };

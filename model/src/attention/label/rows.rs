@@ -30,7 +30,7 @@ impl LabelRows<'_> {
             let qkv = &qkv[3 * d * span.start..3 * d * (span.start + span.len)];
             let mut scratch = Scratch::new(self.plain.buffers, span.len);
             let mut labels = self.plain.buffers.any(0);
-            for head in 0..self.plain.how.heads {
+            for head in 0..self.plain.heads.count {
                 let at = Head { row, head, t: span.len };
                 self.plain.scores(at, qkv, &mut scratch);
                 self.raise(at, &mut scratch, &mut labels);
@@ -49,7 +49,7 @@ impl LabelRows<'_> {
             let (qkv, d_context) = (&qkv[3 * rows.start..3 * rows.end], &d_context[rows]);
             let mut scratch = Scratch::new(self.plain.buffers, span.len);
             let (mut labels, mut d_queries) = (self.plain.buffers.any(0), vec![0.0; self.queries.len()]);
-            for head in 0..self.plain.how.heads {
+            for head in 0..self.plain.heads.count {
                 let at = Head { row, head, t: span.len };
                 self.plain.scores(at, qkv, &mut scratch);
                 let mut asked = self.raise(at, &mut scratch, &mut labels);

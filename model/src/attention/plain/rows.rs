@@ -4,7 +4,7 @@
 
 use rayon::prelude::{IntoParallelIterator, ParallelIterator};
 
-use super::Attention;
+use super::super::Heads;
 use crate::encoder::tokens::Span;
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::product::{Left, Out, Packed, Start, multiply};
@@ -14,7 +14,7 @@ use crate::nn::wide;
 /// The attention of a batch whose rows are `spans`, `d` numbers wide.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
-    pub(crate) how: &'a Attention,
+    pub(crate) heads: &'a Heads,
     pub(crate) spans: &'a [Span],
     pub(crate) d: usize,
     pub(crate) buffers: &'a Buffers,
@@ -51,7 +51,7 @@ impl Rows<'_> {
         self.each(&mut context, d, |row, span, out| {
             let qkv = &qkv[3 * d * span.start..3 * d * (span.start + span.len)];
             let mut scratch = Scratch::new(self.buffers, span.len);
-            for head in 0..self.how.heads {
+            for head in 0..self.heads.count {
                 let at = Head { row, head, t: span.len };
                 self.scores(at, qkv, &mut scratch);
                 self.hide(at, &mut scratch);
@@ -69,7 +69,7 @@ impl Rows<'_> {
             let rows = d * span.start..d * (span.start + span.len);
             let (qkv, d_context) = (&qkv[3 * rows.start..3 * rows.end], &d_context[rows]);
             let mut scratch = Scratch::new(self.buffers, span.len);
-            for head in 0..self.how.heads {
+            for head in 0..self.heads.count {
                 let at = Head { row, head, t: span.len };
                 self.scores(at, qkv, &mut scratch);
                 self.hide(at, &mut scratch);
@@ -98,7 +98,7 @@ impl Rows<'_> {
 
     /// Numbers of one head in a row (k).
     pub(in crate::attention) fn k(&self) -> usize {
-        self.d / self.how.heads
+        self.d / self.heads.count
     }
 
     /// What products of queries and keys are multiplied by: 1 / sqrt k.
@@ -123,7 +123,7 @@ impl Rows<'_> {
 
     /// Takes the scores away of what nothing looks at.
     fn hide(&self, at: Head, scratch: &mut Scratch) {
-        let seen = self.how.seen.as_ref().and_then(|seen| seen.get(at.row)).copied().unwrap_or(at.t);
+        let seen = self.heads.seen.as_ref().and_then(|seen| seen.get(at.row)).copied().unwrap_or(at.t);
         if seen < at.t {
             scratch.probs.chunks_exact_mut(at.t).for_each(|scores| scores[seen..].fill(f32::NEG_INFINITY));
         }
@@ -160,8 +160,8 @@ impl Rows<'_> {
 
     /// Factors of dropout and what they make of the probabilities. The numbering is that of all rows' `[h, t, t]` squares.
     fn drop(&self, at: Head, scratch: &mut Scratch) {
-        let Some(dropout) = self.how.dropout else { return };
-        let (first, t) = (index_of_dropout(at.row * self.how.heads + at.head), at.t);
+        let Some(dropout) = self.heads.dropout else { return };
+        let (first, t) = (index_of_dropout(at.row * self.heads.count + at.head), at.t);
         scratch.factors.resize(t * t);
         scratch.dropped.resize(t * t);
         wide(|| {

@@ -13,11 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
-use super::Layer;
-use super::gates::LayerGates;
-use crate::attention::{Numeric, OnNumbers, plain};
-use crate::encoder::tokens::Tokens;
-use crate::encoder::{LayerDropout, Place};
+use super::{Layer, LayerPass};
+use crate::attention::{Numeric, OnNumbers, check_spans};
+use crate::encoder::Place;
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
 use crate::nn::gradients::{Slot, Tickets};
@@ -73,27 +71,25 @@ struct Numbers<'a> {
     buffers: &'a Buffers,
 }
 
-/// The layer's output, as [`Layer::composed_after`] gives it behind this attention.
+/// The layer's output, as [`Layer::composed`] gives it with this attention.
 ///
 /// # Errors
 /// When the shapes do not fit.
 pub(super) fn forward(
     layer: &Layer,
     Numeric { attention, reads }: Numeric,
-    (x_nd, tokens): (&Tensor, &Tokens),
-    of: (Option<&LayerGates>, &LayerDropout),
+    x_nd: &Tensor,
+    pass: &LayerPass<'_>,
 ) -> Result<Tensor> {
-    plain::check_spans(&tokens.spans, x_nd.dim(0)?)?;
-    let parameters: Vec<Tensor> = layer.parameters().into_iter().cloned().collect();
-    let held = Held::new(layer, (&parameters, &reads), (x_nd, tokens), of)?;
-    let (held, slots_of_attention, argument_p) = held;
+    check_spans(&pass.tokens.spans, x_nd.dim(0)?)?;
+    let (held, slots_of_attention, argument_p) = Held::new(layer, &reads, x_nd, pass)?;
     let tracked = x_nd.track_op() || argument_p.track_op();
     let op = Fused { held, attention, slots_of_attention, saved: Mutex::new(None), tracked };
     x_nd.contiguous()?.apply_op2(&argument_p, op)
 }
 
 /// Whether the parameters are those of a layer `d` wide.
-fn check_shapes(parameters: &[Tensor], d: usize, heads: usize) -> Result<()> {
+fn check_shapes(parameters: &[&Tensor], d: usize, heads: usize) -> Result<()> {
     let i = parameters.get(LINEARS - 2).map_or(Ok(0), |widen| widen.dim(0))?;
     let weights = [[d, d], [d, d], [d, d], [d, d], [i, d], [d, i]];
     let fits = weights.iter().zip(parameters).all(|(shape, tensor)| tensor.dims() == shape)
@@ -108,24 +104,25 @@ fn check_shapes(parameters: &[Tensor], d: usize, heads: usize) -> Result<()> {
 }
 
 impl Held {
-    /// What the operation on these parameters of `layer` holds, where the gradients of what it `reads` besides go, and the argument that stands
-    /// for all of them.
+    /// What the operation on `layer` holds, where the gradients of what its attention `reads` go, and the argument that stands for all of them.
     fn new(
         layer: &Layer,
-        (parameters, reads): (&[Tensor], &[Tensor]),
-        (x_nd, tokens): (&Tensor, &Tokens),
-        (gates, dropout): (Option<&LayerGates>, &LayerDropout),
+        reads: &[Tensor],
+        x_nd: &Tensor,
+        pass: &LayerPass<'_>,
     ) -> Result<(Self, Vec<Option<Slot>>, Tensor)> {
-        let (n, d) = x_nd.dims2()?;
-        check_shapes(parameters, d, layer.heads)?;
-        let all = parameters.iter().chain(reads).chain(gates.map(|gates| &gates.gates_rh));
-        let Tickets { argument_p, mut slots } = Tickets::new(&all.collect::<Vec<_>>())?;
+        let ((n, d), LayerPass { tokens, gates, dropout }) = (x_nd.dims2()?, *pass);
+        let parameters = layer.parameters();
+        check_shapes(&parameters, d, layer.heads)?;
+        let gates_rh = gates.map(|gates| &gates.gates_rh);
+        let all: Vec<&Tensor> = parameters.iter().copied().chain(reads).chain(gates_rh).collect();
+        let Tickets { argument_p, mut slots } = Tickets::new(&all)?;
         let slot_of_gates = slots.drain(parameters.len() + reads.len()..).next().flatten();
         let slots_of_reads = slots.split_off(parameters.len());
         let held = Held {
-            parameters: parameters.iter().map(Tensor::detach).collect(),
+            parameters: parameters.into_iter().map(Tensor::detach).collect(),
             slots,
-            gates: gates.map(|gates| Gating::new(gates, layer.heads, (&tokens.spans, n))).transpose()?,
+            gates: gates.map(|gates| Gating::new(gates, layer.heads, &tokens.spans, n)).transpose()?,
             slot_of_gates,
             heads: layer.heads,
             dropout: [dropout.at(Place::AttentionOutput), dropout.at(Place::FeedForward)],

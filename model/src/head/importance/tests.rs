@@ -5,7 +5,7 @@ use batch::{Batch, Place, Targets};
 use candle_core::Device;
 
 use super::*;
-use crate::attention::Attend;
+use crate::attention::plain::Plain;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::tests::batch;
 use crate::nn::check::{distance, numbers, randn};
@@ -41,7 +41,7 @@ fn soft() -> Mask {
 
 fn gradients(tokens: &Tokens, each: Each) -> Tensor {
     let (encoder, config, mask) = (encoder(), tiny(), soft());
-    let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
     probe.gradients(tokens, each, loss(tokens)).unwrap().unwrap()
 }
 
@@ -142,7 +142,7 @@ fn what_measures_nothing_is_said() {
     let measured = |mask: &Mask, loss: &dyn Fn(&Tensor) -> TensorResult<Tensor>| {
         let mut importance = Importance::new(Method::PerSample, SHAPE);
         importance.add(
-            &Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask },
+            &Probe { encoder: &encoder, config: &config, attention: &Plain, mask },
             &tokens,
             loss,
         )?;
@@ -177,7 +177,7 @@ fn what_measures_nothing_is_said() {
 fn measured(method: Method, samples: Samples<'_>) -> Result<Vec<f64>, Error> {
     let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
     let mut importance = Importance::new(method, SHAPE);
-    let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
+    let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
     importance.add_samples(&probe, (&tokens, samples), loss(&tokens))?;
     assert_eq!(
         importance.samples,
@@ -233,7 +233,7 @@ fn the_number_of_threads_changes_no_bit() {
         pool.install(|| {
             let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
             let mut importance = Importance::new(Method::TokenLevel, SHAPE);
-            let probe = Probe { encoder: &encoder, config: &config, attend: Attend::Plain, mask: &mask };
+            let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
             importance.add(&probe, &tokens, loss(&tokens)).unwrap();
             importance.finish(WithinLayer::L2, AcrossLayers::MinMax).unwrap()
         })

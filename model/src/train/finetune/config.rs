@@ -10,7 +10,6 @@ use super::super::core::Plan;
 use super::super::frozen::Frozen;
 use super::super::patience::Patience;
 use super::super::state::Run;
-use crate::attention::kam;
 use crate::checkpoint::Kind;
 use crate::device::Number;
 use crate::encoder::config as encoder;
@@ -22,7 +21,7 @@ use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::chosen::AsReleased;
 use crate::optim::head_mask::{HeadMask, SoftOn};
 use crate::optim::schedule::Schedule;
-use crate::output::downstream::{LabelAttention, Outline, Output, RankLoss, Task, Thinned, pool_name};
+use crate::output::downstream::{Outline, Output, RankLoss, pool_name};
 use crate::params::{Params, Spec};
 
 /// How weights are trained.
@@ -53,26 +52,13 @@ pub struct Config {
 }
 
 /// Everything that a fine-tuning is made from. Two runs with one setup, the same batches and one machine give the same bits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setup {
     /// Sizes of the encoder.
     pub encoder: encoder::Config,
-    /// The tasks with their outputs; batches name them by their place here.
-    pub tasks: Vec<Task>,
-    /// How a row is pooled.
-    pub pooling: Pooling,
-    /// Dropout rate of what enters an output.
-    pub dropout: f64,
-    /// What of it goes together in the tokens of a row.
-    #[serde(default, skip_serializing_if = "Thinned::is_numbers")]
-    pub thinned: Thinned,
-    /// Whether the encoder attends with the labels of the one task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<LabelAttention>,
-    /// Whether it attends by what is known of the rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub knowledge: Option<kam::Settings>,
+    /// The tasks with their outputs, and what attention they need.
+    #[serde(flatten)]
+    pub outline: Outline,
     /// How it is trained.
     pub train: Config,
     /// Factors of the heads' contexts in training and in prediction: the pruned encoder (1 is on, 0 is off). A state keeps their digest.
@@ -87,7 +73,7 @@ impl Setup {
     /// Names the first that is not.
     pub fn check(&self) -> Result<(), Error> {
         self.encoder.check().map_err(super::super::config::Error::from)?;
-        self.outline().check()?;
+        self.outline.check()?;
         let Config { schedule, adamw, clip_norm, patience, .. } = &self.train;
         Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()?;
         if let Some((field, found, expected)) = self.train.released.as_ref().and_then(AsReleased::wrong) {
@@ -100,17 +86,9 @@ impl Setup {
         }
     }
 
-    /// What the outputs are.
-    #[must_use]
-    pub fn outline(&self) -> Outline {
-        let Setup { pooling, dropout, thinned, labels, .. } = *self;
-        let (tasks, knowledge) = (self.tasks.clone(), self.knowledge.clone());
-        Outline { tasks, pooling, dropout, thinned, labels, knowledge }
-    }
-
     /// Every parameter of a model with these settings.
     pub(super) fn specs(&self) -> Vec<Spec> {
-        [Encoder::specs(&self.encoder), self.outline().specs(&self.encoder)].concat()
+        [Encoder::specs(&self.encoder), self.outline.specs(&self.encoder)].concat()
     }
 
     /// Whose states are those of a training with these settings.
@@ -121,9 +99,10 @@ impl Setup {
     /// The training of `params` that these settings describe.
     pub(super) fn plan(&self, params: &Params) -> Result<Plan, Error> {
         let Config { seed, schedule, adamw, missing, clip_norm, covered_by, .. } = &self.train;
-        let weighs = self.tasks.iter().filter(|task| task.alpha > 0.0);
+        let weighs = self.outline.tasks.iter().filter(|task| task.alpha > 0.0);
         Ok(Plan {
             encoder: self.encoder.clone(),
+            attention: self.outline.attention(),
             seed: *seed,
             schedule: schedule.clone(),
             adamw: adamw.clone(),
@@ -141,22 +120,21 @@ impl Setup {
 
     fn frozen(&self, params: &Params) -> Result<BTreeMap<String, &'static str>, Error> {
         let mut frozen = Frozen::of(params);
+        let Outline { tasks, pooling, .. } = &self.outline;
         let shut: Vec<String> = self.shut_layers().flat_map(slices::of_layer).map(|(name, _)| name).collect();
         frozen = frozen
             .those(|name| shut.iter().any(|of| of == name), "the gates turn off all heads of its layer");
-        let pools = self.tasks.iter().any(|task| task.alpha > 0.0 && !task.output.is_of_tokens());
-        if !pools || self.pooling != Pooling::LearnedPooler {
+        let pools = tasks.iter().any(|task| task.alpha > 0.0 && !task.output.is_of_tokens());
+        if !pools || *pooling != Pooling::LearnedPooler {
             frozen = frozen.those(|name| name.starts_with("pooler.dense."), "no task pools with it");
         }
         if !pools {
             let pool = pool_name();
             frozen = frozen.those(|name| name.starts_with(&pool), "no task pools with it");
         }
-        let layers = self.encoder.num_hidden_layers;
-        for (unreached, reason) in self.knowledge.iter().flat_map(|of| of.unreached(layers)) {
-            frozen = frozen.those(|name| name == unreached, reason);
-        }
-        for task in &self.tasks {
+        let attention = self.outline.attention();
+        frozen = frozen.unreached(attention.sibling(), self.encoder.num_hidden_layers);
+        for task in tasks {
             let prefix = task.prefix();
             if task.alpha == 0.0 {
                 frozen = frozen.those(|name| name.starts_with(&prefix), "the alpha of its task is 0");

@@ -8,6 +8,7 @@ mod refused;
 use super::*;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::pool::Pooling;
+use crate::head::mask::Mask;
 use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::bert::{self, Kind};
 use crate::optim::chosen::AsReleased;
@@ -28,13 +29,15 @@ pub(crate) fn setup() -> Setup {
     ];
     let task = |(name, output): (&str, Output)| Task { name: name.to_owned(), output, alpha: 1.0 };
     Setup {
-        labels: None,
-        knowledge: None,
         encoder,
-        tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
-        pooling: Pooling::Cls,
-        dropout: 0.1,
-        thinned: crate::output::downstream::Thinned::Numbers,
+        outline: Outline {
+            tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
+            pooling: Pooling::Cls,
+            dropout: 0.1,
+            thinned: crate::output::downstream::Thinned::Numbers,
+            labels: None,
+            knowledge: None,
+        },
         train: Config {
             seed: 1,
             schedule: Schedule { peak: 3e-3, warmup_steps: 3, total_steps: 300 },
@@ -116,7 +119,7 @@ fn bits(finetuner: &Finetuner) -> Vec<u32> {
 fn it_learns_every_kind_of_output_together() {
     let mut setup = setup();
     (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
-    (setup.dropout, setup.train.clip_norm) = (0.0, 5.0);
+    (setup.outline.dropout, setup.train.clip_norm) = (0.0, 5.0);
     let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
     let records: Vec<StepRecord> = (0..300).map(|i| finetuner.step(0, &batches(i % 4)).unwrap()).collect();
     for task in TASKS {
@@ -168,7 +171,7 @@ fn as_released(kind: Kind) -> AsReleased {
 fn a_released_optimiser_learns_and_its_constants_are_checked() {
     let mut setup = setup();
     (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
-    (setup.dropout, setup.train.clip_norm) = (0.0, 5.0);
+    (setup.outline.dropout, setup.train.clip_norm) = (0.0, 5.0);
     setup.train.released = Some(as_released(Kind::Adamax));
     let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
     let records: Vec<StepRecord> = (0..200).map(|i| finetuner.step(0, &batches(i % 4)).unwrap()).collect();
@@ -184,7 +187,7 @@ fn a_released_optimiser_learns_and_its_constants_are_checked() {
 fn killed_at_any_step(missing: Missing, released: Option<AsReleased>) {
     let mut setup = setup();
     setup.train.released = released;
-    (setup.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 6, missing);
+    (setup.outline.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 6, missing);
     let start = || Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
     // Tasks in turns, so that some parameters have had no gradient yet.
     let turn = |finetuner: &mut Finetuner, step: u64| {
@@ -243,7 +246,7 @@ fn states_of_other_settings_and_other_trainings_are_refused() {
     let text = |setup: Setup| Finetuner::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
     trained(setup(), 1).save_state(dir.path(), &Value::Null).unwrap();
     let mut other = setup();
-    other.dropout = 0.2;
+    other.outline.dropout = 0.2;
     assert!(text(other).contains("made with dropout = 0.1, now 0.2"));
     let mut other = setup();
     other.gates = Some(Mask::new([2, 4], [vec![0.0], vec![1.0; 7]].concat()).unwrap());
@@ -257,7 +260,7 @@ fn states_of_other_settings_and_other_trainings_are_refused() {
 #[test]
 fn what_nothing_trains_is_frozen_with_a_reason() {
     let mut setup = setup();
-    setup.tasks[2].alpha = 0.0;
+    setup.outline.tasks[2].alpha = 0.0;
     setup.train.frozen = vec!["embeddings.".to_owned()];
     let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
     let why = finetuner.frozen_in_words();
@@ -333,20 +336,22 @@ fn settings_that_cannot_be_are_named() {
     };
     let name = |to: &str| {
         let to = to.to_owned();
-        text(&move |setup| setup.tasks[0].name.clone_from(&to))
+        text(&move |setup| setup.outline.tasks[0].name.clone_from(&to))
     };
     assert!(name("pool_attn").contains("name is `pool_attn`, expected letters"));
     assert!(name("a.b").contains("name is `a.b`, expected letters, digits"));
     assert!(name("any").contains("name is `any` twice"));
-    assert!(text(&|setup| setup.tasks[1].alpha = -1.0).contains("output of any: alpha is -1"));
-    assert!(text(&|setup| setup.dropout = 1.0).contains("dropout is 1, expected at least 0 and below 1"));
+    assert!(text(&|setup| setup.outline.tasks[1].alpha = -1.0).contains("output of any: alpha is -1"));
+    assert!(
+        text(&|setup| setup.outline.dropout = 1.0).contains("dropout is 1, expected at least 0 and below 1")
+    );
     assert!(text(&|setup| setup.train.clip_norm = 0.0).contains("clip_norm is 0, expected at least 1e-12"));
-    let output = |output: Output| text(&move |setup| setup.tasks[0].output = output.clone());
+    let output = |output: Output| text(&move |setup| setup.outline.tasks[0].output = output.clone());
     let one = |classes, weights| output(Output::OneClass { classes, weights });
     assert!(one(1, None).contains("output of one: classes is 1, expected at least 2"));
     assert!(one(2, Some(vec![1.0])).contains("weights is 1 numbers, expected one for each of 2 classes"));
     assert!(one(2, Some(vec![1.0, 0.0])).contains("weights[1] is 0, expected above 0"));
     let positive = Some(vec![f64::INFINITY]);
     assert!(output(Output::AnyClasses { classes: 1, positive }).contains("positive[0] is inf"));
-    assert!(text(&|setup| setup.tasks.clear()).contains("one task's weight above 0"));
+    assert!(text(&|setup| setup.outline.tasks.clear()).contains("one task's weight above 0"));
 }

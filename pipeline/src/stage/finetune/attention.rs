@@ -5,14 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use base::setting::InvalidSetting;
 use batch::maps::expand::Map;
+use model::attention::Sibling;
 use model::attention::kam::{Auxiliary, Merge, Settings as Kam, Skip};
-use model::attention::label::Mode;
+use model::attention::label::begin::{ClassMeans, of_keywords};
+use model::attention::label::{LabelAttention, Mode};
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
-use model::output::downstream::{LabelAttention, labels};
 use model::range::WEIGHT;
-use model::train::finetune::{ClassMeans, Finetuner, Targets};
+use model::train::finetune::{Finetuner, Targets};
 use model::{Device, Tensor, checkpoint};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
@@ -107,10 +109,10 @@ impl Config {
         if let Some(Labels { lambda, .. }) = self.labels {
             number(format!("{key}.labels.lambda"), lambda, &WEIGHT)?;
         }
-        match self.knowledge.as_ref().and_then(|knowledge| knowledge.settings().wrong()) {
+        match self.knowledge.as_ref().map_or(Ok(()), |knowledge| knowledge.settings().check()) {
             // How many maps there are is said by their names.
-            Some((field, found, expected)) if field != "maps" => {
-                anyhow::bail!("{key}.knowledge.{field} is {found}, expected {expected}")
+            Err(InvalidSetting { setting, found, expected }) if setting != "knowledge.maps" => {
+                anyhow::bail!("{key}.{setting} is {found}, expected {expected}")
             }
             _ => Ok(()),
         }
@@ -319,7 +321,7 @@ impl Attending {
             Begin::Random => return Ok(()),
             Begin::Keywords => {
                 let tokens = of_words(keywords, benchmark.classes(), vocabulary)?;
-                labels::of_keywords(&tuner.params().get("embeddings.word_embeddings.weight")?, &tokens)?
+                of_keywords(&tuner.params().get("embeddings.word_embeddings.weight")?, &tokens)?
             }
             Begin::ClassMeans => class_means(base, benchmark, (context, device))?,
         };

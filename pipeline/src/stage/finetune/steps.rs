@@ -12,7 +12,7 @@ use model::encoder::config::Config;
 use model::optim::adamw::Missing;
 use model::optim::chosen::AsReleased;
 use model::optim::schedule::Schedule;
-use model::train::finetune::{self, Batch, Finetuner, Setup};
+use model::train::finetune::{self, Batch, Finetuner, Outline, Setup};
 use model::train::patience::{Patience, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -225,13 +225,15 @@ impl Run<'_> {
         )]
         let warmup_steps = (settings.warmup * planned as f64).floor() as u64;
         Ok(Setup {
-            labels: self.tried.attending.labels(),
-            knowledge: self.tried.attending.knowledge(),
             encoder,
-            tasks: tasks.collect(),
-            pooling: fixed.pooling,
-            dropout: settings.dropout,
-            thinned: fixed.prepared.thinned,
+            outline: Outline {
+                tasks: tasks.collect(),
+                pooling: fixed.pooling,
+                dropout: settings.dropout,
+                thinned: fixed.prepared.thinned,
+                labels: self.tried.attending.labels(),
+                knowledge: self.tried.attending.knowledge(),
+            },
             gates: None,
             train: finetune::Config {
                 seed: self.seed,

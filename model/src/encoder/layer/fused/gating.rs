@@ -23,7 +23,7 @@ impl Gating {
     ///
     /// # Errors
     /// When there are not as many rows of gates as they are for, or not as many gates in a row as there are heads.
-    pub(super) fn new(of: &LayerGates, heads: usize, (spans, n): (&[Span], usize)) -> Result<Self> {
+    pub(super) fn new(of: &LayerGates, heads: usize, spans: &[Span], n: usize) -> Result<Self> {
         let expected = match of.row {
             Row::All => 1,
             Row::Sample => spans.len(),

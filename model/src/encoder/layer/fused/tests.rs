@@ -12,11 +12,12 @@ use batch::task::Task;
 use candle_core::{DType, Device, Var};
 
 use super::*;
-use crate::attention::LayerAttend;
-use crate::encoder::Pass;
+use crate::attention::plain::Plain;
 use crate::encoder::config::Config;
 use crate::encoder::config::tests::tiny;
+use crate::encoder::tokens::Tokens;
 use crate::encoder::tokens::tests::batch;
+use crate::encoder::{LayerDropout, Pass};
 use crate::nn::check::{distance, numbers, randn};
 use crate::nn::gradients::gradients;
 use crate::params::{Params, Spec};
@@ -65,16 +66,19 @@ fn dropout(rate: f64) -> LayerDropout {
     LayerDropout::new(&Pass { dropout: Some(CounterRng::new(5)), ..Pass::PLAIN }, &config, 0)
 }
 
+/// A pass without gates.
+fn open(tokens: &Tokens, rate: f64) -> LayerPass<'_> {
+    LayerPass { tokens, gates: None, dropout: dropout(rate) }
+}
+
 /// The one operation with plain attention.
-fn forward(
-    layer: &Layer,
-    x: &Tensor,
-    tokens: &Tokens,
-    of: (Option<&LayerGates>, &LayerDropout),
-) -> Result<Tensor> {
-    let attention =
-        plain::on_numbers(layer.attention(tokens, Some(of.1)), (x.dim(1)?, &tokens.spans), &layer.buffers);
-    super::forward(layer, attention, (x, tokens), of)
+fn forward(layer: &Layer, x: &Tensor, pass: &LayerPass<'_>) -> Result<Tensor> {
+    layer.forward(x, &mut Plain, pass)
+}
+
+/// The composed layer with plain attention.
+fn composed(layer: &Layer, x: &Tensor, pass: &LayerPass<'_>) -> Result<Tensor> {
+    layer.composed(x, &mut Plain, pass)
 }
 
 /// The output, and the gradients of its sine's sum by the input and all parameters.
@@ -108,10 +112,8 @@ fn values_and_gradients_are_those_of_the_composed_layer() {
     let (layer, params) = layer(&config, &values(&config));
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
     for (rate, tokens) in [(0.0, &whole), (0.3, &whole), (0.3, &padded)] {
-        let one = forward(&layer, &x, tokens, (None, &dropout(rate))).unwrap();
-        let composed = layer.composed(&x, tokens, (None, &dropout(rate))).unwrap();
-        let chosen = layer.forward(&x, tokens, LayerAttend::Plain, (None, &dropout(rate))).unwrap();
-        assert_eq!(numbers(&chosen), numbers(&one));
+        let one = forward(&layer, &x, &open(tokens, rate)).unwrap();
+        let composed = composed(&layer, &x, &open(tokens, rate)).unwrap();
         assert_close(&outcome(&params, &x, &one), &outcome(&params, &x, &composed), 2e-5);
     }
 }
@@ -122,13 +124,13 @@ fn composed_layer_in_double_precision_agrees() {
     let values = values(&config);
     let (layer, params) = layer(&config, &values);
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
-    let one = outcome(&params, &x, &forward(&layer, &x, &tokens, (None, &dropout(0.0))).unwrap());
+    let one = outcome(&params, &x, &forward(&layer, &x, &open(&tokens, 0.0)).unwrap());
     let exact = |t: &Tensor| Var::from_tensor(&t.to_dtype(DType::F64).unwrap()).unwrap();
     let (x64, vars) =
         (exact(&x), values.iter().map(|(n, t)| (n.clone(), exact(t))).collect::<BTreeMap<_, _>>());
     let params64 = Params::from_vars(vars);
     let layer64 = Layer::new(&config, &params64, 0).unwrap();
-    let composed = layer64.forward(&x64, &tokens, LayerAttend::Plain, (None, &dropout(0.0))).unwrap();
+    let composed = forward(&layer64, &x64, &open(&tokens, 0.0)).unwrap();
     assert_eq!(composed.dtype(), DType::F64);
     assert_close(&one, &outcome(&params64, &x64, &composed), 5e-5);
 }
@@ -139,9 +141,9 @@ fn gradients_are_the_numerical_ones() {
     let values = values(&config);
     let (layer_at, params) = layer(&config, &values);
     let x = Var::from_tensor(&randn(9, &[7, 20])).unwrap();
-    let (_, grads) = outcome(&params, &x, &forward(&layer_at, &x, &tokens, (None, &dropout(0.2))).unwrap());
+    let (_, grads) = outcome(&params, &x, &forward(&layer_at, &x, &open(&tokens, 0.2)).unwrap());
     let loss = |values: &BTreeMap<String, Tensor>, x: &Tensor| {
-        let y = forward(&layer(&config, values).0, x, &tokens, (None, &dropout(0.2))).unwrap();
+        let y = forward(&layer(&config, values).0, x, &open(&tokens, 0.2)).unwrap();
         numbers(&y).iter().map(|y| y.sin()).sum::<f64>()
     };
     for (name, grad) in &grads {
@@ -174,7 +176,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
     let values = values(&config);
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
     let (layer_at, params) = layer(&config, &values);
-    let (_, all) = outcome(&params, &x, &forward(&layer_at, &x, &tokens, (None, &dropout(0.1))).unwrap());
+    let (_, all) = outcome(&params, &x, &forward(&layer_at, &x, &open(&tokens, 0.1)).unwrap());
     for frozen in [
         "",
         "encoder.layer.0.attention.self",
@@ -184,7 +186,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
         let params = params.clone().freeze(|name| name.starts_with(frozen) && !frozen.is_empty());
         let layer = Layer::new(&config, &params, 0).unwrap();
         for input in [x.as_tensor().clone(), x.detach()] {
-            let y = forward(&layer, &input, &tokens, (None, &dropout(0.1))).unwrap();
+            let y = forward(&layer, &input, &open(&tokens, 0.1)).unwrap();
             let (_, some) = outcome(&params, &x, &y);
             let expected = all.iter().filter(|(name, _)| {
                 let free = frozen.is_empty() || !name.starts_with(frozen);
@@ -200,7 +202,7 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
         }
     }
     let layer = Layer::new(&config, &params.freeze(|_| true), 0).unwrap();
-    assert!(!forward(&layer, &x.detach(), &tokens, (None, &dropout(0.1))).unwrap().track_op());
+    assert!(!forward(&layer, &x.detach(), &open(&tokens, 0.1)).unwrap().track_op());
 }
 
 #[test]
@@ -212,7 +214,7 @@ fn the_number_of_threads_changes_no_bit_and_backward_can_be_repeated() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let (layer, params) = layer(&config, &values);
-            let y = forward(&layer, &x, &tokens, (None, &dropout(0.1))).unwrap();
+            let y = forward(&layer, &x, &open(&tokens, 0.1)).unwrap();
             let [(_, first), (y, second)] = [0, 1].map(|_| outcome(&params, &x, &y));
             let numbers_of =
                 |all: &BTreeMap<String, Tensor>| all.values().flat_map(numbers).collect::<Vec<_>>();
@@ -228,7 +230,7 @@ fn shapes_that_do_not_fit_are_errors() {
     let config = config();
     let (layer, _) = layer(&config, &values(&config));
     let text = |x: Tensor, lengths: &[usize]| {
-        forward(&layer, &x, &tokens(lengths), (None, &dropout(0.0))).unwrap_err().to_string()
+        forward(&layer, &x, &open(&tokens(lengths), 0.0)).unwrap_err().to_string()
     };
     assert!(text(randn(1, &[9, 20]), &[4, 4]).contains("do not cover the 9 tokens"));
     assert!(text(randn(1, &[8, 16]), &[4, 4]).contains("a layer of 4 heads over rows of 16 numbers"));

@@ -11,8 +11,8 @@ const MAPS: [Map; 2] = [Map::Entity, Map::Term];
 
 fn knowing() -> Setup {
     let mut setup = setup();
-    setup.pooling = Pooling::Mean;
-    setup.knowledge = Some(kam::Settings {
+    setup.outline.pooling = Pooling::Mean;
+    setup.outline.knowledge = Some(kam::Settings {
         maps: MAPS.len(),
         alpha: 0.2,
         skip: Skip::PostAdd,
@@ -51,7 +51,7 @@ fn known(seed: u64) -> Batch {
 
 fn alone() -> Setup {
     let mut setup = knowing();
-    setup.tasks.truncate(1);
+    setup.outline.tasks.truncate(1);
     setup
 }
 
@@ -63,7 +63,7 @@ fn step(finetuner: &mut Finetuner, number: u64) -> StepRecord {
 fn it_learns_and_what_is_loaded_answers_alike() {
     for skip in [Skip::PostAdd, Skip::PreAdd, Skip::None] {
         let mut setup = alone();
-        setup.knowledge.iter_mut().for_each(|of| of.skip = skip);
+        setup.outline.knowledge.iter_mut().for_each(|of| of.skip = skip);
         let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
         let before = finetuner.params().get(&kam::weight_name(1)).unwrap().copy().unwrap();
         let first = step(&mut finetuner, 0).loss;
@@ -91,7 +91,7 @@ fn it_learns_and_what_is_loaded_answers_alike() {
 fn what_no_loss_reaches_is_frozen_with_its_reason() {
     let frozen = |change: fn(&mut kam::Settings)| {
         let mut setup = alone();
-        setup.knowledge.iter_mut().for_each(change);
+        setup.outline.knowledge.iter_mut().for_each(change);
         let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
         // The gate of the first steps refuses a parameter without a gradient that is not frozen.
         (0..3).for_each(|number| drop(step(&mut finetuner, number)));
@@ -135,7 +135,7 @@ fn rows_without_maps_and_models_without_knowledge_are_told_apart() {
         "{text}"
     );
     let mut other = alone();
-    other.knowledge.iter_mut().for_each(|of| of.maps = 3);
+    other.outline.knowledge.iter_mut().for_each(|of| of.maps = 3);
     let text = Finetuner::new(other, &Device::Cpu).unwrap().step(0, &[known(1)]).unwrap_err().to_string();
     assert!(text.contains("2 maps a sample for an attention that merges 3"), "{text}");
 }
@@ -147,12 +147,12 @@ fn settings_that_cannot_be_are_errors() {
         change(&mut setup);
         Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string()
     };
-    let text = told(|of| of.knowledge.iter_mut().for_each(|of| of.alpha = 1.5));
+    let text = told(|of| of.outline.knowledge.iter_mut().for_each(|of| of.alpha = 1.5));
     assert!(text.contains("knowledge.alpha is 1.5, expected a share from 0 to 1"), "{text}");
-    let mode = crate::attention::label::Mode::Paper;
-    let labels = crate::output::downstream::LabelAttention { mode, lambda: 3.0 };
+    let mode = label::Mode::Paper;
+    let labels = label::LabelAttention { mode, lambda: 3.0 };
     let mut setup = alone();
-    setup.labels = Some(labels);
+    setup.outline.labels = Some(labels);
     let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("expected one attention: labels or knowledge"), "{text}");
 }

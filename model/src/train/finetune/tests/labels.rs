@@ -1,19 +1,20 @@
 //! Fine-tuning with attention by labels.
 
 use super::*;
-use crate::attention::Attend;
-use crate::attention::label::Mode;
+use crate::attention::Attention;
+use crate::attention::label::begin::ClassMeans;
+use crate::attention::label::{LabelAttention, Mode};
+use crate::attention::plain::Plain;
 use crate::encoder::Pass;
-use crate::output::downstream::LabelAttention;
 
 const EMBEDDINGS: &str = "outputs.label_attention.embeddings";
 
 /// The first task alone, with its labels.
 fn labelled(mode: Mode) -> Setup {
     let mut setup = setup();
-    setup.tasks.truncate(1);
-    setup.pooling = Pooling::LearnedPooler;
-    setup.labels = Some(LabelAttention { mode, lambda: 3.0 });
+    setup.outline.tasks.truncate(1);
+    setup.outline.pooling = Pooling::LearnedPooler;
+    setup.outline.labels = Some(LabelAttention { mode, lambda: 3.0 });
     setup
 }
 
@@ -30,7 +31,7 @@ fn labels_are_learned_and_what_is_loaded_attends_with_them() {
     for mode in [Mode::Paper, Mode::Repo] {
         let mut setup = labelled(mode);
         (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
-        (setup.dropout, setup.train.clip_norm) = (0.0, 5.0);
+        (setup.outline.dropout, setup.train.clip_norm) = (0.0, 5.0);
         let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
         let before = embeddings(&finetuner);
         let records: Vec<StepRecord> = (0..150).map(|number| step(&mut finetuner, number)).collect();
@@ -38,7 +39,8 @@ fn labels_are_learned_and_what_is_loaded_attends_with_them() {
         let after = embeddings(&finetuner);
         assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{mode:?}");
         // Each label is of its own class.
-        let logits = finetuner.outputs.label_logits().unwrap().unwrap().to_vec2::<f32>().unwrap();
+        let logits = finetuner.params().get(EMBEDDINGS).unwrap();
+        let logits = finetuner.outputs.logits_of_vectors(&logits).unwrap().to_vec2::<f32>().unwrap();
         for (label, row) in logits.iter().enumerate() {
             let most = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]));
             assert_eq!(most, Some(label), "{mode:?}: {logits:?}");
@@ -60,22 +62,22 @@ fn labels_are_learned_and_what_is_loaded_attends_with_them() {
 fn training_and_answers_attend_with_the_labels() {
     // Without their own loss and without decay, attention alone moves embeddings.
     let mut setup = labelled(Mode::Paper);
-    setup.labels = Some(LabelAttention { mode: Mode::Paper, lambda: 0.0 });
+    setup.outline.labels = Some(LabelAttention { mode: Mode::Paper, lambda: 0.0 });
     (setup.train.adamw.weight_decay, setup.train.schedule.peak) = (0.0, 0.05);
     let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
     let before = embeddings(&finetuner);
     (0..20).for_each(|number| drop(step(&mut finetuner, number)));
     assert_ne!(before, embeddings(&finetuner));
     let tokens = Tokens::of_rows(&rows(3), &finetuner.setup.encoder, &Device::Cpu).unwrap();
-    let said = |attend| {
-        let pass = Pass { attend, ..Pass::PLAIN };
+    let said = |attention: &dyn Attention| {
+        let pass = Pass { attention, ..Pass::PLAIN };
         let hidden = finetuner.core.encoder.forward(&finetuner.setup.encoder, &tokens, &pass).unwrap();
         let logits = finetuner.outputs.logits(hidden.last().unwrap(), &tokens.spans, 0, None).unwrap();
         logits.to_vec2::<f32>().unwrap()
     };
     let answers = finetuner.predict(0, &rows(3)).unwrap();
-    assert_eq!(answers, said(finetuner.outputs.attend(&tokens).unwrap()));
-    assert_ne!(answers, said(Attend::Plain));
+    assert_eq!(answers, said(&*finetuner.core.attention));
+    assert_ne!(answers, said(&Plain));
 }
 
 #[test]
@@ -125,12 +127,12 @@ fn labels_that_no_task_can_have_are_errors() {
         change(&mut setup);
         Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string()
     };
-    let found = text(|of| of.tasks[0].output = Output::Score);
+    let found = text(|of| of.outline.tasks[0].output = Output::Score);
     assert!(found.contains("one task with the output one_class"), "{found}");
-    let found = text(|of| of.tasks = setup().tasks);
+    let found = text(|of| of.outline.tasks = setup().outline.tasks);
     assert!(found.contains("labels is there, for 6 tasks"), "{found}");
-    let found = text(|of| of.labels = Some(LabelAttention { mode: Mode::Paper, lambda: -1.0 }));
+    let found = text(|of| of.outline.labels = Some(LabelAttention { mode: Mode::Paper, lambda: -1.0 }));
     assert!(found.contains("labels.lambda is -1, expected 0 or above"), "{found}");
-    let found = text(|of| of.tasks[0].name = "label_attention".to_owned());
+    let found = text(|of| of.outline.tasks[0].name = "label_attention".to_owned());
     assert!(found.contains("none of pool_attn, label_attention and knowledge"), "{found}");
 }

@@ -2,8 +2,9 @@
 
 use candle_core::{DType, Device, Tensor, Var};
 
-use super::{LENGTHS, Params, config, dropout, forward, layer, numbers, randn, tokens, values};
-use crate::attention::LayerAttend;
+use super::{
+    LENGTHS, LayerPass, Params, composed, config, dropout, forward, layer, numbers, randn, tokens, values,
+};
 use crate::encoder::layer::Layer;
 use crate::encoder::layer::gates::{LayerGates, Row};
 use crate::encoder::tokens::Tokens;
@@ -18,6 +19,10 @@ fn rows_of(row: Row, tokens: &Tokens) -> usize {
         Row::Sample => tokens.spans.len(),
         Row::Token => tokens.count(),
     }
+}
+
+fn pass<'a>(tokens: &'a Tokens, gates: Option<&'a LayerGates>, rate: f64) -> LayerPass<'a> {
+    LayerPass { tokens, gates, dropout: dropout(rate) }
 }
 
 /// Gates of four heads of which some are open, closed, between or beyond.
@@ -64,9 +69,8 @@ fn values_and_gradients_are_those_of_the_composed_layer() {
             let gates = Var::from_tensor(&gates).unwrap();
             let of = LayerGates { gates_rh: gates.as_tensor().clone(), row };
             for rate in [0.0, 0.3] {
-                let one =
-                    layer.forward(&x, &tokens, LayerAttend::Plain, (Some(&of), &dropout(rate))).unwrap();
-                let composed = layer.composed(&x, &tokens, (Some(&of), &dropout(rate))).unwrap();
+                let one = forward(&layer, &x, &pass(&tokens, Some(&of), rate)).unwrap();
+                let composed = composed(&layer, &x, &pass(&tokens, Some(&of), rate)).unwrap();
                 let (one, composed) =
                     (outcome(&params, [&gates, &x], &one), outcome(&params, [&gates, &x], &composed));
                 assert_close(&one, &composed, &format!("{row:?}, {kind}, dropout {rate}"));
@@ -88,9 +92,8 @@ fn composed_layer_in_double_precision_agrees() {
         let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
         let (gates64, x64) = (exact(&gates), exact(&x));
         let of = |gates: &Var| LayerGates { gates_rh: gates.as_tensor().clone(), row };
-        let one = layer.forward(&x, &tokens, LayerAttend::Plain, (Some(&of(&gates)), &dropout(0.0))).unwrap();
-        let composed =
-            layer64.forward(&x64, &tokens, LayerAttend::Plain, (Some(&of(&gates64)), &dropout(0.0))).unwrap();
+        let one = forward(&layer, &x, &pass(&tokens, Some(&of(&gates)), 0.0)).unwrap();
+        let composed = forward(&layer64, &x64, &pass(&tokens, Some(&of(&gates64)), 0.0)).unwrap();
         assert_eq!(composed.dtype(), DType::F64);
         let one = outcome(&params, [&gates, &x], &one);
         assert_close(&one, &outcome(&params64, [&gates64, &x64], &composed), &format!("{row:?}"));
@@ -104,13 +107,7 @@ fn open_gates_change_no_bit() {
     let x = Var::from_tensor(&randn(9, &[59, 20])).unwrap();
     let gates = Var::from_tensor(&all(1, 1.0)).unwrap();
     let of = LayerGates { gates_rh: gates.detach(), row: Row::All };
-    let y = |of| {
-        outcome(
-            &params,
-            [&gates, &x],
-            &layer.forward(&x, &tokens, LayerAttend::Plain, (of, &dropout(0.1))).unwrap(),
-        )
-    };
+    let y = |of| outcome(&params, [&gates, &x], &forward(&layer, &x, &pass(&tokens, of, 0.1)).unwrap());
     let (gated, plain) = (y(Some(&of)), y(None));
     assert_eq!(gated.len(), plain.len());
     for ((name, a), (_, b)) in gated.iter().zip(&plain) {
@@ -131,9 +128,7 @@ fn only_what_is_wanted_gets_a_gradient_and_it_is_the_same() {
             let layer = Layer::new(&config, &params, 0).unwrap();
             let of = |var: &Var, tracked| if tracked { var.as_tensor().clone() } else { var.detach() };
             let of_gates = LayerGates { gates_rh: of(&gates, tracked[0]), row };
-            let y = layer
-                .forward(&of(&x, tracked[1]), &tokens, LayerAttend::Plain, (Some(&of_gates), &dropout(0.1)))
-                .unwrap();
+            let y = forward(&layer, &of(&x, tracked[1]), &pass(&tokens, Some(&of_gates), 0.1)).unwrap();
             outcome(&params, [&gates, &x], &y)
         };
         let whole = found("none", [true, true]);
@@ -170,7 +165,7 @@ fn the_number_of_threads_changes_no_bit() {
             pool.install(|| {
                 let (layer, params) = layer(&config, &values);
                 let of = LayerGates { gates_rh: gates.as_tensor().clone(), row };
-                let y = forward(&layer, &x, &tokens, (Some(&of), &dropout(0.1))).unwrap();
+                let y = forward(&layer, &x, &pass(&tokens, Some(&of), 0.1)).unwrap();
                 outcome(&params, [&gates, &x], &y).iter().flat_map(|(_, t)| numbers(t)).collect::<Vec<_>>()
             })
         };
@@ -189,7 +184,7 @@ fn gates_for_other_rows_or_heads_are_errors() {
         (Row::All, [1, 5], "a layer of 4 heads"),
     ] {
         let of = LayerGates { gates_rh: randn(1, &shape), row };
-        let text = forward(&layer, &randn(9, &[59, 20]), &tokens, (Some(&of), &dropout(0.0))).unwrap_err();
+        let text = forward(&layer, &randn(9, &[59, 20]), &pass(&tokens, Some(&of), 0.0)).unwrap_err();
         assert!(text.to_string().contains(expected), "{text}");
     }
 }

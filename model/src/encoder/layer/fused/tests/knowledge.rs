@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use candle_core::{DType, Device, Tensor, Var};
 
-use super::{LENGTHS, Params, assert_close, config, dropout, numbers, outcome_of, randn, random, tokens};
-use crate::attention::Attend;
-use crate::attention::kam::{Auxiliary, Kam, KamPass, Knowledge, Merge, Settings, Skip};
+use super::{
+    LENGTHS, LayerPass, Params, assert_close, config, dropout, numbers, outcome_of, randn, random, tokens,
+};
+use crate::attention::kam::{Auxiliary, Kam, Merge, Settings, Skip};
+use crate::attention::{Attention, Sibling};
 use crate::encoder::layer::Layer;
 use crate::encoder::layer::gates::{LayerGates, Row};
-use crate::encoder::tokens::Tokens;
+use crate::encoder::tokens::{Knowledge, Tokens};
 
 const MAPS: usize = 3;
 /// How many tokens of each sample are real.
@@ -19,32 +21,30 @@ const REAL: [usize; 3] = [30, 1, 17];
 struct Stack {
     layers: [Layer; 2],
     kam: Kam,
-    knowledge: Knowledge,
     tokens: Tokens,
 }
 
 impl Stack {
     fn new(settings: &Settings, params: &Params) -> Self {
-        let (config, tokens) = (config(), tokens(&LENGTHS));
+        let (config, mut tokens) = (config(), tokens(&LENGTHS));
         let cells: usize = LENGTHS.iter().map(|len| MAPS * len * len).sum();
         let maps = randn(77, &[cells]).abs().unwrap().to_vec1().unwrap();
-        let knowledge = Knowledge::new(maps, MAPS, REAL.to_vec(), (&tokens.spans, &Device::Cpu)).unwrap();
+        let knowledge = Knowledge::new(maps, MAPS, REAL.to_vec(), &tokens.spans, &Device::Cpu).unwrap();
+        tokens.knowledge = Some(knowledge);
         Stack {
             layers: [0, 1].map(|l| Layer::new(&config, params, l).unwrap()),
             kam: Kam::new(settings, &config, params).unwrap(),
-            knowledge,
             tokens,
         }
     }
 
     fn forward(&self, x: &Tensor, rate: f64, gates: Option<&LayerGates>) -> Tensor {
-        let attend = Attend::Knowledge(KamPass { kam: &self.kam, knowledge: &self.knowledge });
-        let mut passing = attend.begin(x, &self.tokens).unwrap();
+        let mut attention = self.kam.begin(x, &self.tokens).unwrap();
         let mut x_nd = x.clone();
-        for (l, layer) in self.layers.iter().enumerate() {
-            let of = (gates, &dropout(rate));
-            let y_nd = layer.forward(&x_nd, &self.tokens, passing.layer(l), of).unwrap();
-            x_nd = passing.next(y_nd).unwrap();
+        for layer in &self.layers {
+            let pass = LayerPass { tokens: &self.tokens, gates, dropout: dropout(rate) };
+            let y_nd = layer.forward(&x_nd, &mut *attention, &pass).unwrap();
+            x_nd = attention.next(y_nd).unwrap();
         }
         x_nd
     }
@@ -136,7 +136,7 @@ fn rows_with_padding_are_refused() {
     let stack = Stack::new(&settings, &params(&values(&settings), DType::F32));
     let mut tokens = stack.tokens.clone();
     tokens.seen = Some([30, 1, 1].into());
-    let attend = Attend::Knowledge(KamPass { kam: &stack.kam, knowledge: &stack.knowledge });
-    let wrong = attend.begin(&randn(9, &[59, 20]), &tokens).unwrap_err().to_string();
+    let Err(wrong) = stack.kam.begin(&randn(9, &[59, 20]), &tokens) else { unreachable!("padded rows") };
+    let wrong = wrong.to_string();
     assert!(wrong.contains("rows with padding are for plain attention"), "{wrong}");
 }

@@ -2,9 +2,11 @@
 
 use candle_core::{DType, Tensor, Var};
 
-use super::{LENGTHS, Params, assert_close, config, dropout, numbers, outcome_of, randn, tokens, values};
-use crate::attention::LayerAttend;
-use crate::attention::label::{Labels, Mode};
+use super::{
+    LENGTHS, LayerPass, Params, assert_close, config, dropout, numbers, open, outcome_of, randn, tokens,
+    values,
+};
+use crate::attention::label::{LabelAttention, Labels, Mode};
 use crate::encoder::layer::Layer;
 use crate::encoder::layer::gates::{LayerGates, Row};
 
@@ -19,11 +21,14 @@ fn a_layer_with_labels_agrees_with_double_precision() {
             let params = Params::from_vars(vars.collect());
             let layer = Layer::new(&config, &params, 0).unwrap();
             let (x, embeddings) = (exact(&randn(9, &[59, 20])), exact(&randn(6, &[5, 20])));
-            let labels = Labels { embeddings_md: embeddings.as_tensor().clone(), mode };
+            let labels = Labels {
+                embeddings_md: embeddings.as_tensor().clone(),
+                settings: LabelAttention { mode, lambda: 0.0 },
+            };
             let gates = exact(&randn(7, &[3, 4]));
             let gates_of = LayerGates { gates_rh: gates.as_tensor().clone(), row: Row::Sample };
-            let of = (Some(&gates_of), &dropout(0.2));
-            let y = layer.forward(&x, &tokens, LayerAttend::Labels(&labels), of).unwrap();
+            let pass = LayerPass { tokens: &tokens, gates: Some(&gates_of), dropout: dropout(0.2) };
+            let y = layer.forward(&x, &mut &labels, &pass).unwrap();
             let found = outcome_of(&params, &[("x", &x), ("labels", &embeddings), ("gates", &gates)], &y);
             assert_eq!(found.1.len(), 19);
             found
@@ -40,9 +45,9 @@ fn what_needs_no_gradient_gets_none_and_the_rest_is_unchanged() {
     let (x, embeddings) = (x.unwrap(), embeddings.unwrap());
     let others = [("x", &x), ("labels", &embeddings)];
     let run = |params: &Params, [x, embeddings_md]: [Tensor; 2]| {
-        let labels = Labels { embeddings_md, mode: Mode::Paper };
+        let labels = Labels { embeddings_md, settings: LabelAttention { mode: Mode::Paper, lambda: 0.0 } };
         let layer = Layer::new(&config, params, 0).unwrap();
-        layer.forward(&x, &tokens, LayerAttend::Labels(&labels), (None, &dropout(0.1))).unwrap()
+        layer.forward(&x, &mut &labels, &open(&tokens, 0.1)).unwrap()
     };
     let both = [x.as_tensor(), embeddings.as_tensor()].map(Tensor::clone);
     let (_, all) = outcome_of(&params, &others, &run(&params, both.clone()));

@@ -1,52 +1,6 @@
-//! Labels that a model attends with (Wang et al. 2020): their embeddings, what these begin with, and the loss that holds each to its own class.
+//! What the embeddings of labels begin with.
 
 use candle_core::{Result, Tensor};
-use serde::{Deserialize, Serialize};
-
-use super::named;
-use crate::attention::label::Mode;
-use crate::encoder::config::Config;
-use crate::nn::cross_entropy::cross_entropy;
-use crate::params::{Init, Spec};
-
-/// A name that no task may have.
-pub(super) const LABELS: &str = "label_attention";
-
-/// Attention with the labels of a model's one task.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LabelAttention {
-    /// Where the paper and its released code differ.
-    pub mode: Mode,
-    /// What the labels' loss weighs beside the task's (lambda; published: 3). With `repo` it is a mean over the labels, with `paper` a sum. The
-    /// task's alpha scales both.
-    pub lambda: f64,
-}
-
-/// The name of the labels' embeddings, `[m, d]`.
-pub(crate) fn name() -> String {
-    named(&format!("{LABELS}.embeddings"))
-}
-
-/// The labels' embeddings as they begin without anything known of the labels.
-pub(super) fn spec(classes: usize, encoder: &Config) -> Spec {
-    Spec::new(name(), &[classes, encoder.hidden_size], Init::Normal(encoder.initializer_range))
-}
-
-/// The loss of the labels' own logits `[m, m]`, no axes: label m is of class m (equation 9).
-///
-/// # Errors
-/// When the tensor library fails.
-pub(super) fn loss(of: LabelAttention, logits_mm: &Tensor) -> Result<Tensor> {
-    let m = logits_mm.dim(0)?;
-    let classes: Vec<Option<u32>> = (0..).take(m).map(Some).collect();
-    let mean = cross_entropy(logits_mm, &classes)?;
-    let factor = match of.mode {
-        Mode::Paper => m as f64,
-        Mode::Repo => 1.0,
-    };
-    mean * (of.lambda * factor)
-}
 
 /// Embeddings `[m, d]` from words that tell what the labels mean: the mean of the embeddings of all their tokens, label by label.
 ///
