@@ -9,6 +9,8 @@ pub mod gate;
 pub mod kam;
 pub mod label;
 pub mod plain;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -228,4 +228,4 @@ impl Trainer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

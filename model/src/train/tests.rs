@@ -20,7 +20,7 @@ use crate::optim::adamw::AdamWConfig;
 use crate::optim::schedule::Schedule;
 use crate::output::{EntityOutput, OutputConfig, Sizes};
 
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let mut encoder = tiny();
     (encoder.hidden_dropout_prob, encoder.attention_probs_dropout_prob) = (0.1, 0.1);
     Setup {
@@ -45,7 +45,7 @@ fn setup() -> Setup {
 }
 
 /// One batch of each task about the toy facts `object = subject + 1 + relation`, rows of different lengths.
-fn batches(seed: u64) -> Vec<Batch> {
+pub(crate) fn batches(seed: u64) -> Vec<Batch> {
     let key = CounterRng::new(seed);
     let below = |i: u64, limit: u64| u32::try_from(key.bits(i) % limit).unwrap();
     let fact = |i: u64| {
@@ -88,11 +88,11 @@ fn batches(seed: u64) -> Vec<Batch> {
     batches
 }
 
-fn run(trainer: &mut Trainer, steps: std::ops::RangeInclusive<u64>) -> Vec<StepRecord> {
+pub(crate) fn run(trainer: &mut Trainer, steps: std::ops::RangeInclusive<u64>) -> Vec<StepRecord> {
     steps.map(|step| trainer.step(0, &batches(step)).unwrap()).collect()
 }
 
-fn bits(trainer: &Trainer) -> Vec<u32> {
+pub(crate) fn bits(trainer: &Trainer) -> Vec<u32> {
     let numbers = |t: &Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
     trainer.params().iter().flat_map(|(_, t)| numbers(t)).map(f32::to_bits).collect()
 }
