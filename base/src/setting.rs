@@ -21,3 +21,20 @@ impl InvalidSetting {
         Self { setting, found: found.to_string(), expected: expected.into() }
     }
 }
+
+/// A number in the fewest digits that mean it, for messages.
+#[must_use]
+pub fn shown(number: f64) -> String {
+    let digits = number.abs();
+    if digits != 0.0 && !(1e-4..1e9).contains(&digits) { format!("{number:e}") } else { number.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_few_digits() {
+        assert_eq!([0.0, -0.25, 5e-324].map(shown), ["0", "-0.25", "5e-324"]);
+    }
+}

@@ -9,7 +9,7 @@ pub mod origin;
 pub mod range;
 mod set;
 
-use crate::{stage, toml_text, world};
+use crate::{stage, toml_text};
 use origin::Origin;
 
 /// The config that is used without `--config`: the embedded world.

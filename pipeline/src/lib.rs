@@ -7,7 +7,5 @@ pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod fetch;
-pub mod report;
 pub mod stage;
 mod toml_text;
-pub mod world;

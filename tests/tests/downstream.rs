@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use base::rng::RngKey;
-use engraft::world;
 use engraft_tests::{artifacts, assert_same, skipped};
 use kg::split::Part as Of;
 use model::eval::retrieval::{self, Query, Report};

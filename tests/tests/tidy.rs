@@ -8,7 +8,7 @@ const LINES: usize = 400;
 
 /// Crates and what each must not name. The order is the order of the rooms: pipeline -> tasks -> text -> kg -> base, tasks -> store, and model beside
 /// tasks, which share batch.
-const UPWARD: [(&str, &[&str]); 8] = [
+const UPWARD: [(&str, &[&str]); 10] = [
     (
         "base",
         &[
@@ -33,6 +33,8 @@ const UPWARD: [(&str, &[&str]); 8] = [
     ("tasks/text/src", &["batch", "store", "tasks", "model", "engraft", "candle_core"]),
     ("tasks", &["model", "engraft", "candle_core"]),
     ("model/src", &["kg", "store", "tasks", "text", "engraft", "arrow_array", "parquet"]),
+    ("pipeline/world", &["batch", "kg", "store", "tasks", "text", "model", "engraft", "report"]),
+    ("pipeline/report", &["batch", "store", "tasks", "text", "model", "engraft", "world"]),
     (
         "pipeline/src/engine",
         &[
@@ -44,7 +46,8 @@ const UPWARD: [(&str, &[&str]); 8] = [
             "model",
             "crate::config",
             "crate::stage",
-            "crate::world",
+            "report",
+            "world",
             "crate::cli",
         ],
     ),

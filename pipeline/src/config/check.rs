@@ -2,9 +2,10 @@
 //! ranges are those of the libraries that use the settings.
 
 use super::Config;
-use super::range::{shown, whole};
+use super::range::whole;
 use crate::stage;
 use crate::stage::split::Parts;
+use base::setting::shown;
 
 /// Refuses the first setting that is outside its range. What contradicts another table, or names a place that is not there, is refused where
 /// stages are made.

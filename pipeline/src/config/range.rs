@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use base::setting::shown;
 use model::range::{Range, Wrong};
 
 /// More of anything is a slip; sums and products of two such numbers still fit into 64 bits.
@@ -43,13 +44,6 @@ pub fn inside(table: impl Display, wrong: Option<Wrong>) -> anyhow::Result<()> {
     })
 }
 
-/// A number in the fewest digits that mean it.
-#[must_use]
-pub fn shown(number: f64) -> String {
-    let digits = number.abs();
-    if digits != 0.0 && !(1e-4..1e9).contains(&digits) { format!("{number:e}") } else { number.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +58,5 @@ mod tests {
         assert!(whole("a.b", 8, 2..=8).is_ok());
         let wrong = number("a.b", 1e308, &model::range::RATE).unwrap_err().to_string();
         assert_eq!(wrong, "a.b is 1e308, expected from 1e-12 to 1000");
-        assert_eq!([shown(0.0), shown(-0.25), shown(5e-324)], ["0", "-0.25", "5e-324"]);
     }
 }

@@ -11,7 +11,7 @@ use super::scores::LEVEL;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
-use crate::report::pairs::{self, Arrow};
+use ::report::pairs::{self, Arrow};
 
 /// All differences, within the artifact.
 pub const MATRIX: &str = "matrix.json";

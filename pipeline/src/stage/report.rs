@@ -9,7 +9,6 @@ use super::{summary, triples};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
-use crate::report;
 
 /// The stage.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::finetune::{Scores, scores, together};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
-use crate::report::number::thousands;
+use ::report::number::thousands;
 
 /// All scores, within the artifact.
 pub const SCORES: &str = "scores.json";

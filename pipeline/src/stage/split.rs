@@ -10,10 +10,10 @@ use kg::table::{self, Graph};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::config::range::shown;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
+use base::setting::shown;
 
 /// The split's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,13 +3,12 @@
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
-use crate::world;
 
 /// The stage.
 #[derive(Debug)]
 pub struct World {
     /// Seed and size.
-    pub config: world::Config,
+    pub config: ::world::Config,
 }
 
 impl Stage for World {
@@ -31,7 +30,7 @@ impl Stage for World {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         let progress = context.progress().clone();
-        let summary = world::write(&self.config, context.out(), &mut |bytes| {
+        let summary = ::world::write(&self.config, context.out(), &mut |bytes| {
             progress.add_bytes(bytes);
             Ok(progress.check()?)
         })?;

@@ -19,7 +19,6 @@ use super::*;
 use crate::engine::fault::Faults;
 use crate::engine::observe::{Event, Observe};
 use crate::engine::{Engine, Settings};
-use crate::world;
 
 const CAPR: &str = r#"
 name = "capr"

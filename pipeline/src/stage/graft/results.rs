@@ -18,13 +18,13 @@ use crate::board;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
-use crate::report::grafting;
-use crate::report::grafting::facts::{Cell, Curve, Difference, Facts, Heads, Iteration, Search, Seed, Size};
-use crate::report::grafting::settings::Settings;
 use crate::stage::finetune::benchmark::Score;
 use crate::stage::finetune::config::Source;
 use crate::stage::finetune::{self, Scores, scores};
 use crate::stage::retrain::heads::MASK;
+use ::report::grafting;
+use ::report::grafting::facts::{Cell, Curve, Difference, Facts, Heads, Iteration, Search, Seed, Size};
+use ::report::grafting::settings::Settings;
 
 /// All that is known, within the artifact.
 pub const FACTS: &str = "grafting.json";

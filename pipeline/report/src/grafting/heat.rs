@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::facts::Heads;
-use crate::report::number::compact;
-use crate::report::svg::{Anchor, LINE, Plot, Sheet};
+use crate::number::compact;
+use crate::svg::{Anchor, LINE, Plot, Sheet};
 
 const WIDTH: f64 = 480.0;
 const LEFT: f64 = 30.0;

@@ -2,10 +2,10 @@
 
 use super::facts::{Facts, Search};
 use super::table::{fixed, table, words};
-use crate::report::chart::Axis;
-use crate::report::lines::{Line, Lines};
-use crate::report::scale::Scale;
-use crate::report::svg::{Plot, escape};
+use crate::chart::Axis;
+use crate::lines::{Line, Lines};
+use crate::scale::Scale;
+use crate::svg::{Plot, escape};
 
 /// One drawing for each search.
 pub(super) fn plots(facts: &Facts) -> Vec<Plot> {

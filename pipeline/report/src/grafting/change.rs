@@ -2,9 +2,9 @@
 
 use super::facts::{BASE, Facts, Heads, Row};
 use super::table::{fixed, signed, table};
-use crate::report::number::compact;
-use crate::report::paired::{Paired, Series};
-use crate::report::svg::{Plot, escape};
+use crate::number::compact;
+use crate::paired::{Paired, Series};
+use crate::svg::{Plot, escape};
 
 /// One variant's heads before and after.
 pub(super) struct Change<'a> {

@@ -1,10 +1,10 @@
 //! Losses and scores over steps: which share a plot, how long runs become short ones.
 
 use super::facts::{Curve, Facts};
-use crate::report::chart::Axis;
-use crate::report::lines::{Line, Lines};
-use crate::report::scale::Scale;
-use crate::report::svg::Plot;
+use crate::chart::Axis;
+use crate::lines::{Line, Lines};
+use crate::scale::Scale;
+use crate::svg::Plot;
 
 /// A run of more points is drawn smoothed, with a thin line of what it was.
 const SMOOTHED: usize = 120;

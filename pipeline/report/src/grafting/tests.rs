@@ -101,8 +101,7 @@ fn the_page_is_well_formed_and_every_plot_has_a_name_of_its_own() {
     names.dedup();
     assert_eq!(names.len(), page.plots.len());
     let body = page.html.split("<body>").nth(1).unwrap().split("</body>").next().unwrap();
-    for text in page.plots.iter().map(crate::report::svg::Plot::file).chain([format!("<body>{body}</body>")])
-    {
+    for text in page.plots.iter().map(crate::svg::Plot::file).chain([format!("<body>{body}</body>")]) {
         let (mut reader, mut open) = (quick_xml::Reader::from_str(&text), Vec::new());
         loop {
             match reader.read_event().unwrap() {

@@ -26,6 +26,7 @@
 //! - **The right passage for a question**: the question names the disease, the passages on symptoms, causes, tests,
 //!   treatment and complications name its symptoms, organisms, procedures and drugs, but never the disease.
 
+use base::setting::{InvalidSetting, shown};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -70,9 +71,12 @@ impl Config {
     /// Whether such a world can be made.
     ///
     /// # Errors
-    /// [`Error::Scale`].
-    pub fn check(&self) -> Result<(), Error> {
-        if SCALES.contains(&self.scale) { Ok(()) } else { Err(Error::Scale(self.scale)) }
+    /// When the scale is out of its range.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
+        if SCALES.contains(&self.scale) {
+            return Ok(());
+        }
+        Err(InvalidSetting::new("world.scale", shown(self.scale), "from 0.01 to 500"))
     }
 }
 
@@ -80,8 +84,8 @@ impl Config {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The scale is none that the world can be made at.
-    #[error("world.scale is {}, expected from 0.01 to 500", crate::config::range::shown(*.0))]
-    Scale(f64),
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
     /// A file could not be written; no part of it stands under its name.
     #[error("cannot write {}: {source}; make room or choose another folder and run again", path.display())]
     Write {

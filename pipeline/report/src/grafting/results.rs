@@ -7,7 +7,7 @@ use base::visible::markdown as plain;
 
 use super::facts::{Cell, Difference, Facts, Row};
 use super::table::{fixed, signed, table};
-use crate::report::svg::escape;
+use crate::svg::escape;
 
 /// Name of the table as Markdown.
 pub const MARKDOWN: &str = "table.md";

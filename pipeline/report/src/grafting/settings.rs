@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
 use super::table::table;
-use crate::report::number::percent;
-use crate::report::svg::escape;
+use crate::number::percent;
+use crate::svg::escape;
 
 /// What a variant was fine-tuned with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

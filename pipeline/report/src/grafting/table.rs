@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::svg::escape;
+use crate::svg::escape;
 
 /// A column: its title, and whether it holds numbers (`n`) or words (`w`).
 pub(super) type Column = (&'static str, char);

@@ -333,7 +333,7 @@ fn what_cannot_be_made_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for scale in [0.0, -1.0, 501.0, f64::NAN] {
         let refused = write(&Config { seed: 1, scale }, dir.path(), &mut |_| Ok(()));
-        assert!(matches!(refused, Err(Error::Scale(_))));
+        assert!(matches!(refused, Err(Error::Setting(_))));
     }
     assert!(
         toml::from_str::<Config>("seed = 1\nscale = 1.0\nsize = 2").unwrap_err().to_string().contains("size")

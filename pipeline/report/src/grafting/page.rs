@@ -6,10 +6,10 @@ use super::heat::{self, Heat};
 use super::results::{self, Results};
 use super::table::{table, words};
 use super::{curve, search, settings};
-use crate::report::draft::{Draft, Page};
-use crate::report::number::{percent, thousands};
-use crate::report::svg::{Plot, escape};
-use crate::report::{lines, paired};
+use crate::draft::{Draft, Page};
+use crate::number::{percent, thousands};
+use crate::svg::{Plot, escape};
+use crate::{lines, paired};
 
 const CSS: &str = include_str!("page.css");
 

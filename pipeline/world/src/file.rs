@@ -94,7 +94,7 @@ impl<'a> Sink<'a> {
                         persist(file, &path)
                     });
                     whole.map_err(|source| Error::Write { path, source })?;
-                    Ok((small.bytes.len() as u64, small.rows))
+                    Ok::<_, Error>((small.bytes.len() as u64, small.rows))
                 })
                 .collect();
             for one in written {
