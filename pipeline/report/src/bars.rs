@@ -2,7 +2,7 @@
 
 use super::number::{compact, thousands};
 use super::scale::Scale;
-use super::svg::{Anchor, LINE, Plot, Sheet, width};
+use super::svg::{Anchor, LINE, Plot, Sheet, at, rect, width};
 
 /// Width of the sheet.
 const WIDTH: f64 = 480.0;
@@ -68,20 +68,20 @@ impl Bars<'_> {
         // As many ticks as their numbers have room.
         for tick in scale.ticks(ticks(room)) {
             let x = left + room * scale.place(tick);
-            sheet.line("grid", (x, TOP - 4.0), (x, bottom));
-            sheet.text("soft", (x, bottom + LINE), Anchor::Middle, &compact(tick));
+            sheet.line("grid", at(x, TOP - 4.0), at(x, bottom));
+            sheet.text("soft", at(x, bottom + LINE), Anchor::Middle, &compact(tick));
         }
-        sheet.text("soft", (left + room / 2.0, bottom + 2.0 * LINE + 2.0), Anchor::Middle, &axis);
+        sheet.text("soft", at(left + room / 2.0, bottom + 2.0 * LINE + 2.0), Anchor::Middle, &axis);
         for (place, bar) in self.bars.iter().enumerate() {
             let top = TOP + ROW * place as f64;
             let length = if bar.count == 0 { 0.0 } else { (room * scale.place(bar.count as f64)).max(1.5) };
             let told = format!("{}: {}", bar.name, thousands(bar.count));
-            sheet.label((left - 6.0, top + 15.0), names, &bar.name);
-            sheet.bar(&format!("f{}", bar.colour), (left, top + 3.0), (length, ROW - 7.0), &told);
-            sheet.text("ink", (left + length + 5.0, top + 15.0), Anchor::Start, &thousands(bar.count));
+            sheet.label(at(left - 6.0, top + 15.0), names, &bar.name);
+            sheet.bar(&format!("f{}", bar.colour), rect(left, top + 3.0, length, ROW - 7.0), &told);
+            sheet.text("ink", at(left + length + 5.0, top + 15.0), Anchor::Start, &thousands(bar.count));
         }
-        sheet.line("axis", (left, TOP - 4.0), (left, bottom));
-        sheet.finish(bottom + 2.0 * LINE + 8.0, self.name, self.title)
+        sheet.line("axis", at(left, TOP - 4.0), at(left, bottom));
+        sheet.finish(bottom + 2.0 * LINE + 8.0, self.name, self.title.0, self.title.1)
     }
 }
 

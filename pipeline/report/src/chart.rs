@@ -2,7 +2,7 @@
 
 use super::number::{compact, thousands};
 use super::scale::Scale;
-use super::svg::{Anchor, LINE, Plot, Sheet, width};
+use super::svg::{Anchor, LINE, Plot, Point, Sheet, at, rect, width};
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 310.0;
@@ -72,58 +72,59 @@ impl Chart<'_> {
         let field = Field { top: 56.0 + legend, bottom: HEIGHT - 40.0 };
         let mut sheet = Sheet::new(WIDTH);
         self.legend(&mut sheet);
-        sheet.text("soft", (0.0, 36.0 + legend), Anchor::Start, self.y.label);
+        sheet.text("soft", at(0.0, 36.0 + legend), Anchor::Start, self.y.label);
         for tick in self.y.scale.ticks(7) {
-            let y = self.place((f64::NAN, tick), field).1;
-            sheet.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
-            sheet.text("soft", (LEFT - 6.0, y + 4.0), Anchor::End, &compact(tick));
+            let y = self.high(tick, field);
+            sheet.line("grid", at(LEFT, y), at(WIDTH - RIGHT, y));
+            sheet.text("soft", at(LEFT - 6.0, y + 4.0), Anchor::End, &compact(tick));
         }
         for tick in self.x.scale.ticks(9) {
-            let x = self.place((tick, f64::NAN), field).0;
-            sheet.line("axis", (x, field.bottom), (x, field.bottom + 4.0));
-            sheet.text("soft", (x, field.bottom + LINE + 2.0), Anchor::Middle, &compact(tick));
+            let x = self.place(tick, 0.0, field).x;
+            sheet.line("axis", at(x, field.bottom), at(x, field.bottom + 4.0));
+            sheet.text("soft", at(x, field.bottom + LINE + 2.0), Anchor::Middle, &compact(tick));
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        sheet.text("soft", (middle, field.bottom + 2.0 * LINE + 4.0), Anchor::Middle, self.x.label);
+        sheet.text("soft", at(middle, field.bottom + 2.0 * LINE + 4.0), Anchor::Middle, self.x.label);
         for (place, series) in self.series.iter().enumerate() {
             self.marks(&mut sheet, series, place, field);
         }
-        sheet.line("axis", (LEFT, field.bottom), (WIDTH - RIGHT, field.bottom));
+        sheet.line("axis", at(LEFT, field.bottom), at(WIDTH - RIGHT, field.bottom));
         self.rules(&mut sheet, field);
-        sheet.finish(HEIGHT, self.name, self.title)
+        sheet.finish(HEIGHT, self.name, self.title.0, self.title.1)
     }
 
-    fn place(&self, (x, y): (f64, f64), field: Field) -> (f64, f64) {
-        (
-            LEFT + (WIDTH - RIGHT - LEFT) * self.x.scale.place(x),
-            field.bottom - (field.bottom - field.top) * self.y.scale.place(y),
-        )
+    fn place(&self, x: f64, y: f64, field: Field) -> Point {
+        at(LEFT + (WIDTH - RIGHT - LEFT) * self.x.scale.place(x), self.high(y, field))
+    }
+
+    fn high(&self, y: f64, field: Field) -> f64 {
+        field.bottom - (field.bottom - field.top) * self.y.scale.place(y)
     }
 
     fn legend(&self, sheet: &mut Sheet) {
         let mut x = 0.0;
         for (place, series) in self.series.iter().enumerate().filter(|_| self.series.len() > 1) {
-            sheet.dot(&format!("f{}", place % 4), (x + 4.0, 32.0), series.name);
-            sheet.text("ink", (x + 13.0, 36.5), Anchor::Start, series.name);
+            sheet.dot(&format!("f{}", place % 4), at(x + 4.0, 32.0), series.name);
+            sheet.text("ink", at(x + 13.0, 36.5), Anchor::Start, series.name);
             x += 13.0 + width(series.name) + 14.0;
         }
     }
 
     fn marks(&self, sheet: &mut Sheet, series: &Series<'_>, number: usize, field: Field) {
         let (fill, stroke) = (format!("f{}", number % 4), format!("s{}", number % 4));
-        let places: Vec<(f64, f64)> = series.points.iter().map(|&point| self.place(point, field)).collect();
+        let places: Vec<Point> = series.points.iter().map(|&(x, y)| self.place(x, y, field)).collect();
         if series.mark == Mark::Line {
             sheet.path(&stroke, &places);
         }
         let wide = self.bar_width();
-        for (&(x, y), &(value, count)) in places.iter().zip(&series.points) {
+        for (&Point { x, y }, &(value, count)) in places.iter().zip(&series.points) {
             let told = format!("{}: {}", compact(value), told(count));
             match series.mark {
-                Mark::Bar => sheet.bar(&fill, (x - wide / 2.0, y), (wide, field.bottom - y), &told),
-                Mark::Line => sheet.dot(&fill, (x, y), &told),
+                Mark::Bar => sheet.bar(&fill, rect(x - wide / 2.0, y, wide, field.bottom - y), &told),
+                Mark::Line => sheet.dot(&fill, at(x, y), &told),
                 Mark::Stem => {
-                    sheet.line(&stroke, (x, field.bottom), (x, y));
-                    sheet.dot(&fill, (x, y), &told);
+                    sheet.line(&stroke, at(x, field.bottom), at(x, y));
+                    sheet.dot(&fill, at(x, y), &told);
                 }
             }
         }
@@ -137,11 +138,11 @@ impl Chart<'_> {
 
     fn rules(&self, sheet: &mut Sheet, field: Field) {
         for (line, (x, word)) in self.rules.iter().enumerate() {
-            let x = self.place((*x, f64::NAN), field).0;
-            sheet.line("rule", (x, field.top - 14.0), (x, field.bottom));
+            let x = self.place(*x, 0.0, field).x;
+            sheet.line("rule", at(x, field.top - 14.0), at(x, field.bottom));
             let anchor = if x + 6.0 + width(word) > WIDTH { Anchor::End } else { Anchor::Start };
             let beside = if anchor == Anchor::End { x - 5.0 } else { x + 5.0 };
-            sheet.text("warn", (beside, field.top - 5.0 + LINE * line as f64), anchor, word);
+            sheet.text("warn", at(beside, field.top - 5.0 + LINE * line as f64), anchor, word);
         }
     }
 }

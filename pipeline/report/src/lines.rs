@@ -2,7 +2,7 @@
 
 use super::chart::Axis;
 use super::number::compact;
-use super::svg::{Anchor, LINE, Plot, Sheet, shortened, width};
+use super::svg::{Anchor, LINE, Plot, Point, Sheet, at, rect, shortened, width};
 
 const WIDTH: f64 = 480.0;
 const LEFT: f64 = 52.0;
@@ -80,32 +80,33 @@ impl Lines<'_> {
     pub fn draw(&self) -> Plot {
         let mut sheet = Sheet::new(WIDTH);
         let legend = self.legend(&mut sheet);
-        sheet.text("soft", (0.0, 36.0 + legend), Anchor::Start, self.y.label);
+        sheet.text("soft", at(0.0, 36.0 + legend), Anchor::Start, self.y.label);
         let field = Field { top: 56.0 + legend, bottom: 56.0 + legend + FIELD };
         for tick in self.y.scale.ticks(11) {
-            let y = self.place((f64::NAN, tick), field).1;
-            sheet.line("grid", (LEFT, y), (WIDTH - RIGHT, y));
-            sheet.text("soft", (LEFT - 6.0, y + 4.0), Anchor::End, &compact(tick));
+            let y = self.high(tick, field);
+            sheet.line("grid", at(LEFT, y), at(WIDTH - RIGHT, y));
+            sheet.text("soft", at(LEFT - 6.0, y + 4.0), Anchor::End, &compact(tick));
         }
         for tick in self.x.scale.ticks(8) {
-            let x = self.place((tick, f64::NAN), field).0;
-            sheet.line("axis", (x, field.bottom), (x, field.bottom + 4.0));
-            sheet.text("soft", (x, field.bottom + LINE + 2.0), Anchor::Middle, &compact(tick));
+            let x = self.place(tick, 0.0, field).x;
+            sheet.line("axis", at(x, field.bottom), at(x, field.bottom + 4.0));
+            sheet.text("soft", at(x, field.bottom + LINE + 2.0), Anchor::Middle, &compact(tick));
         }
         let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
-        sheet.text("soft", (middle, field.bottom + 2.0 * LINE + 4.0), Anchor::Middle, self.x.label);
-        sheet.line("axis", (LEFT, field.bottom), (WIDTH - RIGHT, field.bottom));
+        sheet.text("soft", at(middle, field.bottom + 2.0 * LINE + 4.0), Anchor::Middle, self.x.label);
+        sheet.line("axis", at(LEFT, field.bottom), at(WIDTH - RIGHT, field.bottom));
         self.lines(&mut sheet, field);
         self.levels(&mut sheet, field);
         self.marks(&mut sheet, field);
-        sheet.finish(field.bottom + 40.0, self.name, self.title).styled(STYLE)
+        sheet.finish(field.bottom + 40.0, self.name, self.title.0, self.title.1).styled(STYLE)
     }
 
-    fn place(&self, (x, y): (f64, f64), field: Field) -> (f64, f64) {
-        (
-            LEFT + (WIDTH - RIGHT - LEFT) * self.x.scale.place(x),
-            field.bottom - (field.bottom - field.top) * self.y.scale.place(y),
-        )
+    fn place(&self, x: f64, y: f64, field: Field) -> Point {
+        at(LEFT + (WIDTH - RIGHT - LEFT) * self.x.scale.place(x), self.high(y, field))
+    }
+
+    fn high(&self, y: f64, field: Field) -> f64 {
+        field.bottom - (field.bottom - field.top) * self.y.scale.place(y)
     }
 
     /// Draws the legend of several names and gives its height.
@@ -126,8 +127,8 @@ impl Lines<'_> {
             if x > 0.0 && x + wide > WIDTH {
                 (x, y) = (0.0, y + LINE + 2.0);
             }
-            sheet.line(&stroke(style), (x, y - 4.5), (x + SAMPLE, y - 4.5));
-            sheet.text("ink", (x + SAMPLE + 6.0, y), Anchor::Start, &name);
+            sheet.line(&stroke(style), at(x, y - 4.5), at(x + SAMPLE, y - 4.5));
+            sheet.text("ink", at(x + SAMPLE + 6.0, y), Anchor::Start, &name);
             x += wide;
         }
         y - 36.0 + LINE + 6.0
@@ -141,16 +142,16 @@ impl Lines<'_> {
         let dense = behind.iter().map(|(_, points)| points.len()).sum::<usize>() > DENSE;
         let raw = if dense { "raw many" } else { "raw" };
         for (style, points) in behind {
-            let places: Vec<_> = points.iter().map(|&point| self.place(point, field)).collect();
+            let places: Vec<_> = points.iter().map(|&(x, y)| self.place(x, y, field)).collect();
             sheet.path(&format!("s{} {raw}", style % 6), &places);
         }
         // All of these first: one would cut through another line.
         for line in self.lines.iter().filter(thin) {
-            let places: Vec<_> = line.points.iter().map(|&point| self.place(point, field)).collect();
+            let places: Vec<_> = line.points.iter().map(|&(x, y)| self.place(x, y, field)).collect();
             sheet.path("halo", &places);
         }
         for line in &self.lines {
-            let places: Vec<_> = line.points.iter().map(|&point| self.place(point, field)).collect();
+            let places: Vec<_> = line.points.iter().map(|&(x, y)| self.place(x, y, field)).collect();
             sheet.curve(&stroke(line.style), &places, line.name);
             for (&place, &(x, y)) in places.iter().zip(&line.points).filter(|_| line.points.len() <= DOTS) {
                 let told = format!("{}, {}: {}", line.name, compact(x), compact(y));
@@ -161,22 +162,22 @@ impl Lines<'_> {
 
     fn levels(&self, sheet: &mut Sheet, field: Field) {
         for (level, word) in &self.levels {
-            let y = self.place((f64::NAN, *level), field).1;
-            sheet.line("rule", (LEFT, y), (WIDTH - RIGHT, y));
-            sheet.text("warn", (LEFT + 6.0, y - 5.0), Anchor::Start, word);
+            let y = self.high(*level, field);
+            sheet.line("rule", at(LEFT, y), at(WIDTH - RIGHT, y));
+            sheet.text("warn", at(LEFT + 6.0, y - 5.0), Anchor::Start, word);
         }
     }
 
     fn marks(&self, sheet: &mut Sheet, field: Field) {
         for (point, word) in &self.marks {
-            let (x, y) = self.place(*point, field);
-            sheet.frame("ring", (x - 5.0, y - 5.0), (10.0, 10.0));
+            let Point { x, y } = self.place(point.0, point.1, field);
+            sheet.frame("ring", rect(x - 5.0, y - 5.0, 10.0, 10.0));
             let right = x + 10.0 + width(word) <= WIDTH;
             let (beside, anchor) = if right { (x + 10.0, Anchor::Start) } else { (x - 10.0, Anchor::End) };
             // A falling line leaves room above at the right and below at the left.
             let below = y + LINE + 4.0;
             let line = if right || below > field.bottom { y - 9.0 } else { below };
-            sheet.text("ink", (beside, line), anchor, word);
+            sheet.text("ink", at(beside, line), anchor, word);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Counts of things against each other in a square, shaded by their share of the row.
 
 use super::number::thousands;
-use super::svg::{Anchor, Plot, Sheet, width};
+use super::svg::{Anchor, Plot, Sheet, at, rect, width};
 
 const ROW: f64 = 36.0;
 const TOP: f64 = 64.0;
@@ -21,15 +21,15 @@ pub fn draw(name: &str, title: (&str, &str), names: &[String], counts: &[Vec<u64
     for (row, counts) in counts.iter().enumerate().take(names.len()) {
         let y = TOP + ROW * row as f64;
         let whole = counts.get(row).copied().unwrap_or(0);
-        sheet.label((left - 8.0, y + 23.0), longest, &names[row]);
+        sheet.label(at(left - 8.0, y + 23.0), longest, &names[row]);
         let header = left + column * (row as f64 + 1.0) - 6.0;
-        sheet.label((header, TOP - 10.0), column - 8.0, &names[row]);
+        sheet.label(at(header, TOP - 10.0), column - 8.0, &names[row]);
         for (place, &count) in counts.iter().enumerate() {
             let x = left + column * place as f64;
             let share = kg::graph::distribution::share(count, whole);
-            sheet.cell((x + 1.0, y + 1.0), (column - 2.0, ROW - 2.0), 0.04 + (DARKEST - 0.04) * share);
-            sheet.text("ink", (x + column - 8.0, y + 23.0), Anchor::End, &thousands(count));
+            sheet.cell(rect(x + 1.0, y + 1.0, column - 2.0, ROW - 2.0), 0.04 + (DARKEST - 0.04) * share);
+            sheet.text("ink", at(x + column - 8.0, y + 23.0), Anchor::End, &thousands(count));
         }
     }
-    sheet.finish(TOP + ROW * names.len() as f64 + 8.0, name, title)
+    sheet.finish(TOP + ROW * names.len() as f64 + 8.0, name, title.0, title.1)
 }

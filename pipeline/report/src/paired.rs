@@ -2,7 +2,7 @@
 
 use super::number::compact;
 use super::scale::Scale;
-use super::svg::{Anchor, LINE, Plot, Sheet, width};
+use super::svg::{Anchor, LINE, Plot, Sheet, at, rect, width};
 
 const WIDTH: f64 = 480.0;
 const LEFT: f64 = 52.0;
@@ -50,10 +50,10 @@ impl Paired<'_> {
         let high = |value: f64| bottom - FIELD * scale.place(value);
         let mut sheet = Sheet::new(WIDTH);
         self.legend(&mut sheet);
-        sheet.text("soft", (0.0, top - 18.0), Anchor::Start, self.labels.1);
+        sheet.text("soft", at(0.0, top - 18.0), Anchor::Start, self.labels.1);
         for tick in scale.ticks(8) {
-            sheet.line("grid", (LEFT, high(tick)), (WIDTH - RIGHT, high(tick)));
-            sheet.text("soft", (LEFT - 6.0, high(tick) + 4.0), Anchor::End, &compact(tick));
+            sheet.line("grid", at(LEFT, high(tick)), at(WIDTH - RIGHT, high(tick)));
+            sheet.text("soft", at(LEFT - 6.0, high(tick) + 4.0), Anchor::End, &compact(tick));
         }
         let places = self.series.iter().map(|series| series.places.len()).max().unwrap_or(0);
         let wide = ((WIDTH - RIGHT - LEFT) / places.max(1) as f64).min(60.0);
@@ -62,7 +62,7 @@ impl Paired<'_> {
         for place in 0..places {
             let middle = LEFT + wide * (place as f64 + 0.5);
             if place as f64 % skip == 0.0 {
-                sheet.text("soft", (middle, bottom + LINE), Anchor::Middle, &place.to_string());
+                sheet.text("soft", at(middle, bottom + LINE), Anchor::Middle, &place.to_string());
             }
             for (number, series) in self.series.iter().enumerate() {
                 let x = middle + wide * 0.42 * (number as f64 - 1.0);
@@ -70,24 +70,23 @@ impl Paired<'_> {
                     let (upper, lower) = (high(end.max(0.0)), high(end.min(0.0)));
                     sheet.bar(
                         &format!("p{number}"),
-                        (x + 0.8, upper),
-                        (wide * 0.42 - 1.6, lower - upper),
+                        rect(x + 0.8, upper, wide * 0.42 - 1.6, lower - upper),
                         told,
                     );
                 }
             }
         }
-        sheet.line("axis", (LEFT, high(0.0)), (WIDTH - RIGHT, high(0.0)));
+        sheet.line("axis", at(LEFT, high(0.0)), at(WIDTH - RIGHT, high(0.0)));
         let middle = LEFT + wide * places as f64 / 2.0;
-        sheet.text("soft", (middle, bottom + 2.0 * LINE + 2.0), Anchor::Middle, self.labels.0);
-        sheet.finish(bottom + 2.0 * LINE + 8.0, self.name, self.title).styled(STYLE)
+        sheet.text("soft", at(middle, bottom + 2.0 * LINE + 2.0), Anchor::Middle, self.labels.0);
+        sheet.finish(bottom + 2.0 * LINE + 8.0, self.name, self.title.0, self.title.1).styled(STYLE)
     }
 
     fn legend(&self, sheet: &mut Sheet) {
         let mut x = 0.0;
         for (number, series) in self.series.iter().enumerate() {
-            sheet.bar(&format!("p{number}"), (x + 1.0, 26.0), (14.0, 10.0), series.name);
-            sheet.text("ink", (x + 21.0, 36.0), Anchor::Start, series.name);
+            sheet.bar(&format!("p{number}"), rect(x + 1.0, 26.0, 14.0, 10.0), series.name);
+            sheet.text("ink", at(x + 21.0, 36.0), Anchor::Start, series.name);
             x += 21.0 + width(series.name) + 12.0;
         }
     }

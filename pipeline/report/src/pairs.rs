@@ -1,6 +1,6 @@
 //! Which of some things helps which: dots on a circle and arrows between them.
 
-use super::svg::{Anchor, Plot, Sheet, shortened, width};
+use super::svg::{Anchor, Plot, Point, Sheet, at, shortened, width};
 
 /// Style beyond that of all drawings.
 pub const STYLE: &str = "svg .weak{stroke-dasharray:3 5;opacity:.5}svg .tip{fill:none;stroke-width:2}";
@@ -30,37 +30,38 @@ const TIP: f64 = 6.0;
 #[must_use]
 pub fn draw(name: &str, title: (&str, &str), names: &[String], arrows: &[Arrow]) -> Plot {
     let room = names.iter().map(|name| width(name)).fold(0.0, f64::max).min(170.0) + 24.0;
-    let middle = (room + RADIUS, TOP + RADIUS + 20.0);
-    let mut sheet = Sheet::new(2.0 * middle.0);
-    let place = |at: usize| {
+    let middle = at(room + RADIUS, TOP + RADIUS + 20.0);
+    let mut sheet = Sheet::new(2.0 * middle.x);
+    let place = |number: usize| {
         let angle =
-            std::f64::consts::TAU * at as f64 / names.len().max(1) as f64 - std::f64::consts::FRAC_PI_2;
-        (middle.0 + RADIUS * angle.cos(), middle.1 + RADIUS * angle.sin())
+            std::f64::consts::TAU * number as f64 / names.len().max(1) as f64 - std::f64::consts::FRAC_PI_2;
+        at(middle.x + RADIUS * angle.cos(), middle.y + RADIUS * angle.sin())
     };
     for arrow in arrows {
         let (from, to) = (place(arrow.ends.0), place(arrow.ends.1));
-        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let (dx, dy) = (to.x - from.x, to.y - from.y);
         let length = (dx * dx + dy * dy).sqrt();
         if length <= 2.0 * SHORT {
             continue;
         }
         // Along the arrow, and to its right: the arrows of a pair lie beside each other.
-        let (along, aside) = ((dx / length, dy / length), (-dy / length * APART, dx / length * APART));
-        let at = |(x, y): (f64, f64), way: f64| (x + along.0 * way + aside.0, y + along.1 * way + aside.1);
-        let (start, end) = (at(from, SHORT), at(to, -SHORT));
+        let (along, aside) = (at(dx / length, dy / length), at(-dy / length * APART, dx / length * APART));
+        let moved =
+            |from: Point, way: f64| at(from.x + along.x * way + aside.x, from.y + along.y * way + aside.y);
+        let (start, end) = (moved(from, SHORT), moved(to, -SHORT));
         let colour = if arrow.helps { "s2" } else { "s1" };
         let class = if arrow.sure { colour.to_owned() } else { format!("{colour} weak") };
         sheet.curve(&class, &[start, end], &arrow.told);
         let tip = |side: f64| {
-            let back = (end.0 - along.0 * TIP, end.1 - along.1 * TIP);
-            (back.0 - along.1 * TIP * side * 0.6, back.1 + along.0 * TIP * side * 0.6)
+            let back = at(end.x - along.x * TIP, end.y - along.y * TIP);
+            at(back.x - along.y * TIP * side * 0.6, back.y + along.x * TIP * side * 0.6)
         };
         sheet.path(&format!("{class} tip"), &[tip(1.0), end, tip(-1.0)]);
     }
-    for (at, name) in names.iter().enumerate() {
-        let (x, y) = place(at);
-        sheet.dot("f0", (x, y), name);
-        let anchor = match x - middle.0 {
+    for (number, name) in names.iter().enumerate() {
+        let Point { x, y } = place(number);
+        sheet.dot("f0", at(x, y), name);
+        let anchor = match x - middle.x {
             away if away > 1.0 => Anchor::Start,
             away if away < -1.0 => Anchor::End,
             _ => Anchor::Middle,
@@ -68,12 +69,12 @@ pub fn draw(name: &str, title: (&str, &str), names: &[String], arrows: &[Arrow])
         let (aside, above) = match anchor {
             Anchor::Start => (10.0, 4.0),
             Anchor::End => (-10.0, 4.0),
-            Anchor::Middle if y < middle.1 => (0.0, -12.0),
+            Anchor::Middle if y < middle.y => (0.0, -12.0),
             Anchor::Middle => (0.0, 22.0),
         };
-        sheet.text("ink", (x + aside, y + above), anchor, &shortened(name, room - 20.0));
+        sheet.text("ink", at(x + aside, y + above), anchor, &shortened(name, room - 20.0));
     }
-    sheet.finish(middle.1 + RADIUS + 34.0, name, title).styled(STYLE)
+    sheet.finish(middle.y + RADIUS + 34.0, name, title.0, title.1).styled(STYLE)
 }
 
 #[cfg(test)]

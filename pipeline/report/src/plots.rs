@@ -22,8 +22,8 @@ const BARS: usize = 30;
 pub fn relations(summary: &Summary) -> Plot {
     let counts =
         summary.cardinalities.iter().map(|of| (of.relation.clone(), of.cardinality.triples)).collect();
-    let title = ("Triples of each relation", "One bar for each relation, the largest first.");
-    largest("relations", title, "triples", counts)
+    let description = "One bar for each relation, the largest first.";
+    largest("relations", "Triples of each relation", description, "triples", counts)
 }
 
 /// Entities of each semantic type, the largest first.
@@ -34,16 +34,11 @@ pub fn types(summary: &Summary) -> Plot {
     if summary.types.untyped > 0 {
         counts.push(("(no type)".to_owned(), summary.types.untyped));
     }
-    let title = ("Entities of each type", "An entity of several types counts in each of them.");
-    largest("types", title, "entities", counts)
+    let description = "An entity of several types counts in each of them.";
+    largest("types", "Entities of each type", description, "entities", counts)
 }
 
-fn largest(
-    name: &str,
-    (title, description): (&str, &str),
-    unit: &str,
-    mut counts: Vec<(String, u64)>,
-) -> Plot {
+fn largest(name: &str, title: &str, description: &str, unit: &str, mut counts: Vec<(String, u64)>) -> Plot {
     counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let rest = counts.split_off(counts.len().min(BARS));
     let mut description = description.to_owned();

@@ -74,6 +74,39 @@ pub enum Anchor {
     End,
 }
 
+/// A place on the sheet: to the right of its left edge, and below its top.
+#[derive(Debug, Clone, Copy)]
+pub struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
+/// The place at `x` and `y`.
+pub(crate) fn at(x: f64, y: f64) -> Point {
+    Point { x, y }
+}
+
+/// A rectangle: its upper left corner, its width and its height.
+#[derive(Debug, Clone, Copy)]
+pub struct Rect {
+    x: f64,
+    y: f64,
+    wide: f64,
+    high: f64,
+}
+
+impl Rect {
+    fn attributes(self) -> String {
+        let Rect { x, y, wide, high } = self;
+        format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\"")
+    }
+}
+
+/// The rectangle with its corner at `x` and `y`; one of less than no size has none.
+pub(crate) fn rect(x: f64, y: f64, wide: f64, high: f64) -> Rect {
+    Rect { x, y, wide: wide.max(0.0), high: high.max(0.0) }
+}
+
 /// A drawing in the making; the origin is on top at the left.
 #[derive(Debug)]
 pub struct Sheet {
@@ -89,7 +122,8 @@ impl Sheet {
     }
 
     /// A straight line.
-    pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+    pub fn line(&mut self, class: &str, from: Point, to: Point) {
+        let (Point { x: x1, y: y1 }, Point { x: x2, y: y2 }) = (from, to);
         let _ = write!(
             self.body,
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
@@ -97,66 +131,48 @@ impl Sheet {
     }
 
     /// A filled rectangle that tells `told` when it is pointed at.
-    pub fn bar(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), told: &str) {
-        let _ = write!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
-            width.max(0.0),
-            height.max(0.0),
-            escape(told)
-        );
+    pub fn bar(&mut self, class: &str, rect: Rect, told: &str) {
+        let (place, told) = (rect.attributes(), escape(told));
+        let _ = write!(self.body, "<rect class=\"{class}\" {place}><title>{told}</title></rect>");
     }
 
     /// A filled rectangle, more or less opaque (0 to 1).
-    pub fn cell(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), opacity: f64) {
-        let _ = write!(
-            self.body,
-            "<rect class=\"f0\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill-opacity=\"{opacity:.2}\"/>"
-        );
+    pub fn cell(&mut self, rect: Rect, opacity: f64) {
+        let place = rect.attributes();
+        let _ = write!(self.body, "<rect class=\"f0\" {place} fill-opacity=\"{opacity:.2}\"/>");
     }
 
     /// A filled rectangle, more or less opaque (0 to 1), that tells `told` when it is pointed at.
-    pub fn shade(
-        &mut self,
-        class: &str,
-        (x, y): (f64, f64),
-        (width, height): (f64, f64),
-        (opacity, told): (f64, &str),
-    ) {
+    pub fn shade(&mut self, class: &str, rect: Rect, opacity: f64, told: &str) {
+        let (place, told) = (rect.attributes(), escape(told));
         let _ = write!(
             self.body,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill-opacity=\"{opacity:.2}\"><title>{}</title></rect>",
-            escape(told)
+            "<rect class=\"{class}\" {place} fill-opacity=\"{opacity:.2}\"><title>{told}</title></rect>"
         );
     }
 
     /// The outline of a rectangle.
-    pub fn frame(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
-        let _ = write!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
-        );
+    pub fn frame(&mut self, class: &str, rect: Rect) {
+        let _ = write!(self.body, "<rect class=\"{class}\" {}/>", rect.attributes());
     }
 
     /// A dot that tells `told` when it is pointed at.
-    pub fn dot(&mut self, class: &str, (x, y): (f64, f64), told: &str) {
+    pub fn dot(&mut self, class: &str, place: Point, told: &str) {
+        let (Point { x, y }, told) = (place, escape(told));
         let _ = write!(
             self.body,
-            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\"><title>{}</title></circle>",
-            escape(told)
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\"><title>{told}</title></circle>"
         );
     }
 
     /// Straight lines from point to point.
-    pub fn path(&mut self, class: &str, points: &[(f64, f64)]) {
-        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let _ = write!(self.body, "<polyline class=\"{class}\" points=\"{}\"/>", places.join(" "));
+    pub fn path(&mut self, class: &str, points: &[Point]) {
+        let _ = write!(self.body, "<polyline class=\"{class}\" points=\"{}\"/>", joined(points));
     }
 
     /// Straight lines from point to point that tell `told` when they are pointed at.
-    pub fn curve(&mut self, class: &str, points: &[(f64, f64)], told: &str) {
-        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let (places, told) = (places.join(" "), escape(told));
+    pub fn curve(&mut self, class: &str, points: &[Point], told: &str) {
+        let (places, told) = (joined(points), escape(told));
         let _ = write!(
             self.body,
             "<polyline class=\"{class}\" points=\"{places}\"><title>{told}</title></polyline>"
@@ -164,7 +180,8 @@ impl Sheet {
     }
 
     /// A line of text.
-    pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+    pub fn text(&mut self, class: &str, place: Point, anchor: Anchor, text: &str) {
+        let (Point { x, y }, text) = (place, escape(text));
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -172,13 +189,13 @@ impl Sheet {
         };
         let _ = write!(
             self.body,
-            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
-            escape(text)
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
         );
     }
 
     /// A line of text that is cut to `room`; what is cut is told when it is pointed at.
-    pub fn label(&mut self, (x, y): (f64, f64), room: f64, text: &str) {
+    pub fn label(&mut self, place: Point, room: f64, text: &str) {
+        let Point { x, y } = place;
         let short = shortened(text, room);
         let told = if short == text { String::new() } else { format!("<title>{}</title>", escape(text)) };
         let _ = write!(
@@ -190,7 +207,7 @@ impl Sheet {
 
     /// The drawing, `height` high.
     #[must_use]
-    pub fn finish(self, height: f64, name: &str, (title, description): (&str, &str)) -> Plot {
+    pub fn finish(self, height: f64, name: &str, title: &str, description: &str) -> Plot {
         let id = escape(name);
         let names = format!(
             "role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"><title id=\"{id}-title\">{}</title><desc id=\"{id}-desc\">{}</desc>",
@@ -198,7 +215,7 @@ impl Sheet {
             escape(description)
         );
         let mut named = Sheet::new(self.width);
-        named.text("name", (0.0, LINE), Anchor::Start, &shortened(title, self.width / 1.15));
+        named.text("name", at(0.0, LINE), Anchor::Start, &shortened(title, self.width / 1.15));
         Plot {
             name: name.to_owned(),
             title: title.to_owned(),
@@ -209,6 +226,11 @@ impl Sheet {
             body: named.body + &self.body,
         }
     }
+}
+
+fn joined(points: &[Point]) -> String {
+    let places: Vec<String> = points.iter().map(|Point { x, y }| format!("{x:.1},{y:.1}")).collect();
+    places.join(" ")
 }
 
 /// About how wide a text is; no font is at hand to measure it.
@@ -242,9 +264,9 @@ mod tests {
     #[test]
     fn no_text_becomes_markup() {
         let mut sheet = Sheet::new(100.0);
-        sheet.label((0.0, 0.0), 40.0, "<script>alert(1)</script>");
-        sheet.bar("f0", (0.0, 0.0), (1.0, 1.0), "\"a\" & 'b'\u{0}");
-        let plot = sheet.finish(50.0, "x", ("<b>", "]]>"));
+        sheet.label(at(0.0, 0.0), 40.0, "<script>alert(1)</script>");
+        sheet.bar("f0", rect(0.0, 0.0, 1.0, 1.0), "\"a\" & 'b'\u{0}");
+        let plot = sheet.finish(50.0, "x", "<b>", "]]>");
         assert!(
             !plot.file().contains("<script") && !plot.file().contains("<b>") && !plot.file().contains('\0')
         );

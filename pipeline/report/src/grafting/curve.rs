@@ -43,12 +43,12 @@ pub(super) fn plots(facts: &Facts) -> Vec<Plot> {
         let titles: Vec<String> = named.iter().map(|(name, _)| title(name)).collect();
         let lines =
             named.iter().zip(&titles).flat_map(|((name, runs), title)| lines(runs, title, style(name)));
-        plot(number, (task, y, curves.first().map_or("", |curve| &*curve.x)), lines.collect())
+        plot(number, task, y, curves.first().map_or("", |curve| &*curve.x), lines.collect())
     };
     groups.into_iter().enumerate().map(draw).collect()
 }
 
-fn plot(number: usize, (task, y, x): (&str, &str, &str), lines: Vec<Line<'_>>) -> Plot {
+fn plot(number: usize, task: &str, y: &str, x: &str, lines: Vec<Line<'_>>) -> Plot {
     let thin = || lines.iter().flat_map(|line| &line.raw);
     let long = lines.iter().any(|line| line.points.len() > SMOOTHED);
     let shown = || lines.iter().map(|line| &line.points).chain(thin().filter(|_| !long)).flatten();

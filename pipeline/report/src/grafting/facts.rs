@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
@@ -195,55 +196,9 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// What is wrong with facts.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Not the JSON of facts.
-    #[error("{0}; expected the facts of a grafting as this engraft writes them; write them again")]
-    Json(#[from] serde_json::Error),
-    /// Another version.
-    #[error("facts of a grafting of version {0}, expected {VERSION}; write them again with this engraft")]
-    Version(u32),
-    /// Heads that do not make a rectangle.
-    #[error("{found} numbers for {layers} layers of {heads} heads; expected one for each head")]
-    Shape {
-        /// Layers that there are said to be.
-        layers: usize,
-        /// Heads that each of them is said to have.
-        heads: usize,
-        /// How many numbers there are.
-        found: usize,
-    },
-    /// A head without a number.
-    #[error("layer {layer}, head {head} (from 0) is {value}; expected a number")]
-    NotFinite {
-        /// The layer.
-        layer: usize,
-        /// The head.
-        head: usize,
-        /// Its value.
-        value: f64,
-    },
-    /// Masks and importances of several encoders.
-    #[error("`{name}` has {} layers of {} heads, others have {} of {}; a grafting has one encoder", found[0], found[1], other[0], other[1])]
-    Encoders {
-        /// Whose heads.
-        name: String,
-        /// Their layers and heads.
-        found: [usize; 2],
-        /// Layers and heads of those before.
-        other: [usize; 2],
-    },
-    /// Two scores in one place.
-    #[error("`{row}` has two scores by {metric} of {benchmark}; expected one, with all its seeds")]
-    Twice {
-        /// The variant.
-        row: String,
-        /// The benchmark.
-        benchmark: String,
-        /// The metric.
-        metric: String,
-    },
+/// What is wrong with the file.
+fn wrong(found: impl Into<String>, expected: &str) -> ReadError {
+    ReadError::new("grafting.json", found, expected, "write it again with this engraft")
 }
 
 impl Facts {
@@ -270,8 +225,10 @@ impl Facts {
     ///
     /// # Errors
     /// When they are no facts of this version, or as [`Facts::check`] says.
-    pub fn parse(json: &[u8]) -> Result<Self, Error> {
-        let facts: Self = serde_json::from_slice(json)?;
+    pub fn parse(json: &[u8]) -> Result<Self, ReadError> {
+        let facts: Self = serde_json::from_slice(json).map_err(|cause| {
+            wrong(cause.to_string(), "the facts of a grafting as this engraft writes them")
+        })?;
         facts.check()?;
         Ok(facts)
     }
@@ -280,20 +237,25 @@ impl Facts {
     ///
     /// # Errors
     /// When the version is another, heads are those of several encoders, or a score is stated twice.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), ReadError> {
         if self.version != VERSION {
-            return Err(Error::Version(self.version));
+            let found = format!("facts of a grafting of version {}", self.version);
+            return Err(wrong(found, &VERSION.to_string()));
         }
         let mut all = self.importance.iter().chain(&self.masks);
         if let Some((_, first)) = all.next()
             && let Some((name, heads)) = all.find(|(_, heads)| heads.shape() != first.shape())
         {
-            return Err(Error::Encoders { name: name.clone(), found: heads.shape(), other: first.shape() });
+            let ([layers, heads], [others, of]) = (heads.shape(), first.shape());
+            let found =
+                format!("`{name}` has {layers} layers of {heads} heads, others have {others} of {of}");
+            return Err(wrong(found, "one encoder for the whole grafting"));
         }
         let mut seen = BTreeSet::new();
         match self.cells.iter().find(|cell| !seen.insert((&cell.row, &cell.benchmark, &cell.metric))) {
             Some(Cell { row, benchmark, metric, .. }) => {
-                Err(Error::Twice { row: row.clone(), benchmark: benchmark.clone(), metric: metric.clone() })
+                let found = format!("`{row}` has two scores by {metric} of {benchmark}");
+                Err(wrong(found, "one, with all its seeds"))
             }
             None => Ok(()),
         }
@@ -340,13 +302,17 @@ impl Heads {
     ///
     /// # Errors
     /// When there is not one number for each head.
-    pub fn new([layers, heads]: [usize; 2], values: Vec<f64>) -> Result<Self, Error> {
+    pub fn new([layers, heads]: [usize; 2], values: Vec<f64>) -> Result<Self, ReadError> {
         let found = values.len();
         if layers.checked_mul(heads) != Some(found) {
-            return Err(Error::Shape { layers, heads, found });
+            let found = format!("{found} numbers for {layers} layers of {heads} heads");
+            return Err(ReadError::new("heads", found, "one for each head", ""));
         }
         match values.iter().position(|value| !value.is_finite()) {
-            Some(at) => Err(Error::NotFinite { layer: at / heads, head: at % heads, value: values[at] }),
+            Some(at) => {
+                let place = format!("layer {}, head {} (from 0)", at / heads, at % heads);
+                Err(ReadError::new(place, values[at].to_string(), "a number", ""))
+            }
             None => Ok(Heads { layers, heads, values }),
         }
     }
@@ -365,9 +331,9 @@ impl Heads {
 }
 
 impl TryFrom<RawHeads> for Heads {
-    type Error = Error;
+    type Error = ReadError;
 
-    fn try_from(raw: RawHeads) -> Result<Self, Error> {
+    fn try_from(raw: RawHeads) -> Result<Self, ReadError> {
         Heads::new([raw.layers, raw.heads], raw.values)
     }
 }

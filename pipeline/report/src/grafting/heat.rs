@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::facts::Heads;
 use crate::number::compact;
-use crate::svg::{Anchor, LINE, Plot, Sheet};
+use crate::svg::{Anchor, LINE, Plot, Rect, Sheet, at, rect};
 
 const WIDTH: f64 = 480.0;
 const LEFT: f64 = 30.0;
@@ -54,34 +54,43 @@ impl Heat<'_> {
             ("partly", "partly vacant", gates.iter().any(|gate| *gate > 0.0 && *gate < 1.0)),
         ] {
             if some {
-                sheet.frame(class, (x, y - 11.0), (16.0, 12.0));
-                sheet.text("ink", (x + 23.0, y), Anchor::Start, word);
+                sheet.frame(class, rect(x, y - 11.0, 16.0, 12.0));
+                sheet.text("ink", at(x + 23.0, y), Anchor::Start, word);
                 x += 90.0;
             }
         }
         if x > 1.0 {
             y += LINE + 6.0;
         }
-        sheet.text("soft", (0.0, y), Anchor::Start, "layer");
+        sheet.text("soft", at(0.0, y), Anchor::Start, "layer");
         let top = TOP - 36.0 + y - 12.0;
         for (layer, values) in self.values.values().chunks(heads.max(1)).enumerate() {
             let y = top + ROW * layer as f64;
-            sheet.text("soft", (LEFT - 8.0, y + 15.0), Anchor::End, &layer.to_string());
+            sheet.text("soft", at(LEFT - 8.0, y + 15.0), Anchor::End, &layer.to_string());
             for (head, &value) in values.iter().enumerate() {
                 let gate = self.mask.map(|mask| mask.values()[layer * heads + head]);
-                self.cell(&mut sheet, (LEFT + wide * head as f64, y, wide), (value, gate, [layer, head]));
+                let place = rect(LEFT + wide * head as f64 + 1.5, y + 1.5, wide - 3.0, ROW - 3.0);
+                let class = self.cell(&mut sheet, place, value, gate, &format!("layer {layer}, head {head}"));
+                if let Some(number) = short(value).filter(|_| wide >= NARROW) {
+                    sheet.text(
+                        class,
+                        at(LEFT + wide * (head as f64 + 0.5), y + 15.0),
+                        Anchor::Middle,
+                        &number,
+                    );
+                }
             }
         }
         let bottom = top + ROW * layers as f64;
         let skip = (20.0 / wide).ceil().max(1.0);
         for head in (0..heads).filter(|head| *head as f64 % skip == 0.0) {
             let middle = LEFT + wide * (head as f64 + 0.5);
-            sheet.text("soft", (middle, bottom + LINE - 2.0), Anchor::Middle, &head.to_string());
+            sheet.text("soft", at(middle, bottom + LINE - 2.0), Anchor::Middle, &head.to_string());
         }
         let middle = LEFT + wide * heads as f64 / 2.0;
-        sheet.text("soft", (middle, bottom + 2.0 * LINE - 2.0), Anchor::Middle, "head");
+        sheet.text("soft", at(middle, bottom + 2.0 * LINE - 2.0), Anchor::Middle, "head");
         self.legend(&mut sheet, bottom + 2.0 * LINE + 8.0);
-        sheet.finish(bottom + 3.0 * LINE + 12.0, self.name, self.title).styled(STYLE)
+        sheet.finish(bottom + 3.0 * LINE + 12.0, self.name, self.title.0, self.title.1).styled(STYLE)
     }
 
     /// From 0 at the range's beginning to 1 at its end.
@@ -90,14 +99,17 @@ impl Heat<'_> {
         if to > from { ((value - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
+    /// Draws a head without its number; gives the number's class.
     fn cell(
         &self,
         sheet: &mut Sheet,
-        (x, y, wide): (f64, f64, f64),
-        (value, gate, [layer, head]): (f64, Option<f64>, [usize; 2]),
-    ) {
+        place: Rect,
+        value: f64,
+        gate: Option<f64>,
+        name: &str,
+    ) -> &'static str {
         let share = self.share(value);
-        let mut told = format!("layer {layer}, head {head}: {}", compact(value));
+        let mut told = format!("{name}: {}", compact(value));
         let class = match gate {
             Some(gate) if gate <= 0.0 => Some("vacant"),
             Some(gate) if gate < 1.0 => {
@@ -109,32 +121,29 @@ impl Heat<'_> {
         if class == Some("vacant") {
             told.push_str(", vacant");
         }
-        sheet.shade("heat", (x + 1.5, y + 1.5), (wide - 3.0, ROW - 3.0), (0.05 + 0.95 * share, &told));
+        sheet.shade("heat", place, 0.05 + 0.95 * share, &told);
         if let Some(class) = class {
-            sheet.frame(class, (x + 1.5, y + 1.5), (wide - 3.0, ROW - 3.0));
+            sheet.frame(class, place);
         }
-        if let Some(number) = short(value).filter(|_| wide >= NARROW) {
-            let class = if share > DARK { "in on" } else { "in" };
-            sheet.text(class, (x + wide / 2.0, y + 15.0), Anchor::Middle, &number);
-        }
+        if share > DARK { "in on" } else { "in" }
     }
 
     fn legend(&self, sheet: &mut Sheet, y: f64) {
         let (from, to) = self.range;
-        sheet.text("soft", (LEFT - 8.0, y + 10.0), Anchor::End, &compact(round(from)));
+        sheet.text("soft", at(LEFT - 8.0, y + 10.0), Anchor::End, &compact(round(from)));
         for step in 0..STEPS {
             let share = f64::from(step) / f64::from(STEPS - 1);
             let told = compact(round(from + (to - from) * share));
             sheet.shade(
                 "heat",
-                (LEFT + 24.0 * f64::from(step), y),
-                (24.0, 12.0),
-                (0.05 + 0.95 * share, &told),
+                rect(LEFT + 24.0 * f64::from(step), y, 24.0, 12.0),
+                0.05 + 0.95 * share,
+                &told,
             );
         }
         sheet.text(
             "soft",
-            (LEFT + 24.0 * f64::from(STEPS) + 6.0, y + 10.0),
+            at(LEFT + 24.0 * f64::from(STEPS) + 6.0, y + 10.0),
             Anchor::Start,
             &compact(round(to)),
         );

@@ -77,7 +77,9 @@ fn importance(facts: &Facts, draft: &mut Draft) {
         none(draft, "No head mask yet. A search for one fills this and outlines the vacant heads.");
     } else {
         draft.heading("Head masks");
-        draft.plots(facts.masks.iter().enumerate().map(|(number, mask)| masked(number, mask)).collect());
+        draft.plots(
+            facts.masks.iter().enumerate().map(|(number, (kind, mask))| masked(number, kind, mask)).collect(),
+        );
     }
     if facts.importance.is_empty() {
         none(draft, "No importances yet. Measuring the heads of a fine-tuned model fills this.");
@@ -87,7 +89,7 @@ fn importance(facts: &Facts, draft: &mut Draft) {
     let rows = facts.all_rows();
     let measured = rows.iter().filter_map(|row| Some((row, facts.importance.get(&row.name)?)));
     let range = range(facts);
-    let plots = measured.enumerate().map(|(number, (row, heads))| map(facts, range, number, (row, heads)));
+    let plots = measured.enumerate().map(|(number, (row, heads))| map(facts, range, number, row, heads));
     draft.plots(plots.collect());
     let missing = |row: &&Row| !facts.importance.contains_key(&row.name);
     if rows.iter().filter(missing).any(|row| row.name == BASE) {
@@ -101,7 +103,7 @@ fn range(facts: &Facts) -> (f64, f64) {
     all.fold((0.0, 0.0), |(least, most): (f64, f64), value| (least.min(value), most.max(value)))
 }
 
-fn masked(number: usize, (kind, mask): (&String, &Heads)) -> Plot {
+fn masked(number: usize, kind: &str, mask: &Heads) -> Plot {
     let vacant = vacant(mask);
     let share = percent(vacant as f64 / mask.values().len().max(1) as f64);
     let text = format!(
@@ -118,7 +120,7 @@ fn masked(number: usize, (kind, mask): (&String, &Heads)) -> Plot {
     .draw()
 }
 
-fn map(facts: &Facts, range: (f64, f64), number: usize, (row, heads): (&Row, &Heads)) -> Plot {
+fn map(facts: &Facts, range: (f64, f64), number: usize, row: &Row, heads: &Heads) -> Plot {
     let mask = row.mask.as_ref().and_then(|kind| Some((kind, facts.masks.get(kind)?)));
     let mask = mask.filter(|(_, mask)| mask.shape() == heads.shape());
     let mean = heads.values().iter().sum::<f64>() / heads.values().len().max(1) as f64;

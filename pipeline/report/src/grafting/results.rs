@@ -44,8 +44,8 @@ impl<'a> Results<'a> {
         Results { rows, columns, cells }
     }
 
-    fn cell(&self, row: &'a Row, (benchmark, metric): (&'a str, &'a str)) -> Option<&'a Cell> {
-        self.cells.get(&(&*row.name, benchmark, metric)).copied()
+    fn cell(&self, row: &'a Row, column: (&'a str, &'a str)) -> Option<&'a Cell> {
+        self.cells.get(&(&*row.name, column.0, column.1)).copied()
     }
 
     /// Benchmarks, and how many columns each has.

@@ -4,7 +4,7 @@
 use quick_xml::events::Event;
 use serde_json::json;
 
-use super::facts::{Cell, Curve, Difference, Error, Heads, Iteration, Row, Search, Seed, Size};
+use super::facts::{Cell, Curve, Difference, Heads, Iteration, Row, Search, Seed, Size};
 use super::settings::Settings;
 use super::{Facts, page, results, write};
 
@@ -239,5 +239,6 @@ fn facts_are_read_and_checked() {
     assert!(refused(heads(1, [1.0, 1.0])).contains("`soft` has 1 layers of 2 heads, others have 2 of 3"));
     let twice = [&facts.cells[0], &facts.cells[0]];
     assert!(refused(json!({"cells": twice})).contains("`base` has two scores by R@1 of capr"));
-    assert!(matches!(Heads::new([1, 1], vec![f64::NAN]), Err(Error::NotFinite { layer: 0, head: 0, .. })));
+    let nan = Heads::new([1, 1], vec![f64::NAN]).unwrap_err().to_string();
+    assert!(nan.starts_with("layer 0, head 0 (from 0): NaN, expected a number"), "{nan}");
 }
