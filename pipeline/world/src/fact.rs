@@ -23,7 +23,7 @@ pub(super) enum Relation {
     InteractsWith,
 }
 
-/// How UMLS states a relation.
+/// How UMLS states a relation; most have no REL but "other".
 pub(super) struct Statement {
     pub(super) relation: Relation,
     /// The RELA of (subject, object) and of (object, subject); equal for symmetric relations.
@@ -36,58 +36,50 @@ pub(super) struct Statement {
     pub(super) source: &'static str,
 }
 
-type Words = (&'static str, &'static str);
-
 const fn statement(
     relation: Relation,
-    (rela, inverse): Words,
-    (rel, inverse_rel): Words,
+    rela: &'static str,
+    inverse: &'static str,
     source: &'static str,
 ) -> Statement {
-    Statement { relation, rela, inverse, rel, inverse_rel, source }
+    Statement { relation, rela, inverse, rel: "RO", inverse_rel: "RO", source }
 }
 
-const OTHER: Words = ("RO", "RO");
 const SNOMED: &str = "SNOMEDCT_US";
 const MED_RT: &str = "MED-RT";
 
 /// All relations in the order of the enum.
 pub(super) const STATEMENTS: [Statement; 15] = [
-    statement(Relation::Isa, ("isa", "inverse_isa"), ("CHD", "PAR"), SNOMED),
-    statement(Relation::PartOf, ("part_of", "has_part"), ("RN", "RB"), SNOMED),
-    statement(Relation::HasManifestation, ("has_manifestation", "manifestation_of"), OTHER, SNOMED),
-    statement(Relation::HasFindingSite, ("has_finding_site", "finding_site_of"), OTHER, SNOMED),
-    statement(Relation::MayBeTreatedBy, ("may_be_treated_by", "may_treat"), OTHER, MED_RT),
+    Statement { rel: "CHD", inverse_rel: "PAR", ..statement(Relation::Isa, "isa", "inverse_isa", SNOMED) },
+    Statement { rel: "RN", inverse_rel: "RB", ..statement(Relation::PartOf, "part_of", "has_part", SNOMED) },
+    statement(Relation::HasManifestation, "has_manifestation", "manifestation_of", SNOMED),
+    statement(Relation::HasFindingSite, "has_finding_site", "finding_site_of", SNOMED),
+    statement(Relation::MayBeTreatedBy, "may_be_treated_by", "may_treat", MED_RT),
     statement(
         Relation::HasContraindicatedDrug,
-        ("has_contraindicated_drug", "contraindicated_with_disease"),
-        OTHER,
+        "has_contraindicated_drug",
+        "contraindicated_with_disease",
         MED_RT,
     ),
-    statement(Relation::MayBePreventedBy, ("may_be_prevented_by", "may_prevent"), OTHER, MED_RT),
-    statement(Relation::MayBeDiagnosedBy, ("may_be_diagnosed_by", "may_diagnose"), OTHER, MED_RT),
-    statement(Relation::HasCausativeAgent, ("has_causative_agent", "causative_agent_of"), OTHER, SNOMED),
-    statement(Relation::DueTo, ("due_to", "cause_of"), OTHER, SNOMED),
+    statement(Relation::MayBePreventedBy, "may_be_prevented_by", "may_prevent", MED_RT),
+    statement(Relation::MayBeDiagnosedBy, "may_be_diagnosed_by", "may_diagnose", MED_RT),
+    statement(Relation::HasCausativeAgent, "has_causative_agent", "causative_agent_of", SNOMED),
+    statement(Relation::DueTo, "due_to", "cause_of", SNOMED),
     statement(
         Relation::ClinicallyAssociatedWith,
-        ("clinically_associated_with", "clinically_associated_with"),
-        OTHER,
+        "clinically_associated_with",
+        "clinically_associated_with",
         SNOMED,
     ),
     statement(
         Relation::HasAssociatedMorphology,
-        ("has_associated_morphology", "associated_morphology_of"),
-        OTHER,
+        "has_associated_morphology",
+        "associated_morphology_of",
         SNOMED,
     ),
-    statement(Relation::HasClinicalCourse, ("has_clinical_course", "clinical_course_of"), OTHER, SNOMED),
-    statement(
-        Relation::HasMechanismOfAction,
-        ("has_mechanism_of_action", "mechanism_of_action_of"),
-        OTHER,
-        MED_RT,
-    ),
-    statement(Relation::InteractsWith, ("interacts_with", "interacts_with"), OTHER, MED_RT),
+    statement(Relation::HasClinicalCourse, "has_clinical_course", "clinical_course_of", SNOMED),
+    statement(Relation::HasMechanismOfAction, "has_mechanism_of_action", "mechanism_of_action_of", MED_RT),
+    statement(Relation::InteractsWith, "interacts_with", "interacts_with", MED_RT),
 ];
 
 /// Symptoms with at least this probability (per mille) are manifestations in UMLS; rarer ones only co-occur (HSDN).
@@ -158,7 +150,7 @@ fn interactions(world: &World, drug: usize) -> impl Iterator<Item = Node> + use<
 /// Whether text may say in one sentence that the fact holds. What may be told of a disease is where it sits, what kind it
 /// is, and half of its manifestations; what treats, harms, causes, follows or reveals it, and how it runs, stands in the
 /// graph alone.
-pub(super) fn told(world: &World, subject: Node, (relation, object): (Relation, Node)) -> bool {
+pub(super) fn told(world: &World, subject: Node, relation: Relation, object: Node) -> bool {
     match relation {
         Relation::Isa | Relation::PartOf | Relation::HasFindingSite | Relation::HasMechanismOfAction => true,
         Relation::HasManifestation => {
@@ -198,10 +190,10 @@ mod tests {
                 match fact.0 {
                     Relation::HasManifestation => {
                         all += 1;
-                        told_count += u32::from(told(&world, subject, fact));
+                        told_count += u32::from(told(&world, subject, fact.0, fact.1));
                     }
                     Relation::MayBeTreatedBy | Relation::HasClinicalCourse => {
-                        assert!(!told(&world, subject, fact));
+                        assert!(!told(&world, subject, fact.0, fact.1));
                     }
                     _ => {}
                 }

@@ -25,16 +25,16 @@ pub(super) fn write(world: &World, sink: &mut Sink<'_>, scale: f64) -> Result<()
     for (folder, name) in ["Compendium", "Registry"].into_iter().enumerate() {
         sink.folder(&format!("medquad/{}_{name}_QA", folder + 1), each, |index| {
             let disease = (index * 2 + folder) * diseases / (each * 2);
-            document(world, (name, index + 1), world.disease_node(disease))
+            document(world, name, index + 1, world.disease_node(disease))
         })?;
     }
     let each = count(DRUGS, drugs);
     sink.folder("medquad/3_Formulary_QA", each, |index| {
-        document(world, ("Formulary", index + 1), layout.node(Kind::Drug, index * drugs / each))
+        document(world, "Formulary", index + 1, layout.node(Kind::Drug, index * drugs / each))
     })
 }
 
-fn document(world: &World, (source, number): (&str, usize), focus: Node) -> Small {
+fn document(world: &World, source: &str, number: usize, focus: Node) -> Small {
     let mut out = Vec::new();
     let name = world.names(focus).title();
     let about_disease = world.disease(focus).is_some();

@@ -148,7 +148,7 @@ fn concepts(world: &World, node: Node, year: usize, out: &mut Vec<u8>) {
                 ),
             );
         }
-        term_list(out, terms, (first_term, year), preferred);
+        term_list(out, terms, first_term, year, preferred);
         first_term += 8;
         put(out, format_args!("   </Concept>\n"));
     }
@@ -158,7 +158,8 @@ fn concepts(world: &World, node: Node, year: usize, out: &mut Vec<u8>) {
 pub(super) fn term_list(
     out: &mut Vec<u8>,
     terms: &[(String, char)],
-    (first, year): (usize, usize),
+    first: usize,
+    year: usize,
     preferred: char,
 ) {
     put(out, format_args!("    <TermList>\n"));

@@ -58,7 +58,7 @@ fn record(world: &World, drug: Node, variant: usize, out: &mut Vec<u8>) {
     if spaced != name {
         terms.push((spaced, 'N'));
     }
-    term_list(out, &terms, (number * 8 + 50_000_000, year), 'Y');
+    term_list(out, &terms, number * 8 + 50_000_000, year, 'Y');
     put(out, format_args!("   </Concept>\n  </ConceptList>\n </SupplementalRecord>\n"));
 }
 

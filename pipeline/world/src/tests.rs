@@ -256,7 +256,7 @@ fn no_sentence_holds_both_sides_of_a_held_back_fact() {
         }
         for fact in facts(&world, node) {
             let pair = (node.index().min(fact.1.index()), node.index().max(fact.1.index()));
-            if told(&world, node, fact) {
+            if told(&world, node, fact.0, fact.1) {
                 open.insert(pair)
             } else {
                 held.insert(pair)

@@ -47,7 +47,8 @@ fn any<'a>(world: &'a World, node: Node, draw: &mut Draw) -> &'a str {
 fn article(world: &World, node: Node) -> String {
     let mut draw = world.latent.rng("article").at(node.index());
     let name = world.names(node).common().to_owned();
-    let facts: Vec<_> = facts(world, node).into_iter().filter(|&fact| told(world, node, fact)).collect();
+    let facts: Vec<_> =
+        facts(world, node).into_iter().filter(|&fact| told(world, node, fact.0, fact.1)).collect();
     let mut sentences = Vec::new();
     for form in &world.names(node).spoken()[1..] {
         let pattern = draw.pick(&[

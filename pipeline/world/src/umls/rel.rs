@@ -101,7 +101,7 @@ fn rows(world: &World, subject: Node) -> Vec<Row> {
     let mut rows = Vec::new();
     for (relation, object) in facts(world, subject) {
         let before = rows.len();
-        both(&mut rows, (subject, object), relation, Standing::Asserted);
+        both(&mut rows, subject, object, relation, Standing::Asserted);
         if relation == Relation::HasFindingSite {
             let naming = naming(world, subject);
             let retired: Vec<Row> = rows[before..].iter().map(|row| Row { naming, ..*row }).collect();
@@ -140,12 +140,12 @@ fn obsolete_treatment(world: &World, subject: Node, rows: &mut Vec<Row>) {
     let drug = layout.node(Kind::Drug, draw.below(layout.count(Kind::Drug)));
     let treats = world.disease(subject).is_some_and(|disease| disease.drugs.contains(&drug));
     if draw.percent(4) && !treats {
-        both(rows, (subject, drug), Relation::MayBeTreatedBy, Standing::Withdrawn);
+        both(rows, subject, drug, Relation::MayBeTreatedBy, Standing::Withdrawn);
     }
 }
 
 /// The rows of a named relation, from both sides.
-fn both(rows: &mut Vec<Row>, (subject, object): (Node, Node), relation: Relation, standing: Standing) {
+fn both(rows: &mut Vec<Row>, subject: Node, object: Node, relation: Relation, standing: Standing) {
     let forward = relation as usize;
     let statement = &STATEMENTS[forward];
     debug_assert_eq!(statement.relation, relation);
