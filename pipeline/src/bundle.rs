@@ -1,4 +1,4 @@
-//! Questions to a model, one a line: a fine-tuned model answers them, any encoder turns them into vectors.
+//! A model's folder in use: a fine-tuned model predicts line by line, any encoder turns lines into vectors.
 
 pub mod answer;
 pub mod known;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::toml_text;
@@ -71,45 +72,6 @@ pub struct File {
     pub sha256: Option<String>,
 }
 
-/// Why a catalogue cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("{}: cannot read the catalogue: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is no catalogue.
-    #[error("{name}: {problem}")]
-    Parse {
-        /// The file, or `the embedded catalogue`.
-        name: String,
-        /// Line and what is wrong.
-        problem: String,
-    },
-    /// An entry that cannot be meant.
-    #[error("{name}: dataset `{dataset}`: {problem}")]
-    Entry {
-        /// The file, or `the embedded catalogue`.
-        name: String,
-        /// The entry.
-        dataset: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A name that no dataset has.
-    #[error("there is no dataset `{name}`; the catalogue has: {}", .known.join(", "))]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names there are.
-        known: Vec<String>,
-    },
-}
-
 impl Access {
     /// As the file has it.
     #[must_use]
@@ -165,16 +127,15 @@ impl Catalog {
     ///
     /// # Errors
     /// When the file cannot be read, a key is unknown or missing, or an entry cannot be meant.
-    pub fn load(file: Option<&Path>) -> Result<Self, Error> {
+    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
         let Some(path) = file else { return Self::parse("the embedded catalogue", EMBEDDED) };
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot read the catalogue", path.display()))?;
         Self::parse(&path.display().to_string(), &text)
     }
 
-    fn parse(name: &str, text: &str) -> Result<Self, Error> {
-        let wrong =
-            |problem: String| Error::Parse { name: name.to_owned(), problem: problem.trim_end().to_owned() };
+    fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
+        let wrong = |problem: String| anyhow::anyhow!("{name}: {}", problem.trim_end());
         toml_text::bounded(text).map_err(wrong)?;
         let catalog: Self = toml::from_str(text).map_err(|e| wrong(toml_text::told(text, &e)))?;
         if catalog.version != VERSION {
@@ -183,11 +144,8 @@ impl Catalog {
                 catalog.version
             )));
         }
-        let entry = |dataset: &Dataset, problem: String| Error::Entry {
-            name: name.to_owned(),
-            dataset: dataset.name.clone(),
-            problem,
-        };
+        let entry =
+            |dataset: &Dataset, problem: String| wrong(format!("dataset `{}`: {problem}", dataset.name));
         let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
         for dataset in &catalog.datasets {
             if let Some(problem) = dataset.problem() {
@@ -216,16 +174,14 @@ impl Catalog {
     /// The datasets of these names, in the catalogue's order.
     ///
     /// # Errors
-    /// [`Error::Unknown`].
-    pub fn named(&self, names: &[String]) -> Result<Vec<&Dataset>, Error> {
+    /// When there is none of a name.
+    pub fn named(&self, names: &[String]) -> anyhow::Result<Vec<&Dataset>> {
         let is_known = |name: &&String| self.datasets.iter().any(|dataset| dataset.name == **name);
-        match names.iter().find(|name| !is_known(name)) {
-            Some(name) => Err(Error::Unknown {
-                name: name.clone(),
-                known: self.datasets.iter().map(|dataset| dataset.name.clone()).collect(),
-            }),
-            None => Ok(self.datasets.iter().filter(|dataset| names.contains(&dataset.name)).collect()),
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
+            let known: Vec<&str> = self.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
+            anyhow::bail!("there is no dataset `{name}`; the catalogue has: {}", known.join(", "));
         }
+        Ok(self.datasets.iter().filter(|dataset| names.contains(&dataset.name)).collect())
     }
 }
 

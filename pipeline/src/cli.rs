@@ -1,7 +1,7 @@
 //! The command line: reads arguments and the environment, calls the engine, prints what it says. Holds no logic of its own.
 
 mod args;
-mod ask;
+
 mod diff;
 pub mod exit;
 mod explain;
@@ -10,6 +10,7 @@ mod heat;
 mod inspect;
 mod measure;
 mod outside;
+mod predict;
 mod print;
 mod report;
 mod signals;
@@ -28,8 +29,8 @@ use base::cancel::CancelToken;
 use clap::Parser;
 use serde_json::json;
 
-use crate::ask::known::Around;
-use crate::ask::vectors::How;
+use crate::bundle::known::Around;
+use crate::bundle::vectors::How;
 use crate::engine::clean::Mode;
 use crate::engine::digest::Digest;
 use crate::engine::failure;
@@ -142,7 +143,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
 fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
     match &command.verb {
         Verb::Predict { model, input, lines, task, top, mask } => {
-            let asked = ask::Asked { input: input.as_deref(), form: *lines };
+            let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let around = Around {
                 mapping: &|| {
                     let options = outside::options(&command.common, &CancelToken::NEVER);
@@ -150,12 +151,12 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
                 },
                 artifact: &|stage| Layout::new(&command.common.out).artifact(stage),
             };
-            Some(ask::predict(model, mask.as_deref(), (task.as_deref(), *top), &asked, around))
+            Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
         }
         Verb::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
-            let asked = ask::Asked { input: input.as_deref(), form: *lines };
+            let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
-            Some(ask::encode(model, &how, &asked))
+            Some(predict::encode(model, &how, &asked))
         }
         _ => None,
     }

@@ -1,7 +1,8 @@
 //! The config file: one TOML document, every key known, every value stated.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 mod check;
@@ -128,77 +129,34 @@ impl Config {
     }
 }
 
-/// Why a config cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("{}: cannot read the config: {source}", path.display())]
-    Read {
-        /// The config file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is no config.
-    #[error("{name}: {problem}")]
-    Parse {
-        /// The config file, or `the embedded default`.
-        name: String,
-        /// Line, column and what is wrong.
-        problem: String,
-    },
-    /// A `--set` is wrong.
-    #[error("--set {set}: {problem}")]
-    Set {
-        /// The argument.
-        set: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A setting that cannot be meant.
-    #[error("{0:#}")]
-    Setting(anyhow::Error),
-    /// The config is of another version.
-    #[error(
-        "{name}: version {version}, but this engraft reads version {VERSION}; CHANGELOG.md says what to change"
-    )]
-    Version {
-        /// The config file, or `the embedded default`.
-        name: String,
-        /// The version it names.
-        version: i64,
-    },
-}
-
 /// Reads the config at `file`, or the embedded default, and applies `sets` (`key=value`, in order) to it.
 ///
 /// # Errors
 /// When the file cannot be read, a key is unknown or missing, or a value does not fit.
-pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
+pub fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Config> {
     let (name, text) = match file {
         None => ("the embedded default".to_owned(), DEFAULT.to_owned()),
         Some(path) => {
+            let name = path.display().to_string();
             let read = std::fs::read_to_string(path);
-            (
-                path.display().to_string(),
-                read.map_err(|source| Error::Read { path: path.to_owned(), source })?,
-            )
+            let text = read.with_context(|| format!("{name}: cannot read the config"))?;
+            (name, text)
         }
     };
-    let parse = |problem: String| Error::Parse { name: name.clone(), problem: problem.trim_end().to_owned() };
+    let parse = |problem: String| anyhow::anyhow!("{name}: {}", problem.trim_end());
     toml_text::bounded(&text).map_err(parse)?;
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(told(&text, &e)))?;
     // Another version has other keys, so the version comes first.
     if let Some(&toml::Value::Integer(version)) = table.get("version")
         && version != i64::from(VERSION)
     {
-        return Err(Error::Version { name, version });
+        return Err(other_version(&name, version));
     }
     // Read as it stands first, because only then do errors carry line and column.
     let mut config: Config = toml::from_str(&text).map_err(|e| parse(told(&text, &e)))?;
     let mut whole = toml::Value::Table(table);
     for given in sets {
-        let wrong = |problem: String| Error::Set { set: set::shown(given), problem };
+        let wrong = |problem: String| anyhow::anyhow!("--set {}: {problem}", set::shown(given));
         let (key, value) = set::split(given).map_err(wrong)?;
         set::put(&mut whole, &key, value).map_err(wrong)?;
     }
@@ -210,24 +168,29 @@ pub fn load(file: Option<&Path>, sets: &[String]) -> Result<Config, Error> {
     config.origin = Origin { name: name.clone(), text, sets: sets.to_vec(), whole };
     if let Some(key) = not_finite(&config.origin.whole) {
         let place = config.origin.place(&key).unwrap_or_else(|| name.clone());
-        let problem = format!("{key} is infinite or not a number; leave it out to set no limit");
-        return Err(Error::Parse { name: place, problem });
+        anyhow::bail!("{place}: {key} is infinite or not a number; leave it out to set no limit");
     }
     if config.version != VERSION {
-        return Err(Error::Version { name, version: i64::from(config.version) });
+        return Err(other_version(&name, i64::from(config.version)));
     }
-    check::check(&config).map_err(|error| Error::Setting(config.origin.locate(error)))?;
+    check::check(&config).map_err(|error| config.origin.locate(error))?;
     Ok(config)
 }
 
+fn other_version(name: &str, version: i64) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{name}: version {version}, but this engraft reads version {VERSION}; CHANGELOG.md says what to change"
+    )
+}
+
 /// What is wrong with a config once all of `sets` are in it.
-fn set_together(sets: &[String], error: &toml::de::Error) -> Error {
+fn set_together(sets: &[String], error: &toml::de::Error) -> anyhow::Error {
     let set = sets.iter().map(|set| set::shown(set)).collect::<Vec<_>>().join(" --set ");
     let problem = match error.to_string() {
         text if text.contains("://") => "a URL stands where something else is expected".to_owned(),
         text => text.trim_end().to_owned(),
     };
-    Error::Set { set, problem }
+    anyhow::anyhow!("--set {set}: {problem}")
 }
 
 /// What is wrong with a config, with the line it is in, unless a URL stands there: it may be signed.

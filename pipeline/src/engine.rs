@@ -13,6 +13,7 @@ pub mod context;
 mod decay;
 pub mod describe;
 pub mod digest;
+pub mod error;
 mod execute;
 pub mod explain;
 pub mod failure;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::cancel::CancelToken;
+use error::Error;
 use fault::Faults;
 use graph::Graph;
 use judge::Bench;
@@ -87,7 +89,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the stages do not fit together.
-    pub fn new(stages: Vec<Box<dyn Stage>>, settings: Settings) -> Result<Self, graph::Error> {
+    pub fn new(stages: Vec<Box<dyn Stage>>, settings: Settings) -> Result<Self, Error> {
         Ok(Self { graph: Graph::new(stages)?, layout: Layout::new(&settings.out), settings })
     }
 
@@ -104,8 +106,8 @@ impl Engine {
     /// Fails if the output folder belongs to another origin than these stages, and is not to be taken over.
     ///
     /// # Errors
-    /// [`origin::Error`].
-    pub fn admitted(&self) -> Result<(), origin::Error> {
+    /// When it does.
+    pub fn admitted(&self) -> Result<(), Error> {
         self.settings
             .origin
             .as_ref()
@@ -113,7 +115,7 @@ impl Engine {
     }
 
     /// As [`Engine::admitted`]; then the output folder belongs to these stages.
-    fn claim(&self) -> Result<(), origin::Error> {
+    fn claim(&self) -> Result<(), Error> {
         self.admitted()?;
         self.settings.origin.as_ref().map_or(Ok(()), |origin| origin.remember(&self.layout.origin()))
     }

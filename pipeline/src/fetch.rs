@@ -9,7 +9,7 @@ use store::location::Location;
 use store::{Store, Watch};
 
 use crate::catalog::{Access, Dataset, File};
-use crate::engine::lock::{Error, Lock};
+use crate::engine::lock::{Lock, Refused};
 
 /// Held in the data folder while files are brought there.
 const LOCK: &str = ".engraft-fetch.lock";
@@ -64,7 +64,7 @@ pub fn lock(datasets: &[&Dataset], into: &Path) -> anyhow::Result<Option<Lock>> 
     }
     match Lock::take(&into.join(LOCK)) {
         Ok(lock) => Ok(Some(lock)),
-        Err(Error::Held { folder, holder }) => anyhow::bail!(
+        Err(Refused::Held { folder, holder }) => anyhow::bail!(
             "another engraft ({holder}) is fetching into {}: wait for it to end, stop it, or choose another folder with --into",
             folder.display()
         ),
@@ -79,7 +79,8 @@ pub fn lock(datasets: &[&Dataset], into: &Path) -> anyhow::Result<Option<Lock>> 
 /// When it cannot be fetched, is not what the catalogue says (nothing of it is then kept), or another file has its name.
 pub fn fetch(
     store: &Store,
-    (dataset, file): (&Dataset, &File),
+    dataset: &Dataset,
+    file: &File,
     into: &Path,
     most: u64,
     watch: Watch<'_>,

@@ -1,11 +1,18 @@
 //! The runner, the stages and the command line: everything that touches a config, a terminal or the clock.
+//!
+//! It is the binary's crate. Other crates see [`main`], and what tests of the whole compare with and run in their own process.
 
-pub mod ask;
-pub mod board;
-pub mod catalog;
-pub mod cli;
-pub mod config;
-pub mod engine;
-pub mod fetch;
-pub mod stage;
+mod board;
+mod bundle;
+mod catalog;
+mod cli;
+mod config;
+mod engine;
+mod fetch;
+pub mod in_process;
+mod stage;
 mod toml_text;
+
+pub use catalog::VERSION as CATALOG_VERSION;
+pub use cli::main;
+pub use config::DEFAULT as DEFAULT_CONFIG;

@@ -81,8 +81,8 @@ fn described(
         }
         None => None,
     };
-    stages.extend(on_corpus(config, (&words.0, words.1), &places)?);
-    stages.extend(trained(config, (words, shards), &places)?);
+    stages.extend(on_corpus(config, &words.0, words.1, &places)?);
+    stages.extend(trained(config, words, shards, &places)?);
     Ok(stages)
 }
 
@@ -115,7 +115,8 @@ fn on_graph(
 /// The stages that make encoders, and try them.
 fn trained(
     config: &Config,
-    (words, shards): ((vocabulary::Source, Case), Option<shards::Shards>),
+    words: (vocabulary::Source, Case),
+    shards: Option<shards::Shards>,
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
@@ -151,7 +152,7 @@ fn trained(
         None => None,
     };
     if let Some(graft) = &config.graft {
-        stages.extend(grafted(config, graft, (retraining, base, words), places)?);
+        stages.extend(grafted(config, graft, retraining, base, words, places)?);
         return Ok(stages);
     }
     if let Some((retrain, from)) = retraining {
@@ -161,7 +162,7 @@ fn trained(
     }
     if let Some(finetuning) = &config.finetune {
         let base = bases.of(finetuning.from)?;
-        stages.extend(around(config, finetuning, (base, words), places)?.alone()?);
+        stages.extend(around(config, finetuning, base, words, places)?.alone()?);
     }
     Ok(stages)
 }
@@ -170,17 +171,15 @@ fn trained(
 fn grafted(
     config: &Config,
     graft: &graft::Config,
-    (retraining, base, words): (
-        Option<(&retrain::Config, retrain::From)>,
-        encoder::Base,
-        (vocabulary::Source, Case),
-    ),
+    retraining: Option<(&retrain::Config, retrain::From)>,
+    base: encoder::Base,
+    words: (vocabulary::Source, Case),
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let finetuning =
         config.finetune.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
     can_be_masked(config, graft)?;
-    let around = around(config, finetuning, (base, words), places)?;
+    let around = around(config, finetuning, base, words, places)?;
     graft.stages(&graft::Around { retraining, ..around }, places)
 }
 
@@ -201,7 +200,7 @@ fn asking(
     if let Some(positions) = fresh_positions(config) {
         lama::room(lama.max_tokens, positions)?;
     }
-    let stages = lama::Asking::all(lama, &bases, (words, config.compute()), places)?;
+    let stages = lama::Asking::all(lama, &bases, words, config.compute(), places)?;
     Ok(stages.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>).collect())
 }
 
@@ -209,7 +208,8 @@ fn asking(
 fn around<'c>(
     config: &'c Config,
     finetuning: &'c finetune::config::Config,
-    (base, words): (encoder::Base, (vocabulary::Source, Case)),
+    base: encoder::Base,
+    words: (vocabulary::Source, Case),
     places: &location::Places<'_>,
 ) -> anyhow::Result<graft::Around<'c>> {
     let mapping = match &config.corpus {
@@ -268,7 +268,8 @@ fn can_be_masked(config: &Config, graft: &graft::Config) -> anyhow::Result<()> {
 /// The stages on a corpus.
 fn on_corpus(
     config: &Config,
-    (vocabulary, case): (&vocabulary::Source, Case),
+    vocabulary: &vocabulary::Source,
+    case: Case,
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let corpus = config.corpus.as_ref().map(|corpus| corpus::Corpus::new(corpus, places)).transpose()?;

@@ -15,7 +15,7 @@ impl Outside {
         Engraft::small(&["run", "world"], &folder.path().join("made")).ok();
         fs::rename(folder.path().join("made/world"), folder.path().join("data")).unwrap();
         let config =
-            engraft::config::DEFAULT.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
+            engraft::DEFAULT_CONFIG.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
         assert!(!config.contains("[world]"));
         base::whole::write_whole(&folder.path().join("own.toml"), config.as_bytes()).unwrap();
         Self { folder }

@@ -226,7 +226,7 @@ fn without_a_name_the_catalogue_is_listed() {
 fn the_docs_have_the_versions_of_catalogue_and_cache() {
     let formats = include_str!("../../docs/formats.md");
     for heading in [
-        format!("Catalogue: `datasets.toml`, version {}\n", engraft::catalog::VERSION),
+        format!("Catalogue: `datasets.toml`, version {}\n", engraft::CATALOG_VERSION),
         format!("Cache of remote files, version {}\n", store::CACHE_VERSION),
     ] {
         assert!(formats.contains(&heading), "docs/formats.md lacks {heading:?}");
@@ -245,7 +245,7 @@ impl Twins {
         Engraft::small(&["run", "world"], &folder.path().join("made")).ok();
         fs::rename(folder.path().join("made/world"), folder.path().join("data")).unwrap();
         let config =
-            engraft::config::DEFAULT.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
+            engraft::DEFAULT_CONFIG.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
         assert!(!config.contains("[world]"));
         base::whole::write_whole(&folder.path().join("own.toml"), config.as_bytes()).unwrap();
         let server = Server::start().unwrap();

@@ -1,37 +1,12 @@
 //! Lines of metrics as scalars: every number of a line under the path of its keys.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead};
+use std::io::BufRead;
 
+use base::read::ReadError;
 use serde_json::{Map, Value};
 
 use super::Scalar;
-
-/// Why metrics are no scalars.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The operating system refused.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// A line that is no object.
-    #[error(
-        "line {line}: {source}; expected a JSON object with the key `step`; the file is damaged, make it again"
-    )]
-    Json {
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong and at which column.
-        source: serde_json::Error,
-    },
-    /// An object without a step.
-    #[error("line {line}: expected the key `step` with a whole number, found {found}; these are no metrics")]
-    Step {
-        /// The line, from 1.
-        line: u64,
-        /// What stands there.
-        found: String,
-    },
-}
 
 /// The numbers of JSON lines such as `metrics.jsonl`: `{"step": 3, "tasks": {"relation": {"loss": 0.5}}}` is the scalar
 /// `tasks/relation/loss` of step 3, below `under` if that is not empty. Texts, truths, nulls and lists have no place on a board.
@@ -40,7 +15,7 @@ pub fn metrics(
     lines: impl BufRead,
     under: &str,
     seconds: impl Fn(u64) -> f64,
-) -> impl Iterator<Item = Result<Scalar, Error>> {
+) -> impl Iterator<Item = anyhow::Result<Scalar>> {
     let mut metrics = Metrics {
         lines,
         under: under.to_owned(),
@@ -69,19 +44,24 @@ struct Metrics<L, S> {
 }
 
 impl<L: BufRead, S: Fn(u64) -> f64> Metrics<L, S> {
-    fn next(&mut self) -> Result<Option<Scalar>, Error> {
+    fn next(&mut self) -> anyhow::Result<Option<Scalar>> {
         while self.waiting.is_empty() {
             self.text.clear();
             if self.lines.read_line(&mut self.text)? == 0 {
                 return Ok(None);
             }
             self.line += 1;
-            let line = self.line;
-            let object: Map<String, Value> =
-                serde_json::from_str(&self.text).map_err(|source| Error::Json { line, source })?;
+            let place = format!("line {}", self.line);
+            let object: Map<String, Value> = serde_json::from_str(&self.text).map_err(|cause| {
+                let expected = "a JSON object with the key `step`";
+                ReadError::new(&*place, cause.to_string(), expected, "the file is damaged, make it again")
+            })?;
             let step = object.get("step");
-            let found = || step.map_or_else(|| "none".to_owned(), Value::to_string);
-            let step = step.and_then(Value::as_u64).ok_or_else(|| Error::Step { line, found: found() })?;
+            let step = step.and_then(Value::as_u64).ok_or_else(|| {
+                let found = step.map_or_else(|| "none".to_owned(), Value::to_string);
+                let expected = "the key `step` with a whole number";
+                ReadError::new(&*place, format!("found {found}"), expected, "these are no metrics")
+            })?;
             let seconds = (self.seconds)(step);
             let waiting = &mut self.waiting;
             walk(&self.under, &object, &mut |tag, value| {
@@ -111,7 +91,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str, under: &str) -> Vec<Result<(u64, f64, String, f32), String>> {
-        let told = |found: Result<Scalar, Error>| {
+        let told = |found: anyhow::Result<Scalar>| {
             found.map(|s| (s.step, s.seconds, s.tag, s.value)).map_err(|error| error.to_string())
         };
         metrics(text.as_bytes(), under, |step| step as f64 * 2.0).map(told).collect()
@@ -146,7 +126,10 @@ mod tests {
         assert_eq!(cut.len(), 2);
         assert!(cut[1].as_ref().unwrap_err().starts_with("line 2: "), "{cut:?}");
         let none = read("{\"loss\":1}\n", "");
-        assert!(none[0].as_ref().unwrap_err().contains("`step` with a whole number, found none"), "{none:?}");
+        assert!(
+            none[0].as_ref().unwrap_err().contains("found none, expected the key `step` with a whole number"),
+            "{none:?}"
+        );
         let half = read("{\"step\":1.5}\n", "");
         assert!(half[0].as_ref().unwrap_err().contains("found 1.5"), "{half:?}");
     }

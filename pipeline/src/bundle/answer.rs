@@ -61,7 +61,8 @@ impl Answering {
     pub fn open(
         folder: &Path,
         mask: Option<&Path>,
-        (task, top): (Option<&str>, usize),
+        task: Option<&str>,
+        top: usize,
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
         TaskFile::expected(folder)?;
@@ -101,7 +102,7 @@ impl Answering {
             anyhow::bail!("this model was not fine-tuned on {task:?} but on {}", names.join(", "));
         }
         let lengths = asked.iter().map(|of| file.most(&of.task)).collect();
-        let known = |told| Known::open((&file, told), &lengths, vocabulary.clone(), around);
+        let known = |told| Known::open(&file, told, &lengths, vocabulary.clone(), around);
         let known = file.knowledge.as_ref().map(known);
         let known = known.transpose().with_context(|| folder.display().to_string())?;
         Ok(Self { predictor, vocabulary, file, asked, known, top })
@@ -125,7 +126,7 @@ impl Answering {
             let known = self.known.as_ref().map(|known| known.rows(&asked)).transpose()?;
             let (mut rows, mut waiting) = (self.framed()?, Vec::new());
             for (number, input) in asked.into_iter().enumerate() {
-                let of_line = self.push((&input, number), known.as_ref(), &mut rows)?;
+                let of_line = self.push(&input, number, known.as_ref(), &mut rows)?;
                 let unlike =
                     |of: &Asking| self.fits(&of.task, &input) && of.task.pairs != input.pair.is_some();
                 remarks.unlike += u64::from(self.asked.iter().any(unlike));
@@ -162,7 +163,8 @@ impl Answering {
     /// tasks whose rows are of another length.
     fn push(
         &self,
-        (input, number): (&Input, usize),
+        input: &Input,
+        number: usize,
         known: Option<&known::Rows>,
         rows: &mut Framed,
     ) -> anyhow::Result<Waiting> {

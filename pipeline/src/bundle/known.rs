@@ -54,7 +54,8 @@ impl Known {
     /// # Errors
     /// When that is not at hand, or is not what its own maps were made with.
     pub(super) fn open(
-        (file, knowledge): (&TaskFile, &Knowledge),
+        file: &TaskFile,
+        knowledge: &Knowledge,
         lengths: &BTreeSet<usize>,
         vocabulary: Vocabulary,
         around: Around<'_>,

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use base::line::{self, Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,58 +31,6 @@ pub struct Input {
     pub text: String,
     /// The second text.
     pub pair: Option<String>,
-}
-
-/// Why there is no next input.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The line cannot be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A text of nothing.
-    #[error(
-        "{place}: there is no text; expected one on every line, so that predictions have the order of lines: fill the line or remove it"
-    )]
-    Empty {
-        /// The line.
-        place: Place,
-    },
-    /// The line is not such an object.
-    #[error(
-        "{place}: {problem}; expected one JSON object with `text` and, if wanted, `pair` and `id`: mend the line, or read the file as plain text"
-    )]
-    Json {
-        /// Line and byte.
-        place: Place,
-        /// What the parser said.
-        problem: String,
-    },
-    /// What could be a text or an object.
-    #[error(
-        "{place}: the line begins as a JSON object; expected a text, as no word says otherwise: say --lines json, or --lines text if it is one"
-    )]
-    Untold {
-        /// The line.
-        place: Place,
-    },
-    /// An identifier that is none.
-    #[error("{place}: `id` is {found}; expected a text or a number: mend the line")]
-    Id {
-        /// The line.
-        place: Place,
-        /// What it is.
-        found: String,
-    },
-    /// An identifier that stood before.
-    #[error(
-        "{place}: `id` {id} stands on an earlier line too; expected another for each line: mend the line, or leave all out"
-    )]
-    Twice {
-        /// The line.
-        place: Place,
-        /// What it is.
-        id: String,
-    },
 }
 
 #[derive(Deserialize)]
@@ -110,7 +59,7 @@ impl<'f, R: BufRead> Inputs<'f, R> {
     ///
     /// # Errors
     /// When a line cannot be read, is of another form, or has no text or an identifier that stood before.
-    pub fn batch(&mut self, most: usize) -> Result<Vec<Input>, Error> {
+    pub fn batch(&mut self, most: usize) -> Result<Vec<Input>, ReadError> {
         let mut batch = Vec::new();
         while batch.len() < most {
             match self.read()? {
@@ -121,29 +70,44 @@ impl<'f, R: BufRead> Inputs<'f, R> {
         Ok(batch)
     }
 
-    fn read(&mut self) -> Result<Option<Input>, Error> {
+    fn read(&mut self) -> Result<Option<Input>, ReadError> {
         let Some(line) = self.lines.next_line()? else { return Ok(None) };
         let place = line.place(None);
         // Some editors mark the beginning of a file.
         let text = if place.line == 1 { line.text.trim_start_matches('\u{feff}') } else { line.text };
         let row = match self.form {
-            Form::Untold if is_object(text) => return Err(Error::Untold { place }),
+            Form::Untold if is_object(text) => {
+                return Err(ReadError::new(
+                    place,
+                    "the line begins as a JSON object",
+                    "a text, as no word says otherwise",
+                    "say --lines json, or --lines text if it is one",
+                ));
+            }
             Form::Text | Form::Untold => Row { text: text.to_owned(), pair: None, id: None },
-            Form::Json if text.trim().is_empty() => return Err(Error::Empty { place }),
+            Form::Json if text.trim().is_empty() => return Err(empty(place)),
             Form::Json => serde_json::from_str(text).map_err(|error| parsing(line, &error))?,
         };
         let blank = |text: &String| text.trim().is_empty();
         if blank(&row.text) || row.pair.as_ref().is_some_and(blank) {
-            return Err(Error::Empty { place });
+            return Err(empty(place));
         }
         if let Some(id) = &row.id {
             match id {
                 // A text and a number with the same digits differ.
                 Value::String(_) | Value::Number(_) if self.ids.insert(id.to_string()) => {}
                 Value::String(_) | Value::Number(_) => {
-                    return Err(Error::Twice { place, id: id.to_string() });
+                    return Err(ReadError::new(
+                        place,
+                        format!("`id` {id} stands on an earlier line too"),
+                        "another for each line",
+                        "fix the line, or leave all out",
+                    ));
                 }
-                other => return Err(Error::Id { place, found: other.to_string() }),
+                other => {
+                    let found = format!("`id` is {other}");
+                    return Err(ReadError::new(place, found, "a text or a number", "fix the line"));
+                }
             }
         }
         let Row { text, pair, id } = row;
@@ -156,11 +120,18 @@ fn is_object(line: &str) -> bool {
     line.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']))
 }
 
-fn parsing(line: line::Line<'_>, error: &serde_json::Error) -> Error {
+fn parsing(line: line::Line<'_>, error: &serde_json::Error) -> ReadError {
     let text = error.to_string();
     // The parser counts lines within this one.
     let problem = text.split(" at line ").next().unwrap_or(&text).to_owned();
-    Error::Json { place: line.place(Some((error.column(), "byte of the line"))), problem }
+    let place = line.place(Some((error.column(), "byte of the line")));
+    let expected = "one JSON object with `text` and, if wanted, `pair` and `id`";
+    ReadError::new(place, problem, expected, "fix the line, or read the file as plain text")
+}
+
+fn empty(place: Place) -> ReadError {
+    let expected = "one on every line, so that predictions have the order of lines";
+    ReadError::new(place, "there is no text", expected, "fill the line or remove it")
 }
 
 /// Writes `value` as one JSON line in which nothing steers a terminal.
@@ -221,7 +192,7 @@ mod tests {
             ("{\"txt\":\"a\"}", "in.txt: line 2, column 6 (byte of the line): unknown field `txt`"),
             ("{\"text\":\"a\"", "in.txt: line 2, column 11"),
             ("plain", "or read the file as plain text"),
-            ("{\"pair\":\"a\"}", "missing field `text`; expected"),
+            ("{\"pair\":\"a\"}", "missing field `text`, expected"),
             ("", "in.txt: line 2: there is no text"),
             ("{\"text\":\"a\",\"pair\":\" \"}", "in.txt: line 2: there is no text"),
             ("{\"text\":\"a\",\"id\":[1]}", "in.txt: line 2: `id` is [1]"),

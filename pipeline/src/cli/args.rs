@@ -8,9 +8,9 @@ use clap::{Args, Parser, Subcommand};
 use model::encoder::pool::Pooling;
 use store::location::{Location, is_address};
 
-use super::ask::pooling;
 use super::exit;
-use crate::ask::lines::Form;
+use super::predict::pooling;
+use crate::bundle::lines::Form;
 
 /// More threads than any machine has cores would only fight each other, and a mistyped number would take the machine down.
 const MOST_JOBS: usize = 1024;

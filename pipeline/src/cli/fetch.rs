@@ -53,7 +53,7 @@ pub(super) fn fetch(
         for file in &dataset.files {
             let mut watch =
                 |_| if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-            match fetch::fetch(&store, (dataset, file), into, wish.max_bytes, &mut watch) {
+            match fetch::fetch(&store, dataset, file, into, wish.max_bytes, &mut watch) {
                 Ok(fetched) => print::result(format, || vec![line(&fetched)], || vec![json!(fetched)])?,
                 Err(_) if cancel.is_cancelled() => return Ok(Exit::Interrupted),
                 Err(error) => {

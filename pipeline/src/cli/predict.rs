@@ -10,10 +10,10 @@ use tasks::downstream::encode::Cuts;
 
 use super::exit::Exit;
 use super::print;
-use crate::ask::answer::{Answering, Remarks};
-use crate::ask::known::Around;
-use crate::ask::lines::{Form, Inputs, write_line};
-use crate::ask::vectors::{Encoding, How};
+use crate::bundle::answer::{Answering, Remarks};
+use crate::bundle::known::Around;
+use crate::bundle::lines::{Form, Inputs, write_line};
+use crate::bundle::vectors::{Encoding, How};
 
 /// Where lines come from, and how they are written.
 pub(super) struct Asked<'a> {
@@ -42,11 +42,12 @@ impl Asked<'_> {
 pub(super) fn predict(
     model: &Path,
     mask: Option<&Path>,
-    (task, top): (Option<&str>, usize),
+    task: Option<&str>,
+    top: usize,
     asked: &Asked<'_>,
     around: Around<'_>,
 ) -> anyhow::Result<Exit> {
-    let answering = Answering::open(model, mask, (task, top), around)?;
+    let answering = Answering::open(model, mask, task, top, around)?;
     let (reader, name, form) = asked.open()?;
     printed(|out| {
         answering.answer(&mut Inputs::new(reader, &name, form), &mut |said| Ok(write_line(out, &said)?))

@@ -2,8 +2,10 @@
 
 use super::*;
 
-fn sets(sets: &[&str]) -> Result<Config, Error> {
+fn sets(sets: &[&str]) -> anyhow::Result<Config> {
+    // As the command line shows it, with every cause.
     load(None, &sets.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
+        .map_err(|error| anyhow::anyhow!("{error:#}"))
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::folder::{self, Error as FolderError};
+use super::Engine;
+use super::error::Error;
+use super::folder;
 use super::layout::owner;
 use super::ledger::Ledger;
 use super::lock::Lock;
-use super::{Engine, run};
 
 /// Whether to remove or only to say what would be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +18,6 @@ pub enum Mode {
     Remove,
     /// Only say.
     DryRun,
-}
-
-/// Cleaning stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It could not begin.
-    #[error(transparent)]
-    Run(#[from] run::Error),
-    /// The file system refused.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
 }
 
 /// What was removed and what was left.
@@ -45,14 +35,14 @@ impl Engine {
     /// Cleans up after the named stages; after every stage that the ledger names, the memo and the origin, if none is named.
     ///
     /// # Errors
-    /// [`Error`].
+    /// When cleaning cannot begin, or the file system refuses.
     pub fn clean(&self, names: &[String], mode: Mode) -> Result<Cleaned, Error> {
         let mut cleaned = Cleaned { removed: Vec::new(), bytes: 0, left: Vec::new() };
         if !self.layout.out().exists() {
             return Ok(cleaned);
         }
-        let _lock = Lock::take(&self.layout.lock()).map_err(run::Error::from)?;
-        let ledger = Ledger::read(&self.layout.ledger()).map_err(run::Error::from)?;
+        let _lock = Lock::take(&self.layout.lock())?;
+        let ledger = Ledger::read(&self.layout.ledger())?;
         for stage in self.cleanable(names, &ledger)? {
             self.clean_artifact(&stage, &ledger, mode, &mut cleaned)?;
         }
@@ -70,7 +60,7 @@ impl Engine {
     }
 
     /// The named stages, which the graph or the ledger knows; without names, all that the ledger knows.
-    fn cleanable(&self, names: &[String], ledger: &Ledger) -> Result<BTreeSet<String>, run::Error> {
+    fn cleanable(&self, names: &[String], ledger: &Ledger) -> Result<BTreeSet<String>, Error> {
         let made: BTreeSet<_> = ledger.lines().iter().map(|line| line.stage.clone()).collect();
         if names.is_empty() {
             return Ok(made);
@@ -130,7 +120,7 @@ impl Engine {
 fn discard(file: &Path, mode: Mode, cleaned: &mut Cleaned) -> Result<(), Error> {
     let Ok(data) = fs::metadata(file) else { return Ok(()) };
     if mode == Mode::Remove {
-        fs::remove_file(file).map_err(FolderError::at(file))?;
+        fs::remove_file(file).map_err(Error::at(file))?;
     }
     cleaned.bytes += data.len();
     cleaned.removed.push(file.to_owned());

@@ -10,16 +10,8 @@ use base::cancel::Cancelled;
 use serde_json::{Map, Value};
 
 use super::digest::Digest;
+use super::error::Error;
 use super::progress::Progress;
-
-/// A stage asked for an input that it did not declare, so the fingerprint would not notice a change of it.
-#[derive(Debug, thiserror::Error)]
-#[error("stage {stage} reads {kind} `{name}`, which its inputs() does not declare: declare it there")]
-pub struct Undeclared {
-    stage: String,
-    kind: &'static str,
-    name: String,
-}
 
 /// The fact with the warnings of a stage, a list of texts.
 pub const WARNINGS: &str = "warnings";
@@ -52,27 +44,22 @@ impl Context {
     /// The folder of the input artifact made by the stage `name`.
     ///
     /// # Errors
-    /// [`Undeclared`] when `inputs()` does not name it.
-    pub fn artifact(&self, name: &str) -> Result<&Path, Undeclared> {
+    /// When `inputs()` does not name it.
+    pub fn artifact(&self, name: &str) -> Result<&Path, Error> {
         Self::find(&self.artifacts, name).ok_or_else(|| self.undeclared("the artifact", name))
     }
 
     /// The path of the outside file or folder declared under `label`.
     ///
     /// # Errors
-    /// [`Undeclared`] when `inputs()` does not name it.
-    pub fn file(&self, label: &str) -> Result<&Path, Undeclared> {
+    /// When `inputs()` does not name it.
+    pub fn file(&self, label: &str) -> Result<&Path, Error> {
         Self::find(&self.files, label).ok_or_else(|| self.undeclared("the outside file", label))
     }
 
     /// How many threads the stage may keep busy. The artifact must not depend on it.
     pub fn jobs(&self) -> usize {
         self.jobs.get()
-    }
-
-    /// Whether the run is asked to stop.
-    pub fn cancelled(&self) -> bool {
-        self.check().is_err()
     }
 
     /// Fails once the run is asked to stop. A stage calls it at least every few hundred milliseconds of work.
@@ -123,7 +110,11 @@ impl Context {
         among.get(name).map(PathBuf::as_path)
     }
 
-    fn undeclared(&self, kind: &'static str, name: &str) -> Undeclared {
-        Undeclared { stage: self.stage.clone(), kind, name: name.to_owned() }
+    /// A stage asked for an input that it did not declare, so the fingerprint would not notice a change of it.
+    fn undeclared(&self, kind: &'static str, name: &str) -> Error {
+        let stage = &self.stage;
+        Error::new(format!(
+            "stage {stage} reads {kind} `{name}`, which its inputs() does not declare: declare it there"
+        ))
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::digest::Digest;
+use super::error::Error;
 use super::fault::Point;
 use super::folder::{self, Output};
 use super::graph::Graph;
@@ -71,11 +72,11 @@ impl Task<'_> {
     }
 
     /// Makes the work folder: empty, unless the stage goes on where it was interrupted.
-    fn prepare(&self, work: &Path) -> Result<(), folder::Error> {
+    fn prepare(&self, work: &Path) -> Result<(), Error> {
         if self.stage.resume() == Resume::Never || self.restart {
             folder::remove(work)?;
         }
-        fs::create_dir_all(work).map_err(folder::Error::at(work))?;
+        fs::create_dir_all(work).map_err(Error::at(work))?;
         folder::drop_temporaries(work)
     }
 
@@ -130,7 +131,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    fn seal(&self, work: &Path) -> Result<Vec<Output>, folder::Error> {
+    fn seal(&self, work: &Path) -> Result<Vec<Output>, Error> {
         let sealed = folder::seal(work, self.settings.jobs, &self.settings.cancel)?;
         let place = self.layout.artifact(self.stage.name());
         let keep = |(output, known): (Output, _)| {

@@ -5,6 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::error::Error;
+
 /// A moment in the life of a stage's run, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
@@ -59,16 +61,6 @@ impl fmt::Display for Point {
     }
 }
 
-/// A fault that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "`{given}` names no fault: write STAGE:POINT or STAGE:working:N with N from 1, where POINT is one of {}",
-    Point::ALL.map(Point::name).join(", ")
-)]
-pub struct FaultError {
-    given: String,
-}
-
 /// Where to die; usually nowhere.
 #[derive(Clone, Debug)]
 pub struct Faults(Option<Arc<Fault>>);
@@ -104,10 +96,15 @@ impl Faults {
 }
 
 impl FromStr for Faults {
-    type Err = FaultError;
+    type Err = Error;
 
-    fn from_str(given: &str) -> Result<Self, FaultError> {
-        let error = || FaultError { given: given.to_owned() };
+    fn from_str(given: &str) -> Result<Self, Error> {
+        let error = || {
+            Error::new(format!(
+                "`{given}` names no fault: write STAGE:POINT or STAGE:working:N with N from 1, where POINT is one of {}",
+                Point::ALL.map(Point::name).join(", ")
+            ))
+        };
         let mut parts = given.split(':');
         let (Some(stage), Some(point)) = (parts.next(), parts.next()) else { return Err(error()) };
         let point = Point::ALL.into_iter().find(|p| p.name() == point).ok_or_else(error)?;

@@ -3,13 +3,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::cancel::CancelToken;
 use base::whole::exchange;
 use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, each};
+use super::error::Error;
 use super::memo::{Known, Stamp};
 
 /// One file of an artifact.
@@ -23,37 +24,11 @@ pub struct Output {
     pub blake3: Digest,
 }
 
-/// A folder holds what no artifact may hold, or cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file system refused.
-    #[error("{path}: {cause}")]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the file system said.
-        cause: io::Error,
-    },
-    /// Neither a file nor a folder.
-    #[error("{0} is neither a file nor a folder: an artifact holds nothing else")]
-    Special(PathBuf),
-    /// A name that the ledger cannot hold.
-    #[error("the name of {0} is not UTF-8: rename it")]
-    Name(PathBuf),
-}
-
-impl Error {
-    pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        |cause| Self::Io { path, cause }
-    }
-}
-
 /// The files below `folder`, as sorted relative paths with `/` between the parts. Folders that links point to are not
 /// entered; links are refused.
 ///
 /// # Errors
-/// [`Error`].
+/// When the file system refuses, or the folder holds what no artifact may hold.
 pub fn list(folder: &Path) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     visit(folder, "", Links::Refuse, &mut files)?;
@@ -64,7 +39,7 @@ pub fn list(folder: &Path) -> Result<Vec<String>, Error> {
 /// As [`list`], for folders of the user's own: links are followed.
 ///
 /// # Errors
-/// [`Error`].
+/// When the file system refuses, or the folder holds what no artifact may hold.
 pub fn list_following(folder: &Path) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     visit(folder, "", Links::Follow, &mut files)?;
@@ -86,13 +61,19 @@ fn visit(folder: &Path, prefix: &str, links: Links, files: &mut Vec<String>) -> 
         if kind.is_symlink() && links == Links::Follow {
             kind = fs::metadata(&path).map_err(Error::at(&path))?.file_type();
         }
-        let name = entry.file_name().into_string().map_err(|_| Error::Name(path.clone()))?;
+        let name = entry
+            .file_name()
+            .into_string()
+            .map_err(|_| Error::new(format!("the name of {} is not UTF-8: rename it", path.display())))?;
         if kind.is_dir() {
             visit(&path, &format!("{prefix}{name}/"), links, files)?;
         } else if kind.is_file() {
             files.push(format!("{prefix}{name}"));
         } else {
-            return Err(Error::Special(path));
+            return Err(Error::new(format!(
+                "{} is neither a file nor a folder: an artifact holds nothing else",
+                path.display()
+            )));
         }
     }
     Ok(())
@@ -101,7 +82,7 @@ fn visit(folder: &Path, prefix: &str, links: Links, files: &mut Vec<String>) -> 
 /// Brings every file and folder below `folder` safely to disk and digests the files, in the order of [`list`].
 ///
 /// # Errors
-/// [`Error`].
+/// When the file system refuses, or the folder holds what no artifact may hold.
 pub fn seal(folder: &Path, jobs: NonZeroUsize, cancel: &CancelToken) -> Result<Vec<(Output, Known)>, Error> {
     let files = list(folder)?;
     let sealed = each(&files, jobs, |file| seal_file(folder, file, cancel));
@@ -134,7 +115,7 @@ fn sync_tree(folder: &Path) -> Result<(), Error> {
 /// Brings the entries of `folder` itself safely to disk.
 ///
 /// # Errors
-/// [`Error`].
+/// When the file system refuses, or the folder holds what no artifact may hold.
 pub fn sync(folder: &Path) -> Result<(), Error> {
     File::open(folder).and_then(|opened| opened.sync_all()).map_err(Error::at(folder))
 }
@@ -153,15 +134,15 @@ pub fn digest(outputs: &[Output]) -> Digest {
 /// Puts the finished folder `new` where `place` is or will be; see [`exchange`].
 ///
 /// # Errors
-/// [`Error`].
+/// When the file system refuses, or the folder holds what no artifact may hold.
 pub fn swap(new: &Path, place: &Path) -> Result<(), Error> {
-    exchange(new, place).map_err(|(path, cause)| Error::Io { path, cause })
+    exchange(new, place).map_err(|(path, cause)| Error::at(&path)(cause))
 }
 
 /// Removes the folder and everything in it; one that is not there is no error.
 ///
 /// # Errors
-/// [`Error`].
+/// When the file system refuses, or the folder holds what no artifact may hold.
 pub fn remove(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at(folder)(error)),
@@ -172,7 +153,7 @@ pub fn remove(folder: &Path) -> Result<(), Error> {
 /// Removes what a kill left of files that were being written whole: `tempfile` names them `.tmp` and some letters.
 ///
 /// # Errors
-/// [`Error`].
+/// When the file system refuses, or the folder holds what no artifact may hold.
 pub fn drop_temporaries(folder: &Path) -> Result<(), Error> {
     for file in list(folder)? {
         if file.rsplit('/').next().is_some_and(|name| name.starts_with(".tmp")) {

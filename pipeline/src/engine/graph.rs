@@ -6,38 +6,12 @@ use petgraph::algo::{tarjan_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
+use super::error::Error;
 use super::stage::{Input, Stage};
 
-/// The stages do not fit together, or a stage is asked for that does not exist.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Two stages of one name.
-    #[error("two stages are named `{0}`: rename one")]
-    Twice(String),
-    /// A name that cannot be a folder's.
-    #[error("stage name `{0}`: expected lower-case letters, digits, `-` and `_`, beginning with a letter")]
-    Name(String),
-    /// Two inputs of one label.
-    #[error("stage {stage} has two inputs `{label}`: rename one")]
-    Label {
-        /// The stage.
-        stage: String,
-        /// The label or artifact.
-        label: String,
-    },
-    /// Stages that wait for each other.
-    #[error("stages wait for each other in a cycle: {}: take one of these inputs away", .0.join(" -> "))]
-    Cycle(Vec<String>),
-    /// A name that no stage has.
-    #[error("{asked_by} `{name}`, but there is no such stage{}; stages: {}", suggestion(.name, .known), .known.join(", "))]
-    Unknown {
-        /// Who asks: `asked for` or `stage X reads`.
-        asked_by: String,
-        /// The name.
-        name: String,
-        /// The names that exist.
-        known: Vec<String>,
-    },
+fn unknown(asked_by: &str, name: &str, known: &[String]) -> Error {
+    let (near, known_names) = (suggestion(name, known), known.join(", "));
+    Error::new(format!("{asked_by} `{name}`, but there is no such stage{near}; stages: {known_names}"))
 }
 
 fn suggestion(name: &str, known: &[String]) -> String {
@@ -45,6 +19,9 @@ fn suggestion(name: &str, known: &[String]) -> String {
     let best = near.filter(|(score, _)| *score > 0.75).max_by(|(a, _), (b, _)| a.total_cmp(b));
     best.map_or_else(String::new, |(_, other)| format!(" (did you mean `{other}`?)"))
 }
+
+/// Who reads from whom; nodes are places in the list of stages.
+type Edges = DiGraph<(), ()>;
 
 /// The stages in an order in which each comes after those it reads from.
 pub struct Graph {
@@ -57,24 +34,25 @@ impl Graph {
     /// Sorts the stages and checks that they fit together.
     ///
     /// # Errors
-    /// [`Error`].
+    /// When they do not.
     pub fn new(stages: Vec<Box<dyn Stage>>) -> Result<Self, Error> {
         let places = places(&stages)?;
-        let known = || stages.iter().map(|stage| stage.name().to_owned()).collect();
-        let mut graph = DiGraph::<(), ()>::with_capacity(stages.len(), stages.len());
+        let known = || stages.iter().map(|stage| stage.name().to_owned()).collect::<Vec<_>>();
+        let mut graph = Edges::with_capacity(stages.len(), stages.len());
         let nodes: Vec<_> = stages.iter().map(|_| graph.add_node(())).collect();
         for (&node, stage) in nodes.iter().zip(&stages) {
             for name in artifacts(stage.as_ref())? {
                 let asked_by = || format!("stage {} reads", stage.name());
-                let place = places.get(&name).ok_or_else(|| Error::Unknown {
-                    asked_by: asked_by(),
-                    name,
-                    known: known(),
-                })?;
+                let place = places.get(&name).ok_or_else(|| unknown(&asked_by(), &name, &known()))?;
                 graph.add_edge(nodes[*place], node, ());
             }
         }
-        let mut order = toposort(&graph, None).map_err(|_| Error::Cycle(cycle(&graph, &stages)))?;
+        let mut order = toposort(&graph, None).map_err(|_| {
+            let along = cycle(&graph, &stages).join(" -> ");
+            Error::new(format!(
+                "stages wait for each other in a cycle: {along}: take one of these inputs away"
+            ))
+        })?;
         // People list stages as data flows; that order is kept wherever it is a valid one.
         if graph.edge_references().all(|edge| edge.source() < edge.target()) {
             order = nodes;
@@ -111,19 +89,16 @@ impl Graph {
     /// The place of the stage `name`.
     ///
     /// # Errors
-    /// [`Error::Unknown`].
+    /// When there is no such stage.
     pub fn find(&self, name: &str) -> Result<usize, Error> {
-        self.stages.iter().position(|stage| stage.name() == name).ok_or_else(|| Error::Unknown {
-            asked_by: "asked for".to_owned(),
-            name: name.to_owned(),
-            known: self.names(),
-        })
+        let place = self.stages.iter().position(|stage| stage.name() == name);
+        place.ok_or_else(|| unknown("asked for", name, &self.names()))
     }
 
     /// The places of the named stages and of everything they need, in order; of all stages if none is named.
     ///
     /// # Errors
-    /// [`Error::Unknown`].
+    /// When there is no such stage.
     pub fn needed(&self, goals: &[String]) -> Result<Vec<usize>, Error> {
         let mut needed: BTreeSet<usize> = self.chosen(goals)?.into_iter().collect();
         for place in (0..self.stages.len()).rev() {
@@ -137,7 +112,7 @@ impl Graph {
     /// The places of the named stages, in order; of all stages if none is named.
     ///
     /// # Errors
-    /// [`Error::Unknown`].
+    /// When there is no such stage.
     pub fn chosen(&self, names: &[String]) -> Result<Vec<usize>, Error> {
         if names.is_empty() {
             return Ok((0..self.stages.len()).collect());
@@ -158,10 +133,11 @@ fn places(stages: &[Box<dyn Stage>]) -> Result<BTreeMap<String, usize>, Error> {
     for (place, stage) in stages.iter().enumerate() {
         let name = stage.name();
         if !is_name(name) {
-            return Err(Error::Name(name.to_owned()));
+            let expected = "lower-case letters, digits, `-` and `_`, beginning with a letter";
+            return Err(Error::new(format!("stage name `{name}`: expected {expected}")));
         }
         if places.insert(name.to_owned(), place).is_some() {
-            return Err(Error::Twice(name.to_owned()));
+            return Err(Error::new(format!("two stages are named `{name}`: rename one")));
         }
     }
     Ok(places)
@@ -177,7 +153,8 @@ fn artifacts(stage: &dyn Stage) -> Result<Vec<String>, Error> {
             Input::Artifact(name) => ("artifact", name.clone()),
         };
         if !seen.insert(key.clone()) {
-            return Err(Error::Label { stage: stage.name().to_owned(), label: key.1 });
+            let (stage, label) = (stage.name(), key.1);
+            return Err(Error::new(format!("stage {stage} has two inputs `{label}`: rename one")));
         }
         if let Input::Artifact(name) = input {
             artifacts.push(name);
@@ -187,7 +164,7 @@ fn artifacts(stage: &dyn Stage) -> Result<Vec<String>, Error> {
 }
 
 /// The names along one cycle; the first stands at the end again.
-fn cycle(graph: &DiGraph<(), ()>, stages: &[Box<dyn Stage>]) -> Vec<String> {
+fn cycle(graph: &Edges, stages: &[Box<dyn Stage>]) -> Vec<String> {
     let loops = |ring: &Vec<NodeIndex>| ring.len() > 1 || graph.contains_edge(ring[0], ring[0]);
     let ring: BTreeSet<_> =
         tarjan_scc(graph).into_iter().find(loops).unwrap_or_default().into_iter().collect();
@@ -253,9 +230,11 @@ mod tests {
 
     #[test]
     fn names_must_be_new_and_fit_a_folder() {
-        assert!(matches!(graph([stage("a"), stage("a")]), Err(Error::Twice(_))));
-        assert!(matches!(graph([stage("../a")]), Err(Error::Name(_))));
-        assert!(matches!(graph([stage("")]), Err(Error::Name(_))));
-        assert!(matches!(graph([stage("a"), stage("b").reads("a").reads("a")]), Err(Error::Label { .. })));
+        let error = |stages: Vec<Fake>| graph(stages).err().unwrap().to_string();
+        assert!(error(vec![stage("a"), stage("a")]).starts_with("two stages are named `a`"));
+        assert!(error(vec![stage("../a")]).starts_with("stage name `../a`: expected"));
+        assert!(error(vec![stage("")]).starts_with("stage name ``: expected"));
+        let twice = error(vec![stage("a"), stage("b").reads("a").reads("a")]);
+        assert!(twice.starts_with("stage b has two inputs `a`"), "{twice}");
     }
 }

@@ -9,70 +9,13 @@ use base::cancel::CancelToken;
 
 use super::describe::Description;
 use super::digest::Digest;
+use super::error::Error;
 use super::explain::{Note, Reason, differences};
 use super::folder;
 use super::layout::Layout;
 use super::ledger::Line;
-use super::memo::{Belief, Known, Memo, Stamp};
+use super::memo::{Belief, Known, Memo};
 use super::stage::{Input, Stage};
-
-/// An input that cannot be used, or a stage that cannot be described.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// An outside file that cannot be read.
-    #[error(
-        "stage {stage}: input file {label} cannot be read at {}: {cause}: put it there, or say with --data or the \
-         configuration where it is", .path.display()
-    )]
-    File {
-        /// The stage.
-        stage: String,
-        /// The file's label.
-        label: String,
-        /// Where it was looked for.
-        path: PathBuf,
-        /// What the file system said.
-        cause: io::Error,
-    },
-    /// An outside file that changed without a trace.
-    #[error(
-        "stage {stage}: input file {label} at {} has other contents than when it was last read ({was} -> {now}), but the size and \
-         the times that it had: its disk may have damaged it; bring the file again, or `touch` it if it is meant to be so",
-        .path.display()
-    )]
-    Decayed {
-        /// The stage.
-        stage: String,
-        /// The file's label.
-        label: String,
-        /// Where it lies.
-        path: PathBuf,
-        /// The digest of what it held, for people.
-        was: String,
-        /// The digest of what it holds, for people.
-        now: String,
-    },
-    /// An outside folder that cannot be listed.
-    #[error("stage {stage}: input folder {label}: {cause}")]
-    Folder {
-        /// The stage.
-        stage: String,
-        /// The folder's label.
-        label: String,
-        /// What is wrong with it.
-        cause: folder::Error,
-    },
-    /// A field that cannot be hashed.
-    #[error("stage {stage}: the setting {field} cannot be described: {why}")]
-    Unfit {
-        /// The stage.
-        stage: String,
-        /// The field.
-        field: String,
-        /// The reason.
-        why: String,
-    },
-}
 
 /// What a judgement needs beside the stage.
 pub struct Bench<'a> {
@@ -97,8 +40,6 @@ pub struct Seen {
     pub label: String,
     /// Where it lies.
     pub path: PathBuf,
-    /// Its stamp then.
-    pub stamp: Stamp,
 }
 
 /// What was found out about a stage.
@@ -124,7 +65,7 @@ impl Judgement {
 /// Judges `stage`. `artifacts` holds the digest of each input artifact, or none where it is still to be made.
 ///
 /// # Errors
-/// [`Error`].
+/// When an outside file cannot be used, or the stage cannot be described.
 pub fn judge(
     stage: &dyn Stage,
     last: Option<&Line>,
@@ -134,7 +75,8 @@ pub fn judge(
     let mut description = Description::new(stage.version());
     stage.describe(&mut description);
     if let Some((field, why)) = description.unfit.pop_first() {
-        return Err(Error::Unfit { stage: stage.name().to_owned(), field, why });
+        let stage = stage.name();
+        return Err(Error::new(format!("stage {stage}: the setting {field} cannot be described: {why}")));
     }
     let mut notes = Vec::new();
     let found = look(stage, last, bench)?;
@@ -177,36 +119,43 @@ fn look(stage: &dyn Stage, last: Option<&Line>, bench: &Bench<'_>) -> Result<Vec
     let known = bench.memo.look(&paths, bench.inputs, bench.jobs, bench.cancel);
     let mut seen = Vec::new();
     for ((label, path), known) in labels.into_iter().zip(paths).zip(known) {
-        let known = known.map_err(|cause| unreadable(stage, &label, &path, cause))?;
+        let known = known.map_err(|cause| unreadable(stage, &label, &path, &cause))?;
         // Contents that the ledger knows were not damaged: then it is the memory that was wrong.
         let in_ledger = last.and_then(|line| line.described.files.get(&label)) == Some(&known.digest);
         if let Some(was) = known.was.filter(|_| !in_ledger) {
             bench.memo.keep_former(&path, &known);
-            let (stage, was, now) = (stage.name().to_owned(), was.short(), known.digest.short());
-            return Err(Error::Decayed { stage, label, path, was, now });
+            return Err(Error::new(format!(
+                "stage {}: input file {label} at {} has other contents than when it was last read ({} -> {}), but the size and \
+                 the times that it had: its disk may have damaged it; bring the file again, or `touch` it if it is meant to be so",
+                stage.name(),
+                path.display(),
+                was.short(),
+                known.digest.short()
+            )));
         }
-        seen.push((Seen { label, path, stamp: known.stamp }, known));
+        seen.push((Seen { label, path }, known));
     }
     Ok(seen)
 }
 
 /// A folder stands for the files below it, each with a label of its own, so that an explanation can name the file.
 fn expand(stage: &dyn Stage, label: String, path: PathBuf) -> Result<Vec<(String, PathBuf)>, Error> {
-    let data = fs::metadata(&path).map_err(|cause| unreadable(stage, &label, &path, cause))?;
+    let data = fs::metadata(&path).map_err(|cause| unreadable(stage, &label, &path, &cause))?;
     if !data.is_dir() {
         return Ok(vec![(label, path)]);
     }
     let files = folder::list_following(&path);
-    let files = files.map_err(|cause| Error::Folder {
-        stage: stage.name().to_owned(),
-        label: label.clone(),
-        cause,
-    })?;
+    let files = files
+        .map_err(|cause| Error::new(format!("stage {}: input folder {label}: {cause}", stage.name())))?;
     Ok(files.into_iter().map(|file| (format!("{label}/{file}"), path.join(&file))).collect())
 }
 
-fn unreadable(stage: &dyn Stage, label: &str, path: &Path, cause: io::Error) -> Error {
-    Error::File { stage: stage.name().to_owned(), label: label.to_owned(), path: path.to_owned(), cause }
+fn unreadable(stage: &dyn Stage, label: &str, path: &Path, cause: &io::Error) -> Error {
+    Error::new(format!(
+        "stage {}: input file {label} cannot be read at {}: {cause}: put it there, or say with --data or the configuration where it is",
+        stage.name(),
+        path.display()
+    ))
 }
 
 /// What is wrong with the artifact that `line` speaks of.

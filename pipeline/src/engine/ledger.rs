@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::describe::Description;
 use super::digest::Digest;
+use super::error::Error;
 use super::explain::Reason;
 use super::fault::{Faults, Point, die};
 use super::folder::Output;
@@ -58,59 +59,6 @@ pub struct Line {
     pub engraft: String,
 }
 
-/// The ledger cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file system refused.
-    #[error("{}: {cause}", .path.display())]
-    Io {
-        /// The ledger.
-        path: PathBuf,
-        /// What the file system said.
-        cause: io::Error,
-    },
-    /// A line that is not one.
-    #[error(
-        "{}:{line}: this ledger line is damaged ({cause}): restore the file from a backup, or delete the line to have \
-         its stage run again", .path.display()
-    )]
-    Damaged {
-        /// The ledger.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        cause: Fault,
-    },
-    /// Somebody else wrote, shortened or removed the file since it was read.
-    #[error(
-        "{}: something other than this run has changed the ledger: it has {} where this run left {expected} bytes, and what \
-         it no longer names would be lost: nothing was written to it; restore it, then run again (what it does not name is \
-         made again)", .path.display(), .found.map_or("no file".to_owned(), |bytes| format!("{bytes} bytes"))
-    )]
-    Changed {
-        /// The ledger.
-        path: PathBuf,
-        /// Its length as this run left it.
-        expected: u64,
-        /// Its length now; none if there is no file.
-        found: Option<u64>,
-    },
-    /// A line from another version of the format.
-    #[error(
-        "{}:{line}: ledger format {found}, but this engraft reads format {VERSION}: use the engraft that wrote it, or \
-         another folder with --out", .path.display()
-    )]
-    Format {
-        /// The ledger.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The format found.
-        found: u32,
-    },
-}
-
 /// The lines of a ledger, oldest first.
 #[derive(Debug)]
 pub struct Ledger {
@@ -144,7 +92,7 @@ impl Ledger {
     /// Reads the ledger at `path`; one that does not exist has no lines.
     ///
     /// # Errors
-    /// [`Error`].
+    /// When the file system refuses, or a line is damaged.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let Audit { ledger, damages, .. } = Self::audit(path)?;
         damages.into_iter().next().map_or(Ok(ledger), Err)
@@ -153,12 +101,12 @@ impl Ledger {
     /// Reads the ledger at `path` past what is damaged.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// When the file system refuses.
     pub fn audit(path: &Path) -> Result<Audit, Error> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(cause) => return Err(Error::Io { path: path.to_owned(), cause }),
+            Err(cause) => return Err(Error::at(path)(cause)),
         };
         let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |last| last + 1);
         let (mut lines, mut damages, mut without_digest) = (Vec::new(), Vec::new(), 0);
@@ -168,12 +116,14 @@ impl Ledger {
                     without_digest += usize::from(line.format == WITHOUT_DIGEST);
                     lines.push(line);
                 }
-                Err(fault) => damages.push(fault.at(path, i + 1)),
+                Err(damage) => damages.push(damage.at(path, i + 1)),
             }
         }
         if !is_torn(&bytes[whole..]) {
             let line = bytes[..whole].iter().filter(|&&b| b == b'\n').count() + 1;
-            damages.push(Fault::Tail.at(path, line));
+            damages.push(
+                Damage::Said("it does not end, and is not the beginning of a line either").at(path, line),
+            );
         }
         let torn = whole < bytes.len();
         let ledger = Self { path: path.to_owned(), lines, whole: whole as u64, length: bytes.len() as u64 };
@@ -193,28 +143,35 @@ impl Ledger {
     /// Fails if the file is not as long as this process left it: a line appended then would follow a hole, or somebody else's.
     ///
     /// # Errors
-    /// [`Error::Changed`]; [`Error::Io`].
+    /// When it is not, or the file system refuses.
     pub fn check(&self) -> Result<(), Error> {
         let found = match fs::metadata(&self.path) {
             Ok(data) => Some(data.len()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(cause) => return Err(Error::Io { path: self.path.clone(), cause }),
+            Err(cause) => return Err(Error::at(&self.path)(cause)),
         };
         if found.unwrap_or(0) == self.length {
             return Ok(());
         }
-        Err(Error::Changed { path: self.path.clone(), expected: self.length, found })
+        let found = found.map_or("no file".to_owned(), |bytes| format!("{bytes} bytes"));
+        Err(Error::new(format!(
+            "{}: something other than this run has changed the ledger: it has {found} where this run left {} bytes, and what \
+             it no longer names would be lost: nothing was written to it; restore it, then run again (what it does not name is \
+             made again)",
+            self.path.display(),
+            self.length
+        )))
     }
 
     /// Appends a line and brings it safely to disk; cuts off a torn one before. On an error the file is as it was.
     ///
     /// # Errors
-    /// [`Error::Changed`]; [`Error::Io`].
+    /// When it is not, or the file system refuses.
     pub fn append(&mut self, line: Line, faults: &Faults) -> Result<(), Error> {
         self.check()?;
         let line = Line { format: VERSION, ..line };
         let path = self.path.clone();
-        self.write(&line, faults).map_err(|cause| Error::Io { path, cause })?;
+        self.write(&line, faults).map_err(Error::at(&path))?;
         self.lines.push(line);
         Ok(())
     }
@@ -283,58 +240,61 @@ fn stays_inside(line: &Line) -> bool {
 }
 
 /// What is wrong with a line.
-#[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub(super) enum Damage {
     /// It is no line, or leads out of its folder.
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// It says something else than was written.
-    #[error("its digest is not that of what it says")]
-    Digest,
-    /// It should end with a digest.
-    #[error("it has no digest")]
-    NoDigest,
-    /// The last line does not end, and no kill has left it so.
-    #[error("it does not end, and is not the beginning of a line either")]
-    Tail,
+    Json(serde_json::Error),
+    /// It says something else than was written, or not all of it.
+    Said(&'static str),
     /// It is of another format.
-    #[error("ledger format {0}")]
     Format(u32),
 }
 
-impl Fault {
-    fn at(self, path: &Path, line: usize) -> Error {
-        let path = path.to_owned();
+impl Damage {
+    fn at(&self, path: &Path, line: usize) -> Error {
+        let place = format!("{}:{line}", path.display());
+        let damaged = |cause: &dyn std::fmt::Display| {
+            Error::new(format!(
+                "{place}: this ledger line is damaged ({cause}): restore the file from a backup, or delete the line to have its \
+                 stage run again"
+            ))
+        };
         match self {
-            Self::Format(found) => Error::Format { path, line, found },
-            cause => Error::Damaged { path, line, cause },
+            Self::Json(cause) => damaged(cause),
+            Self::Said(cause) => damaged(cause),
+            Self::Format(found) => Error::new(format!(
+                "{place}: ledger format {found}, but this engraft reads format {VERSION}: use the engraft that wrote it, or another \
+                 folder with --out"
+            )),
         }
     }
 }
 
+/// The digest is compared with what the line says.
+const ALTERED: Damage = Damage::Said("its digest is not that of what it says");
+
 /// Reads a line without its newline.
-pub(super) fn parse(text: &[u8]) -> Result<Line, Fault> {
+pub(super) fn parse(text: &[u8]) -> Result<Line, Damage> {
     let Some((object, digits)) = opened(text) else {
         return match object(text)? {
             line if line.format == WITHOUT_DIGEST => Ok(line),
-            _ => Err(Fault::NoDigest),
+            _ => Err(Damage::Said("it has no digest")),
         };
     };
     if Digest::of(&object).to_string().as_bytes() != digits {
         // The parser's word says where the damage is, if it is such that the parser sees it.
         return Err(self::object(text)
             .err()
-            .filter(|fault| matches!(fault, Fault::Json(_)))
-            .unwrap_or(Fault::Digest));
+            .filter(|damage| matches!(damage, Damage::Json(_)))
+            .unwrap_or(ALTERED));
     }
     // The format without digests is none that ends with one.
     match self::object(&object)? {
         line if line.format == VERSION => Ok(line),
-        _ => Err(Fault::Digest),
+        _ => Err(ALTERED),
     }
 }
 
-fn object(text: &[u8]) -> Result<Line, Fault> {
+fn object(text: &[u8]) -> Result<Line, Damage> {
     let known = |format: &u32| [WITHOUT_DIGEST, VERSION].contains(format);
     let parsed = serde_json::from_slice(text).and_then(|line: Line| {
         let outside = || serde_json::Error::custom("a name that leads out of the stage's folder");
@@ -342,8 +302,8 @@ fn object(text: &[u8]) -> Result<Line, Fault> {
     });
     let format = serde_json::from_slice::<Header>(text).ok().map(|header| header.format);
     match (parsed, format.filter(|format| !known(format))) {
-        (_, Some(found)) => Err(Fault::Format(found)),
-        (parsed, None) => Ok(parsed?),
+        (_, Some(found)) => Err(Damage::Format(found)),
+        (parsed, None) => parsed.map_err(Damage::Json),
     }
 }
 
@@ -440,7 +400,8 @@ mod tests {
         let dir = tempdir().unwrap();
         let path = dir.path().join("ledger.jsonl");
         write_with_folder(&path, b"{\"format\":3,\"unheard\":true}\n").unwrap();
-        assert!(matches!(Ledger::read(&path), Err(Error::Format { line: 1, found: 3, .. })));
+        let error = Ledger::read(&path).unwrap_err().to_string();
+        assert!(error.contains("ledger.jsonl:1: ledger format 3, but"), "{error}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub struct Lock {
 
 /// The lock cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum Refused {
     /// Somebody else holds it.
     #[error(
         "another engraft ({holder}) is running in {}: wait for it to end, stop it, or choose another folder with --out",
@@ -34,20 +34,13 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether somebody else holds the lock, rather than the file system refusing it.
-    pub fn is_held(&self) -> bool {
-        matches!(self, Self::Held { .. })
-    }
-}
-
 impl Lock {
     /// Takes the lock `path`, whose folder is made if need be, and writes this process's number into it.
     ///
     /// # Errors
-    /// [`Error`].
-    pub fn take(path: &Path) -> Result<Self, Error> {
-        let io = |cause| Error::Io { path: path.to_owned(), cause };
+    /// [`Refused`].
+    pub fn take(path: &Path) -> Result<Self, Refused> {
+        let io = |cause| Refused::Io { path: path.to_owned(), cause };
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(io)?;
         let mut file =
@@ -56,7 +49,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::Error(cause)) => return Err(io(cause)),
             Err(TryLockError::WouldBlock) => {
-                return Err(Error::Held { folder: folder.to_owned(), holder: holder(&mut file) });
+                return Err(Refused::Held { folder: folder.to_owned(), holder: holder(&mut file) });
             }
         }
         // The number only helps a second runner's message, so a full disk must not stop the first one here.

@@ -8,6 +8,7 @@ use base::whole::write_with_folder;
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
+use super::error::Error;
 
 /// The version of the file; the table is in docs/formats.md.
 pub const VERSION: u32 = 1;
@@ -32,43 +33,7 @@ pub enum Claim {
     Replace,
 }
 
-/// The output folder cannot be used by these stages.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It belongs to another origin.
-    #[error(
-        "{out} was made with {was}, and this is {now}, which would replace or remove what lies there: {remedy}, choose another folder \
-         with --out, or say `run --replace` to have what the two name alike made anew"
-    )]
-    Other {
-        /// The output folder.
-        out: String,
-        /// The origin that it belongs to.
-        was: String,
-        /// That of these stages.
-        now: String,
-        /// How to say the first.
-        remedy: String,
-    },
-    /// What the folder remembers cannot be read.
-    #[error("{}: this does not say which config the folder belongs to ({problem}): delete the file to have the next run say it anew", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The file system refused.
-    #[error("{}: {cause}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the file system said.
-        cause: io::Error,
-    },
-}
-
-/// The file.
+/// What the file says.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Record {
     format: u32,
@@ -83,7 +48,7 @@ impl Origin {
     /// before there was such a file, remembers none.
     ///
     /// # Errors
-    /// [`Error`].
+    /// When it is another, or the file cannot be read.
     pub fn admit(&self, path: &Path, claim: Claim) -> Result<(), Error> {
         let Some(was) = read(path)? else { return Ok(()) };
         if claim == Claim::Replace || self.is(&was) {
@@ -98,13 +63,16 @@ impl Origin {
         };
         let out = path.parent().unwrap_or(Path::new(".")).display().to_string();
         let (was, now) = (called(&was.config, was.path.is_some()), called(&self.name, self.path.is_some()));
-        Err(Error::Other { out, was, now, remedy })
+        Err(Error::new(format!(
+            "{out} was made with {was}, and this is {now}, which would replace or remove what lies there: {remedy}, choose another \
+             folder with --out, or say `run --replace` to have what the two name alike made anew"
+        )))
     }
 
     /// Has the file at `path` remember this origin.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// When the file system refuses.
     pub fn remember(&self, path: &Path) -> Result<(), Error> {
         let record = self.record();
         if read(path).is_ok_and(|was| was.as_ref() == Some(&record)) {
@@ -112,7 +80,7 @@ impl Origin {
         }
         let written = serde_json::to_vec(&record).map_err(io::Error::from);
         let written = written.and_then(|text| write_with_folder(path, &text));
-        written.map_err(|cause| Error::Io { path: path.to_owned(), cause })
+        written.map_err(Error::at(path))
     }
 
     /// Whether it is the same file, edited or not, or one that says the same, such as the same file elsewhere.
@@ -131,9 +99,14 @@ fn read(path: &Path) -> Result<Option<Record>, Error> {
     let text = match fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(cause) => return Err(Error::Io { path: path.to_owned(), cause }),
+        Err(cause) => return Err(Error::at(path)(cause)),
     };
-    let damaged = |problem: String| Error::Damaged { path: path.to_owned(), problem };
+    let damaged = |problem: String| {
+        Error::new(format!(
+            "{}: this does not say which config the folder belongs to ({problem}): delete the file to have the next run say it anew",
+            path.display()
+        ))
+    };
     let record: Record = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     if record.format != VERSION {
         return Err(damaged(format!("format {}, but this engraft reads format {VERSION}", record.format)));

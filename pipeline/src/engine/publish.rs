@@ -14,23 +14,11 @@ use base::whole::write_with_folder;
 
 use super::Settings;
 use super::digest::{Digest, each};
+use super::error::Error;
 use super::fault::Point;
 use super::folder;
 use super::layout::Layout;
 use super::ledger::{self, Ledger, Line};
-
-/// Something lies where the artifact belongs that engraft did not make.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Foreign {
-    /// No folder.
-    #[error("{0} is no folder: move it away, or choose another folder with --out; nothing was changed")]
-    NoFolder(String),
-    /// A file within the folder.
-    #[error(
-        "{0} was not made by engraft and would be lost: move it away, or choose another folder with --out; nothing was changed"
-    )]
-    File(String),
-}
 
 /// Refuses a place whose contents would be lost with the earlier artifact, and a ledger that could not be appended to, before the
 /// stage works for nothing.
@@ -40,7 +28,10 @@ pub(super) fn check_place(stage: &str, layout: &Layout, ledger: &Mutex<Ledger>) 
     match fs::symlink_metadata(&place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Ok(data) if data.is_dir() => {}
-        _ => return Err(Foreign::NoFolder(place.display().to_string()).into()),
+        _ => anyhow::bail!(
+            "{} is no folder: move it away, or choose another folder with --out; nothing was changed",
+            place.display()
+        ),
     }
     let ours = made(stage, ledger);
     // Without a line (a new ledger, or one that lost its end) only the new artifact can tell what is ours: see `publish`.
@@ -56,7 +47,10 @@ fn made(stage: &str, ledger: &Mutex<Ledger>) -> BTreeSet<String> {
 
 fn refuse_others(place: &Path, ours: &BTreeSet<String>) -> anyhow::Result<()> {
     match folder::list(place)?.into_iter().find(|path| !ours.contains(path)) {
-        Some(path) => Err(Foreign::File(place.join(path).display().to_string()).into()),
+        Some(path) => anyhow::bail!(
+            "{} was not made by engraft and would be lost: move it away, or choose another folder with --out; nothing was changed",
+            place.join(path).display()
+        ),
         None => Ok(()),
     }
 }
@@ -84,9 +78,9 @@ impl Finished<'_> {
             refuse_others(&place, &ours)?;
         }
         let pending = layout.pending(stage);
-        write_with_folder(&pending, &ledger::sealed(self.line)?).map_err(folder::Error::at(&pending))?;
+        write_with_folder(&pending, &ledger::sealed(self.line)?).map_err(Error::at(&pending))?;
         folder::remove(&done)?;
-        fs::rename(self.work, &done).map_err(folder::Error::at(&done))?;
+        fs::rename(self.work, &done).map_err(Error::at(&done))?;
         folder::swap(&done, &place)?;
         folder::sync(layout.out())?;
         settings.faults.pass(stage, Point::Swapped);
@@ -101,17 +95,17 @@ impl Finished<'_> {
             return Err(error.into());
         }
         settings.faults.pass(stage, Point::AfterLedger);
-        fs::remove_file(&pending).map_err(folder::Error::at(&pending))?;
+        fs::remove_file(&pending).map_err(Error::at(&pending))?;
         Ok(folder::remove(&done)?)
     }
 
     /// The earlier artifact back into its place, the new one back into its work folder.
-    fn retract(&self, place: &Path, done: &Path) -> Result<(), folder::Error> {
+    fn retract(&self, place: &Path, done: &Path) -> Result<(), Error> {
         if done.exists() {
             folder::swap(done, place)?;
-            return fs::rename(done, self.work).map_err(folder::Error::at(done));
+            return fs::rename(done, self.work).map_err(Error::at(done));
         }
-        fs::rename(place, self.work).map_err(folder::Error::at(place))
+        fs::rename(place, self.work).map_err(Error::at(place))
     }
 }
 

@@ -6,35 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use super::Engine;
+use super::error::Error;
 use super::execute::{Records, Task, message, sweep};
 use super::explain::{Note, Reason};
 use super::failure;
-use super::graph;
 use super::judge::{Bench, damage, judge};
-use super::ledger::{self, Ledger, Line};
-use super::lock::{self, Lock};
+use super::ledger::{Ledger, Line};
+use super::lock::Lock;
 use super::memo::{Belief, Memo};
 use super::observe::{Event, Made, Observe};
-use super::origin;
 use super::progress::Progress;
 use super::publish::recover;
-
-/// A run could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A stage that does not exist.
-    #[error(transparent)]
-    Graph(#[from] graph::Error),
-    /// The run lock is held, or cannot be made.
-    #[error(transparent)]
-    Lock(#[from] lock::Error),
-    /// The ledger cannot be read.
-    #[error(transparent)]
-    Ledger(#[from] ledger::Error),
-    /// The output folder belongs to other stages.
-    #[error(transparent)]
-    Origin(#[from] origin::Error),
-}
 
 /// What became of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Engine;
+use super::error::Error;
 use super::explain::{Cause, Note, Reason, trace};
 use super::judge::{Judgement, judge};
 use super::ledger::{Ledger, Line};
 use super::memo::Memo;
-use super::run::Error;
 use super::stage::Stage;
 
 /// Whether a stage would run.
@@ -66,7 +66,7 @@ impl Engine {
     /// Looks at the named stages and everything they need; at all stages if none is named.
     ///
     /// # Errors
-    /// [`Error`].
+    /// When the ledger cannot be read, or there is no such stage.
     pub fn survey(&self, goals: &[String]) -> Result<Vec<Finding>, Error> {
         self.survey_with(goals, &Ledger::read(&self.layout.ledger())?)
     }
@@ -74,7 +74,7 @@ impl Engine {
     /// Explains one stage.
     ///
     /// # Errors
-    /// [`Error`].
+    /// When the ledger cannot be read, or there is no such stage.
     pub fn why(&self, stage: &str) -> Result<Why, Error> {
         let ledger = Ledger::read(&self.layout.ledger())?;
         let findings = self.survey_with(&[stage.to_owned()], &ledger)?;

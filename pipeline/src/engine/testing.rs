@@ -14,11 +14,12 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::describe::{Describe, config};
+use super::error::Error;
 use super::fault::Faults;
 use super::memo::Belief;
 use super::observe::{Event, Made, Observe};
 use super::origin::Claim;
-use super::run::{Error, Summary};
+use super::run::Summary;
 use super::stage::{Input, Resume, Stage};
 use super::{Engine, Settings};
 

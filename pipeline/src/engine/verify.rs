@@ -5,16 +5,16 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use base::cancel::CancelToken;
 use serde::Serialize;
 
 use super::digest::{Digest, each};
+use super::error::Error;
 use super::folder::{self, Output};
 use super::layout::Layout;
-use super::ledger::{self, Audit, Ledger, Line};
-use super::lock::{self, Lock};
+use super::ledger::{Audit, Ledger, Line};
+use super::lock::{Lock, Refused};
 use super::memo::Memo;
 
 /// A file that is not what the ledger says.
@@ -105,28 +105,6 @@ impl Verification {
     }
 }
 
-/// There is nothing to verify, or it cannot be begun with.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// No line in the ledger.
-    #[error("nothing to verify: no stage has finished in {}; say with --out where one has", .0.display())]
-    Nothing(PathBuf),
-    /// A stage that the ledger does not name.
-    #[error("nothing to verify of `{name}`, which was never made here; made here: {}", .made.join(", "))]
-    NeverMade {
-        /// The name.
-        name: String,
-        /// The names in the ledger.
-        made: Vec<String>,
-    },
-    /// The run lock is held.
-    #[error(transparent)]
-    Lock(#[from] lock::Error),
-    /// The ledger cannot be read.
-    #[error(transparent)]
-    Ledger(#[from] ledger::Error),
-}
-
 /// An output folder to verify.
 #[derive(Debug)]
 pub struct Verify<'a> {
@@ -142,12 +120,12 @@ impl Verify<'_> {
     /// Verifies the ledger and the artifacts of the named stages; of all that the ledger names if none is named.
     ///
     /// # Errors
-    /// [`Error`]. Damage is a finding, not an error.
+    /// When there is nothing to verify, or another run holds the lock. Damage is a finding, not an error.
     pub fn verify(&self, names: &[String]) -> Result<Verification, Error> {
         // A run beside this would change files under its eyes. On a read-only disk there can be no run, and no lock.
         let _lock = if self.layout.ledger().exists() {
             match Lock::take(&self.layout.lock()) {
-                Err(error) if error.is_held() => return Err(error.into()),
+                Err(error @ Refused::Held { .. }) => return Err(error.into()),
                 lock => lock.ok(),
             }
         } else {
@@ -189,12 +167,7 @@ impl Verify<'_> {
     }
 
     /// The stages to look at, in the order in which they were first made.
-    fn chosen(
-        &self,
-        names: &[String],
-        ledger: &Ledger,
-        damages: &[ledger::Error],
-    ) -> Result<Vec<String>, Error> {
+    fn chosen(&self, names: &[String], ledger: &Ledger, damages: &[Error]) -> Result<Vec<String>, Error> {
         let mut made: Vec<String> = Vec::new();
         for line in ledger.lines() {
             if !made.contains(&line.stage) {
@@ -204,10 +177,16 @@ impl Verify<'_> {
         // A damaged line may have been the one of the stage that is asked for.
         if damages.is_empty() {
             if made.is_empty() {
-                return Err(Error::Nothing(self.layout.out().to_owned()));
+                return Err(Error::new(format!(
+                    "nothing to verify: no stage has finished in {}; say with --out where one has",
+                    self.layout.out().display()
+                )));
             }
             if let Some(name) = names.iter().find(|name| !made.contains(name)) {
-                return Err(Error::NeverMade { name: name.clone(), made });
+                return Err(Error::new(format!(
+                    "nothing to verify of `{name}`, which was never made here; made here: {}",
+                    made.join(", ")
+                )));
             }
         }
         Ok(if names.is_empty() { made } else { names.to_vec() })
@@ -281,9 +260,10 @@ mod tests {
     #[test]
     fn silent_21_what_was_never_made_cannot_be_verified() {
         let dir = tempdir().unwrap();
-        assert!(matches!(verify(dir.path(), &[]), Err(Error::Nothing(_))));
+        let refused = |names: &[&str]| verify(dir.path(), names).unwrap_err().to_string();
+        assert!(refused(&[]).starts_with("nothing to verify: no stage has finished"));
         run(dir.path(), [stage("a")]);
-        assert!(matches!(verify(dir.path(), &["b"]), Err(Error::NeverMade { name, .. }) if name == "b"));
+        assert!(refused(&["b"]).starts_with("nothing to verify of `b`, which was never made here"));
         assert!(verify(dir.path(), &["a"]).unwrap().is_sound());
     }
 

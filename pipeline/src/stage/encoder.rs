@@ -198,7 +198,7 @@ impl Stage for Drawing {
         let folder = context.out().join(MODEL);
         std::fs::create_dir_all(&folder)?;
         model::checkpoint::save(&folder, &sizes, params.iter())?;
-        crate::ask::vocabulary::add(
+        crate::bundle::vocabulary::add(
             &folder,
             &self.vocabulary.path(context)?,
             vocabulary.rule(),

@@ -267,7 +267,7 @@ impl Config {
         for row in self.rows.iter().copied() {
             match (row.mode(), &around.retraining) {
                 (Some(mode), Some((retraining, from))) => {
-                    let stage = self.retrain((row, mode), (retraining, from), places)?;
+                    let stage = self.retrain(row, mode, retraining, from, places)?;
                     let base = Base::Stage(stage.name().to_owned());
                     stages.push(Box::new(stage));
                     stages.extend(around.finetunings(row, &base));
@@ -283,8 +283,10 @@ impl Config {
 
     fn retrain(
         &self,
-        (row, mode): (Row, Mode),
-        (retraining, from): (&retrain::Config, &From),
+        row: Row,
+        mode: Mode,
+        retraining: &retrain::Config,
+        from: &From,
         places: &Places<'_>,
     ) -> anyhow::Result<Retrain> {
         // Without a mask it is ordinary training: `scratch` would keep random layers otherwise.

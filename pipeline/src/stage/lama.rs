@@ -95,7 +95,8 @@ impl Asking {
     pub fn all(
         config: &Config,
         bases: &dyn Fn(Which) -> Option<Base>,
-        (vocabulary, compute): (&(vocabulary::Source, Case), Compute),
+        vocabulary: &(vocabulary::Source, Case),
+        compute: Compute,
         places: &Places<'_>,
     ) -> anyhow::Result<Vec<Self>> {
         anyhow::ensure!(!config.of.is_empty(), "lama.of is empty: name base, pretrain or retrain");
@@ -160,7 +161,8 @@ fn tokens(sentence: &str, vocabulary: &Vocabulary) -> anyhow::Result<(Vec<u32>, 
 fn askable(
     facts: Vec<Fact>,
     vocabulary: &Vocabulary,
-    (allowed, most): (Option<&HashSet<u32>>, usize),
+    allowed: Option<&HashSet<u32>>,
+    most: usize,
 ) -> anyhow::Result<(Vec<Asked>, Step)> {
     let (mut asked, mut step) = (vec![], Step::new("facts asked"));
     for fact in facts {
@@ -214,7 +216,8 @@ fn ask(
     filler: &Filler,
     asked: &[Asked],
     allowed: Option<&HashSet<u32>>,
-    (context, said): (&Context, Said<'_>),
+    context: &Context,
+    said: Said<'_>,
 ) -> anyhow::Result<()> {
     let mut from = 0;
     while from < asked.len() {
@@ -276,7 +279,7 @@ impl Stage for Asking {
         let mut facts = vec![];
         let of = lama::Config { corpora: self.config.corpora.clone(), wording: self.config.wording };
         let mut funnel = lama::read(&self.data.path(context)?, &of, &mut |fact| facts.push(fact))?;
-        let (asked, step) = askable(facts, &vocabulary, (allowed.as_ref(), self.config.max_tokens))?;
+        let (asked, step) = askable(facts, &vocabulary, allowed.as_ref(), self.config.max_tokens)?;
         funnel.push(step);
         context.record("funnel", serde_json::to_value(&funnel)?);
         let folder = self.base.folder(context)?;
@@ -299,7 +302,7 @@ impl Stage for Asking {
             lines.push(b'\n');
             Ok(())
         };
-        ask(&filler, &asked, allowed.as_ref(), (&*context, &mut said))?;
+        ask(&filler, &asked, allowed.as_ref(), context, &mut said)?;
         anyhow::ensure!(
             !asked.is_empty(),
             "no fact can be asked of this vocabulary: every object has several tokens or is none of lama.words; see the funnel of `engraft inspect {}`",
@@ -366,7 +369,7 @@ mod tests {
             fact("Paris", "in [MASK]"),
             fact("rome", &long),
         ];
-        let (asked, step) = askable(facts, &vocabulary, (None, 16)).unwrap();
+        let (asked, step) = askable(facts, &vocabulary, None, 16).unwrap();
         assert!(step.adds_up() && asked.len() == 1 && asked[0].object == 7);
         assert_eq!(step.dropped.values().sum::<u64>(), 3);
         write_whole(&folder.path().join("words.txt"), b"born\nParis\n").unwrap();

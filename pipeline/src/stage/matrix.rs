@@ -53,11 +53,7 @@ struct Gain {
 }
 
 impl Gain {
-    fn new(
-        (task, with): (&str, &str),
-        metric: String,
-        [alone, together]: [&[f64]; 2],
-    ) -> anyhow::Result<Self> {
+    fn new(task: &str, with: &str, metric: String, [alone, together]: [&[f64]; 2]) -> anyhow::Result<Self> {
         let seeds: Vec<f64> = together.iter().zip(alone).map(|(with, alone)| with - alone).collect();
         let mean = seeds.iter().sum::<f64>() / seeds.len().max(1) as f64;
         let interval = match seeds.len() {
@@ -158,8 +154,8 @@ impl Stage for Matrix {
                 };
                 let found = stages.iter().map(read).collect::<anyhow::Result<Vec<f64>>>()?;
                 let (metric, of_task) = &alone[task];
-                let names = (self.tasks[task].as_str(), self.tasks[with].as_str());
-                gains.push(Gain::new(names, metric.clone(), [of_task, &found])?);
+                let (task, with) = (&self.tasks[task], &self.tasks[with]);
+                gains.push(Gain::new(task, with, metric.clone(), [of_task, &found])?);
             }
         }
         let title = (
@@ -186,13 +182,13 @@ mod tests {
 
     #[test]
     fn gains_are_differences_seed_by_seed() {
-        let gain = |with: &[f64]| Gain::new(("a", "b"), "f1".to_owned(), [&[0.5, 0.6, 0.7], with]).unwrap();
+        let gain = |with: &[f64]| Gain::new("a", "b", "f1".to_owned(), [&[0.5, 0.6, 0.7], with]).unwrap();
         let better = gain(&[0.6, 0.71, 0.79]);
         assert!((better.mean - 0.1).abs() < 1e-9 && better.is_sure(), "{better:?}");
         assert!(better.told().starts_with("**+10.0** [+"), "{}", better.told());
         let unsure = gain(&[0.9, 0.5, 0.6]);
         assert!(!unsure.is_sure() && unsure.told().starts_with("+6.7 [-"), "{}", unsure.told());
-        let one = Gain::new(("a", "b"), "f1".to_owned(), [&[0.5], &[0.4]]).unwrap();
+        let one = Gain::new("a", "b", "f1".to_owned(), [&[0.5], &[0.4]]).unwrap();
         assert_eq!((one.interval, one.told().as_str()), (None, "-10.0"));
         let tasks = ["a", "b"].map(str::to_owned);
         let text = table(&tasks, std::slice::from_ref(&better), "encoder");

@@ -296,7 +296,7 @@ impl Stage for Retrain {
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
         let rule = source.load(context, case)?.rule();
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
-        crate::ask::vocabulary::add(&context.out().join(MODEL), &source.path(context)?, rule, most)?;
+        crate::bundle::vocabulary::add(&context.out().join(MODEL), &source.path(context)?, rule, most)?;
         model::checkpoint::digests::seal(&context.out().join(MODEL))?;
         record(context, context.out())
     }

@@ -15,7 +15,7 @@ use tasks::token::train::{self, WordCounts};
 use super::encoder::Base;
 use super::folder;
 use super::location::{self, Location, Place, Places};
-use crate::ask::vocabulary as of_model;
+use crate::bundle::vocabulary as of_model;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};

@@ -1,25 +1,13 @@
 //! What an interrupted training left: resumed exactly as it was written, refused with the name of what differs, or begun anew when told.
 
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use base::cancel::CancelToken;
 use base::whole::write_whole;
-use engraft::config;
-use engraft::engine::fault::Faults;
-use engraft::engine::memo::Belief;
-use engraft::engine::observe::{Event, Observe};
-use engraft::engine::origin::Claim;
-use engraft::engine::run::Outcome;
-use engraft::engine::{Engine, Settings};
-use engraft::stage::remote::Remotes;
 use engraft_tests::{Engraft, SMALL, artifacts, assert_same, below, json};
 use serde_json::json;
-use store::options::Options;
 
 /// A training of eight steps with an evaluation after each and a state after every second.
 const TRAINING: [&str; 3] = [
@@ -209,36 +197,10 @@ fn silent_04_a_damaged_state_of_a_pretraining_or_fine_tuning_is_named() {
     refuses((killed.path(), reference.path()), (stage, &graft), &damages);
 }
 
-/// Watches nothing.
-struct Nobody;
-
-impl Observe for Nobody {
-    fn event(&self, _: &Event<'_>) {}
-}
-
-/// Runs `retrain` in this process; `tick` is called between steps.
-fn retrain(out: &Path, tick: impl Fn() + Send + Sync + 'static) -> Outcome {
+/// Runs `retrain` in this process; `tick` is called between steps. Gives what it failed with.
+fn retrain(out: &Path, tick: impl Fn() + Send + Sync + 'static) -> String {
     let sets: Vec<String> = SMALL.iter().chain(&TRAINING).map(|set| (*set).to_owned()).collect();
-    let remotes = Arc::new(Remotes::new(Options::new(&out.join("cache"))));
-    let stages = engraft::stage::all(&config::load(None, &sets).unwrap(), None, &remotes).unwrap();
-    let clock = move || {
-        tick();
-        Duration::ZERO
-    };
-    let settings = Settings {
-        out: out.to_owned(),
-        jobs: NonZeroUsize::MIN,
-        restart: false,
-        cancel: CancelToken::NEVER,
-        faults: Faults::none(),
-        clock: Arc::new(clock),
-        version: "0.0.0".to_owned(),
-        belief: Belief::Stamps,
-        origin: None,
-        claim: Claim::Respect,
-    };
-    let engine = Engine::new(stages, settings).unwrap();
-    engine.run(&["retrain".to_owned()], &Nobody).unwrap().of("retrain").unwrap().clone()
+    engraft::in_process::run("retrain", &sets, out, tick).unwrap().expect("it did not fail")
 }
 
 #[test]
@@ -247,7 +209,7 @@ fn silent_24_a_work_folder_removed_during_a_training_ends_it_and_the_next_run_be
     training(&["run", "retrain"], reference.path()).ok();
     let (out, removed) = (folder.path().to_owned(), Arc::new(AtomicBool::new(false)));
     let (works, once) = (out.join(".work"), Arc::clone(&removed));
-    let outcome = retrain(&out, move || {
+    let error = retrain(&out, move || {
         let states = below(&works, |_| true);
         if states.keys().any(|file| file.ends_with("state/state.json")) && !once.swap(true, Ordering::SeqCst)
         {
@@ -255,7 +217,6 @@ fn silent_24_a_work_folder_removed_during_a_training_ends_it_and_the_next_run_be
         }
     });
     assert!(removed.load(Ordering::SeqCst));
-    let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
     assert!(error.contains("the work folder was removed while training ran"), "{error}");
     assert!(error.contains("the next run begins this training anew"), "{error}");
     training(&["run", "retrain"], &out).ok();
@@ -266,7 +227,7 @@ fn silent_24_a_work_folder_removed_during_a_training_ends_it_and_the_next_run_be
 fn silent_24_a_file_removed_during_a_training_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let works = folder.path().join(".work");
-    let outcome = retrain(folder.path(), move || {
+    let error = retrain(folder.path(), move || {
         let files = below(&works, |_| true);
         if let Some(file) = files.keys().find(|file| file.ends_with("metrics.jsonl"))
             && files.keys().any(|file| file.ends_with("state/state.json"))
@@ -274,7 +235,6 @@ fn silent_24_a_file_removed_during_a_training_is_named() {
             fs::remove_file(works.join(file)).unwrap();
         }
     });
-    let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
     assert!(error.contains("metrics.jsonl: removed or replaced while training wrote it"), "{error}");
     let ran = training(&["run", "retrain"], folder.path()).output();
     assert!(ran.code() == Some(1) && ran.text().contains("metrics.jsonl: it is missing"), "{}", ran.text());

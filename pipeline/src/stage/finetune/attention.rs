@@ -23,7 +23,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::benchmark::Benchmark;
 use super::config::Fixed;
-use crate::ask::task_file;
+use crate::bundle::task_file;
 use crate::config::range::number;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::{Cuts, Framed};
 use tasks::downstream::example::Part;
 
-use crate::ask::task_file::Asked;
+use crate::bundle::task_file::Asked;
 
 /// A benchmark, ready for an encoder.
 pub trait Benchmark: Send + Sync {

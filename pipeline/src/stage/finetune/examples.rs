@@ -18,7 +18,7 @@ use super::config::{ClassWeights, Fixed};
 use super::known::Known;
 use super::measure::{self, class, classes, number};
 use super::prepared::{AbsentClasses, PairOrder, TrainOn};
-use crate::ask::task_file::Asked;
+use crate::bundle::task_file::Asked;
 
 /// What rows are made of, example by example.
 enum Tokens {

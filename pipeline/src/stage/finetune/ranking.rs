@@ -19,7 +19,7 @@ use tasks::token::encode::Vocabulary;
 
 use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::Fixed;
-use crate::ask::task_file::Asked;
+use crate::bundle::task_file::Asked;
 
 /// The ranks that recall is said at.
 const AT: [usize; 3] = [1, 5, 10];

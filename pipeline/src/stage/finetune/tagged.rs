@@ -19,7 +19,7 @@ use super::config::Fixed;
 use super::examples::looked_at;
 use super::measure;
 use super::prepared::{Padding, Prepared};
-use crate::ask::task_file::Asked;
+use crate::bundle::task_file::Asked;
 
 /// Sentences as tokens.
 pub(super) struct Sentences {

@@ -93,7 +93,9 @@ impl Around<'_> {
             let (how, chosen) = (attention.name.clone(), self.chosen(Row::Base, benchmark));
             stages.extend(self.by_seed(
                 how,
-                (&attention.name, &tried, &chosen),
+                &attention.name,
+                &tried,
+                &chosen,
                 |_| self.base.clone(),
                 compared,
             ));
@@ -130,7 +132,9 @@ impl Around<'_> {
     fn by_seed(
         &self,
         how: String,
-        (name, tried, chosen): (&str, &Tried, &Chosen),
+        name: &str,
+        tried: &Tried,
+        chosen: &Chosen,
         base: impl Fn(&u64) -> Base,
         compared: &mut Vec<Compared>,
     ) -> Vec<Box<dyn Stage>> {
@@ -255,7 +259,7 @@ impl Around<'_> {
             let then = recipe.then_of.get(task).unwrap_or(then);
             let (how, chosen) = (format!("{name}, then alone"), Chosen::Given(then.clone()));
             let base = |seed: &u64| Base::Stage(stage_of(seed));
-            stages.extend(self.by_seed(how, (name, tried, &chosen), base, compared));
+            stages.extend(self.by_seed(how, name, tried, &chosen, base, compared));
         }
         Ok(stages)
     }

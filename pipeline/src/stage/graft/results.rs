@@ -133,7 +133,7 @@ impl Results {
         for metric in metrics {
             let mut cells: Vec<Cell> = all
                 .iter()
-                .map(|(row, scores)| cell((*row, benchmark), metric, scores, base))
+                .map(|(row, scores)| cell(*row, benchmark, metric, scores, base))
                 .collect::<anyhow::Result<_>>()?;
             let most = cells.iter().map(|cell| cell.mean).fold(f64::NEG_INFINITY, f64::max);
             cells.iter_mut().for_each(|cell| cell.best = cell.mean >= most);
@@ -142,7 +142,7 @@ impl Results {
         // A pruned model was fine-tuned as the base.
         for (row, scores) in all.iter().filter(|(row, _)| *row != Row::Pruned) {
             let Some(first) = scores.first() else { continue };
-            facts.settings.push(self.settings((*row, benchmark), &first.settings));
+            facts.settings.push(self.settings(*row, benchmark, &first.settings));
         }
         facts.sizes.push(Size {
             benchmark: benchmark.to_owned(),
@@ -153,7 +153,7 @@ impl Results {
         Ok(())
     }
 
-    fn settings(&self, (row, benchmark): (Row, &str), of: &finetune::config::Settings) -> Settings {
+    fn settings(&self, row: Row, benchmark: &str, of: &finetune::config::Settings) -> Settings {
         Settings {
             row: row.name().to_owned(),
             benchmark: benchmark.to_owned(),
@@ -222,12 +222,7 @@ impl Results {
 }
 
 /// One cell of the table.
-fn cell(
-    (row, benchmark): (Row, &str),
-    metric: &str,
-    scores: &[Scores],
-    base: &[Scores],
-) -> anyhow::Result<Cell> {
+fn cell(row: Row, benchmark: &str, metric: &str, scores: &[Scores], base: &[Scores]) -> anyhow::Result<Cell> {
     let values = |scores: &[Scores]| -> anyhow::Result<Vec<f64>> {
         scores.iter().map(|scores| value(test(scores)?, metric)).collect()
     };
