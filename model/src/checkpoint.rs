@@ -2,9 +2,11 @@
 
 mod config_file;
 pub mod digests;
-mod error;
+pub(crate) mod error;
 mod names;
 mod pickle;
+mod place;
+pub mod proof;
 pub(crate) mod stored;
 pub(crate) mod swap;
 pub(crate) mod whole;
@@ -17,12 +19,12 @@ use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Error;
 use crate::encoder::config::Config;
 use crate::encoder::embedding::TOKEN;
 use crate::encoder::{Encoder, pool};
 use crate::params::OUTPUTS;
 use crate::params::{self, Params};
-pub use error::Error;
 use stored::Stored;
 pub use swap::remove_leftovers;
 pub use whole::read_settings;
@@ -105,7 +107,7 @@ pub(crate) fn load_verified(dir: &Path, device: &Device) -> Result<(Checkpoint, 
             continue;
         };
         if let Some(first) = origins.insert(known, name) {
-            return Err(Error::Twice { path, first: first.to_owned(), second: name.to_owned() });
+            return Err(error::twice(&path, first, name));
         }
     }
     let rows = origins.get(TOKEN).and_then(|name| stored.shape(name)?.first().copied());
@@ -115,7 +117,7 @@ pub(crate) fn load_verified(dir: &Path, device: &Device) -> Result<(Checkpoint, 
     let lacking = pooler.iter().all(|spec| !origins.contains_key(spec.name.as_str()));
     let mut specs = Encoder::specs(&config);
     specs.retain(|spec| !lacking || !pooler.contains(spec));
-    let wrong = |source| Error::Params { path: path.clone(), source };
+    let wrong = |source: Error| error::in_file(&path, source);
     // Before any of them is read: what does not fit may be of any size.
     let shapes = origins.iter().filter_map(|(known, name)| Some((known.as_str(), stored.shape(name)?)));
     params::check(&specs, shapes).map_err(wrong)?;

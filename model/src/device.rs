@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
+use crate::Error;
 use candle_core::utils::cuda_is_available;
 use candle_core::{DType, Device};
 use serde::{Deserialize, Serialize};
@@ -41,37 +42,6 @@ pub struct Chosen {
     reason: String,
 }
 
-/// A device that cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A name that means none.
-    #[error(
-        "device `{found}`: expected auto, cpu or cuda:N, N being the number of a device (cuda:0 is the first)"
-    )]
-    Unknown {
-        /// The name.
-        found: String,
-    },
-    /// A GPU for a program that was built without CUDA.
-    #[error(
-        "device {wanted}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu"
-    )]
-    NotBuilt {
-        /// What was asked for.
-        wanted: Wanted,
-    },
-    /// A GPU that is not there.
-    #[error(
-        "device {wanted}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists, or the device auto or cpu"
-    )]
-    Silent {
-        /// What was asked for.
-        wanted: Wanted,
-        /// What CUDA said.
-        source: candle_core::Error,
-    },
-}
-
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -91,7 +61,10 @@ impl FromStr for Wanted {
             ("auto", _) => Ok(Wanted::Auto),
             ("cpu", _) => Ok(Wanted::Cpu),
             (_, Some(number)) => Ok(Wanted::Cuda(number)),
-            _ => Err(Error::Unknown { found: name.to_owned() }),
+            _ => Err(Error::Misfit(format!(
+                "device `{found}`: expected auto, cpu or cuda:N, N being the number of a device (cuda:0 is the first)",
+                found = name.to_owned()
+            ))),
         }
     }
 }
@@ -129,10 +102,16 @@ impl Wanted {
                 Ok(device) => gpu(device, 0, "the first CUDA device"),
                 Err(error) => cpu(format!("no CUDA device answers: {error}")),
             }),
-            Wanted::Cuda(_) if !cuda_is_available() => Err(Error::NotBuilt { wanted: self }),
+            Wanted::Cuda(_) if !cuda_is_available() => Err(Error::Misfit(format!(
+                "device {wanted}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu",
+                wanted = self
+            ))),
             Wanted::Cuda(number) => match cuda(number) {
                 Ok(device) => Ok(gpu(device, number, "as asked")),
-                Err(source) => Err(Error::Silent { wanted: self, source }),
+                Err(source) => Err(Error::Misfit(format!(
+                    "device {wanted}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists, or the device auto or cpu",
+                    wanted = self
+                ))),
             },
         }
     }

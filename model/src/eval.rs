@@ -89,10 +89,7 @@ pub enum Error {
 }
 
 /// Two slices with names, of which the second must be as long as the first.
-fn same_length<A, B>(
-    (of, first): (&'static str, &[A]),
-    (what, second): (&'static str, &[B]),
-) -> Result<(), Error> {
+fn same_length<A, B>(of: &'static str, first: &[A], what: &'static str, second: &[B]) -> Result<(), Error> {
     if first.len() == second.len() {
         return Ok(());
     }
@@ -161,7 +158,7 @@ mod tests {
 
     #[test]
     fn messages_say_where_and_what_was_expected() {
-        let message = same_length(("scores", &[1.0]), ("labels", &[1, 2])).unwrap_err().to_string();
+        let message = same_length("scores", &[1.0], "labels", &[1, 2]).unwrap_err().to_string();
         assert_eq!(message, "labels has 2 entries, expected 1 as scores has: give both for the same samples");
         let message = numbers("scores", &[1.0, f64::NAN]).unwrap_err().to_string();
         assert!(message.starts_with("scores[1] is NaN, expected a finite number"), "{message}");

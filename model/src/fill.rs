@@ -1,19 +1,21 @@
 //! What a masked language model says in the place of a blank: an encoder with the output for masked words, which only answers.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use base::read::ReadError;
 use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 
+use crate::Error;
 use crate::checkpoint::stored::Stored;
 use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE};
 use crate::encoder::config::Config;
-use crate::encoder::tokens::{self, Tokens};
+use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Pass};
 use crate::output::masked_lm::MaskedLm;
 use crate::output::tag::gather;
-use crate::params::{self, Params};
+use crate::params::Params;
 
 /// Where the output stands among the parameters.
 const NAME: &str = "masked_lm";
@@ -42,49 +44,6 @@ pub struct Filler {
     device: Device,
 }
 
-/// Why nothing can be filled in.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file of the checkpoint that cannot be read.
-    #[error(transparent)]
-    Checkpoint(#[from] checkpoint::Error),
-    /// A checkpoint without the output.
-    #[error(
-        "{path}: it has no output for masked words ({name} is missing); give the checkpoint of a masked language model, or pretrain this encoder on texts first"
-    )]
-    NoOutput {
-        /// The folder.
-        path: PathBuf,
-        /// The first parameter that is missing.
-        name: &'static str,
-    },
-    /// Parameters of another shape.
-    #[error(transparent)]
-    Params(#[from] params::Error),
-    /// Rows that the encoder cannot read.
-    #[error(transparent)]
-    Tokens(#[from] tokens::Error),
-    /// Another number of blanks than of rows, or one that lies outside of its row.
-    #[error("row {row}: the blank at token {blank} lies outside of its {tokens} tokens, or has no row")]
-    Blank {
-        /// The row.
-        row: usize,
-        /// The blank.
-        blank: usize,
-        /// Tokens of the row.
-        tokens: usize,
-    },
-    /// A number that is infinite or none among what the model says.
-    #[error("row {row}: the model says numbers that are none; look at how it was trained")]
-    NotFinite {
-        /// The row.
-        row: usize,
-    },
-    /// The tensor library failed.
-    #[error(transparent)]
-    Tensor(#[from] candle_core::Error),
-}
-
 impl Filler {
     /// The masked language model in a folder: engraft's own (stage `pretrain` or `retrain` with an output for masked words), or as `transformers` saves
     /// `BertForMaskedLM`. Its decoder is the table of token embeddings.
@@ -101,7 +60,12 @@ impl Filler {
         for (name, published) in PUBLISHED {
             let mut names = std::iter::once(&name).chain(published);
             let found = names.find(|name| stored.shape(name).is_some());
-            let found = found.ok_or_else(|| Error::NoOutput { path: dir.to_owned(), name })?;
+            let found = found.ok_or_else(|| {
+                let found = format!("it has no output for masked words ({name} is missing)");
+                let remedy =
+                    "give the checkpoint of a masked language model, or pretrain this encoder on texts first";
+                ReadError::new(dir, found, "", remedy)
+            })?;
             tensors.insert(name.to_owned(), stored.read(found, device)?);
         }
         let params =
@@ -129,7 +93,11 @@ impl Filler {
         for row in 0..rows.len().max(blanks.len()) {
             let (len, blank) = (rows.lengths.get(row).copied().unwrap_or(0), blanks.get(row).copied());
             let Some(blank) = blank.filter(|blank| *blank < len) else {
-                return Err(Error::Blank { row, blank: blank.unwrap_or(0), tokens: len });
+                return Err(Error::Misfit(format!(
+                    "row {row}: the blank at token {blank} lies outside of its {tokens} tokens, or has no row",
+                    blank = blank.unwrap_or(0),
+                    tokens = len
+                )));
             };
             places.push(u32::try_from(tokens.spans[row].start + blank).map_err(candle_core::Error::wrap)?);
         }
@@ -138,7 +106,9 @@ impl Filler {
         let x_md: Tensor = gather(x_nd, &places)?;
         let said = self.output.forward(&x_md)?.to_vec2()?;
         match said.iter().position(|logits: &Vec<f32>| logits.iter().any(|logit| !logit.is_finite())) {
-            Some(row) => Err(Error::NotFinite { row }),
+            Some(row) => Err(Error::Misfit(format!(
+                "row {row}: the model says numbers that are none; look at how it was trained"
+            ))),
             None => Ok(said),
         }
     }

@@ -18,6 +18,7 @@ pub mod attention;
 pub mod checkpoint;
 pub mod device;
 pub mod encoder;
+mod error;
 pub mod eval;
 pub mod fill;
 pub mod head;
@@ -28,6 +29,8 @@ pub mod params;
 pub mod predict;
 pub mod range;
 pub mod train;
+
+pub use error::Error;
 
 /// Where tensors live, and what they are.
 pub use candle_core::{Device, Tensor};

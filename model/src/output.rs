@@ -5,11 +5,13 @@ pub mod downstream;
 pub mod masked_lm;
 pub mod tag;
 
+use base::setting::InvalidSetting;
 use batch::task::Task;
-use batch::{Batch, IGNORED, Targets};
+use batch::{Batch, Targets};
 use candle_core::{D, DType, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pool, Pooling};
 use crate::encoder::tokens::Tokens;
@@ -17,7 +19,7 @@ use crate::nn::cross_entropy::cross_entropy;
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec, of_outputs};
-use crate::range::{self, Wrong};
+use crate::range;
 use masked_lm::MaskedLm;
 
 /// How many classes the outputs tell apart; the vocabulary is the encoder's.
@@ -51,10 +53,12 @@ pub struct OutputConfig {
 }
 
 impl OutputConfig {
-    /// The first choice that is outside its range.
-    #[must_use]
-    pub fn wrong(&self) -> Option<Wrong> {
-        range::first_outside(&[("outputs.dropout", self.dropout, range::BELOW_ONE)])
+    /// Whether every choice is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> std::result::Result<(), InvalidSetting> {
+        range::check(&[("outputs.dropout", self.dropout, range::BELOW_ONE)])
     }
 }
 
@@ -115,64 +119,22 @@ impl Loss {
     }
 }
 
-/// Targets that do not fit their batch.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A task with the other kind of targets, or the wrong number of them.
-    #[error(
+fn wrong_kind(task: &'static str, expected: &str, found: usize, kind: &'static str) -> Error {
+    Error::Misfit(format!(
         "batch of {task}: expected {expected}, found {found} targets of kind {kind}; the batch was put together wrongly"
-    )]
-    Kind {
-        /// Task of the batch.
-        task: &'static str,
-        /// What the task needs.
-        expected: String,
-        /// How many targets there are.
-        found: usize,
-        /// `tokens` or `classes`.
-        kind: &'static str,
-    },
-    /// A class that the output does not have.
-    #[error(
+    ))
+}
+
+fn beyond(task: &'static str, index: usize, class: i64, classes: usize, what: &'static str) -> Error {
+    Error::Misfit(format!(
         "batch of {task}, target {index}: class {class} is not below {classes}; samples and model were made from different {what}"
-    )]
-    Class {
-        /// Task of the batch.
-        task: &'static str,
-        /// Index of the row or cell.
-        index: usize,
-        /// The class.
-        class: i64,
-        /// Classes of the output.
-        classes: usize,
-        /// `vocabularies` or `relation tables`.
-        what: &'static str,
-    },
-    /// A target at a padded position.
-    #[error("batch of {task}, cell {cell}: a target at a padded position; set it to {IGNORED}")]
-    Padded {
-        /// Task of the batch.
-        task: &'static str,
-        /// Cell, `row * width + position`.
-        cell: usize,
-    },
-    /// A task that these outputs do not have.
-    #[error(
+    ))
+}
+
+fn no_output(task: &'static str) -> Error {
+    Error::Misfit(format!(
         "batch of {task}: there is no output for it; give it an alpha above 0 if it is masked_lm, else stream shards without this task"
-    )]
-    NoOutput {
-        /// Task of the batch.
-        task: &'static str,
-    },
-    /// No target at all.
-    #[error("batch of {task}: nothing is asked for; leave such a batch out")]
-    Nothing {
-        /// Task of the batch.
-        task: &'static str,
-    },
-    /// The tensor library failed.
-    #[error(transparent)]
-    Tensor(#[from] candle_core::Error),
+    ))
 }
 
 impl Outputs {
@@ -239,7 +201,8 @@ impl Outputs {
         &self,
         x_nd: &Tensor,
         tokens: &Tokens,
-        (index, batch): (usize, &Batch),
+        index: usize,
+        batch: &Batch,
         dropout: Option<base::rng::CounterRng>,
     ) -> std::result::Result<Loss, Error> {
         let drop = dropout.map(|key| Dropout::new(key.named(batch.task.name()), self.rate));
@@ -252,7 +215,7 @@ impl Outputs {
                     (Task::Subject, _) => self.subject.forward(&x_md)?,
                     (Task::Object, _) => self.object.forward(&x_md)?,
                     (_, Some(masked_lm)) => masked_lm.forward(&x_md)?,
-                    (task, None) => return Err(Error::NoOutput { task: task.name() }),
+                    (task, None) => return Err(no_output(task.name())),
                 };
                 (logits_mv, classes)
             }
@@ -261,7 +224,7 @@ impl Outputs {
                 let pooled_bd = self.pool.forward(x_nd, tokens.samples(index))?;
                 (linear.forward(&thin(pooled_bd)?)?, classify::targets(batch)?)
             }
-            Task::Tagging => return Err(Error::NoOutput { task: batch.task.name() }),
+            Task::Tagging => return Err(no_output(batch.task.name())),
         };
         check_classes(batch, &classes, logits_mc.dim(1)?)?;
         let wanted: Vec<Option<u32>> = classes.iter().copied().map(Some).collect();
@@ -272,14 +235,14 @@ impl Outputs {
 fn check_classes(batch: &Batch, classes: &[u32], width: usize) -> std::result::Result<(), Error> {
     let task = batch.task.name();
     if classes.is_empty() {
-        return Err(Error::Nothing { task });
+        return Err(Error::Misfit(format!("batch of {task}: nothing is asked for; leave such a batch out")));
     }
     let what = match batch.targets {
         Targets::Tokens(_) => "vocabularies",
         Targets::Classes(_) => "relation tables",
     };
     match classes.iter().enumerate().find(|(_, class)| **class as usize >= width) {
-        Some((index, &class)) => Err(Error::Class { task, index, class: class.into(), classes: width, what }),
+        Some((index, &class)) => Err(beyond(task, index, class.into(), width, what)),
         None => Ok(()),
     }
 }

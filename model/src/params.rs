@@ -6,6 +6,7 @@ use base::rng::CounterRng;
 use base::visible;
 use candle_core::{DType, Device, Tensor, Var};
 
+use crate::Error;
 use crate::nn::buffers::Buffers;
 use crate::nn::single;
 
@@ -64,38 +65,6 @@ impl Spec {
             Spec::new(format!("{name}.bias"), &[d], Init::Zeros),
         ]
     }
-}
-
-/// What does not fit between the specs of a model and the tensors given for them.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Names that the model has and the tensors lack, or the other way round.
-    #[error(
-        "parameter names do not match the model: missing [{}], unexpected [{}]; check that the configuration belongs to these weights",
-        visible::names(.missing), visible::names(.unexpected)
-    )]
-    Names {
-        /// Names that the model needs.
-        missing: Vec<String>,
-        /// Names that the model does not know.
-        unexpected: Vec<String>,
-    },
-    /// A tensor of another shape.
-    #[error(
-        "parameter {name} has shape {}, the model needs {expected:?}; check the configuration's sizes",
-        visible::shortened(&format!("{found:?}"))
-    )]
-    Shape {
-        /// Name of the parameter.
-        name: String,
-        /// Shape that the model needs.
-        expected: Vec<usize>,
-        /// Shape that was given.
-        found: Vec<usize>,
-    },
-    /// The tensor library failed.
-    #[error(transparent)]
-    Tensor(#[from] candle_core::Error),
 }
 
 /// Variables by name, always walked in name order.
@@ -213,7 +182,7 @@ pub(crate) fn check<'a>(
             None => missing.push(name.clone()),
             Some(dims) if dims != shape => {
                 let (name, expected, found) = (name.clone(), shape.clone(), dims.to_vec());
-                differing.get_or_insert(Error::Shape { name, expected, found });
+                differing.get_or_insert(Error::Misfit(format!("parameter {name} has shape {}, the model needs {expected:?}; check the configuration's sizes", visible::shortened(&format!("{found:?}")))));
             }
             Some(_) => {}
         }
@@ -221,7 +190,14 @@ pub(crate) fn check<'a>(
     match differing {
         Some(differing) => Err(differing),
         None if missing.is_empty() && found.is_empty() => Ok(()),
-        None => Err(Error::Names { missing, unexpected: found.into_keys().map(str::to_owned).collect() }),
+        None => {
+            let unexpected: Vec<String> = found.into_keys().map(str::to_owned).collect();
+            Err(Error::Misfit(format!(
+                "parameter names do not match the model: missing [{}], unexpected [{}]; check that the configuration belongs to these weights",
+                visible::names(&missing),
+                visible::names(&unexpected)
+            )))
+        }
     }
 }
 

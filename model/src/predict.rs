@@ -1,9 +1,9 @@
 //! A fine-tuned model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
 
-mod error;
-
 use std::path::Path;
 
+use base::read::ReadError;
+use base::visible::shortened;
 use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use std::sync::Arc;
 
+use crate::Error;
 use crate::attention::Attention;
-use crate::checkpoint::{self, Kind, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, whole};
+use crate::checkpoint::{self, Kind, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, stored, whole};
 use crate::encoder::config::Config;
 use crate::encoder::pool::{Pool, Pooling};
 use crate::encoder::tokens::Tokens;
@@ -21,7 +22,6 @@ use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
 use crate::output::downstream::{Batch, Outline, Outputs, Targets, pool_name};
 use crate::params::{OUTPUTS, Params, of_outputs};
-pub use error::Error;
 
 /// An encoder and its outputs without gradients and without dropout.
 #[derive(Debug, Clone)]
@@ -81,13 +81,13 @@ impl Predictor {
         let (checkpoint::Checkpoint { config, params, fresh, .. }, _) =
             checkpoint::load_verified(dir, device)?;
         if !fresh.is_empty() {
-            return Err(Error::Lacking { path: dir.join(checkpoint::WEIGHTS_FILE), names: fresh });
+            return Err(lacking(&dir.join(checkpoint::WEIGHTS_FILE), &fresh));
         }
         let path = dir.join(OUTPUTS_WEIGHTS_FILE);
-        let tensors = whole::read_tensors(&path, device)?;
+        let tensors = stored::read_tensors(&path, device)?;
         let tensors = tensors.into_iter().map(|(name, tensor)| (of_outputs(&name), tensor)).collect();
         let outputs = Params::from_tensors(&outline.specs(&config), tensors)
-            .map_err(|source| checkpoint::Error::Params { path, source })?;
+            .map_err(|source| checkpoint::error::in_file(path, source))?;
         let predictor = Predictor::over(&config, &outline, &params.with(outputs), device)?;
         match gates {
             Some(gates) => Ok(predictor.with_gates(gates)?),
@@ -175,9 +175,12 @@ impl Predictor {
     /// Names the tasks that there are.
     pub fn task(&self, name: &str) -> Result<usize, Error> {
         let tasks = &self.outline().tasks;
-        tasks.iter().position(|task| task.name == name).ok_or_else(|| Error::Task {
-            name: name.to_owned(),
-            tasks: tasks.iter().map(|task| task.name.clone()).collect(),
+        let names = tasks.iter().map(|task| task.name.as_str());
+        tasks.iter().position(|task| task.name == name).ok_or_else(|| {
+            Error::Misfit(format!(
+                "the model has no output for `{name}`, only for {}; name one of them",
+                names.collect::<Vec<_>>().join(", ")
+            ))
         })
     }
 
@@ -230,7 +233,10 @@ impl Predictor {
     /// When a row does not fit the encoder, or the model has learned no such pooling.
     pub fn pooled(&self, rows: &Rows, pooling: Pooling) -> Result<Vec<Vec<f32>>, Error> {
         if pooling == Pooling::LearnedAttn && self.outline().pooling != pooling {
-            return Err(Error::Pooling { found: self.outline().pooling.name() });
+            return Err(Error::Misfit(format!(
+                "the model pools by {found} and has learned no weights for learned_attn; ask for another pooling, or fine-tune with that one",
+                found = self.outline().pooling.name()
+            )));
         }
         if rows.is_empty() {
             return Ok(vec![]);
@@ -251,7 +257,7 @@ impl Predictor {
             tokens,
             &Pass { attention: &*self.attention, gates, dropout: None },
         )?;
-        hidden.pop().ok_or(Error::Layers)
+        hidden.pop().ok_or_else(|| Error::Misfit("the encoder has no hidden states; report it".to_owned()))
     }
 
     /// The loss of each batch, all rows in one pass.
@@ -310,7 +316,7 @@ impl Predictor {
             }
             _ => Samples::Spans,
         };
-        Ok(into.add_samples(&self.probe(mask), (&tokens, samples), loss)?)
+        Ok(into.add_samples(&self.probe(mask), &tokens, samples, loss)?)
     }
 }
 
@@ -334,22 +340,39 @@ pub(crate) fn tokens(
 fn finite(said: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
     for (row, numbers) in said.iter().enumerate() {
         if let Some(value) = numbers.iter().copied().find(|number| !number.is_finite()) {
-            return Err(Error::NotFinite { row, value });
+            return Err(Error::Misfit(format!(
+                "the model says {value} of row {row} (from 0 of those asked together), which is no answer: its weights are too large to compute with; look at how it was trained"
+            )));
         }
     }
     Ok(said)
 }
 
+/// Weights that fine-tuning wrote and that are not there any more.
+fn lacking(path: &Path, names: &[String]) -> Error {
+    let remedy =
+        "a fine-tuned model is the folder of a finished fine-tuning, whole: take it as it was written";
+    ReadError::new(path, format!("it lacks {}", names.join(", ")), "", remedy).into()
+}
+
 fn read_index(path: &Path) -> Result<Index, Error> {
     let bytes = whole::read_settings(path)?;
-    let json = |source| Error::Json { path: path.to_path_buf(), source };
+    let wrong = |found: String, expected: String, remedy: &str| ReadError::new(path, found, expected, remedy);
+    let json = |source: serde_json::Error| {
+        let expected = format!("{OUTPUTS_FILE} of a fine-tuned model");
+        wrong(shortened(&source.to_string()), expected, "write it again by fine-tuning")
+    };
     let value: Value = serde_json::from_slice(&bytes).map_err(json)?;
     let Stamp { version, kind } = Stamp::deserialize(&value).map_err(json)?;
-    let path = path.to_path_buf();
     match kind {
-        None | Some(Kind::Kimera) => return Err(Error::Kimera { path }),
+        None | Some(Kind::Kimera) => {
+            let found = "this model was trained on KIMERA's tasks and answers no downstream task".to_owned();
+            let remedy = "fine-tune it first and give the fine-tuned model's folder";
+            return Err(wrong(found, String::new(), remedy).into());
+        }
         Some(Kind::Finetune) if version != OUTPUTS_VERSION => {
-            return Err(Error::Version { path, found: version });
+            let found = format!("version {version}");
+            return Err(wrong(found, OUTPUTS_VERSION.to_string(), "fine-tune again with this engraft").into());
         }
         Some(Kind::Finetune) => {}
     }

@@ -1,6 +1,8 @@
 //! The ranges of settings that several trainings have. What lies outside is no setting but a slip: weights and gradients are f32, in which it
 //! would be 0 or infinite.
 
+use base::setting::InvalidSetting;
+
 /// From one number to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
@@ -43,14 +45,22 @@ impl Range {
     }
 }
 
-/// A setting outside its range: its name, its value, and what it must be.
-pub type Wrong = (&'static str, f64, &'static str);
+/// Refuses the first of these settings that is outside its range.
+///
+/// # Errors
+/// Names setting, value and range.
+pub fn check(settings: &[(&'static str, f64, Range)]) -> Result<(), InvalidSetting> {
+    match settings.iter().find(|(_, number, range)| !range.holds(*number)) {
+        Some((name, number, range)) => Err(InvalidSetting::new(name, shown(*number), range.told)),
+        None => Ok(()),
+    }
+}
 
-/// The first of these settings that is outside its range.
+/// A number in the fewest digits that mean it.
 #[must_use]
-pub fn first_outside(settings: &[(&'static str, f64, Range)]) -> Option<Wrong> {
-    let outside = settings.iter().find(|(_, number, range)| !range.holds(*number));
-    outside.map(|(name, number, range)| (*name, *number, range.told))
+pub fn shown(number: f64) -> String {
+    let digits = number.abs();
+    if digits != 0.0 && !(1e-4..1e9).contains(&digits) { format!("{number:e}") } else { number.to_string() }
 }
 
 #[cfg(test)]
@@ -64,7 +74,8 @@ mod tests {
         assert!(WEIGHT.holds(0.0) && WEIGHT.holds(-0.0) && !WEIGHT.holds(5e-324));
         assert!(!WEIGHT.holds(f64::NAN) && !WEIGHT.holds(f64::INFINITY) && !WEIGHT.holds(-1.0));
         let settings = [("a", 0.5, SHARE), ("b", 5e-324, EPSILON)];
-        assert_eq!(first_outside(&settings), Some(("b", 5e-324, "from 1e-30 to 1")));
-        assert_eq!(first_outside(&settings[..1]), None);
+        assert_eq!(check(&settings).unwrap_err().to_string(), "b is 5e-324, expected from 1e-30 to 1");
+        assert_eq!(check(&settings[..1]), Ok(()));
+        assert_eq!([shown(0.0), shown(-0.25), shown(5e-324)], ["0", "-0.25", "5e-324"]);
     }
 }

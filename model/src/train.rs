@@ -9,7 +9,6 @@ pub mod finetune;
 mod frozen;
 pub mod heads;
 pub mod patience;
-pub mod proof;
 pub mod record;
 mod seal;
 mod state;
@@ -23,14 +22,13 @@ use batch::task::Task;
 use candle_core::{Device, Tensor};
 use serde_json::{Value, json};
 
+use crate::Error;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
 use crate::output::{Loss, Outputs};
 use crate::params::Params;
 use config::Setup;
 use core::{Core, Weighed, begin_with};
-pub use error::Error;
-pub use frozen::UnknownPrefix;
 use heads::Mode;
 use patience::{Best, Watch};
 use record::{StepRecord, TaskRecord};
@@ -64,10 +62,10 @@ impl Trainer {
     pub fn from_checkpoint(setup: Setup, dir: &Path, device: &Device) -> Result<Self, Error> {
         setup.check()?;
         if setup.train.heads.mode == Mode::Scratch {
-            return Err(config::Error::Scratch.into());
+            return Err(Error::Misfit("train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none".to_owned()).into());
         }
         let outputs = setup.output_specs();
-        let params = begin_with(dir, (&setup.encoder, &outputs), setup.train.seed, device)?;
+        let params = begin_with(dir, &setup.encoder, &outputs, setup.train.seed, device)?;
         Trainer::over(setup, params, device)
     }
 
@@ -112,12 +110,12 @@ impl Trainer {
         let counts = |batch: &&Batch| self.setup.train.alphas.of(batch.task) != Some(0.0);
         let active: Vec<&Batch> = batches.iter().filter(counts).collect();
         if active.is_empty() {
-            return Err(Error::NoBatch { step });
+            return Err(error::no_batch(step));
         }
         if let Some(twice) =
             Task::ALL.iter().find(|task| active.iter().filter(|b| b.task == **task).count() > 1)
         {
-            return Err(Error::TwoBatches { step, task: twice.name().to_owned() });
+            return Err(error::two_batches(step, twice.name().to_owned()));
         }
         let tokens = Tokens::new(&active, &self.setup.encoder, &self.core.device)?;
         Ok((active, tokens))
@@ -132,8 +130,7 @@ impl Trainer {
     ) -> Result<Vec<(Task, Loss)>, Error> {
         let x_nd = &self.core.hidden(tokens, dropout)?;
         let each = batches.iter().enumerate();
-        each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, tokens, (i, batch), dropout)?)))
-            .collect()
+        each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, tokens, i, batch, dropout)?))).collect()
     }
 
     /// The weighted sum of the losses, as a tensor and as a number.

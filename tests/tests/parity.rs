@@ -124,7 +124,7 @@ impl Scene {
         let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
         let x_nd = hidden.last().context("an encoder has hidden states")?;
         let each = batches.iter().enumerate();
-        each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, &tokens, (i, batch), None)?))).collect()
+        each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, &tokens, i, batch, None)?))).collect()
     }
 }
 

@@ -26,7 +26,7 @@ pub fn gate(context_nd: &Tensor, gates_nh: &Tensor) -> Result<Tensor> {
 /// Multiplies rows of contexts `d` wide, the first of which is that of token `first`, by their gates: one row of so many heads for all tokens, or
 /// one for each.
 #[inline(always)]
-pub(crate) fn scale_rows(rows: &mut [f32], d: usize, (first, gates, heads): (usize, &[f32], usize)) {
+pub(crate) fn scale_rows(rows: &mut [f32], d: usize, first: usize, gates: &[f32], heads: usize) {
     for (token, row) in (first..).zip(rows.chunks_exact_mut(d)) {
         let start = if gates.len() == heads { 0 } else { token * heads };
         let gates = &gates[start..start + heads];
@@ -64,7 +64,7 @@ impl CustomOp2 for Gate {
     ) -> Result<(CpuStorage, Shape)> {
         let (x, g, (_, d), (_, h)) = (read(x, lx)?, read(g, lg)?, lx.shape().dims2()?, lg.shape().dims2()?);
         let mut y = x.to_vec();
-        fill_rows(&mut y, d, |first, block| scale_rows(block, d, (first, g, h)));
+        fill_rows(&mut y, d, |first, block| scale_rows(block, d, first, g, h));
         Ok((CpuStorage::F32(y), lx.shape().clone()))
     }
 
@@ -75,6 +75,7 @@ impl CustomOp2 for Gate {
         _: &Tensor,
         grad: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        // y = g x for each number x of a head: dx = g dy, and dg = sum of x dy over the head, and over the tokens that share the gate.
         let d_context = gate(&grad.contiguous()?, &gates_nh.detach())?;
         if !gates_nh.track_op() {
             return Ok((Some(d_context), None));
@@ -120,9 +121,9 @@ mod tests {
             assert_eq!(gated[4][2], x0[4][2] * g[rows - 1][0]);
             assert_eq!(gated[4][3], x0[4][3] * g[rows - 1][1]);
             let both = [x, gates];
-            gradients(|a| gate(&a[0], &a[1]), &both, (1e-2, 5e-3));
+            gradients(|a| gate(&a[0], &a[1]), &both, 1e-2, 5e-3);
             let exact = both.each_ref().map(|t| t.to_dtype(DType::F64).unwrap());
-            gradients(|a| gate(&a[0], &a[1]), &exact, (1e-5, 1e-7));
+            gradients(|a| gate(&a[0], &a[1]), &exact, 1e-5, 1e-7);
         }
         let text = gate(&randn(1, &[5, 6]), &randn(2, &[3, 2])).unwrap_err().to_string();
         assert!(text.contains("3 rows of 2 gates on 5 contexts of width 6"), "{text}");

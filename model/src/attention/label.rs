@@ -232,7 +232,7 @@ mod tests {
             for dropout in [None, Some(Dropout::new(CounterRng::new(1), 0.3))] {
                 let heads = Heads { dropout, ..HEADS };
                 let at = [randn(1, &[10, 18]), randn(2, &[3, 6])];
-                gradients(|a| forward(&heads, mode, a), &at, (3e-3, 1e-2));
+                gradients(|a| forward(&heads, mode, a), &at, 3e-3, 1e-2);
             }
         }
     }

@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn gradients_are_the_numerical_ones() {
-        gradients(|a| forward(&HEADS, &a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
+        gradients(|a| forward(&HEADS, &a[0], &SPANS), &[randn(1, &[10, 18])], 1e-2, 1e-2);
         let heads = Heads { dropout: Some(Dropout::new(CounterRng::new(1), 0.3)), ..HEADS };
-        gradients(|a| forward(&heads, &a[0], &SPANS), &[randn(2, &[10, 18])], (1e-2, 1e-2));
+        gradients(|a| forward(&heads, &a[0], &SPANS), &[randn(2, &[10, 18])], 1e-2, 1e-2);
         let small = randn(3, &[4, 6]).to_dtype(DType::F64).unwrap();
-        gradients(|a| forward(&HEADS, &a[0], &SPANS[..2]), &[small], (1e-5, 1e-7));
+        gradients(|a| forward(&HEADS, &a[0], &SPANS[..2]), &[small], 1e-5, 1e-7);
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn padding_looks_at_a_row_and_is_looked_at_by_none() {
         let heads = Heads { seen: seen(), ..HEADS };
-        gradients(|a| forward(&heads, &a[0], &SPANS), &[randn(1, &[10, 18])], (1e-2, 1e-2));
+        gradients(|a| forward(&heads, &a[0], &SPANS), &[randn(1, &[10, 18])], 1e-2, 1e-2);
         let qkv = randn(4, &[10, 18]);
         let with = forward(&heads, &qkv, &SPANS).unwrap();
         // What is seen of the last row comes to the same as by itself.

@@ -8,7 +8,7 @@ use super::check::{Alone, attend};
 use super::plain::Padded;
 use super::plain::rows::{Head, Rows, Scratch};
 use super::*;
-use crate::checkpoint::{OUTPUTS_WEIGHTS_FILE, whole};
+use crate::checkpoint::{OUTPUTS_WEIGHTS_FILE, stored};
 use crate::encoder::config::tests::tiny;
 use crate::nn::Host;
 use crate::nn::check::{distance, gradients, numbers, randn};
@@ -156,7 +156,7 @@ fn forward(dropout: Option<Dropout>, a: &[Tensor]) -> Result<Tensor> {
 fn gradients_are_the_numerical_ones_and_both_forms_agree() {
     for dropout in [None, Some(Dropout::new(CounterRng::new(1), 0.3))] {
         let at = [randn(1, &[10, 18]), randn(2, &[2])];
-        gradients(|a| forward(dropout, a), &at, (1e-2, 1e-2));
+        gradients(|a| forward(dropout, a), &at, 1e-2, 1e-2);
         let run = |dtype| {
             let vars = at.each_ref().map(|t| Var::from_tensor(&t.to_dtype(dtype).unwrap()).unwrap());
             let y = forward(dropout, &vars.each_ref().map(|v| v.as_tensor().clone())).unwrap();
@@ -206,7 +206,7 @@ fn it_is_trained_resumed_and_saved_like_any_other() {
     // A checkpoint has the slopes among the outputs.
     let out = tempfile::tempdir().unwrap();
     second.save_checkpoint(out.path()).unwrap();
-    let stored = whole::read_tensors(&out.path().join(OUTPUTS_WEIGHTS_FILE), &Device::Cpu).unwrap();
+    let stored = stored::read_tensors(&out.path().join(OUTPUTS_WEIGHTS_FILE), &Device::Cpu).unwrap();
     let stored: Vec<f64> = stored
         .iter()
         .filter(|(name, _)| name.starts_with("distance."))

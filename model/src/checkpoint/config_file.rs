@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{Error, whole};
+use super::{error, whole};
+use crate::Error;
 use crate::encoder::config::Config;
 
 /// Models whose encoder this is.
@@ -54,7 +55,7 @@ const FIELDS: [&str; 12] = [
 ];
 
 pub(crate) fn read(path: &Path) -> Result<Config, Error> {
-    let json = |source| Error::Json { path: path.to_path_buf(), source };
+    let json = |source: serde_json::Error| error::json(path, &source);
     let fields: Map<String, Value> = serde_json::from_slice(&whole::read_settings(path)?).map_err(json)?;
     check_kind(path, &fields)?;
     let mut ours: Map<String, Value> = fields
@@ -65,14 +66,13 @@ pub(crate) fn read(path: &Path) -> Result<Config, Error> {
         ours.entry(name).or_insert(value);
     }
     let config: Config = serde_json::from_value(Value::Object(ours)).map_err(json)?;
-    config.check().map_err(|source| Error::Config { path: path.to_path_buf(), source })?;
+    config.check().map_err(|source| error::in_file(path, source))?;
     Ok(config)
 }
 
 fn check_kind(path: &Path, fields: &Map<String, Value>) -> Result<(), Error> {
-    let refuse = |field, found: String, expected: String| {
-        Err(Error::Architecture { path: path.to_path_buf(), field, found, expected })
-    };
+    let refuse =
+        |field, found: String, expected: String| Err(error::architecture(path, field, found, expected));
     if let Some(found) = fields.get("architectures").filter(|value| !value.is_null()) {
         let known = |name: &Value| name.as_str().is_some_and(|name| ARCHITECTURES.contains(&name));
         if !found.as_array().is_some_and(|names| names.iter().any(known)) {
@@ -94,7 +94,7 @@ fn check_kind(path: &Path, fields: &Map<String, Value>) -> Result<(), Error> {
 }
 
 pub(crate) fn write(path: &Path, config: &Config) -> Result<(), Error> {
-    let json = |source| Error::Json { path: path.to_path_buf(), source };
+    let json = |source: serde_json::Error| error::json(path, &source);
     let mut fields = Map::new();
     fields.insert("architectures".to_owned(), json!([ARCHITECTURES[0]]));
     for (field, value) in FIXED {

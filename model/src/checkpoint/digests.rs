@@ -2,15 +2,15 @@
 //! read; one without is somebody else's, as downloaded, and is taken as it is.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use base::self_check::{self, Kind, SelfChecked};
 use base::visible::shortened;
 use serde::{Deserialize, Serialize};
 
-use super::{CONFIG_FILE, Error, OUTPUTS_FILE, OUTPUTS_WEIGHTS_FILE, WEIGHTS_FILE, whole};
+use super::proof::Proof;
+use super::{CONFIG_FILE, OUTPUTS_FILE, OUTPUTS_WEIGHTS_FILE, WEIGHTS_FILE, error, whole};
+use crate::Error;
 
 /// The file of digests in a model's folder, written last.
 pub const DIGESTS_FILE: &str = "digests.json";
@@ -33,9 +33,6 @@ const READ: [&str; 8] = [
     VOCABULARY_FILES[1],
 ];
 
-/// Bytes that are hashed at a time.
-const CHUNK: usize = 1 << 18;
-
 static KIND: Kind = Kind {
     format: "engraft-model",
     version: 1,
@@ -51,15 +48,7 @@ struct Digests {
     format: String,
     version: u32,
     xxh3: String,
-    files: BTreeMap<String, Written>,
-}
-
-/// What a file was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    bytes: u64,
-    blake3: String,
+    files: BTreeMap<String, Proof>,
 }
 
 impl SelfChecked for Digests {
@@ -78,16 +67,16 @@ impl SelfChecked for Digests {
 pub fn verify(dir: &Path) -> Result<(), Error> {
     let Some(digests) = read(dir)? else {
         let path = dir.join(TASK_FILE);
-        return if there(&path)? { Err(Error::NoDigests { path }) } else { Ok(()) };
+        let problem = format!(
+            "it has no {DIGESTS_FILE} beside it, which engraft writes with every fine-tuned model, so nobody can tell whether its files are what was written: copy the folder whole, or, if an older engraft made it, fine-tune again (`engraft run`)"
+        );
+        return if there(&path)? { Err(error::in_file(path, problem)) } else { Ok(()) };
     };
     compare(dir, &digests)?;
     let unlisted = READ.iter().filter(|name| !digests.files.contains_key(**name)).map(|name| dir.join(name));
     for path in unlisted {
         if there(&path)? {
-            return Err(Error::Altered {
-                path,
-                problem: "it was not there when the folder was finished".to_owned(),
-            });
+            return Err(error::altered(path, "it was not there when the folder was finished".to_owned()));
         }
     }
     Ok(())
@@ -105,7 +94,7 @@ pub fn seal(dir: &Path) -> Result<(), Error> {
     for name in READ {
         let path = dir.join(name);
         if there(&path)? {
-            files.insert(name.to_owned(), written(&path)?);
+            files.insert(name.to_owned(), proof(&path)?);
         }
     }
     let (format, version) = (KIND.format.to_owned(), KIND.version);
@@ -135,40 +124,23 @@ fn compare(dir: &Path, digests: &Digests) -> Result<(), Error> {
         let path = dir.join(DIGESTS_FILE);
         if !READ.contains(&name.as_str()) {
             let problem = format!("it has a file {}, which no model has", shortened(name));
-            return Err(Error::Altered { path, problem });
+            return Err(error::altered(path, problem));
         }
         let path = dir.join(name);
         if !there(&path)? {
-            return Err(Error::Altered { path, problem: "it is gone".to_owned() });
+            return Err(error::altered(path, "it is gone".to_owned()));
         }
-        let found = written(&path)?;
-        if found.bytes != expected.bytes {
-            let problem = format!("it has {} bytes and had {}", found.bytes, expected.bytes);
-            return Err(Error::Altered { path, problem });
-        }
-        if found.blake3 != expected.blake3 {
-            return Err(Error::Altered { path, problem: "its contents are not what was written".to_owned() });
+        if let Some(problem) = expected.differs(&proof(&path)?) {
+            return Err(error::altered(path, problem));
         }
     }
     Ok(())
 }
 
-fn written(path: &Path) -> Result<Written, Error> {
-    let (file, bytes) = whole::open(path)?;
-    let blake3 = digest(file).map_err(|source| Error::File { path: path.to_owned(), source })?;
-    Ok(Written { bytes, blake3 })
-}
-
-fn digest(mut file: File) -> std::io::Result<String> {
-    let (mut hasher, mut buffer) = (blake3::Hasher::new(), vec![0; CHUNK]);
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(hasher.finalize().to_hex().to_string()),
-            Ok(count) => hasher.update(&buffer[..count]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-    }
+/// What a file is now; one without an end is refused.
+fn proof(path: &Path) -> Result<Proof, Error> {
+    whole::open(path)?;
+    Proof::of_file(path).map_err(Error::file(path))
 }
 
 #[cfg(test)]

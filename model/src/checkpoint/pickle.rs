@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use base::visible::shortened;
 use safetensors::Dtype;
 
-use super::Error;
-use super::stored::{Place, bytes_of};
+use super::error;
+use super::place::{Place, bytes_of};
 use super::zip::{Entry, entries};
+use crate::Error;
 
 /// Most bytes of a program, values on its stack or in its memory, and tuples in tuples: a BERT has some ten thousand bytes, and three.
 const PROGRAM: usize = 1 << 24;
@@ -70,7 +70,7 @@ const STORAGES: [(&str, Dtype); 9] = [
 
 /// Where the tensors of the file lie.
 pub(super) fn places(path: &Path) -> Result<BTreeMap<String, Place>, Error> {
-    let wrong = |problem: String| Error::Pickle { path: path.to_path_buf(), problem: shortened(&problem) };
+    let wrong = |problem: String| error::pickle(path, problem);
     let entries = entries(path)?;
     let of = |name: &str| {
         entries.iter().find(|(found, _)| found.split_once('/').is_some_and(|(_, of)| of == name))
@@ -327,7 +327,7 @@ impl Machine<'_> {
                     Value::Tuple(strides, _),
                     ..,
                 ],
-            ) => Ok(Value::Tensor(Rc::new(place(of, *offset, (sizes, strides))?))),
+            ) => Ok(Value::Tensor(Rc::new(place(of, *offset, sizes, strides)?))),
             _ => Err(format!("a call of {function:?} with other arguments than a tensor's")),
         }
     }
@@ -345,7 +345,7 @@ fn tuple(values: Vec<Value>) -> Result<Value, Problem> {
 
 /// A tensor of stored numbers, of which each stands there once: in the order of its axes, or with axes exchanged, as those that came from
 /// TensorFlow are.
-fn place(of: &Storage, offset: i64, (sizes, strides): (&[Value], &[Value])) -> Result<Place, Problem> {
+fn place(of: &Storage, offset: i64, sizes: &[Value], strides: &[Value]) -> Result<Place, Problem> {
     let numbers = |of: &[Value]| -> Result<Vec<usize>, Problem> {
         let number = |value: &Value| match value {
             Value::Int(number) => usize::try_from(*number).map_err(|_| format!("a size of {number}")),

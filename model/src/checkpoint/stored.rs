@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use base::visible::shortened;
@@ -14,7 +12,9 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Error, pickle, whole};
+use super::place::{Place, bytes_of};
+use super::{error, pickle, whole};
+use crate::Error;
 use crate::nn::Host;
 
 /// Largest header, as the format has it.
@@ -29,21 +29,6 @@ const SHARDS: usize = 1024;
 pub(crate) struct Stored {
     files: Vec<PathBuf>,
     tensors: BTreeMap<String, Place>,
-}
-
-/// Where a tensor lies and what it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The number of its file.
-    pub(super) file: usize,
-    /// Its first byte there.
-    pub(super) start: u64,
-    /// What its numbers are.
-    pub(super) dtype: Dtype,
-    /// Sizes of its axes.
-    pub(super) shape: Vec<usize>,
-    /// The axes from the one whose numbers lie farthest apart to the one whose numbers lie side by side, where that is not their own order.
-    pub(super) order: Option<Vec<usize>>,
 }
 
 /// The header of a safetensors file, in which no name stands twice.
@@ -89,8 +74,7 @@ impl Stored {
 
     /// The tensors of the files that the list at `path` names, which lie beside it.
     pub(super) fn sharded(path: &Path) -> Result<Self, Error> {
-        let wrong =
-            |problem: String| Error::Shards { path: path.to_path_buf(), problem: shortened(&problem) };
+        let wrong = |problem: String| error::shards(path, problem);
         let index = serde_json::from_slice(&whole::read_settings(path)?);
         let Index { weight_map } = index.map_err(|error| wrong(error.to_string()))?;
         let names: BTreeSet<&String> = weight_map.values().collect();
@@ -154,7 +138,7 @@ impl Stored {
         };
         let bytes =
             bytes_of(path, place.start, place.shape.iter().product::<usize>() * dtype.size_in_bytes())?;
-        let weights = |source| Error::Weights { path: path.clone(), source };
+        let weights = |source| error::weights(path, source);
         let tensor = tensor(&bytes, dtype, place).map_err(weights)?;
         if let Some((at, value)) = not_finite(&tensor).map_err(weights)? {
             return Err(self.wrong(path, name, format!("{at:?} is {value}, expected finite numbers")));
@@ -163,16 +147,19 @@ impl Stored {
     }
 
     fn wrong(&self, path: &Path, name: &str, problem: String) -> Error {
-        Error::Tensor { path: path.to_path_buf(), name: shortened(name), problem }
+        error::tensor(path, name, problem)
     }
+}
+
+/// Reads all tensors of a safetensors file in name order, as [`Stored::read`] does.
+pub(crate) fn read_tensors(path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
+    let stored = Stored::open(path)?;
+    stored.names().map(|name| Ok((name.to_owned(), stored.read(name, device)?))).collect()
 }
 
 /// Where the tensors of a safetensors file lie, which has the number `file`.
 fn places(path: &Path, file: usize) -> Result<BTreeMap<String, Place>, Error> {
-    let wrong = |problem: String| Error::Weights {
-        path: path.to_path_buf(),
-        source: candle_core::Error::Msg(shortened(&problem)),
-    };
+    let wrong = |problem: String| error::weights(path, candle_core::Error::Msg(shortened(&problem)));
     let (_, bytes) = whole::open(path)?;
     if bytes < LENGTH {
         return Err(wrong(format!("it has {bytes} bytes")));
@@ -197,17 +184,6 @@ fn places(path: &Path, file: usize) -> Result<BTreeMap<String, Place>, Error> {
         (name, Place { file, start, dtype: info.dtype, shape, order: None })
     };
     Ok(metadata.tensors().into_iter().map(place).collect())
-}
-
-/// Some bytes of a file.
-pub(super) fn bytes_of(path: &Path, start: u64, count: usize) -> Result<Vec<u8>, Error> {
-    let read = || {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(start))?;
-        let mut bytes = vec![0; count];
-        file.read_exact(&mut bytes).map(|()| bytes)
-    };
-    read().map_err(|source| Error::File { path: path.to_path_buf(), source })
 }
 
 /// Numbers as they lie in a file, in f32.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use base::whole::{aside, exchange, folder, sync_folder};
 
-use super::Error;
 use super::digests::DIGESTS_FILE;
+use crate::Error;
 
 /// Makes a folder with `fill` and puts it where `dir` is or will be. Files of the old folder come along but for its digests, and lie there for
 /// `fill` to replace. Both folders lie side by side meanwhile, so the one around `dir` must be writable.
@@ -21,11 +21,13 @@ pub(crate) fn replace(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>)
     let place = resolved(dir);
     let work = beside(&place);
     remove_leftovers(&place)?;
-    fs::create_dir_all(&work).map_err(at(&work))?;
-    let filled = take_along(&place, &work).map_err(at(&place)).and_then(|()| fill(&work)).and_then(|()| {
-        sync_folder(&work).map_err(at(&work))?;
-        exchange(&work, &place).map_err(|(path, source)| Error::File { path, source })
-    });
+    fs::create_dir_all(&work).map_err(Error::file(&work))?;
+    let filled =
+        take_along(&place, &work).map_err(Error::file(&place)).and_then(|()| fill(&work)).and_then(|()| {
+            // The files are on the disk already; their names must be, before the folder gets the name that others read.
+            sync_folder(&work).map_err(Error::file(&work))?;
+            exchange(&work, &place).map_err(|(path, source)| Error::File { path, source })
+        });
     let cleared = remove_leftovers(&place);
     filled.and(cleared)
 }
@@ -39,8 +41,9 @@ pub fn remove_leftovers(dir: &Path) -> Result<(), Error> {
     let place = resolved(dir);
     let new = beside(&place);
     let old = aside(&new);
+    // Before anything is removed: until it is back, the old folder is the only whole one.
     if !place.exists() && old.exists() {
-        fs::rename(&old, &place).map_err(at(&place))?;
+        fs::rename(&old, &place).map_err(Error::file(&place))?;
     }
     for path in [new, old] {
         match fs::remove_dir_all(&path) {
@@ -51,11 +54,6 @@ pub fn remove_leftovers(dir: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_path_buf();
-    move |source| Error::File { path, source }
 }
 
 /// The folder itself where `dir` is a link or has no name of its own, as `.` has none.
@@ -77,6 +75,7 @@ fn take_along(old: &Path, new: &Path) -> io::Result<()> {
     for entry in fs::read_dir(old)? {
         let entry = entry?;
         let target = new.join(entry.file_name());
+        // Old digests beside new files would call them damaged; `fill` writes new ones, last of all.
         if entry.file_name() == DIGESTS_FILE {
             continue;
         }

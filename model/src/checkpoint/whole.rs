@@ -8,8 +8,8 @@ use std::path::Path;
 use base::whole::write_whole;
 use candle_core::{Device, Tensor};
 
-use super::Error;
-use super::stored::Stored;
+use super::error;
+use crate::Error;
 
 /// Largest file of settings that is read: the longest list of classes or tensors is far from it.
 const LARGEST: u64 = 1 << 26;
@@ -18,7 +18,7 @@ const LARGEST: u64 = 1 << 26;
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let attempt = || std::fs::create_dir_all(dir).and_then(|()| write_whole(path, bytes));
-    attempt().map_err(|source| Error::File { path: path.to_path_buf(), source })
+    attempt().map_err(Error::file(path))
 }
 
 /// Writes a JSON value for people to read.
@@ -31,7 +31,7 @@ pub(crate) fn write_tensors<'a>(
     path: &Path,
     tensors: impl Iterator<Item = (&'a str, &'a Tensor)>,
 ) -> Result<String, Error> {
-    let wrong = |source: candle_core::Error| Error::Weights { path: path.to_path_buf(), source };
+    let wrong = |source: candle_core::Error| error::weights(path, source);
     // The library's own view of a tensor panics where a copy to main memory fails, so the copy is made here.
     let on_cpu: Vec<(&str, Tensor)> = tensors
         .map(|(name, tensor)| Ok((name, tensor.to_device(&Device::Cpu)?.contiguous()?)))
@@ -45,12 +45,6 @@ pub(crate) fn write_tensors<'a>(
     Ok(blake3::hash(&bytes).to_hex().to_string())
 }
 
-/// Reads all tensors of a safetensors file in name order, as [`Stored::read`] does.
-pub(crate) fn read_tensors(path: &Path, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
-    let stored = Stored::open(path)?;
-    stored.names().map(|name| Ok((name.to_owned(), stored.read(name, device)?))).collect()
-}
-
 /// The tensors in the contents of the safetensors file `path`, in name order.
 pub(crate) fn tensors_in(
     path: &Path,
@@ -58,23 +52,23 @@ pub(crate) fn tensors_in(
     device: &Device,
 ) -> Result<BTreeMap<String, Tensor>, Error> {
     let tensors = candle_core::safetensors::load_buffer(bytes, device)
-        .map_err(|source| Error::Weights { path: path.to_path_buf(), source })?;
+        .map_err(|source| error::weights(path, source))?;
     Ok(tensors.into_iter().collect())
 }
 
 /// Opens a file that has an end, and says how many bytes it has: no pipe, which might never say anything, and no device.
 pub(super) fn open(path: &Path) -> Result<(File, u64), Error> {
-    let wrong = |source| Error::File { path: path.to_path_buf(), source };
+    let wrong = Error::file(path);
     let about = std::fs::metadata(path).map_err(wrong)?;
     if !about.is_file() {
-        return Err(Error::NoFile { path: path.to_path_buf() });
+        return Err(error::no_file(path));
     }
     Ok((File::open(path).map_err(wrong)?, about.len()))
 }
 
 /// Reads a whole file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| Error::File { path: path.to_path_buf(), source })
+    std::fs::read(path).map_err(Error::file(path))
 }
 
 /// Reads a file of settings, which a model's folder from anywhere may have: one with an end, and not a large one.
@@ -84,10 +78,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 pub fn read_settings(path: &Path) -> Result<Vec<u8>, Error> {
     let (file, bytes) = open(path)?;
     if bytes > LARGEST {
-        return Err(Error::Large { path: path.to_path_buf(), bytes });
+        return Err(error::large(path, bytes));
     }
     let mut found = vec![];
     let read = file.take(LARGEST).read_to_end(&mut found);
-    read.map_err(|source| Error::File { path: path.to_path_buf(), source })?;
+    read.map_err(Error::file(path))?;
     Ok(found)
 }

@@ -5,9 +5,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use base::visible::shortened;
-
-use super::{Error, whole};
+use super::{error, whole};
+use crate::Error;
 
 /// A file in an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +62,7 @@ struct Archive<'a> {
 impl Archive<'_> {
     #[expect(clippy::needless_pass_by_value, reason = "every caller makes it for this")]
     fn wrong(&self, problem: String) -> Error {
-        Error::Pickle { path: self.path.to_path_buf(), problem: shortened(&problem) }
+        error::pickle(self.path, problem)
     }
 
     fn read(&mut self, start: u64, count: u64) -> Result<Vec<u8>, Error> {
@@ -72,7 +71,7 @@ impl Archive<'_> {
         }
         let mut bytes = vec![0; usize::try_from(count).unwrap_or(usize::MAX)];
         let read = self.file.seek(SeekFrom::Start(start)).and_then(|_| self.file.read_exact(&mut bytes));
-        read.map_err(|source| Error::File { path: self.path.to_path_buf(), source })?;
+        read.map_err(Error::file(self.path))?;
         Ok(bytes)
     }
 

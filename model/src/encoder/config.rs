@@ -1,8 +1,9 @@
 //! The sizes of an encoder, as Hugging Face's `config.json` of a BERT model states them.
 
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
-use crate::range::BELOW_ONE;
+use crate::range::{self, BELOW_ONE};
 
 /// Sizes and rates of a BERT encoder; field names are those of `transformers.BertConfig`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,53 +35,12 @@ pub struct Config {
     pub pad_token_id: u32,
 }
 
-/// Sizes that cannot be built.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// A size of 0, or one that no machine has room for.
-    #[error("{field} is {found}, expected from 1 to {most}")]
-    Size {
-        /// The configuration field.
-        field: &'static str,
-        /// Its value.
-        found: usize,
-        /// The largest size that is built.
-        most: usize,
-    },
-    /// A padding token that is none of the tokens.
-    #[error("pad_token_id is {found}, but there are {tokens} token ids (vocab_size)")]
-    Padding {
-        /// The id.
-        found: u32,
-        /// Number of token ids.
-        tokens: usize,
-    },
-    /// Heads that do not divide the width.
-    #[error(
-        "num_attention_heads is {heads}, expected a divisor of hidden_size, which is {hidden}; change one of them"
-    )]
-    Heads {
-        /// Hidden width.
-        hidden: usize,
-        /// Number of heads.
-        heads: usize,
-    },
-    /// A rate outside [0, 1).
-    #[error("{field} is {found}, expected {}", BELOW_ONE.told)]
-    Rate {
-        /// The configuration field.
-        field: &'static str,
-        /// Its value.
-        found: f64,
-    },
-}
-
 impl Config {
     /// Whether an encoder of these sizes can exist.
     ///
     /// # Errors
     /// Names the first field that is wrong and what it must be.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         // Ten times what the largest encoders of this kind have, or more.
         let sizes = [
             ("vocab_size", self.vocab_size, 1 << 24),
@@ -94,24 +54,23 @@ impl Config {
         if let Some((field, found, most)) =
             sizes.into_iter().find(|(_, size, most)| !(1..=*most).contains(size))
         {
-            return Err(Error::Size { field, found, most });
+            return Err(InvalidSetting::new(field, found, format!("from 1 to {most}")));
         }
         if self.pad_token_id as usize >= self.vocab_size {
-            return Err(Error::Padding { found: self.pad_token_id, tokens: self.vocab_size });
+            let expected = format!("one of the {} token ids (vocab_size)", self.vocab_size);
+            return Err(InvalidSetting::new("pad_token_id", self.pad_token_id, expected));
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
-            return Err(Error::Heads { hidden: self.hidden_size, heads: self.num_attention_heads });
+            let expected =
+                format!("a divisor of hidden_size, which is {}; change one of them", self.hidden_size);
+            return Err(InvalidSetting::new("num_attention_heads", self.num_attention_heads, expected));
         }
-        let rates = [
-            ("hidden_dropout_prob", self.hidden_dropout_prob),
-            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
-            ("initializer_range", self.initializer_range),
-            ("layer_norm_eps", self.layer_norm_eps),
-        ];
-        match rates.into_iter().find(|(_, rate)| !BELOW_ONE.holds(*rate)) {
-            Some((field, found)) => Err(Error::Rate { field, found }),
-            None => Ok(()),
-        }
+        range::check(&[
+            ("hidden_dropout_prob", self.hidden_dropout_prob, BELOW_ONE),
+            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob, BELOW_ONE),
+            ("initializer_range", self.initializer_range, BELOW_ONE),
+            ("layer_norm_eps", self.layer_norm_eps, BELOW_ONE),
+        ])
     }
 }
 
@@ -140,15 +99,19 @@ pub(crate) mod tests {
     #[test]
     fn impossible_sizes_are_refused() {
         assert_eq!(tiny().check(), Ok(()));
-        let heads = Config { num_attention_heads: 3, ..tiny() };
-        assert_eq!(heads.check(), Err(Error::Heads { hidden: 16, heads: 3 }));
-        for found in [0, usize::MAX] {
-            let refused = Config { vocab_size: found, ..tiny() }.check();
-            assert_eq!(refused, Err(Error::Size { field: "vocab_size", found, most: 1 << 24 }));
+        let refused = |config: Config| config.check().unwrap_err().to_string();
+        let found = refused(Config { num_attention_heads: 3, ..tiny() });
+        assert!(
+            found.starts_with("num_attention_heads is 3, expected a divisor of hidden_size, which is 16"),
+            "{found}"
+        );
+        for size in [0, usize::MAX] {
+            let found = refused(Config { vocab_size: size, ..tiny() });
+            assert_eq!(found, format!("vocab_size is {size}, expected from 1 to 16777216"));
         }
-        let padding = Config { pad_token_id: 50, ..tiny() };
-        assert_eq!(padding.check(), Err(Error::Padding { found: 50, tokens: 50 }));
-        let rate = Config { hidden_dropout_prob: 1.0, ..tiny() };
-        assert_eq!(rate.check(), Err(Error::Rate { field: "hidden_dropout_prob", found: 1.0 }));
+        let found = refused(Config { pad_token_id: 50, ..tiny() });
+        assert_eq!(found, "pad_token_id is 50, expected one of the 50 token ids (vocab_size)");
+        let found = refused(Config { hidden_dropout_prob: 1.0, ..tiny() });
+        assert!(found.starts_with("hidden_dropout_prob is 1, expected "), "{found}");
     }
 }

@@ -148,7 +148,7 @@ mod tests {
                 pool(pooling).forward(&x.narrow(0, 1, 3).unwrap(), &[Span { start: 0, len: 3 }]).unwrap();
             let both = pool(pooling).forward(&x, &ROWS).unwrap();
             assert!(distance(&both.narrow(0, 0, 1).unwrap(), &alone) < 1e-6, "{pooling:?}");
-            gradients(|a| pool(pooling).forward(&a[0], &ROWS), &[x.narrow(1, 0, 16).unwrap()], (1e-3, 2e-2));
+            gradients(|a| pool(pooling).forward(&a[0], &ROWS), &[x.narrow(1, 0, 16).unwrap()], 1e-3, 2e-2);
         }
     }
 

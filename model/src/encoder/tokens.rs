@@ -1,6 +1,5 @@
 //! The tokens of some batches or rows, one sample after the other, with no padding but such as is to be read.
 
-mod error;
 mod knowledge;
 
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use batch::{Batch, Place};
 use candle_core::{Device, Tensor};
 
 use super::config::Config;
-pub use error::Error;
+use crate::Error;
 pub use knowledge::Knowledge;
 
 /// Where one sample of a batch lies among the real tokens.
@@ -169,7 +168,10 @@ fn known(batches: &[(&str, &Rows)]) -> Result<Option<Known>, Error> {
     let of = |rows: &Rows| rows.known.as_ref().map_or(0, |known| known.maps);
     let expected = batches.first().map_or(0, |(_, rows)| of(rows));
     if let Some((task, rows)) = batches.iter().find(|(_, rows)| of(rows) != expected) {
-        return Err(Error::Known { task: (*task).to_owned(), found: of(rows), expected });
+        return Err(Error::Misfit(format!(
+            "batch of {task}: {found} maps of what is known of its rows, the batch before has {expected}; rows that are read together have the same maps",
+            found = of(rows)
+        )));
     }
     if expected == 0 {
         return Ok(None);
@@ -192,8 +194,11 @@ fn check_lengths(batch: &Batch) -> Result<(), Error> {
     ];
     match fields.into_iter().find(|(_, values)| values.len() != expected) {
         Some((field, values)) => {
-            let task = batch.task.name().to_owned();
-            Err(Error::Length { task, field, found: values.len(), expected })
+            let task = batch.task.name();
+            Err(Error::Misfit(format!(
+                "batch of {task}: {field} has {found} numbers, expected rows * width = {expected}; the batch was put together wrongly",
+                found = values.len()
+            )))
         }
         None => Ok(()),
     }
@@ -209,7 +214,9 @@ impl Columns {
     ) -> Result<(), Error> {
         let (task, width, first) = (batch.task.name(), batch.width, self.ids.len());
         if row >= batch.rows || start + len > width {
-            return Err(Error::Place { task: task.to_owned(), row, width });
+            return Err(Error::Misfit(format!(
+                "batch of {task}, row {row}: a sample ends beyond the {width} positions of a row, or beyond the last row; the batch was put together wrongly"
+            )));
         }
         let begin = row * width + start;
         for (offset, cell) in cells[begin..begin + len].iter_mut().enumerate() {
@@ -242,7 +249,7 @@ impl Columns {
             self.positions.push(position);
         }
         match self.ids.len() - first {
-            0 => Err(Error::Empty { task: task.to_owned(), row }),
+            0 => Err(empty(task, row)),
             len => {
                 self.spans.push(Span { start: first, len });
                 Ok(())
@@ -253,16 +260,18 @@ impl Columns {
 
 impl Columns {
     fn push_rows(&mut self, task: &str, rows: &Rows, config: &Config) -> Result<(), Error> {
-        let task_name = || task.to_owned();
-        let (ids, types, lengths) = (rows.ids.len(), rows.types.len(), rows.lengths.iter().sum());
+        let (ids, types) = (rows.ids.len(), rows.types.len());
+        let lengths: usize = rows.lengths.iter().sum();
         if ids != types || ids != lengths {
-            return Err(Error::Rows { task: task_name(), ids, types, lengths });
+            return Err(Error::Misfit(format!(
+                "batch of {task}: {ids} token ids, {types} segments and lengths of {lengths} tokens together, expected the same of each; the rows were put together wrongly"
+            )));
         }
         self.push_seen(task, rows)?;
         let mut tokens = rows.ids.iter().zip(&rows.types);
         for (row, &len) in rows.lengths.iter().enumerate() {
             if len == 0 {
-                return Err(Error::Empty { task: task_name(), row });
+                return Err(empty(task, row));
             }
             self.spans.push(Span { start: self.ids.len(), len });
             for (position, (&id, &kind)) in (0..).zip(tokens.by_ref().take(len)) {
@@ -285,7 +294,9 @@ impl Columns {
             let of = |each: &[usize]| each.get(row).copied().unwrap_or(0);
             let (seen, length) = (of(seen), of(lengths));
             if seen == 0 || seen > length {
-                return Err(Error::Seen { task: task.to_owned(), row, seen, length });
+                return Err(Error::Misfit(format!(
+                    "batch of {task}, row {row}: {seen} of its {length} tokens are looked at, expected at least one of each row and at most all; the rows were put together wrongly"
+                )));
             }
         }
         if self.seen.is_empty() && !seen.is_empty() {
@@ -314,6 +325,12 @@ impl Columns {
     }
 }
 
+fn empty(task: &str, row: usize) -> Error {
+    Error::Misfit(format!(
+        "batch of {task}, row {row}: it has no token, every position is padding; a sample needs at least one token"
+    ))
+}
+
 /// A number of a token that is not below its limit.
 struct Beyond {
     field: &'static str,
@@ -338,7 +355,10 @@ impl Beyond {
 
     fn at(self, task: &str, row: usize, position: usize) -> Error {
         let Beyond { field, found, limit, remedy } = self;
-        Error::Range { task: task.to_owned(), row, position, field, found: found as usize, limit, remedy }
+        Error::Misfit(format!(
+            "batch of {task}, row {row}, position {position}: {field} is {found}, it must be below {limit}; {remedy}",
+            found = found as usize
+        ))
     }
 }
 

@@ -9,7 +9,7 @@ const AUROC: &str = "the area under the ROC curve";
 /// # Errors
 /// When lengths differ, a score is NaN, or all samples are of one class.
 pub fn binary(scores: &[f64], positive: &[bool]) -> Result<f64, Error> {
-    same_length(("scores", scores), ("positive", positive))?;
+    same_length("scores", scores, "positive", positive)?;
     at_least("samples", scores.len(), 1)?;
     numbers("scores", scores)?;
     let positives = positive.iter().filter(|&&p| p).count();
@@ -17,11 +17,11 @@ pub fn binary(scores: &[f64], positive: &[bool]) -> Result<f64, Error> {
     if positives == 0 || negatives == 0 {
         return Err(Error::Undefined { what: AUROC, why: "all samples are of one class; evaluate both" });
     }
-    Ok(area(scores, positive, (positives, negatives)))
+    Ok(area(scores, positive, positives, negatives))
 }
 
 /// The statistic of Mann and Whitney over the number of pairs.
-fn area(scores: &[f64], positive: &[bool], (positives, negatives): (usize, usize)) -> f64 {
+fn area(scores: &[f64], positive: &[bool], positives: usize, negatives: usize) -> f64 {
     let ranks = mid_ranks(scores);
     let sum: f64 = ranks.iter().zip(positive).filter(|(_, positive)| **positive).map(|(rank, _)| rank).sum();
     let least = (positives * (positives + 1)) as f64 / 2.0;
@@ -85,7 +85,7 @@ pub fn multiclass(rows: &Rows<'_>, labels: &[usize]) -> Result<Multiclass, Error
     let (mut pairs, mut sum, mut weighted, mut weights) = (0_usize, 0.0, 0.0, 0.0);
     for (at, &i) in present.iter().enumerate() {
         for &j in &present[at + 1..] {
-            let area = (between(rows, labels, (i, j)) + between(rows, labels, (j, i))) / 2.0;
+            let area = (between(rows, labels, i, j) + between(rows, labels, j, i)) / 2.0;
             let weight = (counts[i] + counts[j]) as f64;
             pairs += 1;
             sum += area;
@@ -95,7 +95,7 @@ pub fn multiclass(rows: &Rows<'_>, labels: &[usize]) -> Result<Multiclass, Error
     }
     let against_all = |&class: &usize| {
         let positive: Vec<bool> = labels.iter().map(|&label| label == class).collect();
-        area(&rows.column(class), &positive, (counts[class], labels.len() - counts[class]))
+        area(&rows.column(class), &positive, counts[class], labels.len() - counts[class])
     };
     Ok(Multiclass {
         one_vs_one: sum / pairs as f64,
@@ -106,12 +106,12 @@ pub fn multiclass(rows: &Rows<'_>, labels: &[usize]) -> Result<Multiclass, Error
 }
 
 /// How well the score of class `i` parts its samples from those of class `j`; both have some.
-fn between(rows: &Rows<'_>, labels: &[usize], (i, j): (usize, usize)) -> f64 {
+fn between(rows: &Rows<'_>, labels: &[usize], i: usize, j: usize) -> f64 {
     let of_both = labels.iter().enumerate().filter(|&(_, &label)| label == i || label == j);
     let (scores, positive): (Vec<f64>, Vec<bool>) =
         of_both.map(|(sample, &label)| (rows.scores[sample * rows.classes + i], label == i)).unzip();
     let positives = positive.iter().filter(|&&p| p).count();
-    area(&scores, &positive, (positives, positive.len() - positives))
+    area(&scores, &positive, positives, positive.len() - positives)
 }
 
 /// What came of several labels of which a sample has any number.
@@ -137,7 +137,7 @@ pub struct Multilabel {
 /// # Errors
 /// When lengths differ, a score is NaN, or no label has both positive and negative samples.
 pub fn multilabel(rows: &Rows<'_>, positive: &[bool]) -> Result<Multilabel, Error> {
-    same_length(("scores", rows.scores), ("positive", positive))?;
+    same_length("scores", rows.scores, "positive", positive)?;
     rows.check(positive.len().checked_div(rows.classes).unwrap_or(0))?;
     let samples = positive.len() / rows.classes;
     let (mut labels, mut never, mut always, mut weighted, mut weights) = (Vec::new(), 0, 0, 0.0, 0.0);
@@ -150,7 +150,7 @@ pub fn multilabel(rows: &Rows<'_>, positive: &[bool]) -> Result<Multilabel, Erro
         let defined = positives > 0 && positives < samples;
         labels.push(defined.then(|| {
             let scores = rows.column(class);
-            let area = area(&scores, &truth, (positives, samples - positives));
+            let area = area(&scores, &truth, positives, samples - positives);
             weighted += area * positives as f64;
             weights += positives as f64;
             all_scores.extend(scores);
@@ -178,7 +178,7 @@ pub fn multilabel(rows: &Rows<'_>, positive: &[bool]) -> Result<Multilabel, Erro
 /// # Errors
 /// When lengths differ, a score is NaN, or no sample is positive.
 pub fn average_precision(scores: &[f64], positive: &[bool]) -> Result<f64, Error> {
-    same_length(("scores", scores), ("positive", positive))?;
+    same_length("scores", scores, "positive", positive)?;
     numbers("scores", scores)?;
     let positives = positive.iter().filter(|&&p| p).count();
     if positives == 0 {

@@ -40,7 +40,7 @@ pub fn mean_squared_error(truth: &[f64], predicted: &[f64]) -> Result<f64, Error
 }
 
 fn check(truth: &[f64], predicted: &[f64], least: usize) -> Result<(), Error> {
-    same_length(("truth", truth), ("predicted", predicted))?;
+    same_length("truth", truth, "predicted", predicted)?;
     at_least("samples", truth.len(), least)?;
     finite("truth", truth)?;
     finite("predicted", predicted)

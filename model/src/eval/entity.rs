@@ -204,10 +204,10 @@ impl Tags {
 }
 
 fn check(truth: &[Vec<usize>], said: &[Vec<usize>]) -> Result<(), Error> {
-    same_length(("sentences", truth), ("predicted sentences", said))?;
+    same_length("sentences", truth, "predicted sentences", said)?;
     at_least("sentences", truth.len(), 1)?;
     let mut pairs = truth.iter().zip(said);
-    pairs.try_for_each(|(truth, said)| same_length(("a sentence", truth), ("its prediction", said)))
+    pairs.try_for_each(|(truth, said)| same_length("a sentence", truth, "its prediction", said))
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Confusion {
     /// # Errors
     /// When there are no samples, lengths differ, or a class is none of them.
     pub fn new(truth: &[usize], said: &[usize], classes: usize) -> Result<Self, Error> {
-        same_length(("truth", truth), ("predicted", said))?;
+        same_length("truth", truth, "predicted", said)?;
         at_least("samples", truth.len(), 1)?;
         classes_below("truth", truth, classes)?;
         classes_below("predicted", said, classes)?;

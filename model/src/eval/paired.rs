@@ -78,7 +78,7 @@ pub fn swap(samples: usize, config: &Swapping, metric: WhenSwapped<'_>) -> Resul
 /// # Errors
 /// When lengths differ, there is no sample or no draw, or a value is not finite.
 pub fn sign_flip(first: &[f64], second: &[f64], config: &Swapping) -> Result<Swapped, Error> {
-    same_length(("first", first), ("second", second))?;
+    same_length("first", first, "second", second)?;
     finite("first", first)?;
     finite("second", second)?;
     let differences: Vec<f64> = first.iter().zip(second).map(|(first, second)| second - first).collect();
@@ -148,7 +148,7 @@ pub struct McNemar {
 /// # Errors
 /// When lengths differ or there is no sample.
 pub fn mcnemar(first_right: &[bool], second_right: &[bool]) -> Result<McNemar, Error> {
-    same_length(("first_right", first_right), ("second_right", second_right))?;
+    same_length("first_right", first_right, "second_right", second_right)?;
     at_least("samples", first_right.len(), 1)?;
     let pairs = || first_right.iter().zip(second_right);
     let only_first = pairs().filter(|&(&first, &second)| first && !second).count() as u64;

@@ -38,7 +38,7 @@ pub struct Report {
 /// # Errors
 /// When there are more or fewer judgements than scores, or a score is NaN.
 pub fn ranks(query: &Query<'_>) -> Result<Vec<usize>, Error> {
-    same_length(("scores", query.scores), ("relevant", query.relevant))?;
+    same_length("scores", query.scores, "relevant", query.relevant)?;
     numbers("scores", query.scores)?;
     let mut order: Vec<usize> = (0..query.scores.len()).collect();
     order.sort_by(|&a, &b| descending(query.scores[a], query.scores[b]).then(a.cmp(&b)));

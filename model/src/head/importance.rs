@@ -10,7 +10,8 @@ mod tests;
 use candle_core::{DType, Result as TensorResult, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
-use super::mask::{self, Mask};
+use super::mask::Mask;
+use crate::Error;
 use crate::attention::Attention;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
@@ -51,64 +52,6 @@ pub enum AcrossLayers {
     Raw,
     /// The least important head becomes 0, the most important one 1.
     MinMax,
-}
-
-/// Why importances cannot be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A mask of another encoder.
-    #[error(transparent)]
-    Mask(#[from] mask::Error),
-    /// A gradient that is infinite or not a number.
-    #[error(
-        "head importance, batch {batch}: the gate's gradient of layer {layer}, head {head} (from 0) is {value}; look at the weights and at this batch's samples"
-    )]
-    NotFinite {
-        /// The batch, from 1.
-        batch: u64,
-        /// The layer.
-        layer: usize,
-        /// The head.
-        head: usize,
-        /// The gradient.
-        value: f64,
-    },
-    /// A loss that no gate reaches.
-    #[error(
-        "head importance, batch {batch}: the loss does not depend on the heads; compute it from the hidden states that are given"
-    )]
-    NoGradient {
-        /// The batch, from 1.
-        batch: u64,
-    },
-    /// Groups that are not those of the batch.
-    #[error(
-        "head importance, batch {batch}: groups of {found} spans are {sum} together, the batch has {spans}; give the number of spans of each sample, at least 1, in their order"
-    )]
-    Groups {
-        /// The batch, from 1.
-        batch: u64,
-        /// The groups, or the first of many.
-        found: String,
-        /// How many spans they have together.
-        sum: usize,
-        /// How many spans the batch has.
-        spans: usize,
-    },
-    /// Nothing was measured.
-    #[error("head importance: no batch was measured; give at least one")]
-    Nothing,
-    /// Importances that rank nothing.
-    #[error(
-        "head importance: all heads have the same importance, {value}; the loss says nothing about them, measure more samples"
-    )]
-    Flat {
-        /// Their importance.
-        value: f64,
-    },
-    /// The tensor library failed.
-    #[error(transparent)]
-    Tensor(#[from] candle_core::Error),
 }
 
 /// What has a private copy of all gates.
@@ -203,7 +146,7 @@ impl Importance {
         tokens: &Tokens,
         loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
     ) -> Result<(), Error> {
-        self.add_samples(probe, (tokens, Samples::Spans), loss)
+        self.add_samples(probe, tokens, Samples::Spans, loss)
     }
 
     /// As [`Importance::add`], when samples may have several spans: the gradients of a sample's spans are added up before anything else.
@@ -213,14 +156,15 @@ impl Importance {
     pub fn add_samples(
         &mut self,
         probe: &Probe<'_>,
-        (tokens, samples): (&Tokens, Samples<'_>),
+        tokens: &Tokens,
+        samples: Samples<'_>,
         loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
     ) -> Result<(), Error> {
         let (batch, spans) = (self.batches + 1, tokens.spans.len());
         let count = samples.check(spans, batch)?;
         let each = if self.method == Method::TokenLevel { Each::Token } else { Each::Sample };
         let found = probe.gradients(tokens, each, loss)?;
-        let gradients = found.ok_or(Error::NoGradient { batch })?;
+        let gradients = found.ok_or(Error::Misfit(format!("head importance, batch {batch}: the loss does not depend on the heads; compute it from the hidden states that are given")))?;
         let mut rows = gradients.to_dtype(DType::F64)?.flatten(1, 2)?.to_vec2::<f64>()?;
         self.check(&rows, batch)?;
         if let (Samples::Groups(groups), Each::Sample) = (samples, each) {
@@ -239,7 +183,9 @@ impl Importance {
         match wrong {
             Some((at, value)) => {
                 let (layer, head) = (at / self.shape[1], at % self.shape[1]);
-                Err(Error::NotFinite { batch, layer, head, value })
+                Err(Error::Misfit(format!(
+                    "head importance, batch {batch}: the gate's gradient of layer {layer}, head {head} (from 0) is {value}; look at the weights and at this batch's samples"
+                )))
             }
             None => Ok(()),
         }
@@ -271,7 +217,9 @@ impl Importance {
     /// When there was no batch, or all heads are alike where the range of importances is to be [0, 1].
     pub fn finish(&self, within: WithinLayer, across: AcrossLayers) -> Result<Vec<f64>, Error> {
         if self.batches == 0 {
-            return Err(Error::Nothing);
+            return Err(Error::Misfit(
+                "head importance: no batch was measured; give at least one".to_owned(),
+            ));
         }
         let heads = self.shape[1];
         let mut values: Vec<f64> =
@@ -286,7 +234,10 @@ impl Importance {
             let least = values.iter().copied().fold(f64::INFINITY, f64::min);
             let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             if least == most {
-                return Err(Error::Flat { value: least });
+                return Err(Error::Misfit(format!(
+                    "head importance: all heads have the same importance, {value}; the loss says nothing about them, measure more samples",
+                    value = least
+                )));
             }
             values.iter_mut().for_each(|x| *x = (*x - least) / (most - least));
         }
@@ -308,13 +259,16 @@ impl Samples<'_> {
     /// How many samples there are in a batch of so many spans.
     fn check(self, spans: usize, batch: u64) -> Result<usize, Error> {
         let Samples::Groups(groups) = self else { return Ok(spans) };
-        let sum = groups.iter().sum();
+        let sum: usize = groups.iter().sum();
         if sum == spans && groups.iter().all(|count| *count > 0) {
             return Ok(groups.len());
         }
         let shown = &groups[..groups.len().min(SHOWN)];
         let more = if groups.len() > SHOWN { " and more" } else { "" };
-        Err(Error::Groups { batch, found: format!("{shown:?}{more}"), sum, spans })
+        Err(Error::Misfit(format!(
+            "head importance, batch {batch}: groups of {found} spans are {sum} together, the batch has {spans}; give the number of spans of each sample, at least 1, in their order",
+            found = format!("{shown:?}{more}")
+        )))
     }
 }
 

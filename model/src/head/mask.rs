@@ -1,11 +1,14 @@
 //! Head masks: for each head of each layer, how much of it is kept; in memory and as a JSON file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{self, whole};
+use base::read::ReadError;
+
+use crate::Error;
+use crate::checkpoint::whole;
 use crate::nn::single;
 
 /// What a mask's file calls itself.
@@ -35,63 +38,14 @@ struct File {
     keep: Vec<Vec<f64>>,
 }
 
-/// What is wrong with a mask or its file.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A mask of another encoder.
-    #[error(
-        "the head mask is for {} layers of {} heads, the encoder has {} layers of {}; take the mask that was searched on this encoder, or the encoder that it was searched on",
-        .mask[0], .mask[1], .encoder[0], .encoder[1]
-    )]
-    Shape {
-        /// Layers and heads of the mask.
-        mask: [usize; 2],
-        /// Layers and heads of the encoder.
-        encoder: [usize; 2],
-    },
-    /// Rows that do not make a rectangle of the size that was said.
-    #[error(
+fn no_mask(path: &Path, source: &serde_json::Error) -> Error {
+    ReadError::new(path, source.to_string(), "a head mask as JSON", "").into()
+}
+
+fn ragged(layers: usize, heads: usize, found: &str) -> Error {
+    Error::Misfit(format!(
         "the head mask says {layers} layers of {heads} heads, but {found}; every layer needs a row of {heads} numbers"
-    )]
-    Ragged {
-        /// Layers that it says it has.
-        layers: usize,
-        /// Heads that it says each layer has.
-        heads: usize,
-        /// What it has.
-        found: String,
-    },
-    /// A number that is no share.
-    #[error(
-        "layer {layer}, head {head} of the head mask (from 0) is {value}; expected 0 (vacant) to 1 (kept)"
-    )]
-    Range {
-        /// The layer.
-        layer: usize,
-        /// The head.
-        head: usize,
-        /// Its value.
-        value: f64,
-    },
-    /// A file of another kind or version.
-    #[error(
-        "this is {found}, expected {FORMAT} of version {VERSION}; write the mask again with this engraft"
-    )]
-    Format {
-        /// What it says it is.
-        found: String,
-    },
-    /// A file that is no mask.
-    #[error("{path}: {source}; expected a head mask as JSON")]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong and at which line and column.
-        source: serde_json::Error,
-    },
-    /// A file that cannot be read or written.
-    #[error(transparent)]
-    File(#[from] checkpoint::Error),
+    ))
 }
 
 impl Mask {
@@ -108,12 +62,14 @@ impl Mask {
     pub fn new([layers, heads]: [usize; 2], keep: Vec<f32>) -> Result<Self, Error> {
         if keep.len() != layers * heads || keep.is_empty() {
             let found = format!("{} numbers", keep.len());
-            return Err(Error::Ragged { layers, heads, found });
+            return Err(ragged(layers, heads, &found));
         }
         match keep.iter().position(|value| !(0.0..=1.0).contains(value)) {
             Some(at) => {
                 let (layer, head, value) = (at / heads, at % heads, f64::from(keep[at]));
-                Err(Error::Range { layer, head, value })
+                Err(Error::Misfit(format!(
+                    "layer {layer}, head {head} of the head mask (from 0) is {value}; expected 0 (vacant) to 1 (kept)"
+                )))
             }
             None => Ok(Mask { heads, keep }),
         }
@@ -131,7 +87,14 @@ impl Mask {
     /// Names both shapes when it does not.
     pub fn check(&self, encoder: [usize; 2]) -> Result<(), Error> {
         let mask = self.shape();
-        if mask == encoder { Ok(()) } else { Err(Error::Shape { mask, encoder }) }
+        if mask == encoder {
+            Ok(())
+        } else {
+            Err(Error::Misfit(format!(
+                "the head mask is for {} layers of {} heads, the encoder has {} layers of {}; take the mask that was searched on this encoder, or the encoder that it was searched on",
+                mask[0], mask[1], encoder[0], encoder[1]
+            )))
+        }
     }
 
     /// All numbers, layer after layer.
@@ -211,8 +174,9 @@ impl Mask {
     /// # Errors
     /// Names file, line and column of what is no mask, or the first number that is none.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let json = |source| Error::Json { path: path.to_path_buf(), source };
-        serde_json::from_slice(&whole::read(path)?).map_err(json)
+        let bytes = whole::read(path)?;
+        let json = |source: serde_json::Error| no_mask(path, &source);
+        serde_json::from_slice(&bytes).map_err(json)
     }
 
     /// Writes the mask as a file, whole or not at all.
@@ -220,9 +184,9 @@ impl Mask {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let json = |source| Error::Json { path: path.to_path_buf(), source };
+        let json = |source: serde_json::Error| no_mask(path, &source);
         let text = serde_json::to_string_pretty(self).map_err(json)?;
-        Ok(whole::write(path, format!("{text}\n").as_bytes())?)
+        whole::write(path, format!("{text}\n").as_bytes())
     }
 
     fn map(&self, f: impl Fn(f32) -> f32) -> Self {
@@ -245,15 +209,17 @@ impl TryFrom<File> for Mask {
     fn try_from(file: File) -> Result<Self, Error> {
         let File { format, version, layers, heads, keep } = file;
         if format != FORMAT || version != VERSION {
-            return Err(Error::Format { found: format!("{format} of version {version}") });
+            return Err(Error::Misfit(format!(
+                "this is {format} of version {version}, expected {FORMAT} of version {VERSION}; write the mask again with this engraft"
+            )));
         }
         let wrong = keep.iter().position(|row| row.len() != heads);
         if let Some(l) = wrong {
             let found = format!("layer {l} (from 0) has {} numbers", keep[l].len());
-            return Err(Error::Ragged { layers, heads, found });
+            return Err(ragged(layers, heads, &found));
         }
         if keep.len() != layers {
-            return Err(Error::Ragged { layers, heads, found: format!("{} rows", keep.len()) });
+            return Err(ragged(layers, heads, &format!("{} rows", keep.len())));
         }
         Mask::new([layers, heads], keep.into_iter().flatten().map(single).collect())
     }

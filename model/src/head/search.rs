@@ -6,9 +6,11 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::mask::{self, Mask};
+use super::mask::Mask;
 use crate::nn::single;
-use crate::range::Wrong;
+use base::setting::InvalidSetting;
+
+use crate::Error;
 
 /// What a masked head becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,54 +99,9 @@ pub struct Outcome {
     pub iterations: Vec<Iteration>,
 }
 
-/// Why a search cannot begin or go on. `E` is what importances and scores fail with.
-#[derive(Debug, thiserror::Error)]
-pub enum Error<E: std::error::Error + 'static> {
-    /// A setting outside its range.
-    #[error("mask search: {field} is {found}, expected {expected}")]
-    Range {
-        /// The setting.
-        field: &'static str,
-        /// Its value.
-        found: f64,
-        /// What it must be.
-        expected: &'static str,
-    },
-    /// A hard search that may take heads again.
-    #[error(
-        "mask search: selection `reselect_all` is for soft masks, since a head that is off cannot be chosen again; use `select_once`"
-    )]
-    HardReselect,
-    /// A score that no share can be taken of.
-    #[error(
-        "mask search: the score with all heads on is {score}, expected above 0: tau is a share of it; choose a metric that is larger for a better model, and a model that has learned something"
-    )]
-    OriginalScore {
-        /// The score.
-        score: f64,
-    },
-    /// A score that is no number.
-    #[error("mask search, step {step}: the score is {score}; expected a number")]
-    Score {
-        /// The step, from 1.
-        step: usize,
-        /// The score.
-        score: f64,
-    },
-    /// Importances that no head can be chosen by.
-    #[error("mask search, step {step}: {problem}")]
-    Importance {
-        /// The step, from 1.
-        step: usize,
-        /// What is wrong with them.
-        problem: String,
-    },
-    /// Gates that no mask can have.
-    #[error(transparent)]
-    Mask(#[from] mask::Error),
-    /// Importances or a score could not be measured.
-    #[error(transparent)]
-    Measure(E),
+/// What others measure failed.
+fn measured(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Measure(Box::new(error))
 }
 
 /// Searches a mask for an encoder of `shape` layers and heads. `importance` measures every head under the given gates, layer after
@@ -155,17 +112,20 @@ pub enum Error<E: std::error::Error + 'static> {
 ///
 /// # Errors
 /// When a setting is out of range, the score with all heads on is not above 0, a number is not finite, or measuring fails.
-pub fn search<E: std::error::Error + 'static>(
+pub fn search<E: std::error::Error + Send + Sync + 'static>(
     config: &Config,
     shape: [usize; 2],
     mut importance: impl FnMut(&Mask) -> Result<Vec<f64>, E>,
     mut score: impl FnMut(&Mask) -> Result<f64, E>,
-) -> Result<Outcome, Error<E>> {
+) -> Result<Outcome, Error> {
     config.check()?;
     let mut mask = Mask::new(shape, vec![1.0; shape[0] * shape[1]])?;
-    let original_score = score(&mask).map_err(Error::Measure)?;
+    let original_score = score(&mask).map_err(measured)?;
     if !(original_score > 0.0 && original_score.is_finite()) {
-        return Err(Error::OriginalScore { score: original_score });
+        return Err(Error::Misfit(format!(
+            "mask search: the score with all heads on is {score}, expected above 0: tau is a share of it; choose a metric that is larger for a better model, and a model that has learned something",
+            score = original_score
+        )));
     }
     let mut search = pick::Picked::new(config, shape);
     let mut iterations = vec![];
@@ -174,13 +134,15 @@ pub fn search<E: std::error::Error + 'static>(
         if let Some(stop) = search.end() {
             return Ok(Outcome { original_score, mask, stop, iterations });
         }
-        let importance_before = importance(&mask).map_err(Error::Measure)?;
+        let importance_before = importance(&mask).map_err(measured)?;
         config.check_importance(step, shape, &importance_before)?;
         let selected = search.take(&importance_before);
         let gates_after = config.gates_after(&mask, &selected, &importance_before)?;
-        let score = score(&gates_after).map_err(Error::Measure)?;
+        let score = score(&gates_after).map_err(measured)?;
         if !score.is_finite() {
-            return Err(Error::Score { step, score });
+            return Err(Error::Misfit(format!(
+                "mask search, step {step}: the score is {score}; expected a number"
+            )));
         }
         iterations.push(Iteration { selected, importance_before, gates_after: gates_after.clone(), score });
         if score < original_score * config.tau {
@@ -192,34 +154,35 @@ pub fn search<E: std::error::Error + 'static>(
 }
 
 impl Config {
-    /// The first number that is outside its range.
-    #[must_use]
-    pub fn wrong(&self) -> Option<Wrong> {
-        let rules = [
-            ("tau", self.tau, (0.0..=1.0).contains(&self.tau), "0 to 1"),
-            ("rho", self.rho, self.rho > 0.0 && self.rho <= 1.0, "above 0, up to 1"),
-        ];
-        let broken = rules.into_iter().find(|(_, _, holds, _)| !holds);
-        broken.map(|(field, found, _, expected)| (field, found, expected))
+    /// Whether every number is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn ranges(&self) -> Result<(), InvalidSetting> {
+        if !(0.0..=1.0).contains(&self.tau) {
+            return Err(InvalidSetting::new("tau", self.tau, "0 to 1"));
+        }
+        if !(self.rho > 0.0 && self.rho <= 1.0) {
+            return Err(InvalidSetting::new("rho", self.rho, "above 0, up to 1"));
+        }
+        Ok(())
     }
 
-    fn check<E: std::error::Error + 'static>(&self) -> Result<(), Error<E>> {
-        if let Some((field, found, expected)) = self.wrong() {
-            return Err(Error::Range { field, found, expected });
-        }
+    fn check(&self) -> Result<(), Error> {
+        self.ranges().map_err(|wrong| Error::Misfit(format!("mask search: {wrong}")))?;
         match (self.kind, self.selection) {
-            (Kind::Hard, Selection::ReselectAll) => Err(Error::HardReselect),
+            (Kind::Hard, Selection::ReselectAll) => Err(Error::Misfit("mask search: selection `reselect_all` is for soft masks, since a head that is off cannot be chosen again; use `select_once`".to_owned())),
             _ => Ok(()),
         }
     }
 
-    fn check_importance<E: std::error::Error + 'static>(
+    fn check_importance(
         &self,
         step: usize,
         [layers, heads]: [usize; 2],
         importance: &[f64],
-    ) -> Result<(), Error<E>> {
-        let problem = |problem: String| Err(Error::Importance { step, problem });
+    ) -> Result<(), Error> {
+        let problem = |problem: String| Err(Error::Misfit(format!("mask search, step {step}: {problem}")));
         if importance.len() != layers * heads {
             return problem(format!("{} importances for {layers} layers of {heads} heads", importance.len()));
         }
@@ -241,7 +204,7 @@ impl Config {
     }
 
     /// The gates once `selected` are masked.
-    fn gates_after(&self, gates: &Mask, selected: &[usize], importance: &[f64]) -> Result<Mask, mask::Error> {
+    fn gates_after(&self, gates: &Mask, selected: &[usize], importance: &[f64]) -> Result<Mask, Error> {
         let mut values = gates.values().to_vec();
         for &head in selected {
             values[head] = match self.kind {

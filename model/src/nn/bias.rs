@@ -76,6 +76,6 @@ mod tests {
     #[test]
     fn gradients_are_the_numerical_ones() {
         let at = [randn(1, &[130, 3]), randn(2, &[3])];
-        gradients(|a| add_bias(&a[0], &a[1])?.sqr(), &at, (1e-2, 2e-2));
+        gradients(|a| add_bias(&a[0], &a[1])?.sqr(), &at, 1e-2, 2e-2);
     }
 }

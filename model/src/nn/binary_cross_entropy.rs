@@ -108,6 +108,8 @@ impl CustomOp1 for BinaryCrossEntropy {
     }
 
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
+        // A cell whose class does not hold loses log(1 + e^x), with the slope s(x); one whose class holds loses w log(1 + e^-x), with the slope
+        // -w s(-x), s being the logistic function.
         let host = Host::of(arg)?;
         let x = host.get()?;
         let scale = single(f64::from(grad.to_scalar::<f32>()?) / x.len() as f64);
@@ -149,8 +151,8 @@ mod tests {
         let x = randn(1, &[4, 7]);
         for positive in [None, Some(&POSITIVE[..])] {
             let f = |a: &[Tensor]| binary_cross_entropy(&a[0], &sets(), positive);
-            gradients(f, std::slice::from_ref(&x), (1e-2, 5e-3));
-            gradients(f, &[x.to_dtype(DType::F64).unwrap()], (1e-5, 1e-7));
+            gradients(f, std::slice::from_ref(&x), 1e-2, 5e-3);
+            gradients(f, &[x.to_dtype(DType::F64).unwrap()], 1e-5, 1e-7);
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn distance(a: &Tensor, b: &Tensor) -> f64 {
 
 /// Asserts that `backward` through `f` gives the central differences of a fixed random projection of its result.
 /// The arguments are nudged in the precision in which they come, so `slack` must suit it.
-pub(crate) fn gradients(f: impl Fn(&[Tensor]) -> Result<Tensor>, at: &[Tensor], (nudge, slack): (f64, f64)) {
+pub(crate) fn gradients(f: impl Fn(&[Tensor]) -> Result<Tensor>, at: &[Tensor], nudge: f64, slack: f64) {
     let vars: Vec<Var> = at.iter().map(|t| Var::from_tensor(t).unwrap()).collect();
     let tensors: Vec<Tensor> = vars.iter().map(|v| v.as_tensor().clone()).collect();
     let y = f(&tensors).unwrap();

@@ -94,11 +94,14 @@ impl CustomOp1 for CrossEntropy {
                 weight * (f64::from(total).ln() - (f64::from(row[*class as usize]) - f64::from(top)))
             })
             .collect();
+        // In f64 and in the order of the rows, whichever thread computed them.
         let mean = losses.iter().sum::<f64>() / self.total();
         Ok((CpuStorage::F32(vec![single(mean)]), Shape::from(())))
     }
 
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
+        // l = log sum_c exp(x_c) - x_y, so dl / dx_c = softmax(x)_c - [c = y]; the mean multiplies a row by its weight over that of all. A row
+        // without a class has no loss and keeps its zeros.
         let scale = grad.to_scalar::<f32>()? / single(self.total());
         let width = arg.dim(D::Minus1)?;
         let host = Host::of(arg)?;
@@ -141,8 +144,8 @@ mod tests {
     #[test]
     fn gradients_are_the_numerical_ones() {
         let x = randn(1, &[5, 21]);
-        gradients(|a| cross_entropy(&a[0], &CLASSES), std::slice::from_ref(&x), (1e-2, 5e-3));
-        gradients(|a| cross_entropy(&a[0], &CLASSES), &[x.to_dtype(DType::F64).unwrap()], (1e-5, 1e-7));
+        gradients(|a| cross_entropy(&a[0], &CLASSES), std::slice::from_ref(&x), 1e-2, 5e-3);
+        gradients(|a| cross_entropy(&a[0], &CLASSES), &[x.to_dtype(DType::F64).unwrap()], 1e-5, 1e-7);
     }
 
     #[test]
@@ -169,8 +172,8 @@ mod tests {
         let wide = x.to_dtype(DType::F64).unwrap();
         let composed = numbers(&weighted_cross_entropy(&wide, &classes, &weights).unwrap())[0];
         assert!((composed - exact).abs() < 1e-6, "{composed} {exact}");
-        gradients(|a| weighted_cross_entropy(&a[0], &classes, &weights), &[x], (1e-2, 5e-3));
-        gradients(|a| weighted_cross_entropy(&a[0], &classes, &weights), &[wide], (1e-5, 1e-7));
+        gradients(|a| weighted_cross_entropy(&a[0], &classes, &weights), &[x], 1e-2, 5e-3);
+        gradients(|a| weighted_cross_entropy(&a[0], &classes, &weights), &[wide], 1e-5, 1e-7);
     }
 
     #[test]

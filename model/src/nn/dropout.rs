@@ -132,6 +132,6 @@ mod tests {
 
     #[test]
     fn gradients_are_the_numerical_ones() {
-        gradients(|a| dropout(1, 0.5).apply(&a[0]), &[randn(2, &[5, 6])], (1e-2, 5e-3));
+        gradients(|a| dropout(1, 0.5).apply(&a[0]), &[randn(2, &[5, 6])], 1e-2, 5e-3);
     }
 }

@@ -74,6 +74,7 @@ impl CustomOp1 for Deliver {
     }
 
     fn bwd(&self, tensor: &Tensor, _: &Tensor, _: &Tensor) -> Result<Option<Tensor>> {
+        // Taken, not read: a gradient that the next pass does not replace must not count twice.
         let Some(gradient) = self.0.take() else {
             candle_core::bail!("an operation left no gradient of shape {:?} behind", tensor.dims())
         };

@@ -117,8 +117,11 @@ impl Norm {
 
     /// Gradients of one block of rows: `dx` is filled, `sums` (gain, then bias) is added to.
     ///
-    /// With x^ the normalised row, g the incoming gradient and w = g * gain:
+    /// With x^ = (x - mean) / deviation the normalised row, g the incoming gradient and w = g * gain, which is that of x^:
     /// dx = (w - mean(w) - x^ mean(w x^)) / deviation, dgain = sum g x^, dbias = sum g.
+    ///
+    /// For dx^_j / dx_i = ([i = j] - 1 / d - x^_i x^_j / d) / deviation: the first term is x itself, the second its share of the mean, the third its
+    /// share of the variance, whose derivative by x_i is 2 (x_i - mean) / d.
     #[inline(always)]
     fn backward_block(&self, [x, g, gain]: [&[f32]; 3], dx: &mut [f32], sums: &mut [f32]) {
         let d = gain.len();
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn gradients_are_the_numerical_ones() {
-        gradients(|a| layer_norm(&a[0], [&a[1], &a[2]], 1e-12), &arguments(3, 19), (1e-2, 1e-2));
+        gradients(|a| layer_norm(&a[0], [&a[1], &a[2]], 1e-12), &arguments(3, 19), 1e-2, 1e-2);
     }
 
     #[test]
@@ -232,7 +235,7 @@ mod tests {
         let y64 = layer_norm(&exact[0], [&exact[1], &exact[2]], 1e-12).unwrap();
         assert!(distance(&y, &y64) < 2e-5);
         let small = arguments(2, 5).map(|t| t.to_dtype(DType::F64).unwrap());
-        gradients(|a| layer_norm(&a[0], [&a[1], &a[2]], 1e-12), &small, (1e-5, 1e-7));
+        gradients(|a| layer_norm(&a[0], [&a[1], &a[2]], 1e-12), &small, 1e-5, 1e-7);
     }
 
     #[test]

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn gradients_are_the_numerical_ones() {
         let at = [randn(1, &[4, 5]), randn(2, &[3, 5]), randn(3, &[3])];
-        gradients(|a| linear(&a[0], &a[1], &a[2]), &at, (1e-2, 5e-3));
+        gradients(|a| linear(&a[0], &a[1], &a[2]), &at, 1e-2, 5e-3);
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(crate) fn erf(x: f32) -> f32 {
     x * p / q
 }
 
-/// Sum of `f(x)` in 16 fixed lanes, so that vector code adds in the same order everywhere.
+/// Sum of `f(x)` in 16 fixed lanes, so that vector code adds in the same order everywhere. Floating-point addition is not associative, so a compiler may not
+/// make lanes of one running sum by itself; 16 are as many as the widest vectors hold, and narrower ones take them in turns.
 #[inline(always)]
 pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0_f32; 16];

@@ -207,17 +207,20 @@ impl Product<'_> {
                     Left::Rows(values, stride) => {
                         rows_by_panel::<S, ROWS>(
                             simd,
-                            (&values[terms.start..], stride),
+                            &values[terms.start..],
+                            stride,
                             panel,
                             start,
-                            (&mut out, columns),
+                            &mut out,
+                            columns,
                         );
                     }
                     Left::Columns(..) => {
-                        packed_by_panel::<S, ROWS>(simd, &columns_of_left, panel, start, (&mut out, columns));
+                        packed_by_panel::<S, ROWS>(simd, &columns_of_left, panel, start, &mut out, columns);
                     }
                 }
             }
+            // A sum is cut where DEPTH says, whatever the machine: its parts are added in one order everywhere.
             start = Start::Kept;
         }
     }
@@ -227,18 +230,20 @@ impl Product<'_> {
 #[inline(always)]
 fn rows_by_panel<S: Simd, const ROWS: usize>(
     simd: S,
-    (values, stride): (&[f32], usize),
+    values: &[f32],
+    stride: usize,
     panel: &[[S::f32s; VECTORS]],
     start: Start<'_>,
-    (out, columns): (&mut Out<'_>, Range<usize>),
+    out: &mut Out<'_>,
+    columns: Range<usize>,
 ) {
     let rows = out.values.len().div_ceil(out.stride);
     for top in (0..rows).step_by(ROWS) {
-        // Beyond the last row it is read again, for nothing.
+        // Beyond the last row it is read again, for nothing: tiles of fewer rows would each be another loop to compile, and `store` drops these sums.
         let a: [&[f32]; ROWS] =
             std::array::from_fn(|r| &values[(top + r).min(rows - 1) * stride..][..panel.len()]);
         let sums = tile(simd, panel, |k| a.map(|a| a[k]));
-        store(simd, &sums, start, (out, top, columns.clone()));
+        store(simd, &sums, start, out, top, columns.clone());
     }
 }
 
@@ -249,12 +254,13 @@ fn packed_by_panel<S: Simd, const ROWS: usize>(
     packed: &[f32],
     panel: &[[S::f32s; VECTORS]],
     start: Start<'_>,
-    (out, columns): (&mut Out<'_>, Range<usize>),
+    out: &mut Out<'_>,
+    columns: Range<usize>,
 ) {
     for (i, tile_of_left) in packed.chunks_exact(apart::<ROWS>(panel.len())).enumerate() {
         let a = &tile_of_left.as_chunks::<ROWS>().0[..panel.len()];
         let sums = tile(simd, panel, |k| a[k]);
-        store(simd, &sums, start, (out, i * ROWS, columns.clone()));
+        store(simd, &sums, start, out, i * ROWS, columns.clone());
     }
 }
 
@@ -310,7 +316,9 @@ fn store<S: Simd, const ROWS: usize>(
     simd: S,
     sums: &Sums<S, ROWS>,
     start: Start<'_>,
-    (out, top, columns): (&mut Out<'_>, usize, Range<usize>),
+    out: &mut Out<'_>,
+    top: usize,
+    columns: Range<usize>,
 ) {
     for (r, sums) in sums.iter().enumerate() {
         let Some(row) = out.values.get_mut((top + r) * out.stride..) else { return };

@@ -24,6 +24,8 @@ struct Softmax;
 /// Turns one row of scores into probabilities.
 #[inline(always)]
 pub(crate) fn softmax_row(row: &mut [f32]) {
+    // exp(x - top) / sum exp(x - top) is the same quotient for any top; with the largest score no exponential is above 1, and one is 1: nothing
+    // overflows, and the sum is never 0.
     let top = top(row);
     row.iter_mut().for_each(|x| *x = exp(*x - top));
     let inverse = 1.0 / sum(row, |x| x);
@@ -32,8 +34,9 @@ pub(crate) fn softmax_row(row: &mut [f32]) {
 
 /// Turns the gradients of rows of `t` probabilities into those of the scores behind them, times `scale`.
 #[inline(always)]
-pub(crate) fn gradient_of_rows(probs: &[f32], gradients: &mut [f32], (t, scale): (usize, f32)) {
+pub(crate) fn gradient_of_rows(probs: &[f32], gradients: &mut [f32], t: usize, scale: f32) {
     for (p, g) in probs.chunks_exact(t).zip(gradients.chunks_exact_mut(t)) {
+        // dp_j / dx_i = p_j ([i = j] - p_i), so sum_j g_j dp_j / dx_i = p_i (g_i - sum_j p_j g_j).
         let inner = sum2(p, g, |p, g| p * g);
         g.iter_mut().zip(p).for_each(|(g, p)| *g = p * (*g - inner) * scale);
     }
@@ -57,7 +60,7 @@ impl CustomOp1 for Softmax {
         let (y, g) = (Host::of(res)?, Host::of(&grad)?);
         let (y, g) = (y.get()?, g.get()?);
         let mut dx = g.to_vec();
-        fill_rows(&mut dx, width, |first, block| gradient_of_rows(&y[first * width..], block, (width, 1.0)));
+        fill_rows(&mut dx, width, |first, block| gradient_of_rows(&y[first * width..], block, width, 1.0));
         Ok(Some(Tensor::from_vec(dx, arg.shape(), arg.device())?))
     }
 }
@@ -76,9 +79,9 @@ mod tests {
 
     #[test]
     fn gradients_are_the_numerical_ones() {
-        gradients(|a| softmax(&a[0]), &[randn(1, &[3, 2, 17])], (1e-2, 5e-3));
+        gradients(|a| softmax(&a[0]), &[randn(1, &[3, 2, 17])], 1e-2, 5e-3);
         let exact = randn(1, &[3, 5]).to_dtype(DType::F64).unwrap();
-        gradients(|a| softmax(&a[0]), &[exact], (1e-5, 1e-7));
+        gradients(|a| softmax(&a[0]), &[exact], 1e-5, 1e-7);
     }
 
     #[test]

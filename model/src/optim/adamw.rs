@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use base::setting::InvalidSetting;
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::moments::{self, Blend, Moments, Rule, overwrite};
 use crate::nn::single;
 use crate::params::Params;
-use crate::range::{self, Wrong};
+use crate::range;
 
 /// The constants of AdamW.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,11 +26,13 @@ pub struct AdamWConfig {
 }
 
 impl AdamWConfig {
-    /// The first constant that is outside its range.
-    #[must_use]
-    pub fn wrong(&self) -> Option<Wrong> {
+    /// Whether every constant is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> std::result::Result<(), InvalidSetting> {
         let Self { beta1, beta2, epsilon, weight_decay } = *self;
-        range::first_outside(&[
+        range::check(&[
             ("adamw.beta1", beta1, range::BELOW_ONE),
             ("adamw.beta2", beta2, range::BELOW_ONE),
             ("adamw.epsilon", epsilon, range::EPSILON),

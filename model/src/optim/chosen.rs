@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base::setting::InvalidSetting;
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use super::bert::{self, BertOptimiser};
 use super::moments::Moments;
 use super::schedule::{Released, Schedule};
 use crate::params::Params;
-use crate::range::{self, Wrong};
+use crate::range;
 
 /// An optimiser as a released code has it, in place of AdamW and its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,11 +25,14 @@ pub struct AsReleased {
 }
 
 impl AsReleased {
-    /// The first setting that is outside its range.
-    #[must_use]
-    pub fn wrong(&self) -> Option<Wrong> {
-        let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = *self.optimiser.as_ref()?;
-        range::first_outside(&[
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> std::result::Result<(), InvalidSetting> {
+        let Some(optimiser) = &self.optimiser else { return Ok(()) };
+        let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = *optimiser;
+        range::check(&[
             ("released.optimiser.beta1", beta1, range::BELOW_ONE),
             ("released.optimiser.beta2", beta2, range::BELOW_ONE),
             ("released.optimiser.epsilon", epsilon, range::EPSILON),
@@ -60,7 +64,8 @@ impl Optimiser {
     /// # Errors
     /// When the device refuses the memory.
     pub(crate) fn new(
-        (adamw, missing): (&AdamWConfig, Missing),
+        adamw: &AdamWConfig,
+        missing: Missing,
         released: Option<&AsReleased>,
         params: &Params,
         trained: impl Fn(&str) -> bool,
@@ -143,7 +148,7 @@ mod tests {
         let params = Params::fresh(&[], 1, &Device::Cpu).unwrap();
         let schedule = Schedule { peak: 2.0, warmup_steps: 2, total_steps: 10 };
         let of = |released: Option<&AsReleased>| {
-            let optimiser = Optimiser::new((&ADAMW, Missing::Skip), released, &params, |_| true).unwrap();
+            let optimiser = Optimiser::new(&ADAMW, Missing::Skip, released, &params, |_| true).unwrap();
             [1, 2, 3, 10].map(|update| optimiser.rate(&schedule, update))
         };
         assert_eq!(of(None).map(|rate| rate > 0.0), [true; 4]);
@@ -160,12 +165,13 @@ mod tests {
     #[test]
     fn constants_out_of_range_are_named() {
         let mut config = released(Released::Constant);
-        assert_eq!(config.wrong(), None);
+        assert_eq!(config.check(), Ok(()));
         config.optimiser.as_mut().unwrap().clip_norm = Some(0.0);
-        assert_eq!(config.wrong(), Some(("released.optimiser.clip_norm", 0.0, "at least 1e-12")));
+        let wrong = config.check().unwrap_err().to_string();
+        assert_eq!(wrong, "released.optimiser.clip_norm is 0, expected at least 1e-12");
         config.optimiser.as_mut().unwrap().beta2 = 1.0;
-        assert_eq!(config.wrong().unwrap().0, "released.optimiser.beta2");
+        assert_eq!(config.check().unwrap_err().setting, "released.optimiser.beta2");
         config.optimiser = None;
-        assert_eq!(config.wrong(), None);
+        assert_eq!(config.check(), Ok(()));
     }
 }

@@ -73,7 +73,8 @@ impl HeadMask {
     /// The numbers of head `h` in the values of parameter `name`, in pieces; none if heads do not divide it.
     pub(crate) fn pieces<'a>(
         &self,
-        (name, shape): (&str, &[usize]),
+        name: &str,
+        shape: &[usize],
         h: usize,
         values: &'a [f32],
     ) -> Vec<&'a [f32]> {
@@ -342,10 +343,10 @@ mod tests {
         let partly = heads.partly_frozen();
         assert_eq!((partly.len(), &partly[QUERY]), (7, &vec![0, 3]));
         let values: Vec<f32> = (0..256_u16).map(f32::from).collect();
-        let sum = |name: &str| heads.pieces((name, &[16, 16]), 1, &values).concat().iter().sum::<f32>();
+        let sum = |name: &str| heads.pieces(name, &[16, 16], 1, &values).concat().iter().sum::<f32>();
         assert_eq!(sum(QUERY), (64..128_u16).map(f32::from).sum::<f32>());
         assert_eq!(sum(OUTPUT), (0..256_u16).filter(|i| i % 16 / 4 == 1).map(f32::from).sum::<f32>());
-        assert!(heads.pieces(("pooler.dense.bias", &[16]), 0, &values).is_empty());
+        assert!(heads.pieces("pooler.dense.bias", &[16], 0, &values).is_empty());
         let none = HeadMask::new(None, SoftOn::Step);
         assert!(none.frozen().next().is_none() && none.partly_frozen().is_empty());
     }

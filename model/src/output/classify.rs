@@ -2,7 +2,8 @@
 
 use batch::{Batch, Targets};
 
-use super::Error;
+use super::wrong_kind;
+use crate::Error;
 
 /// The class of each sample.
 ///
@@ -15,5 +16,5 @@ pub(crate) fn targets(batch: &Batch) -> Result<Vec<u32>, Error> {
         Targets::Tokens(tokens) => (tokens.len(), "tokens"),
     };
     let expected = format!("one class for each of {} samples", batch.samples.len());
-    Err(Error::Kind { task: batch.task.name(), expected, found, kind })
+    Err(wrong_kind(batch.task.name(), &expected, found, kind))
 }

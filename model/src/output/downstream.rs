@@ -11,6 +11,7 @@ use candle_core::{Error as TensorError, Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::tag::gather;
+use crate::Error;
 use crate::attention::label::{self, LabelAttention};
 use crate::attention::{Attention, Chosen, kam};
 use crate::encoder::config::Config;
@@ -19,7 +20,7 @@ use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec, of_outputs};
-pub use targets::{Batch, Error, Group, Targets};
+pub use targets::{Batch, Group, Targets};
 pub use thinned::Thinned;
 
 /// How rows of a group are told from the right one.
@@ -139,6 +140,10 @@ impl Output {
     }
 }
 
+fn wrong_setting(task: &str, field: &str, found: &str, expected: &str) -> Error {
+    Error::Misfit(format!("output of {task}: {field} is {found}, expected {expected}"))
+}
+
 impl Task {
     /// The beginning of its parameters' names.
     #[must_use]
@@ -148,8 +153,7 @@ impl Task {
 
     fn check(&self) -> Result<(), Error> {
         let wrong = |field: &str, found: String, expected: &str| {
-            let (task, field, expected) = (self.name.clone(), field.to_owned(), expected.to_owned());
-            Err(Error::Setting { task, field, found, expected })
+            Err(wrong_setting(&self.name, field, &found, expected))
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if self.name.is_empty() || !self.name.chars().all(plain) || RESERVED.contains(&self.name.as_str()) {
@@ -193,8 +197,7 @@ impl Outline {
     /// Names the task and the setting that is not.
     pub fn check(&self) -> Result<(), Error> {
         let all = |field: &str, found: String, expected: &str| {
-            let (field, expected) = (field.to_owned(), expected.to_owned());
-            Err(Error::Setting { task: "all tasks".to_owned(), field, found, expected })
+            Err(wrong_setting("all tasks", field, &found, expected))
         };
         self.tasks.iter().try_for_each(Task::check)?;
         for (place, task) in self.tasks.iter().enumerate() {
@@ -259,7 +262,7 @@ impl Outline {
     /// # Errors
     /// When there is none.
     pub fn task(&self, task: usize) -> Result<&Task, Error> {
-        self.tasks.get(task).ok_or(Error::Task { task, tasks: self.tasks.len() })
+        self.tasks.get(task).ok_or(Error::Misfit(format!("there is no task number {task} (from 0), only {tasks} of them; take the number from the settings' list of tasks", tasks = self.tasks.len())))
     }
 }
 

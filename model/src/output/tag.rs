@@ -5,7 +5,8 @@
 use batch::{Batch, IGNORED, Targets};
 use candle_core::{Result, Tensor};
 
-use super::Error;
+use super::{beyond, wrong_kind};
+use crate::Error;
 use crate::encoder::tokens::Tokens;
 
 /// Index among the real tokens and class of each position that has a target, sample after sample, so that packing changes nothing.
@@ -26,7 +27,7 @@ pub(crate) fn targets(
         Targets::Classes(classes) => (classes.len(), "classes"),
     };
     let expected = format!("one token or {IGNORED} for each of {cells} positions");
-    Err(Error::Kind { task, expected, found, kind })
+    Err(wrong_kind(task, &expected, found, kind))
 }
 
 fn asked(
@@ -37,7 +38,9 @@ fn asked(
     let task = batch.task.name();
     let padded = |cell: usize| targets[cell] != IGNORED && place(cell).is_none();
     if let Some(cell) = (0..targets.len()).find(|&cell| padded(cell)) {
-        return Err(Error::Padded { task, cell });
+        return Err(Error::Misfit(format!(
+            "batch of {task}, cell {cell}: a target at a padded position; set it to {IGNORED}"
+        )));
     }
     let (mut places, mut classes) = (vec![], vec![]);
     let cells = batch.samples.iter().flat_map(|sample| {
@@ -48,8 +51,7 @@ fn asked(
         cells.filter(|&cell| targets[cell] != IGNORED).filter_map(|cell| Some((cell, place(cell)?)))
     {
         let class = targets[cell];
-        let wrong =
-            |_| Error::Class { task, index: cell, class, classes: u32::MAX as usize, what: "vocabularies" };
+        let wrong = |_| beyond(task, cell, class, u32::MAX as usize, "vocabularies");
         places.push(place);
         classes.push(u32::try_from(class).map_err(wrong)?);
     }

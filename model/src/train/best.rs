@@ -6,9 +6,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::Error;
-use super::proof::Proof;
+use super::error;
+use crate::Error;
 use crate::checkpoint;
+use crate::checkpoint::proof::Proof;
 
 /// How the names of their folders begin; a folder that was being written when the kill came has a point and `tmp-` before it.
 const PREFIX: &str = "best-";
@@ -28,9 +29,9 @@ pub(super) fn keep(
     remove(&dir)?;
     save(&dir)?;
     let mut files = Files::new();
-    for entry in fs::read_dir(&dir).map_err(at(&dir))? {
-        let entry = entry.map_err(at(&dir))?;
-        let proof = Proof::of_file(&entry.path()).map_err(at(&entry.path()))?;
+    for entry in fs::read_dir(&dir).map_err(Error::file(&dir))? {
+        let entry = entry.map_err(Error::file(&dir))?;
+        let proof = Proof::of_file(&entry.path()).map_err(Error::file(&entry.path()))?;
         files.insert(format!("{name}/{}", entry.file_name().to_string_lossy()), proof);
     }
     Ok(files)
@@ -45,7 +46,7 @@ pub(super) fn hand_over(state: &Path, files: &Files, to: &Path) -> Result<(), Er
             let target = work.join(name);
             // Checkpoints are never written in place, so a second name is as good as a copy.
             let linked = fs::hard_link(&from, &target);
-            linked.or_else(|_| fs::copy(&from, &target).map(|_| ())).map_err(at(&target))?;
+            linked.or_else(|_| fs::copy(&from, &target).map(|_| ())).map_err(Error::file(&target))?;
         }
         Ok(())
     })?)
@@ -55,8 +56,8 @@ pub(super) fn hand_over(state: &Path, files: &Files, to: &Path) -> Result<(), Er
 pub(super) fn check(state: &Path, files: &Files) -> Result<(), Error> {
     for (name, proof) in files {
         let path = state.join(name);
-        if let Some(problem) = proof.broken(&path).map_err(at(&path))? {
-            return Err(Error::State { path, problem });
+        if let Some(problem) = proof.broken(&path).map_err(Error::file(&path))? {
+            return Err(error::state(path, problem));
         }
     }
     Ok(())
@@ -74,14 +75,9 @@ pub(super) fn is_one(name: &str) -> bool {
 }
 
 /// Removes a folder; one that is not there is no error.
-pub(super) fn remove(dir: &Path) -> Result<(), checkpoint::Error> {
+pub(super) fn remove(dir: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(dir) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(at(dir)(source)),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::file(dir)(source)),
         _ => Ok(()),
     }
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> checkpoint::Error {
-    let path = path.to_path_buf();
-    move |source| checkpoint::Error::File { path, source }
 }

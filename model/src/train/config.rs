@@ -11,6 +11,7 @@ use super::frozen::Frozen;
 use super::heads::{Heads, Shared};
 use super::patience::Patience;
 use super::state::Run;
+use crate::Error;
 use crate::attention::Chosen;
 use crate::checkpoint::Kind;
 use crate::device::Number;
@@ -24,7 +25,7 @@ use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
 use crate::output::{EntityOutput, OutputConfig, Outputs, Sizes};
 use crate::params::{OUTPUTS, Params, Spec};
-use crate::range::{self, Wrong};
+use crate::range;
 
 /// Weights of the tasks' losses in their sum; 0 leaves a task out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,59 +103,14 @@ pub struct Setup {
     pub mask: Option<Mask>,
 }
 
-/// Settings that contradict each other.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// The encoder cannot be built.
-    #[error(transparent)]
-    Encoder(#[from] encoder::Error),
-    /// A mode without the mask that it needs.
-    #[error("train.heads.mode is {mode}, which needs a head mask: give one, or use the mode none")]
-    NoMask {
-        /// The mode.
-        mode: &'static str,
-    },
-    /// A mask in a mode that uses none.
-    #[error(
-        "train.heads.mode is {mode}, which uses no head mask: leave it out, or use the mode hard, soft or forward"
-    )]
-    Mask {
-        /// The mode.
-        mode: &'static str,
-    },
-    /// A mask that leaves nothing to retrain.
-    #[error(
-        "the head mask keeps every head, so that there is none to retrain: search one with a lower tau, or use the mode none"
-    )]
-    NothingVacant,
-    /// A checkpoint in the mode that begins with fresh weights.
-    #[error(
-        "train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none"
-    )]
-    Scratch,
-    /// A setting of the attention that is out of its range.
-    #[error(transparent)]
-    Attention(#[from] InvalidSetting),
-    /// A number outside its range.
-    #[error("{field} is {found}, expected {expected}")]
-    Range {
-        /// The setting.
-        field: &'static str,
-        /// Its value.
-        found: f64,
-        /// What it must be.
-        expected: &'static str,
-    },
-}
-
 impl Setup {
     /// Whose states are those of a training with these settings.
-    pub(super) fn run(&self) -> Result<Run, super::Error> {
+    pub(super) fn run(&self) -> Result<Run, Error> {
         Run::new(Kind::Kimera, self, self.mask.as_ref().map(Mask::digest))
     }
 
     /// The training of `params` that these settings describe.
-    pub(super) fn plan(&self, params: &Params) -> Result<Plan, super::Error> {
+    pub(super) fn plan(&self, params: &Params) -> Result<Plan, Error> {
         let Config { seed, schedule, adamw, clip_norm, alphas, covered_by, .. } = &self.train;
         let heads = self.train.heads.over(self.mask.as_ref());
         let weighs = |task: &Task| alphas.of(*task).is_some_and(|alpha| alpha > 0.0);
@@ -176,11 +132,7 @@ impl Setup {
         })
     }
 
-    fn frozen(
-        &self,
-        params: &Params,
-        heads: &HeadMask,
-    ) -> Result<BTreeMap<String, &'static str>, super::Error> {
+    fn frozen(&self, params: &Params, heads: &HeadMask) -> Result<BTreeMap<String, &'static str>, Error> {
         let mut frozen = Frozen::of(params).kept(heads);
         if self.train.heads.shared == Shared::Freeze {
             frozen =
@@ -240,16 +192,16 @@ impl Setup {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> Result<(), super::Error> {
-        self.encoder.check().map_err(Error::from)?;
-        self.attention.sibling().check().map_err(Error::from)?;
+    pub fn check(&self) -> Result<(), Error> {
+        self.encoder.check()?;
+        self.attention.sibling().check()?;
         self.train.check(&self.outputs, self.sizes)?;
         let encoder::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;
         match (&self.mask, self.train.heads.mode) {
-            (None, mode) if mode.needs_mask() => Err(Error::NoMask { mode: mode.name() }.into()),
+            (None, mode) if mode.needs_mask() => Err(Error::Misfit(format!("train.heads.mode is {mode}, which needs a head mask: give one, or use the mode none", mode = mode.name()))),
             (None, _) => Ok(()),
-            (Some(_), mode) if !mode.needs_mask() => Err(Error::Mask { mode: mode.name() }.into()),
-            (Some(mask), _) if !mask.has_vacant() => Err(Error::NothingVacant.into()),
+            (Some(_), mode) if !mode.needs_mask() => Err(Error::Misfit(format!("train.heads.mode is {mode}, which uses no head mask: leave it out, or use the mode hard, soft or forward", mode = mode.name()))),
+            (Some(mask), _) if !mask.has_vacant() => Err(Error::Misfit("the head mask keeps every head, so that there is none to retrain: search one with a lower tau, or use the mode none".to_owned())),
             (Some(mask), _) => Ok(mask.check([num_hidden_layers, num_attention_heads])?),
         }
     }
@@ -259,22 +211,25 @@ impl Config {
     fn check(&self, outputs: &OutputConfig, sizes: Sizes) -> Result<(), Error> {
         let Config { schedule, adamw, clip_norm, alphas, patience, .. } = self;
         at_least_one(&[("sizes.relations", sizes.relations as u64)])?;
-        inside(outputs.wrong())?;
-        inside(alphas.wrong())?;
+        outputs.check()?;
+        alphas.check()?;
         if !Task::ALL.iter().filter_map(|task| alphas.of(*task)).any(|alpha| alpha > 0.0) {
             let expected = "one task's weight above 0";
-            return Err(Error::Range { field: "alphas", found: 0.0, expected });
+            return Err(InvalidSetting::new("alphas", 0, expected).into());
         }
-        Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()
+        Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()?;
+        Ok(())
     }
 }
 
 impl Alphas {
-    /// The first weight that is outside its range.
-    #[must_use]
-    pub fn wrong(&self) -> Option<Wrong> {
+    /// Whether every weight is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
         let Self { subject, object, relation, triplet, masked_lm } = *self;
-        range::first_outside(&[
+        range::check(&[
             ("alphas.subject", subject, range::WEIGHT),
             ("alphas.object", object, range::WEIGHT),
             ("alphas.relation", relation, range::WEIGHT),
@@ -294,14 +249,14 @@ pub(super) struct Common<'a> {
 
 impl Common<'_> {
     /// Whether every setting is in its range.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), InvalidSetting> {
         let Common { schedule, adamw, clip_norm, patience } = *self;
         let (every, looks) = patience.map_or((1, 1), |patience| (patience.every, patience.evaluations));
-        inside(adamw.wrong())?;
-        inside(range::first_outside(&[
+        adamw.check()?;
+        range::check(&[
             ("schedule.peak", schedule.peak, range::RATE),
             ("clip_norm", clip_norm, range::CLIP),
-        ]))?;
+        ])?;
         at_least_one(&[
             ("schedule.total_steps", schedule.total_steps),
             ("patience.every", every),
@@ -310,11 +265,9 @@ impl Common<'_> {
     }
 }
 
-fn inside(wrong: Option<Wrong>) -> Result<(), Error> {
-    wrong.map_or(Ok(()), |(field, found, expected)| Err(Error::Range { field, found, expected }))
-}
-
-fn at_least_one(numbers: &[(&'static str, u64)]) -> Result<(), Error> {
-    let none = numbers.iter().find(|(_, number)| *number == 0);
-    inside(none.map(|(field, _)| (*field, 0.0, "at least 1")))
+fn at_least_one(numbers: &[(&'static str, u64)]) -> Result<(), InvalidSetting> {
+    match numbers.iter().find(|(_, number)| *number == 0) {
+        Some((field, _)) => Err(InvalidSetting::new(field, 0, "at least 1")),
+        None => Ok(()),
+    }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use base::rng::CounterRng;
 use candle_core::{DType, Device, Tensor};
 
-use super::Error;
 use super::coverage::Coverage;
+use super::error;
 use super::seal::Seal;
+use crate::Error;
 use crate::attention::{Attention, Chosen};
 use crate::checkpoint;
 use crate::device::Number;
@@ -102,8 +103,7 @@ impl Core {
         let encoder = Encoder::new(&plan.encoder, &params)?.with_number(plan.dtype);
         let attention = plan.attention.sibling().build(&plan.encoder, &params)?;
         let trained = |name: &str| !plan.frozen.contains_key(name);
-        let adamw = (&plan.adamw, plan.missing);
-        let optimiser = Optimiser::new(adamw, plan.released.as_ref(), &params, trained)?;
+        let optimiser = Optimiser::new(&plan.adamw, plan.missing, plan.released.as_ref(), &params, trained)?;
         let coverage = Coverage::new(&params, &plan.frozen, plan.tasks.clone(), plan.covered_by);
         let seal = Seal::of(&params, &plan.frozen, &plan.heads)?;
         let gates_lh = plan.gates.as_ref().map(|gates| gates.gates(device)).transpose()?;
@@ -143,7 +143,7 @@ impl Core {
         let hidden = self.encoder.forward(&self.plan.encoder, tokens, &pass)?;
         match hidden.last() {
             Some(x_nd) => Ok(x_nd.clone()),
-            None => Err(Error::NoBatch { step: self.steps() }),
+            None => Err(error::no_batch(self.steps())),
         }
     }
 
@@ -211,7 +211,11 @@ impl Core {
     /// Whether everything frozen, to the bit, is what training began with.
     pub(super) fn check_frozen(&self) -> Result<(), Error> {
         match self.seal.broken(&self.params, &self.plan.heads)? {
-            Some((parameter, head)) => Err(Error::Moved { parameter, head, step: self.steps() }),
+            Some((parameter, head)) => Err(Error::Misfit(format!(
+                "{parameter}{} is frozen, but after step {step} it is not what training began with; nothing of this training can be relied on, report it",
+                head.map_or(String::new(), |head| format!(", head {head} (from 0),")),
+                step = self.steps()
+            ))),
             None => Ok(()),
         }
     }
@@ -220,7 +224,8 @@ impl Core {
 /// The parameters of an encoder of these sizes from a checkpoint folder, and fresh ones of outputs.
 pub(super) fn begin_with(
     dir: &Path,
-    (encoder, outputs): (&Config, &[Spec]),
+    encoder: &Config,
+    outputs: &[Spec],
     seed: u64,
     device: &Device,
 ) -> Result<Params, Error> {
@@ -239,7 +244,7 @@ pub(super) fn begin_with(
 
 /// Refuses a number that is infinite or none.
 pub(super) fn finite(step: u64, value: f64, what: impl FnOnce() -> String) -> Result<(), Error> {
-    if value.is_finite() { Ok(()) } else { Err(Error::NotFinite { step, what: what(), value }) }
+    if value.is_finite() { Ok(()) } else { Err(error::not_finite(step, what(), value)) }
 }
 
 /// What to say of gradients whose norm is not finite: the first parameter, and the tasks of the step.
@@ -253,7 +258,7 @@ fn wild_gradient(step: u64, grads: &BTreeMap<String, Tensor>, tasks: &[&str]) ->
         }
     }
     let what = format!("the norm of the gradient of {name} (tasks of the step: {})", tasks.join(", "));
-    Ok(Error::NotFinite { step, what, value })
+    Ok(error::not_finite(step, what, value))
 }
 
 #[cfg(test)]

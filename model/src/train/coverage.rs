@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::Error;
+use crate::Error;
 use crate::optim::clip;
 use crate::params::Params;
 
@@ -64,6 +64,9 @@ impl Coverage {
         if self.uncovered.is_empty() || !all {
             return Ok(());
         }
-        Err(Error::NoGradient { step, names: self.uncovered.iter().cloned().collect() })
+        Err(Error::Misfit(format!(
+            "by step {step}, no gradient reaches [{}]; name them in `frozen` if that is meant, else the model has lost a connection, or a task has had no batch: train more steps",
+            self.uncovered.iter().cloned().collect::<Vec<_>>().join(", ")
+        )))
     }
 }

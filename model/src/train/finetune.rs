@@ -11,11 +11,12 @@ use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 use serde_json::Value;
 
-use super::Error;
 use super::best;
 use super::core::{Core, Weighed, begin_with, finite};
+use super::error;
 use super::patience::{Verdict, Watch};
 use super::state::{self, Kept};
+use crate::Error;
 use crate::attention::label;
 use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
 use crate::encoder::tokens::Tokens;
@@ -57,7 +58,7 @@ impl Finetuner {
     pub fn from_checkpoint(setup: Setup, dir: &Path, device: &Device) -> Result<Self, Error> {
         setup.check()?;
         let outputs = setup.outline.specs(&setup.encoder);
-        let params = begin_with(dir, (&setup.encoder, &outputs), setup.train.seed, device)?;
+        let params = begin_with(dir, &setup.encoder, &outputs, setup.train.seed, device)?;
         Finetuner::over(setup, params, device)
     }
 
@@ -120,13 +121,13 @@ impl Finetuner {
         for batch in batches {
             let task = self.setup.outline.task(batch.task)?;
             if active.iter().any(|other| other.task == batch.task) {
-                return Err(Error::TwoBatches { step, task: task.name.clone() });
+                return Err(error::two_batches(step, task.name.clone()));
             }
             if task.alpha > 0.0 {
                 active.push(batch);
             }
         }
-        if active.is_empty() { Err(Error::NoBatch { step }) } else { Ok(active) }
+        if active.is_empty() { Err(error::no_batch(step)) } else { Ok(active) }
     }
 
     fn losses(&self, batches: &[&Batch], tokens: &Tokens, dropout: CounterRng) -> Result<Vec<Tensor>, Error> {
@@ -200,7 +201,10 @@ impl Finetuner {
     /// When it attends with no labels or other ones, or has made a step.
     pub fn begin_labels(&mut self, embeddings_md: &Tensor) -> Result<(), Error> {
         if self.steps() > 0 {
-            return Err(Error::Begun { steps: self.steps() });
+            return Err(Error::Misfit(format!(
+                "after {steps} steps the embeddings of labels cannot begin anew; set them before the first step",
+                steps = self.steps()
+            )));
         }
         let embeddings_md = embeddings_md.to_device(&self.core.device)?;
         self.core.params.set(&label::name(), &embeddings_md)?;

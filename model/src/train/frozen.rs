@@ -2,19 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::Error;
 use crate::attention::Sibling;
 use crate::optim::head_mask::HeadMask;
 use crate::params::Params;
-
-/// A beginning of names that no parameter has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "frozen: no parameter begins with `{prefix}`; the encoder's begin with embeddings., encoder.layer. or pooler., the outputs' with outputs."
-)]
-pub struct UnknownPrefix {
-    /// The beginning.
-    pub prefix: String,
-}
 
 /// The list of what is frozen in the making. Of several reasons the last one is told.
 #[derive(Debug)]
@@ -50,11 +41,13 @@ impl<'a> Frozen<'a> {
     }
 
     /// Those that begin with one of the prefixes that the settings list.
-    pub(super) fn listed(mut self, prefixes: &[String]) -> Result<Self, UnknownPrefix> {
+    pub(super) fn listed(mut self, prefixes: &[String]) -> Result<Self, Error> {
         for prefix in prefixes {
             let begins = |name: &str| name.starts_with(prefix.as_str());
             if !self.params.iter().any(|(name, _)| begins(name)) {
-                return Err(UnknownPrefix { prefix: prefix.clone() });
+                return Err(Error::Misfit(format!(
+                    "frozen: no parameter begins with `{prefix}`; the encoder's begin with embeddings., encoder.layer. or pooler., the outputs' with outputs."
+                )));
             }
             self = self.those(begins, "listed in `frozen`");
         }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::best::{self, Files};
 use super::core::finite;
 use super::record::TaskRecord;
-use super::{Error, Trainer};
+use super::{Trainer, error};
+use crate::Error;
 
 /// How long to wait for a better held-out loss.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,7 +148,7 @@ impl Trainer {
             }
         }
         if sums.is_empty() {
-            return Err(Error::NoBatch { step });
+            return Err(error::no_batch(step));
         }
         let weighed = |(task, record): (&Task, &TaskRecord)| {
             self.setup.train.alphas.of(*task).unwrap_or(0.0) * record.loss

@@ -38,7 +38,7 @@ impl Seal {
         let partly = heads.partly_frozen();
         let of_heads: Vec<&str> = partly.keys().copied().filter(|name| !frozen.contains_key(*name)).collect();
         let slices = each(params, &of_heads, |name, shape, values| {
-            let digest = |h: &usize| (*h, digest(&heads.pieces((name, shape), *h, values)));
+            let digest = |h: &usize| (*h, digest(&heads.pieces(name, shape, *h, values)));
             partly[name].iter().map(digest).collect()
         })?;
         Ok(Seal { whole: named(&names, whole), heads: named(&of_heads, slices) })

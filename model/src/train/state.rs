@@ -7,19 +7,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use base::read::ReadError;
 use base::self_check::{self, SelfChecked};
 use candle_core::{Device, Tensor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Error;
 use super::best::{self, Files};
 use super::core::Core;
 use super::coverage::Coverage;
+use super::error;
 use super::patience::Watch;
-use super::proof::Proof;
 use super::seal::Seal;
+use crate::Error;
+use crate::checkpoint::proof::Proof;
 use crate::checkpoint::{self, Kind, whole};
 use crate::params::{Params, Spec};
 
@@ -81,7 +83,7 @@ impl Index {
     fn tensors(&self, dir: &Path, kind: &str, device: &Device) -> Result<BTreeMap<String, Tensor>, Error> {
         let name = tensors_file(kind, self.step);
         let path = dir.join(&name);
-        let state = |problem: &str| Error::State { path: path.clone(), problem: problem.to_owned() };
+        let state = |problem: &str| error::state(path.clone(), problem.to_owned());
         let proof = self.files.get(&name).ok_or_else(|| state("the state does not name it"))?;
         if !path.exists() {
             return Err(state("it is missing"));
@@ -128,14 +130,14 @@ pub(super) struct Kept<'a> {
 
 /// Any part of a state as JSON.
 pub(super) fn to_json(path: &Path, value: &impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(value).map_err(|e| Error::State { path: path.to_path_buf(), problem: e.to_string() })
+    serde_json::to_value(value).map_err(|e| error::state(path.to_path_buf(), e.to_string()))
 }
 
 pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept<'_>) -> Result<(), Error> {
     // Only this folder is made: where the one around it is gone, somebody has removed what the state belongs to.
     match std::fs::create_dir(dir) {
         Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(checkpoint::Error::File { path: dir.to_path_buf(), source }.into());
+            return Err(Error::File { path: dir.to_path_buf(), source }.into());
         }
         _ => {}
     }
@@ -166,6 +168,7 @@ pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept<'_>) -> Result<
         watch: kept.watch,
         along: kept.along,
     };
+    // The index comes after all that it names, and removing after the index: a crash at any point leaves one whole state.
     self_check::write(&dir.join(INDEX), &mut index)?;
     remove_others(dir, &index.files)
 }
@@ -179,14 +182,14 @@ fn write<'a>(
 ) -> Result<(), Error> {
     let path = dir.join(&name);
     let blake3 = whole::write_tensors(&path, tensors)?;
-    let bytes = std::fs::metadata(&path).map_err(|source| checkpoint::Error::File { path, source })?.len();
+    let bytes = std::fs::metadata(&path).map_err(Error::file(&path))?.len();
     files.insert(name, Proof { bytes, blake3 });
     Ok(())
 }
 
 /// Removes tensors and checkpoints of earlier states.
 fn remove_others(dir: &Path, keep: &Files) -> Result<(), Error> {
-    let file = |source| checkpoint::Error::File { path: dir.to_path_buf(), source };
+    let file = Error::file(dir);
     for entry in std::fs::read_dir(dir).map_err(file)? {
         let entry = entry.map_err(file)?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -217,7 +220,7 @@ pub(super) fn load(
     device: &Device,
 ) -> Result<(Loaded, Params), Error> {
     let path = dir.join(INDEX);
-    let state = |problem: String| Error::State { path: path.clone(), problem };
+    let state = |problem: String| error::state(path.clone(), problem);
     let bytes = whole::read(&path)?;
     let Stamp { version } = serde_json::from_slice(&bytes).map_err(|e| state(e.to_string()))?;
     if version != VERSION {
@@ -225,12 +228,14 @@ pub(super) fn load(
     }
     let index: Index = self_check::parse(bytes, &path)?;
     if let Some((field, found, expected)) = other(&index, run, device) {
-        return Err(Error::OtherSettings { path, field, found, expected });
+        let found = format!("made with {field} = {found}, now {expected}");
+        let remedy = "train from the start or restore the setting";
+        return Err(ReadError::new(&path, found, "", remedy).into());
     }
     best::check(dir, &best::among(&index.files))?;
     let moments = index.tensors(dir, MOMENTS, device)?;
     let params = Params::from_tensors(specs, index.tensors(dir, PARAMETERS, device)?)
-        .map_err(|source| checkpoint::Error::Params { path: path.clone(), source })?;
+        .map_err(|source| checkpoint::error::in_file(&path, source))?;
     Ok((Loaded { path, index, moments }, params))
 }
 
@@ -241,16 +246,14 @@ impl Loaded {
         for (name, both) in moments {
             let mut take = |kind: &str, like: &Tensor| {
                 let found = self.moments.remove(&format!("{kind}{name}"));
-                found.filter(|tensor| tensor.dims() == like.dims()).ok_or_else(|| Error::State {
-                    path: self.path.clone(),
-                    problem: format!("the moments lack {kind}{name} in its shape"),
+                found.filter(|tensor| tensor.dims() == like.dims()).ok_or_else(|| {
+                    error::state(self.path.clone(), format!("the moments lack {kind}{name} in its shape"))
                 })
             };
             (both.first, both.second) = (take(FIRST, &both.first)?, take(SECOND, &both.second)?);
             let missed = self.index.missed.get(name).copied().unwrap_or(0);
-            both.updates = self.index.step.checked_sub(missed).ok_or_else(|| Error::State {
-                path: self.path.clone(),
-                problem: format!("{name} has missed more updates than were made"),
+            both.updates = self.index.step.checked_sub(missed).ok_or_else(|| {
+                error::state(self.path.clone(), format!("{name} has missed more updates than were made"))
             })?;
         }
         let Index { step, coverage, seal, along, .. } = self.index;
@@ -261,7 +264,7 @@ impl Loaded {
 
     /// The best look at held-out samples that it keeps.
     pub(super) fn watch<B: DeserializeOwned>(&self) -> Result<Watch<B>, Error> {
-        let problem = |e: serde_json::Error| Error::State { path: self.path.clone(), problem: e.to_string() };
+        let problem = |e: serde_json::Error| error::state(self.path.clone(), e.to_string());
         let mut watch = Watch::deserialize(&self.index.watch).map_err(problem)?;
         watch.files = best::among(&self.index.files);
         Ok(watch)

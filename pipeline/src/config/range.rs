@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use base::setting::shown;
-use model::range::{Range, Wrong};
+use base::setting::{InvalidSetting, shown};
+use model::range::Range;
 
 /// More of anything is a slip; sums and products of two such numbers still fit into 64 bits.
 pub const MANY: u64 = 1_000_000;
@@ -38,10 +38,8 @@ pub fn number(key: impl Display, found: f64, range: &Range) -> anyhow::Result<()
 ///
 /// # Errors
 /// Names setting, value and range.
-pub fn inside(table: impl Display, wrong: Option<Wrong>) -> anyhow::Result<()> {
-    wrong.map_or(Ok(()), |(field, found, expected)| {
-        Err(anyhow::anyhow!("{table}.{field} is {}, expected {expected}", shown(found)))
-    })
+pub fn inside(table: impl Display, checked: Result<(), InvalidSetting>) -> anyhow::Result<()> {
+    checked.map_err(|wrong| anyhow::anyhow!("{table}.{wrong}"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use base::whole::write_whole;
-use model::train::proof::Proof;
+use model::checkpoint::proof::Proof;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

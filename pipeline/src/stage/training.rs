@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use base::self_check::{self, SelfChecked};
 use base::whole::write_whole;
 use model::checkpoint::digests::DIGESTS_FILE;
-use model::train::proof::Proof;
+use model::checkpoint::proof::Proof;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

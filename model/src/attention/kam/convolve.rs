@@ -158,6 +158,7 @@ impl WithSimd for Convolve<'_> {
                     for (o, sums) in (first..weights.outputs).zip(&sums) {
                         let sums: &[f32] = pulp::bytemuck::cast_slice(sums);
                         let start = bias.map_or(0.0, |bias| bias[o]);
+                        // The bias comes last: sums begin at 0 in every tile, so that a cell is the same number wherever its tile begins.
                         let out = &mut out[(o * t + i) * t + j..][..columns];
                         out.iter_mut().zip(sums).for_each(|(out, sum)| *out = start + sum);
                     }
@@ -216,6 +217,7 @@ impl WithSimd for Gradient<'_> {
                             }
                         }
                     }
+                    // Lanes are added once a map and not once a row, which is cheaper and loses fewer digits.
                     for (o, sums) in (first..results.channels).zip(sums) {
                         let at = (o * maps.channels + c) * TAPS + dy * 3;
                         for (sum, out) in sums.into_iter().zip(&mut gradient[at..at + 3]) {

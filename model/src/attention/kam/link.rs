@@ -16,6 +16,9 @@ use candle_core::Result;
 
 use crate::nn::buffers::Buffer;
 
+// The locks order nothing: forward and backward passes of one graph run one after the other on one thread, and only candle's operations, which must be Sync,
+// ask for them. A poisoned lock holds a whole value, since each is written by one assignment.
+
 /// The map of a layer, `[h, t, t]` of each sample, and its gradient as far as it comes from the next layer.
 #[derive(Debug, Default)]
 pub(super) struct Link {

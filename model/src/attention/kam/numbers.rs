@@ -101,8 +101,7 @@ impl OnNumbers for Fused {
 
     fn gradient(&self, qkv: &[f32], d_context: &[f32]) -> Result<(Buffer, Vec<Tensor>)> {
         let (maps, next) = (self.own.read()?, self.own.take());
-        let given = (&*maps, next.as_deref());
-        let (d_qkv, found) = self.with(|rows| rows.gradient([qkv, d_context], given))?;
+        let (d_qkv, found) = self.with(|rows| rows.gradient([qkv, d_context], &maps, next.as_deref()))?;
         let (d_before, learned): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         if let Some(before) = &self.before {
             before.put(d_before.into_iter().flatten().collect());

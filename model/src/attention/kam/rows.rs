@@ -52,7 +52,8 @@ impl KamRows<'_> {
     pub(super) fn gradient(
         &self,
         [qkv, d_context]: [&[f32]; 2],
-        (maps, next): (&[Buffer], Option<&[Buffer]>),
+        maps: &[Buffer],
+        next: Option<&[Buffer]>,
     ) -> (Buffer, Vec<(Option<Buffer>, Learned)>) {
         let (rows, samples) = (&self.semantic.rows, self.samples(qkv));
         let mut d_qkv = rows.buffers.any(qkv.len());
@@ -113,7 +114,7 @@ impl KamRows<'_> {
             if skip != Skip::PreAdd {
                 add(mixed, next);
             }
-            wide(|| gradient_of_rows(&scratch.probs, mixed, (t, 1.0)));
+            wide(|| gradient_of_rows(&scratch.probs, mixed, t, 1.0));
             if skip == Skip::PreAdd {
                 add(mixed, next);
             }

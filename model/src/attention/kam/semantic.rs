@@ -105,6 +105,11 @@ impl Semantic<'_> {
         map
     }
 
+    /// The map is softmax(M) with M = alpha conv(S, maps) + (1 - alpha) S, S being the scores with the map before. A convolution's gradient by its input is
+    /// the convolution of its result's gradient with inputs and outputs exchanged and taps in opposite order: cell (i, j) went into result (i - dy, j - dx)
+    /// with the weight of tap (dy, dx). So dS = alpha conv'(dM) + (1 - alpha) dM, the weight of a tap learns alpha sum dM (S, maps moved by
+    /// it), and the bias alpha sum dM.
+    ///
     /// Given the gradient of a sample's mixed scores, `[h, t, t]`, that of the scores, which is that of the map before as well, and what the convolution
     /// learns.
     pub(super) fn gradient(&self, of: Sample<'_>, mixed: &[f32], scratch: &mut Scratch) -> (Buffer, Learned) {

@@ -110,7 +110,7 @@ fn gradients_are_the_numerical_ones() {
         // Without a convolution there is nothing of it to learn.
         let given = if settings.merge == Merge::Convolution { 4 } else { 2 };
         let all = |a: &[Tensor]| [a, &arguments[given..]].concat();
-        gradients(|a| both(&settings, None, &all(a)), &arguments[..given], (3e-3, 2e-2));
+        gradients(|a| both(&settings, None, &all(a)), &arguments[..given], 3e-3, 2e-2);
     }
 }
 

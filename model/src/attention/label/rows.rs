@@ -56,10 +56,11 @@ impl LabelRows<'_> {
                 self.plain.gradient_of_scores(at, [qkv, d_context], &mut scratch, out);
                 self.take(&mut asked, &mut scratch);
                 self.plain.gradient_of_products(at, qkv, &mut scratch, out);
-                self.hand_on(head, (&asked, qkv), out, &mut d_queries);
+                self.hand_on(head, &asked, qkv, out, &mut d_queries);
             }
             d_queries
         });
+        // Labels are asked by all rows; their sums are added in the order of the rows, not of the threads.
         let mut d_queries = vec![0.0; self.queries.len()];
         for row in &of_rows {
             d_queries.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
@@ -87,7 +88,9 @@ impl LabelRows<'_> {
         asked
     }
 
-    /// Takes the gradients of raised scores from the first token's row: they are the labels'.
+    /// Takes the gradients of raised scores from the first token's row: they are the labels'. A maximum hands its gradient to whatever was largest and
+    /// nothing to the others, so where a label won, the first token's own product has none. The gradients come times 1 / sqrt k, as plain
+    /// attention's products need them; those of labels are times `self.scale`.
     fn take(&self, asked: &mut [Asked], scratch: &mut Scratch) {
         let scale = self.scale / self.plain.scale();
         for of in asked {
@@ -96,13 +99,7 @@ impl LabelRows<'_> {
     }
 
     /// Adds these gradients to those of the keys and of the labels' queries.
-    fn hand_on(
-        &self,
-        head: usize,
-        (asked, qkv): (&[Asked], &[f32]),
-        d_qkv: &mut [f32],
-        d_queries: &mut [f32],
-    ) {
+    fn hand_on(&self, head: usize, asked: &[Asked], qkv: &[f32], d_qkv: &mut [f32], d_queries: &mut [f32]) {
         let (d, k) = (self.plain.d, self.plain.k());
         for &Asked { token, label, number } in asked {
             let key = token * 3 * d + self.plain.column(1, head);

@@ -175,7 +175,8 @@ impl Rows<'_> {
     }
 
     /// Given the scores, the gradients of the values and, in `scratch.d_probs`, of the products of queries and keys. With
-    /// probabilities P, their gradient dP = dC V^T and S the scaled scores: dV = P^T dC, dS = P (dP - sum_j P dP).
+    /// probabilities P, their gradient dP = dC V^T and S the scaled scores: dV = P^T dC, dS = P (dP - sum_j P dP). Dropout multiplies P by a factor F
+    /// before V: then dV = (P F)^T dC and dP = F dC V^T. S = Q K^T / sqrt k, so that what is left there is dS / sqrt k.
     pub(in crate::attention) fn gradient_of_scores(
         &self,
         at: Head,
@@ -186,7 +187,7 @@ impl Rows<'_> {
         wide(|| scratch.probs.chunks_exact_mut(at.t).for_each(softmax_row));
         self.gradient_of_mix(at, of, scratch, d_qkv);
         let Scratch { probs, d_probs, .. } = scratch;
-        wide(|| gradient_of_rows(probs, d_probs, (at.t, self.scale())));
+        wide(|| gradient_of_rows(probs, d_probs, at.t, self.scale()));
     }
 
     /// Given the probabilities, the gradients of the values and, in `scratch.d_probs`, of the probabilities.

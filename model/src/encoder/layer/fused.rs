@@ -49,7 +49,8 @@ struct Fused {
     attention: Box<dyn OnNumbers>,
     /// Where the gradients of what attention reads go, as far as they are wanted.
     slots_of_attention: Vec<Option<Slot>>,
-    /// What the forward pass leaves for the backward pass, if there can be one.
+    /// What the forward pass leaves for the backward pass, if there can be one. It stays there afterwards: a second backward pass through the same graph
+    /// needs it again.
     saved: Mutex<Option<Arc<Saved>>>,
     tracked: bool,
 }

@@ -178,7 +178,7 @@ fn measured(method: Method, samples: Samples<'_>) -> Result<Vec<f64>, Error> {
     let (encoder, config, mask, tokens) = (encoder(), tiny(), soft(), read(&ROWS));
     let mut importance = Importance::new(method, SHAPE);
     let probe = Probe { encoder: &encoder, config: &config, attention: &Plain, mask: &mask };
-    importance.add_samples(&probe, (&tokens, samples), loss(&tokens))?;
+    importance.add_samples(&probe, &tokens, samples, loss(&tokens))?;
     assert_eq!(
         importance.samples,
         if let Samples::Groups(groups) = samples { groups.len() as u64 } else { 3 }

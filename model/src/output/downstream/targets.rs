@@ -3,6 +3,7 @@
 use batch::rows::Rows;
 
 use super::Output;
+use crate::Error;
 
 /// Rows that belong together: a query's candidates, of which one is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,123 +40,10 @@ pub struct Batch {
     pub targets: Targets,
 }
 
-/// Targets or settings that do not fit an output.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// Targets of another kind.
-    #[error("batch of {task}: it asks for {expected}, the targets are {found}; give it targets of its kind")]
-    Kind {
-        /// The task.
-        task: String,
-        /// What the output needs.
-        expected: &'static str,
-        /// What there is.
-        found: &'static str,
-    },
-    /// Another number of targets than of rows.
-    #[error("batch of {task}: {rows} rows but {what} for {targets}; the batch was put together wrongly")]
-    Count {
-        /// The task.
-        task: String,
-        /// Rows of the batch.
-        rows: usize,
-        /// What the targets are.
-        what: &'static str,
-        /// Rows that the targets speak of.
-        targets: usize,
-    },
-    /// A batch without rows.
-    #[error("batch of {task}: it has no row; leave such a batch out")]
-    Nothing {
-        /// The task.
-        task: String,
-    },
-    /// A class that the output does not have.
-    #[error(
+fn no_class(task: &str, row: usize, class: u32, classes: usize) -> Error {
+    Error::Misfit(format!(
         "batch of {task}, row {row}: class {class} is not below {classes}; examples and output were made for different classes"
-    )]
-    Class {
-        /// The task.
-        task: String,
-        /// The row.
-        row: usize,
-        /// The class.
-        class: u32,
-        /// Classes of the output.
-        classes: usize,
-    },
-    /// Classes that are not in order, or twice there.
-    #[error("batch of {task}, row {row}: the classes {set:?} do not rise; sort them and name each once")]
-    Order {
-        /// The task.
-        task: String,
-        /// The row.
-        row: usize,
-        /// The classes.
-        set: Vec<u32>,
-    },
-    /// A score that is no number.
-    #[error("batch of {task}, row {row}: the score is {score}; expected a number")]
-    Score {
-        /// The task.
-        task: String,
-        /// The row.
-        row: usize,
-        /// The score.
-        score: f64,
-    },
-    /// A group without rows, or whose right row lies outside.
-    #[error(
-        "batch of {task}, group {group}: row {right} (from 0) is said to be right, but it has {rows} rows; a group needs at least one row, and the right one among them"
-    )]
-    Group {
-        /// The task.
-        task: String,
-        /// The group, from 0.
-        group: usize,
-        /// Its rows.
-        rows: usize,
-        /// The row that is said to be right.
-        right: usize,
-    },
-    /// Tags that are not those of a row's tokens.
-    #[error(
-        "batch of {task}, row {row}: {tags} tags for {tokens} tokens, of which {asked} ask for a class; a row needs a tag or none for each token, and one at least"
-    )]
-    Tags {
-        /// The task.
-        task: String,
-        /// The row.
-        row: usize,
-        /// Tags, and places without one.
-        tags: usize,
-        /// Tokens of the row.
-        tokens: usize,
-        /// Tags alone.
-        asked: usize,
-    },
-    /// A setting out of its range.
-    #[error("output of {task}: {field} is {found}, expected {expected}")]
-    Setting {
-        /// The task.
-        task: String,
-        /// The setting.
-        field: String,
-        /// Its value.
-        found: String,
-        /// What it must be.
-        expected: String,
-    },
-    /// A task that there is no output for.
-    #[error(
-        "there is no task number {task} (from 0), only {tasks} of them; take the number from the settings' list of tasks"
-    )]
-    Task {
-        /// The number asked for.
-        task: usize,
-        /// How many tasks there are.
-        tasks: usize,
-    },
+    ))
 }
 
 impl Targets {
@@ -205,14 +93,24 @@ impl Targets {
             Output::Tag { .. } => "a class or none for each token",
         };
         if expected != found {
-            return Err(Error::Kind { task: task(), expected, found });
+            return Err(Error::Misfit(format!(
+                "batch of {task}: it asks for {expected}, the targets are {found}; give it targets of its kind",
+                task = task()
+            )));
         }
         if rows == 0 {
-            return Err(Error::Nothing { task: task() });
+            return Err(Error::Misfit(format!(
+                "batch of {task}: it has no row; leave such a batch out",
+                task = task()
+            )));
         }
         self.check_each(task(), output.width())?;
         match self.rows() {
-            targets if targets != rows => Err(Error::Count { task: task(), rows, what: found, targets }),
+            targets if targets != rows => Err(Error::Misfit(format!(
+                "batch of {task}: {rows} rows but {what} for {targets}; the batch was put together wrongly",
+                task = task(),
+                what = found
+            ))),
             _ => self.check_tags(task(), lengths),
         }
     }
@@ -221,28 +119,36 @@ impl Targets {
         let beyond = |class: &u32| *class as usize >= classes;
         match self {
             Targets::Classes(of) => match of.iter().position(beyond) {
-                Some(row) => Err(Error::Class { task, row, class: of[row], classes }),
+                Some(row) => Err(no_class(&task, row, of[row], classes)),
                 None => Ok(()),
             },
             Targets::Sets(sets) => {
                 for (row, set) in sets.iter().enumerate() {
                     if !set.is_sorted_by(|a, b| a < b) {
-                        return Err(Error::Order { task, row, set: set.clone() });
+                        return Err(Error::Misfit(format!(
+                            "batch of {task}, row {row}: the classes {set:?} do not rise; sort them and name each once",
+                            set = set.clone()
+                        )));
                     }
                     if let Some(&class) = set.iter().find(|class| beyond(class)) {
-                        return Err(Error::Class { task, row, class, classes });
+                        return Err(no_class(&task, row, class, classes));
                     }
                 }
                 Ok(())
             }
             Targets::Scores(scores) => match scores.iter().position(|score| !score.is_finite()) {
-                Some(row) => Err(Error::Score { task, row, score: scores[row] }),
+                Some(row) => Err(Error::Misfit(format!(
+                    "batch of {task}, row {row}: the score is {score}; expected a number",
+                    score = scores[row]
+                ))),
                 None => Ok(()),
             },
             Targets::Groups(groups) => match groups.iter().position(|group| group.right >= group.rows) {
                 Some(group) => {
                     let Group { rows, right } = groups[group];
-                    Err(Error::Group { task, group, rows, right })
+                    Err(Error::Misfit(format!(
+                        "batch of {task}, group {group}: row {right} (from 0) is said to be right, but it has {rows} rows; a group needs at least one row, and the right one among them"
+                    )))
                 }
                 None => Ok(()),
             },
@@ -250,7 +156,7 @@ impl Targets {
                 let row = rows.iter().position(|tags| tags.iter().flatten().any(beyond));
                 let class = row.and_then(|row| rows[row].iter().flatten().find(|class| beyond(class)));
                 match row.zip(class) {
-                    Some((row, &class)) => Err(Error::Class { task, row, class, classes }),
+                    Some((row, &class)) => Err(no_class(&task, row, class, classes)),
                     None => Ok(()),
                 }
             }
@@ -262,7 +168,10 @@ impl Targets {
         for (row, (tags, &length)) in rows.iter().zip(lengths).enumerate() {
             let (asked, tokens) = (tags.iter().flatten().count(), length);
             if tags.len() != tokens || asked == 0 {
-                return Err(Error::Tags { task, row, tags: tags.len(), tokens, asked });
+                return Err(Error::Misfit(format!(
+                    "batch of {task}, row {row}: {tags} tags for {tokens} tokens, of which {asked} ask for a class; a row needs a tag or none for each token, and one at least",
+                    tags = tags.len()
+                )));
             }
         }
         Ok(())

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::Error;
 use super::super::config::Common;
 use super::super::core::Plan;
 use super::super::frozen::Frozen;
 use super::super::patience::Patience;
 use super::super::state::Run;
+use crate::Error;
 use crate::checkpoint::Kind;
 use crate::device::Number;
 use crate::encoder::config as encoder;
@@ -72,13 +72,11 @@ impl Setup {
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> Result<(), Error> {
-        self.encoder.check().map_err(super::super::config::Error::from)?;
+        self.encoder.check()?;
         self.outline.check()?;
         let Config { schedule, adamw, clip_norm, patience, .. } = &self.train;
         Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()?;
-        if let Some((field, found, expected)) = self.train.released.as_ref().and_then(AsReleased::wrong) {
-            return Err(super::super::config::Error::Range { field, found, expected }.into());
-        }
+        self.train.released.as_ref().map_or(Ok(()), AsReleased::check)?;
         let config::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;
         match &self.gates {
             Some(gates) => Ok(gates.check([num_hidden_layers, num_attention_heads])?),

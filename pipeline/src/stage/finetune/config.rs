@@ -254,7 +254,7 @@ impl Fixed {
             "finetune.fixed.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
         );
         number("finetune.fixed.clip_norm", self.clip_norm, &CLIP)?;
-        inside("finetune.fixed", self.adamw.wrong())?;
+        inside("finetune.fixed", self.adamw.check())?;
         self.prepared.check(self.subwords)?;
         let key = "finetune.fixed.max_tokens";
         whole(key, self.max_tokens as u64, 8..=LONGEST)?;

@@ -107,7 +107,7 @@ impl Config {
         if let Schedule::Temperature(temperature) = self.schedule {
             number(format!("{key}.schedule.temperature"), temperature, &TEMPERATURE)?;
         }
-        inside(&key, self.released.as_ref().and_then(AsReleased::wrong))?;
+        inside(&key, self.released.as_ref().map_or(Ok(()), AsReleased::check))?;
         for (task, weight) in &self.weights {
             number(format!("{key}.weights.{task}"), *weight, &POSITIVE_WEIGHT)?;
         }

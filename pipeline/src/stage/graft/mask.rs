@@ -7,6 +7,7 @@ use serde_json::json;
 use tasks::downstream::example::Part;
 
 use super::importance::{Measuring, Subject, shape};
+use crate::config::range::inside;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -84,12 +85,7 @@ impl Search {
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> anyhow::Result<()> {
-        match self.config(Kind::Soft).wrong() {
-            Some((field, found, expected)) => {
-                anyhow::bail!("graft.search.{field} is {found}, expected {expected}")
-            }
-            None => Ok(()),
-        }
+        inside("graft.search", self.config(Kind::Soft).ranges())
     }
 }
 

@@ -91,9 +91,9 @@ impl Config {
             !self.frozen.iter().any(|name| name.trim().is_empty()),
             "{table}.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
         );
-        inside(table, self.outputs.wrong())?;
-        inside(table, self.alphas.wrong())?;
-        inside(table, self.adamw.wrong())?;
+        inside(table, self.outputs.check())?;
+        inside(table, self.alphas.check())?;
+        inside(table, self.adamw.check())?;
         number(format!("{table}.clip_norm"), self.clip_norm, &CLIP)?;
         number(format!("{table}.learning_rate"), self.learning_rate, &RATE)
     }

@@ -1,4 +1,20 @@
 //! The backward pass of a layer on f32 numbers.
+//!
+//! With C the contexts times their gates, D1 and D2 dropout, the layer is
+//!
+//! ```text
+//! o = C Wo^T + bo    a = LN1(D1 o + x)    u = a W1^T + b1    w = GELU(u)    z = w W2^T + b2    y = LN2(D2 z + a)
+//! ```
+//!
+//! and backward, from dy:
+//!
+//! ```text
+//! r2 = LN2'(dy)            dz = D2 r2    dW2 = dz^T w    db2 = sum dz
+//! du = (dz W2) GELU'(u)                  dW1 = du^T a    db1 = sum du
+//! da = r2 + du W1          (a goes on beside the feed-forward network as well)
+//! r1 = LN1'(da)            do = D1 r1    dWo = do^T C    dbo = sum do
+//! dC = do Wo               dx = r1 + dqkv Wqkv, dqkv being what attention makes of dC
+//! ```
 
 use candle_core::{Result, Tensor};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
@@ -92,6 +108,7 @@ impl Pass<'_> {
     pub(super) fn backward(&self, x: &[f32], g: &[f32]) -> Result<Gradients> {
         let mut found = self.tail.backward(g);
         let wanted = self.tail.wanted;
+        // Attention's own gradient is the dearest part; it is left out where nobody asks for what comes of it.
         let projections = (0..3).any(|which| wanted[which] || wanted[LINEARS + which]);
         let (mut input, mut reads) = (None, vec![]);
         if self.input || self.reads || projections {
@@ -211,6 +228,7 @@ impl TailPass<'_> {
                 self.block(&factors, at, &g[at * BLOCK * d..], part)
             })
             .collect();
+        // Blocks are added in their order: their number follows from that of the rows, not from the threads.
         for block in &sums {
             walked.sums.iter_mut().zip(block).for_each(|(sum, x)| *sum += x);
         }

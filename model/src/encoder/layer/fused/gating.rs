@@ -53,14 +53,14 @@ impl Gating {
         fill_rows(&mut gated, d, |first, block| {
             let context = &context[first * d..][..block.len()];
             block.copy_from_slice(context);
-            scale_rows(block, d, (first, &self.gates, self.heads));
+            scale_rows(block, d, first, &self.gates, self.heads);
         });
         gated
     }
 
     /// Turns the gradient of what [`Gating::scaled`] gives, `[n, d]`, into that of the contexts.
     pub(super) fn rescale(&self, gradient: &mut [f32], d: usize) {
-        fill_rows(gradient, d, |first, block| scale_rows(block, d, (first, &self.gates, self.heads)));
+        fill_rows(gradient, d, |first, block| scale_rows(block, d, first, &self.gates, self.heads));
     }
 
     /// The gradient of the gates `[r, h]`, given the contexts and the gradient of what [`Gating::scaled`] gives, `[n, d]` both.

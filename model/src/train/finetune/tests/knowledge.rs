@@ -5,7 +5,6 @@ use batch::maps::sample::{NO_WORD, Sample};
 
 use super::*;
 use crate::attention::kam::{self, Auxiliary, Merge, Skip};
-use crate::encoder::tokens;
 
 const MAPS: [Map; 2] = [Map::Entity, Map::Term];
 
@@ -164,5 +163,5 @@ fn tokens_know_which_are_their_own() {
     let mut rows = known(1).rows;
     rows.known.iter_mut().for_each(|known| known.real.truncate(1));
     let error = Tokens::of_rows(&rows, &alone().encoder, &Device::Cpu).unwrap_err();
-    assert!(matches!(error, tokens::Error::Tensor(_)), "{error}");
+    assert!(matches!(error, Error::Tensor(_)), "{error}");
 }
