@@ -70,7 +70,7 @@ pub trait Attention: Debug + Send + Sync {
     /// A pass of `tokens`, whose states before the first layer are `first_nd`.
     ///
     /// # Errors
-    /// When it cannot attend to these tokens: what rows carry is never passed over in silence.
+    /// When it cannot attend to these tokens: what rows carry is never ignored.
     fn begin<'a>(&'a self, first_nd: &Tensor, tokens: &'a Tokens) -> Result<Box<dyn AttentionPass + 'a>>;
 
     /// What it adds to the loss of a model's one task, no axes. `logits` makes that task's logits `[m, c]` of vectors `[m, d]`.
@@ -128,7 +128,7 @@ pub struct Site<'a> {
     pub spans: &'a [Span],
     /// Its projection of queries, for siblings with queries of their own.
     pub query: &'a Linear,
-    /// What its activations are made of.
+    /// Dtype of its activations.
     pub dtype: DType,
     /// Hidden width (d).
     pub d: usize,

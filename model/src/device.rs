@@ -22,10 +22,10 @@ pub enum Wanted {
     Cuda(usize),
 }
 
-/// The numbers that activations and matrix products are made of. Weights, their gradients and the optimiser's state are f32 in any case.
+/// The dtype of activations and matrix products. Weights, their gradients and the optimiser's state are f32 in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Number {
+pub enum ActivationDtype {
     /// Single precision.
     F32,
     /// Half the memory, the range of f32 and 8 binary digits: for GPUs with units for it. Norms, softmax, dropout, sums over rows and losses
@@ -158,13 +158,13 @@ impl Chosen {
     }
 }
 
-impl Number {
-    /// The tensor library's name of it.
+impl ActivationDtype {
+    /// The same for the tensor library.
     #[must_use]
     pub fn dtype(self) -> DType {
         match self {
-            Number::F32 => DType::F32,
-            Number::Bf16 => DType::BF16,
+            ActivationDtype::F32 => DType::F32,
+            ActivationDtype::Bf16 => DType::BF16,
         }
     }
 }
@@ -187,8 +187,11 @@ mod tests {
             let error = serde_json::from_str::<Wanted>(&format!("\"{wrong}\"")).unwrap_err().to_string();
             assert!(error.contains(&format!("device `{wrong}`: expected auto, cpu or cuda:N")), "{error}");
         }
-        assert_eq!(serde_json::to_string(&[Number::F32, Number::Bf16]).unwrap(), r#"["f32","bf16"]"#);
-        assert!(serde_json::from_str::<Number>("\"f16\"").is_err());
+        assert_eq!(
+            serde_json::to_string(&[ActivationDtype::F32, ActivationDtype::Bf16]).unwrap(),
+            r#"["f32","bf16"]"#
+        );
+        assert!(serde_json::from_str::<ActivationDtype>("\"f16\"").is_err());
     }
 
     #[test]

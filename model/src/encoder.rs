@@ -1,10 +1,10 @@
 //! BERT (Devlin et al. 2019), post-norm, written on tensors.
 
 pub mod config;
+mod dtype;
 pub mod embedding;
 pub mod feed_forward;
 pub mod layer;
-mod number;
 pub mod pool;
 pub mod tokens;
 
@@ -13,7 +13,7 @@ use candle_core::{Result, Tensor};
 
 use crate::attention::plain::Plain;
 use crate::attention::{Attention, Composed};
-use crate::device::Number;
+use crate::device::ActivationDtype;
 use crate::nn::dropout::Dropout;
 use crate::params::{Params, Spec};
 use config::Config;
@@ -27,8 +27,7 @@ use tokens::Tokens;
 pub struct Encoder {
     embedding: Embedding,
     layers: Vec<Layer>,
-    /// What activations are made of.
-    number: Number,
+    dtype: ActivationDtype,
 }
 
 /// Factors of the heads' contexts: the gates xi of KIMERA, equation 1 (1 = keep, 0 = vacant).
@@ -142,7 +141,7 @@ impl Encoder {
     pub fn new(config: &Config, params: &Params) -> Result<Self> {
         let layers =
             (0..config.num_hidden_layers).map(|l| Layer::new(config, params, l)).collect::<Result<_>>()?;
-        Ok(Encoder { embedding: Embedding::new(config, params)?, layers, number: Number::F32 })
+        Ok(Encoder { embedding: Embedding::new(config, params)?, layers, dtype: ActivationDtype::F32 })
     }
 
     /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's. They are made of the numbers
@@ -154,7 +153,7 @@ impl Encoder {
         pass.gates.check(config, tokens)?;
         let dropout = LayerDropout::new(pass, config, u64::MAX);
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
-        let x_nd = number::rounded(x_nd, self.number)?;
+        let x_nd = dtype::rounded(x_nd, self.dtype)?;
         let mut attention = pass.attention.begin(&x_nd, tokens)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {

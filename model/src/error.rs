@@ -20,9 +20,6 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A file with a check of its own that it does not pass.
-    #[error(transparent)]
-    Damaged(#[from] base::self_check::Error),
     /// A setting that is out of its range.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),

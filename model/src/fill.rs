@@ -1,4 +1,4 @@
-//! What a masked language model says in the place of a blank: an encoder with the output for masked words, which only answers.
+//! What a masked language model says at a mask token: an encoder with the output for masked words, which only answers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,26 +80,26 @@ impl Filler {
         &self.config
     }
 
-    /// The logits `[vocabulary]` of the blank of each row, `blanks` being its place among the row's tokens.
+    /// The logits `[vocabulary]` at the mask token of each row, `masked` being its place among the row's tokens.
     ///
     /// # Errors
-    /// When a row does not fit the encoder, or a blank its row.
-    pub fn logits(&self, rows: &Rows, blanks: &[usize]) -> Result<Vec<Vec<f32>>, Error> {
-        if rows.is_empty() && blanks.is_empty() {
+    /// When a row does not fit the encoder, or a mask token its row.
+    pub fn logits(&self, rows: &Rows, masked: &[usize]) -> Result<Vec<Vec<f32>>, Error> {
+        if rows.is_empty() && masked.is_empty() {
             return Ok(vec![]);
         }
         let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
         let mut places = vec![];
-        for row in 0..rows.len().max(blanks.len()) {
-            let (len, blank) = (rows.lengths.get(row).copied().unwrap_or(0), blanks.get(row).copied());
-            let Some(blank) = blank.filter(|blank| *blank < len) else {
+        for row in 0..rows.len().max(masked.len()) {
+            let (len, mask) = (rows.lengths.get(row).copied().unwrap_or(0), masked.get(row).copied());
+            let Some(mask) = mask.filter(|mask| *mask < len) else {
                 return Err(Error::Misfit(format!(
-                    "row {row}: the blank at token {blank} lies outside of its {tokens} tokens, or has no row",
-                    blank = blank.unwrap_or(0),
+                    "row {row}: the mask token at {mask} lies outside of its {tokens} tokens, or has no row",
+                    mask = mask.unwrap_or(0),
                     tokens = len
                 )));
             };
-            places.push(u32::try_from(tokens.spans[row].start + blank).map_err(candle_core::Error::wrap)?);
+            places.push(u32::try_from(tokens.spans[row].start + mask).map_err(candle_core::Error::wrap)?);
         }
         let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
         let Some(x_nd) = hidden.last() else { return Ok(vec![]) };
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_model_fills_its_blanks_as_its_parts_do() {
+    fn a_published_model_fills_its_mask_tokens_as_its_parts_do() {
         let dir = tempfile::tempdir().unwrap();
         let published = |name: &str| {
             let of = PUBLISHED.iter().find(|(own, _)| *own == name).map(|(_, names)| names[names.len() - 1]);

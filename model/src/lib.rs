@@ -27,6 +27,7 @@ pub mod optim;
 pub mod output;
 pub mod params;
 pub mod predict;
+pub mod quirks;
 pub mod range;
 pub mod train;
 

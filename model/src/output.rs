@@ -73,7 +73,7 @@ const TRIPLET_CLASSES: usize = 2;
 pub struct Outputs {
     subject: Entity,
     object: Entity,
-    /// Predicts the blanks of texts; there when its parameters are.
+    /// Predicts the masked positions of texts; there when its parameters are.
     masked_lm: Option<MaskedLm>,
     relation: Linear,
     triplet: Linear,

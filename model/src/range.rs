@@ -1,7 +1,7 @@
 //! The ranges of settings that several trainings have. What lies outside is no setting but a slip: weights and gradients are f32, in which it
 //! would be 0 or infinite.
 
-use base::setting::InvalidSetting;
+use base::setting::{InvalidSetting, shown};
 
 /// From one number to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,13 +56,6 @@ pub fn check(settings: &[(&'static str, f64, Range)]) -> Result<(), InvalidSetti
     }
 }
 
-/// A number in the fewest digits that mean it.
-#[must_use]
-pub fn shown(number: f64) -> String {
-    let digits = number.abs();
-    if digits != 0.0 && !(1e-4..1e9).contains(&digits) { format!("{number:e}") } else { number.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +69,5 @@ mod tests {
         let settings = [("a", 0.5, SHARE), ("b", 5e-324, EPSILON)];
         assert_eq!(check(&settings).unwrap_err().to_string(), "b is 5e-324, expected from 1e-30 to 1");
         assert_eq!(check(&settings[..1]), Ok(()));
-        assert_eq!([shown(0.0), shown(-0.25), shown(5e-324)], ["0", "-0.25", "5e-324"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Steps over batches of several tasks: losses, gradients, updates, and a state to go on from.
+//! Steps over batches of several tasks: losses, gradients, updates, and a state to resume from.
 
 mod best;
 pub mod config;
@@ -75,7 +75,7 @@ impl Trainer {
         Ok(Trainer { setup, outputs, core, watch: Watch::new() })
     }
 
-    /// One update from at most one batch of each task; batches of tasks with alpha 0 are passed over. `epoch` only goes
+    /// One update from at most one batch of each task; batches of tasks with alpha 0 are skipped. `epoch` only goes
     /// into the record.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Trainer {
 
     /// The batches that count and their tokens.
     fn read<'a>(&self, step: u64, batches: &'a [Batch]) -> Result<(Vec<&'a Batch>, Tokens), Error> {
-        // A task without a weight stays in: it has no output, which is an error and not to be passed over.
+        // A task without a weight stays in: it has no output, which is an error and not to be skipped.
         let counts = |batch: &&Batch| self.setup.train.alphas.of(batch.task) != Some(0.0);
         let active: Vec<&Batch> = batches.iter().filter(counts).collect();
         if active.is_empty() {
@@ -164,10 +164,10 @@ impl Trainer {
         self.core.frozen_heads()
     }
 
-    /// [`Trainer::frozen`] and [`Trainer::frozen_heads`] in words: what is frozen of each parameter, and why.
+    /// [`Trainer::frozen`] and [`Trainer::frozen_heads`] formatted: what is frozen of each parameter, and why.
     #[must_use]
-    pub fn frozen_in_words(&self) -> BTreeMap<String, String> {
-        self.core.frozen_in_words()
+    pub fn frozen_reasons(&self) -> BTreeMap<String, String> {
+        self.core.frozen_reasons()
     }
 
     /// Whether everything frozen, to the bit, is what training began with. [`Trainer::save_checkpoint`] asks it as well.
@@ -184,7 +184,7 @@ impl Trainer {
         &self.core.params
     }
 
-    /// Writes the state to go on from into `dir`, which is made if only it is missing, with what the caller keeps `along` with it; that is
+    /// Writes the state to resume from into `dir`, which is made if only it is missing, with what the caller keeps `along` with it; that is
     /// handed back by [`Trainer::resume`]. A crash leaves the old state or the new one.
     ///
     /// # Errors

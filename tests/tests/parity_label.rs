@@ -18,7 +18,7 @@ use model::encoder::pool::Pooling;
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::nn::gradients::gradients;
-use model::output::downstream::{Batch, Outline, Output, Outputs, Targets, Task, Thinned};
+use model::output::downstream::{Batch, Outline, Output, OutputDropout, Outputs, Targets, Task};
 use model::params::Params;
 
 /// The encoder, its classifier and its labels, all variables.
@@ -46,8 +46,14 @@ impl Scene {
             Task { name: "task".into(), output: Output::OneClass { classes, weights: None }, alpha: 1.0 };
         let labels = Some(LabelAttention { mode, lambda });
         let (tasks, pooling) = (vec![task], Pooling::LearnedPooler);
-        let outline =
-            Outline { tasks, pooling, dropout: 0.0, thinned: Thinned::Numbers, labels, knowledge: None };
+        let outline = Outline {
+            tasks,
+            pooling,
+            dropout: 0.0,
+            thinned: OutputDropout::ElementWise,
+            labels,
+            knowledge: None,
+        };
         outline.check()?;
         let stored = |name: &str| match name {
             "outputs.label_attention.embeddings" => golden.get(&format!("init.{init}")).cloned(),

@@ -111,7 +111,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
             heads,
             patience: None,
             covered_by: 1,
-            dtype: model::device::Number::F32,
+            dtype: model::device::ActivationDtype::F32,
         },
         mask,
     })

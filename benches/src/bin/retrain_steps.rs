@@ -146,7 +146,7 @@ fn setup(of: &Settings, index: &Index) -> Setup {
             heads: Heads::OPEN,
             patience: None,
             covered_by: 1,
-            dtype: model::device::Number::F32,
+            dtype: model::device::ActivationDtype::F32,
         },
         mask: None,
     }

@@ -27,13 +27,13 @@ use rows::LabelRows;
 /// What its parameters are called among the outputs.
 pub(crate) const NAME: &str = "label_attention";
 
-/// Where the paper and its released code differ.
+/// Where the paper and its reference code differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Scores of labels are divided by the square root of a head's width, as those of tokens are (equation 6).
     Paper,
-    /// They are not, as in the released code. (That it also makes the first token attend to nothing but padding cannot happen here, where rows
+    /// They are not, as in the reference code. (That it also makes the first token attend to nothing but padding cannot happen here, where rows
     /// have none.)
     Repo,
 }
@@ -52,7 +52,7 @@ impl Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelAttention {
-    /// Where the paper and its released code differ.
+    /// Where the paper and its reference code differ.
     pub mode: Mode,
     /// What the labels' loss weighs beside the task's (lambda; published: 3). With `repo` it is a mean over the labels, with `paper` a sum. The
     /// task's alpha scales both.

@@ -1,24 +1,24 @@
-//! The number type of an encoder's activations.
+//! The activation dtype of an encoder.
 
 use candle_core::{Result, Tensor};
 
 use super::Encoder;
-use crate::device::Number;
+use crate::device::ActivationDtype;
 
 impl Encoder {
-    /// The same encoder, sharing its parameters, with activations and products in these numbers. Parameters stay f32 and so do their
+    /// The same encoder, sharing its parameters, with activations and products of this dtype. Parameters stay f32 and so do their
     /// gradients: a weight is rounded where it is used.
     #[must_use]
-    pub fn with_number(self, number: Number) -> Self {
-        Encoder { number, ..self }
+    pub fn with_dtype(self, dtype: ActivationDtype) -> Self {
+        Encoder { dtype, ..self }
     }
 }
 
-/// Activations in these numbers. What comes is f32, or of more digits, which are kept where f32 is asked for.
-pub(super) fn rounded(x_nd: Tensor, number: Number) -> Result<Tensor> {
-    match number {
-        Number::F32 => Ok(x_nd),
-        Number::Bf16 => x_nd.to_dtype(number.dtype()),
+/// Activations of this dtype. What comes is f32, or of more digits, which are kept where f32 is asked for.
+pub(super) fn rounded(x_nd: Tensor, dtype: ActivationDtype) -> Result<Tensor> {
+    match dtype {
+        ActivationDtype::F32 => Ok(x_nd),
+        ActivationDtype::Bf16 => x_nd.to_dtype(dtype.dtype()),
     }
 }
 

@@ -244,7 +244,7 @@ impl Importance {
         Ok(values)
     }
 
-    /// What the released codes divide the sum of a head by.
+    /// What the reference codes divide the sum of a head by.
     fn divisor(&self, at: usize) -> f64 {
         let last = at / self.shape[1] + 1 == self.shape[0];
         match self.method {

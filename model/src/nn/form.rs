@@ -3,7 +3,7 @@
 use candle_core::{DType, Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::device::Number;
+use crate::device::ActivationDtype;
 
 /// How an operation is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Form {
 
 /// The form that each operation takes on a device when activations are of this number type, by name.
 #[must_use]
-pub fn forms(device: &Device, number: Number) -> Vec<(&'static str, Form)> {
+pub fn forms(device: &Device, number: ActivationDtype) -> Vec<(&'static str, Form)> {
     let dtype = |precision| match precision {
         Precision::Single => DType::F32,
         Precision::Activations => number.dtype(),
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn forms_follow_device_and_number() {
         let on_cpu = |number| forms(&Device::Cpu, number);
-        assert!(on_cpu(Number::F32).iter().all(|(_, form)| *form == Form::Fused));
+        assert!(on_cpu(ActivationDtype::F32).iter().all(|(_, form)| *form == Form::Fused));
         let composed: Vec<_> =
-            on_cpu(Number::Bf16).into_iter().filter(|(_, form)| *form == Form::Composed).collect();
+            on_cpu(ActivationDtype::Bf16).into_iter().filter(|(_, form)| *form == Form::Composed).collect();
         assert_eq!(
             composed.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
             ["attention", "encoder_layer", "kam_attention", "label_attention", "linear"]

@@ -71,7 +71,7 @@ pub(crate) fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     lanes.iter().sum()
 }
 
-/// The largest number, minus infinity of none; NaN is passed over.
+/// The largest number, minus infinity of none; NaN is skipped.
 #[inline(always)]
 pub(crate) fn top(x: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };

@@ -1,4 +1,4 @@
-//! An optimiser by its config: AdamW, or one of the released codes'.
+//! An optimiser by its config: AdamW, or one of the reference codes'.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::schedule::{Released, Schedule};
 use crate::params::Params;
 use crate::range;
 
-/// An optimiser as a released code has it, in place of AdamW and its schedule.
+/// An optimiser as a reference code has it, in place of AdamW and its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AsReleased {
@@ -58,7 +58,7 @@ enum Rule {
 }
 
 impl Optimiser {
-    /// One that has made no update, for the parameters that `trained` accepts. What a released code has leaves parameters without a gradient as
+    /// One that has made no update, for the parameters that `trained` accepts. What a reference code has leaves parameters without a gradient as
     /// they are, whatever `missing` says of AdamW.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Optimiser {
             Some(pace) => {
                 let Schedule { peak, warmup_steps, total_steps } = *schedule;
                 let total = total_steps.max(1) as f64;
-                // The released codes count from 0: their first update has the rate 0 where there is a warm-up.
+                // The reference codes count from 0: their first update has the rate 0 where there is a warm-up.
                 peak * pace.factor(update.saturating_sub(1) as f64 / total, warmup_steps as f64 / total)
             }
         }
@@ -117,7 +117,7 @@ impl Optimiser {
         }
     }
 
-    /// The same, and the number of updates made, to be taken up from a state.
+    /// The same, and the number of updates made, to be resumed from a state.
     pub(crate) fn restore(&mut self) -> (&mut BTreeMap<String, Moments>, &mut u64) {
         let moments = match &mut self.rule {
             Rule::AdamW(adamw) => &mut adamw.moments,

@@ -26,7 +26,7 @@ impl Schedule {
     }
 }
 
-/// Schedules of the released codes: factors of the highest rate when a share of all steps is made.
+/// Schedules of the reference codes: factors of the highest rate when a share of all steps is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Released {
@@ -39,7 +39,7 @@ pub enum Released {
 }
 
 impl Released {
-    /// The factor when `done` of all steps are made, both shares from 0 to 1; beyond 1, [`Released::Linear061`] is negative, as released.
+    /// The factor when `done` of all steps are made, both shares from 0 to 1; beyond 1, [`Released::Linear061`] is negative, as in the reference code.
     #[must_use]
     pub fn factor(self, done: f64, warmup: f64) -> f64 {
         match self {

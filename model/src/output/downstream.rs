@@ -1,8 +1,8 @@
 //! The last layers of fine-tuning: classes, sets of classes, scores and rankings of whole rows.
 
+mod dropout;
 mod loss;
 pub mod targets;
-mod thinned;
 
 use base::rng::CounterRng;
 use base::setting::InvalidSetting;
@@ -20,8 +20,8 @@ use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::dropout::Dropout;
 use crate::nn::linear::Linear;
 use crate::params::{Params, Spec, of_outputs};
+pub use dropout::OutputDropout;
 pub use targets::{Batch, Group, Targets};
-pub use thinned::Thinned;
 
 /// How rows of a group are told from the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub enum Output {
     OneClass {
         /// How many classes there are (c).
         classes: usize,
-        /// The weight of each class in the mean of the losses; all alike without it.
+        /// The weight of each class in the mean of the losses; all equal without it.
         weights: Option<Vec<f64>>,
     },
     /// Any of some classes, each by itself.
@@ -87,9 +87,9 @@ pub struct Outline {
     pub pooling: Pooling,
     /// Dropout rate of what enters an output.
     pub dropout: f64,
-    /// What of it goes together in the tokens of a row.
-    #[serde(default, skip_serializing_if = "Thinned::is_numbers")]
-    pub thinned: Thinned,
+    /// Whether it is element-wise or variational.
+    #[serde(default, skip_serializing_if = "OutputDropout::is_element_wise")]
+    pub thinned: OutputDropout,
     /// Whether the encoder attends with the labels of the one task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelAttention>,
@@ -145,7 +145,7 @@ fn wrong_setting(task: &str, field: &str, found: &str, expected: &str) -> Error 
 }
 
 impl Task {
-    /// The beginning of its parameters' names.
+    /// The prefix of its parameters' names.
     #[must_use]
     pub fn prefix(&self) -> String {
         of_outputs(&format!("{}.", self.name))
@@ -306,7 +306,7 @@ impl Outputs {
         attention.own_loss(&|vectors_md| self.logits_of_vectors(vectors_md))
     }
 
-    /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, thinned by `dropout`, through the linear layer. Of tags
+    /// The logits `[m, c]` of the rows of a task, given the last hidden states: pooled, behind `dropout`, through the linear layer. Of tags
     /// those of each token of the rows, row after row, not pooled.
     ///
     /// # Errors
@@ -325,11 +325,13 @@ impl Outputs {
             if of.output.is_of_tokens() { of_rows(x_nd, rows)? } else { self.pool.forward(x_nd, rows)? };
         let Some(key) = dropout else { return linear.forward(&pooled_md) };
         let drop = Dropout::new(key.named(&of.name), self.outline.dropout);
-        let thinned_md = match self.outline.thinned {
-            Thinned::Rows if of.output.is_of_tokens() => thinned::by_rows(drop, &pooled_md, rows)?,
-            Thinned::Rows | Thinned::Numbers => drop.apply(&pooled_md)?,
+        let dropped_md = match self.outline.thinned {
+            OutputDropout::Variational if of.output.is_of_tokens() => {
+                dropout::by_rows(drop, &pooled_md, rows)?
+            }
+            OutputDropout::Variational | OutputDropout::ElementWise => drop.apply(&pooled_md)?,
         };
-        linear.forward(&thinned_md)
+        linear.forward(&dropped_md)
     }
 
     /// The loss of a batch from its logits, no axes: a mean over samples, rows or numbers as the output has it. The targets have been

@@ -1,4 +1,4 @@
-//! The checkpoint of the best look. It is part of a training's state, under the number of its step: one that a kill takes back never
+//! The checkpoint of the best evaluation. It is part of a training's state, under the number of its step: one that a kill takes back never
 //! stands where the one belongs that the state speaks of.
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use super::state::Run;
 use crate::Error;
 use crate::attention::Chosen;
 use crate::checkpoint::Kind;
-use crate::device::Number;
+use crate::device::ActivationDtype;
 use crate::encoder::Encoder;
 use crate::encoder::config as encoder;
 use crate::encoder::pool::Pooling;
@@ -39,7 +39,7 @@ pub struct Alphas {
     pub relation: f64,
     /// Weight of triplet classification.
     pub triplet: f64,
-    /// Weight of predicting the blanks of texts.
+    /// Weight of predicting the masked positions of texts.
     pub masked_lm: f64,
 }
 
@@ -72,16 +72,16 @@ pub struct Config {
     pub clip_norm: f64,
     /// Weights of the losses.
     pub alphas: Alphas,
-    /// Beginnings of the names of parameters that must not move.
+    /// Prefixes of the names of parameters that must not move.
     pub frozen: Vec<String>,
     /// What a head mask does to the training.
     pub heads: Heads,
-    /// When to look at held-out samples and when to give up; `None` trains all steps.
+    /// When to evaluate on held-out samples and when to give up; `None` trains all steps.
     pub patience: Option<Patience>,
     /// The step by which every task has had a batch, at the latest: by then every parameter has had a gradient, or training stops.
     pub covered_by: u64,
-    /// What activations and products are made of.
-    pub dtype: Number,
+    /// Dtype of activations and products.
+    pub dtype: ActivationDtype,
 }
 
 /// Everything that a trainer is made from. Two runs with one setup, one stream and one machine give the same bits.
@@ -151,7 +151,7 @@ impl Setup {
         !name.starts_with(OUTPUTS) && !of_heads().any(|(of_head, _)| of_head == name)
     }
 
-    /// Beginnings of names that no loss depends on.
+    /// Prefixes of names that no loss depends on.
     fn idle(&self) -> Vec<(&'static str, &'static str)> {
         let alphas = &self.train.alphas;
         let (entities, classes) =

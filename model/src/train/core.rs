@@ -13,7 +13,7 @@ use super::seal::Seal;
 use crate::Error;
 use crate::attention::{Attention, Chosen};
 use crate::checkpoint;
-use crate::device::Number;
+use crate::device::ActivationDtype;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
@@ -42,7 +42,7 @@ pub(super) struct Plan {
     pub(super) adamw: AdamWConfig,
     /// What becomes of parameters without a gradient.
     pub(super) missing: Missing,
-    /// What a released code has in place of it.
+    /// What a reference code has in place of it.
     pub(super) released: Option<AsReleased>,
     /// Largest norm of all gradients together.
     pub(super) clip_norm: f64,
@@ -56,8 +56,8 @@ pub(super) struct Plan {
     pub(super) tasks: BTreeSet<String>,
     /// The step by which each of them has had a batch.
     pub(super) covered_by: u64,
-    /// What activations and products are made of.
-    pub(super) dtype: Number,
+    /// Dtype of activations and products.
+    pub(super) dtype: ActivationDtype,
 }
 
 /// A training between two steps.
@@ -100,7 +100,7 @@ impl Core {
     /// A training that has made no step.
     pub(super) fn new(plan: Plan, params: Params, device: &Device) -> Result<Self, Error> {
         let params = params.freeze(|name| plan.frozen.contains_key(name));
-        let encoder = Encoder::new(&plan.encoder, &params)?.with_number(plan.dtype);
+        let encoder = Encoder::new(&plan.encoder, &params)?.with_dtype(plan.dtype);
         let attention = plan.attention.sibling().build(&plan.encoder, &params)?;
         let trained = |name: &str| !plan.frozen.contains_key(name);
         let optimiser = Optimiser::new(&plan.adamw, plan.missing, plan.released.as_ref(), &params, trained)?;
@@ -197,7 +197,7 @@ impl Core {
     }
 
     /// What is frozen of each parameter, and why.
-    pub(super) fn frozen_in_words(&self) -> BTreeMap<String, String> {
+    pub(super) fn frozen_reasons(&self) -> BTreeMap<String, String> {
         let whole = self.plan.frozen.iter().map(|(name, why)| (name.clone(), (*why).to_owned()));
         let partly = self.frozen_heads().into_iter().map(|(name, heads)| {
             (

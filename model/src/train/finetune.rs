@@ -73,7 +73,7 @@ impl Finetuner {
         Ok(Finetuner { setup, outputs, core, predictor, watch: Watch::new() })
     }
 
-    /// One update from at most one batch of each task; batches of tasks with alpha 0 are passed over. All rows go through the encoder
+    /// One update from at most one batch of each task; batches of tasks with alpha 0 are skipped. All rows go through the encoder
     /// together. `epoch` only goes into the record.
     ///
     /// # Errors
@@ -155,9 +155,9 @@ impl Finetuner {
         &self.predictor
     }
 
-    /// Whether the held-out samples are to be looked at after the steps made so far.
+    /// Whether an evaluation on held-out samples is due after the steps made so far.
     #[must_use]
-    pub fn look_is_due(&self) -> bool {
+    pub fn evaluation_is_due(&self) -> bool {
         self.setup.train.patience.as_ref().is_some_and(|patience| patience.is_due(self.steps()))
     }
 
@@ -165,8 +165,8 @@ impl Finetuner {
     /// state, `state`, where it stays until a state knows a better one. As high as before is not better.
     ///
     /// # Errors
-    /// When the score is not finite, or the checkpoint cannot be written; the look then never was.
-    pub fn look(&mut self, score: f64, state: &Path) -> Result<Verdict, Error> {
+    /// When the score is not finite, or the checkpoint cannot be written; the evaluation then never was.
+    pub fn evaluated(&mut self, score: f64, state: &Path) -> Result<Verdict, Error> {
         let step = self.steps();
         finite(step, score, || "the score on held-out samples".to_owned())?;
         let mut watch = self.watch.clone();
@@ -179,13 +179,13 @@ impl Finetuner {
         Ok(verdict)
     }
 
-    /// The best look so far: [`Finetuner::save_best`] gives its parameters.
+    /// The best evaluation so far: [`Finetuner::save_best`] gives its parameters.
     #[must_use]
     pub fn best(&self) -> Option<Best> {
         self.watch.best
     }
 
-    /// Puts the checkpoint of the best look, which lies in the folder `state`, where `dir` is, as [`Finetuner::save_checkpoint`] does with
+    /// Puts the checkpoint of the best evaluation, which lies in the folder `state`, where `dir` is, as [`Finetuner::save_checkpoint`] does with
     /// that of now.
     ///
     /// # Errors
@@ -226,8 +226,8 @@ impl Finetuner {
 
     /// Parameters that are not trained, with the reason.
     #[must_use]
-    pub fn frozen_in_words(&self) -> BTreeMap<String, String> {
-        self.core.frozen_in_words()
+    pub fn frozen_reasons(&self) -> BTreeMap<String, String> {
+        self.core.frozen_reasons()
     }
 
     /// Whether everything frozen, to the bit, is what training began with. [`Finetuner::save_checkpoint`] asks it as well.
@@ -238,7 +238,7 @@ impl Finetuner {
         self.core.check_frozen()
     }
 
-    /// Writes the state to go on from into `dir`, which is made if only it is missing, with what the caller keeps `along` with it; that is
+    /// Writes the state to resume from into `dir`, which is made if only it is missing, with what the caller keeps `along` with it; that is
     /// handed back by [`Finetuner::resume`]. A crash leaves the old state or the new one.
     ///
     /// # Errors

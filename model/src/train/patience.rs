@@ -1,5 +1,5 @@
-//! When to stop: held-out samples are looked at now and then, the best parameters are kept, and training ends once they have not become better for so many
-//! looks (KIMERA, table A3).
+//! When to stop: held-out samples are evaluated now and then, the best parameters are kept, and training ends once they have not become better for so many
+//! evaluations (KIMERA, table A3).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Patience {
-    /// Steps between two looks at the held-out samples.
+    /// Steps between two evaluations on held-out samples.
     pub every: u64,
-    /// Looks in a row without a better loss after which training stops.
+    /// Evaluations in a row without a better loss after which training stops.
     pub evaluations: u64,
 }
 
-/// What a look at the held-out samples says.
+/// What an evaluation on held-out samples says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -36,7 +36,7 @@ pub enum Verdict {
     Stop,
 }
 
-/// One look at the held-out samples. The caller adds the time.
+/// One evaluation on held-out samples. The caller adds the time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldOut {
     /// Steps made before it.
@@ -49,7 +49,7 @@ pub struct HeldOut {
     pub verdict: Verdict,
 }
 
-/// The best look so far, and how many came after it.
+/// The best evaluation so far, and how many came after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Watch<B> {
@@ -60,7 +60,7 @@ pub(super) struct Watch<B> {
     pub(super) files: Files,
 }
 
-/// The look with the lowest loss.
+/// The evaluation with the lowest loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Best {
@@ -71,12 +71,12 @@ pub struct Best {
 }
 
 impl<B> Watch<B> {
-    /// Nothing has been looked at.
+    /// No evaluation so far.
     pub(super) fn new() -> Self {
         Watch { best: None, since: 0, files: Files::new() }
     }
 
-    /// Takes note of a look, which `better` compares with the best one so far.
+    /// Takes note of an evaluation, which `better` compares with the best one so far.
     pub(super) fn see(
         &mut self,
         look: B,
@@ -96,31 +96,31 @@ impl<B> Watch<B> {
 }
 
 impl Patience {
-    /// Whether to look after so many steps.
+    /// Whether to evaluate after so many steps.
     pub(super) fn is_due(&self, steps: u64) -> bool {
         steps > 0 && steps.is_multiple_of(self.every)
     }
 }
 
-/// Whether one look has the lower loss.
+/// Whether one evaluation has the lower loss.
 fn lower(look: &Best, best: &Best) -> bool {
     look.loss < best.loss
 }
 
 impl Trainer {
-    /// Whether the held-out samples are to be looked at after the steps made so far.
+    /// Whether an evaluation on held-out samples is due after the steps made so far.
     #[must_use]
-    pub fn look_is_due(&self) -> bool {
+    pub fn evaluation_is_due(&self) -> bool {
         self.setup.train.patience.as_ref().is_some_and(|patience| patience.is_due(self.steps()))
     }
 
-    /// The best look so far: [`Trainer::save_best`] gives its parameters.
+    /// The best evaluation so far: [`Trainer::save_best`] gives its parameters.
     #[must_use]
     pub fn best(&self) -> Option<Best> {
         self.watch.best
     }
 
-    /// Puts the checkpoint of the best look, which lies in the folder `state`, where `dir` is, as [`Trainer::save_checkpoint`] does with
+    /// Puts the checkpoint of the best evaluation, which lies in the folder `state`, where `dir` is, as [`Trainer::save_checkpoint`] does with
     /// that of now.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl Trainer {
     ///
     /// # Errors
     /// When a batch does not fit, a loss is not finite, there is no batch, or the checkpoint cannot be written.
-    pub fn look(
+    pub fn evaluated(
         &mut self,
         held_out: impl IntoIterator<Item = Vec<Batch>>,
         state: &Path,

@@ -1,7 +1,7 @@
 //! A training run on disk: what is needed to go on with the same bits.
 //!
 //! A state is `state.json`, written last, and the files that it names with their digests: two of tensors and the checkpoint of the best
-//! look. Their names carry the step: until `state.json` is replaced, the old state stands untouched; afterwards its files are removed.
+//! evaluation. Their names carry the step: until `state.json` is replaced, the old state stands untouched; afterwards its files are removed.
 //! `state.json` has a digest of itself, so there is nothing in a state that could be another than was written.
 
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ impl Run {
 /// What a state keeps for others.
 #[derive(Debug)]
 pub(super) struct Kept<'a> {
-    /// The best look at held-out samples.
+    /// The best evaluation on held-out samples.
     pub(super) watch: Value,
     /// The files of its checkpoint, which lie in the state's folder.
     pub(super) best: &'a Files,
@@ -262,7 +262,7 @@ impl Loaded {
         Ok(along)
     }
 
-    /// The best look at held-out samples that it keeps.
+    /// The best evaluation on held-out samples that it keeps.
     pub(super) fn watch<B: DeserializeOwned>(&self) -> Result<Watch<B>, Error> {
         let problem = |e: serde_json::Error| error::state(self.path.clone(), e.to_string());
         let mut watch = Watch::deserialize(&self.index.watch).map_err(problem)?;

@@ -38,7 +38,7 @@ pub(crate) fn setup() -> Setup {
             heads: Heads::OPEN,
             patience: None,
             covered_by: 1,
-            dtype: crate::device::Number::F32,
+            dtype: crate::device::ActivationDtype::F32,
         },
         mask: None,
     }

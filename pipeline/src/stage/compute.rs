@@ -1,7 +1,7 @@
 //! What trainings compute on and in: the device, and the numbers of activations.
 
 use model::Device;
-use model::device::{Number, Wanted};
+use model::device::{ActivationDtype, Wanted};
 use model::nn::form::{Form, forms};
 use serde::{Deserialize, Serialize};
 
@@ -15,12 +15,12 @@ pub struct Compute {
     /// Where tensors live.
     pub device: Wanted,
     /// What activations and products are made of; weights, gradients and the optimiser's state are f32 in any case.
-    pub dtype: Number,
+    pub dtype: ActivationDtype,
 }
 
 impl Compute {
     /// What a config without the table computes on and in: the CPU, whose bits are promised.
-    pub const UNSAID: Compute = Compute { device: Wanted::Cpu, dtype: Number::F32 };
+    pub const UNSAID: Compute = Compute { device: Wanted::Cpu, dtype: ActivationDtype::F32 };
 
     /// Describes it.
     pub fn describe(&self, to: &mut dyn Describe) {

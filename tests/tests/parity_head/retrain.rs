@@ -71,7 +71,7 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
             heads,
             patience: None,
             covered_by: 1,
-            dtype: model::device::Number::F32,
+            dtype: model::device::ActivationDtype::F32,
         },
         mask,
     };

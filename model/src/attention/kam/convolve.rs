@@ -275,7 +275,7 @@ mod tests {
             };
             let mut out = vec![f32::NAN; outputs * t * t];
             convolve(&framed(&maps, t), &of, Some(&bias), &mut out);
-            // Gradients of the maps: the same with outputs and inputs exchanged and taps turned round.
+            // Gradients of the maps: the same with outputs and inputs exchanged and taps inverted.
             let back = Weights {
                 outputs: inputs,
                 inputs: outputs,

@@ -50,12 +50,12 @@ fn doubled(params: &Params) -> Params {
 }
 
 /// The last hidden states and the loss of a batch, with dropout.
-fn forward(params: &Params, number: Number, gates: Option<&Tensor>) -> (Tensor, Tensor) {
+fn forward(params: &Params, number: ActivationDtype, gates: Option<&Tensor>) -> (Tensor, Tensor) {
     let device = params.iter().next().unwrap().1.device();
     let rows: [&[u32]; 3] = [&[2, 9, 8, 7, 11, 3], &[2, 3], &[2, 30, 31, 3]];
     let batch = batch(Task::Relation, &rows, Targets::Classes(vec![]));
     let tokens = Tokens::new(&[&batch], &config(), device).unwrap();
-    let encoder = Encoder::new(&config(), params).unwrap().with_number(number);
+    let encoder = Encoder::new(&config(), params).unwrap().with_dtype(number);
     let gates = gates.map_or(Gates::Open, Gates::PerSample);
     let pass = Pass { gates, dropout: Some(CounterRng::new(3)), ..Pass::PLAIN };
     let hidden = encoder.forward(&config(), &tokens, &pass).unwrap();
@@ -66,7 +66,11 @@ fn forward(params: &Params, number: Number, gates: Option<&Tensor>) -> (Tensor, 
 }
 
 /// The last hidden states, and the gradients of the loss by all parameters and by gates.
-fn outcome(params: &Params, number: Number, gates: Option<&Tensor>) -> (Tensor, BTreeMap<String, Tensor>) {
+fn outcome(
+    params: &Params,
+    number: ActivationDtype,
+    gates: Option<&Tensor>,
+) -> (Tensor, BTreeMap<String, Tensor>) {
     let (x_nd, loss) = forward(params, number, gates);
     let grads = gradients(&loss).unwrap();
     let all = params.iter().chain(gates.map(|gates| ("gates", gates)));
@@ -111,15 +115,15 @@ fn gates(dtype: DType) -> Var {
 fn half_precision_stays_close_and_gradients_of_parameters_are_single() {
     let (params, gates) = (params(&Device::Cpu), gates(DType::F32));
     for gates in [None, Some(gates.as_tensor())] {
-        let exact = outcome(&params, Number::F32, gates);
-        let rough = outcome(&params, Number::Bf16, gates);
+        let exact = outcome(&params, ActivationDtype::F32, gates);
+        let rough = outcome(&params, ActivationDtype::Bf16, gates);
         assert_eq!([exact.0.dtype(), rough.0.dtype()], [DType::F32, DType::BF16]);
         assert!(off(&rough.0, &exact.0)[0] > 0.0);
         assert!(rough.1.values().all(|grad| grad.dtype() == DType::F32));
         assert_close(&rough, &exact, [VALUES, GRADIENTS]);
     }
     assert!(params.iter().all(|(_, tensor)| tensor.dtype() == DType::F32));
-    assert_eq!(forward(&params, Number::Bf16, None).1.dtype(), DType::F32);
+    assert_eq!(forward(&params, ActivationDtype::Bf16, None).1.dtype(), DType::F32);
 }
 
 #[test]
@@ -128,15 +132,15 @@ fn composed_operations_make_the_same_encoder() {
     let params = params(&Device::Cpu);
     for gated in [false, true] {
         let of = |gates: &Var| gated.then(|| gates.as_tensor().clone());
-        let fused = outcome(&params, Number::F32, of(&single).as_ref());
-        let composed = outcome(&doubled(&params), Number::F32, of(&double).as_ref());
+        let fused = outcome(&params, ActivationDtype::F32, of(&single).as_ref());
+        let composed = outcome(&doubled(&params), ActivationDtype::F32, of(&double).as_ref());
         assert_eq!(composed.0.dtype(), DType::F64);
         assert_close(&fused, &composed, [1e-5, 1e-4]);
     }
 }
 
 /// Losses of some steps, and the parameters after them.
-fn trained(device: &Device, number: Number) -> (Vec<f64>, Params) {
+fn trained(device: &Device, number: ActivationDtype) -> (Vec<f64>, Params) {
     let params = params(device);
     // An epsilon that keeps gradients of nothing but roundings from making steps of full size.
     let config = AdamWConfig { beta1: 0.9, beta2: 0.99, epsilon: 1e-2, weight_decay: 0.1 };
@@ -157,9 +161,9 @@ fn trained(device: &Device, number: Number) -> (Vec<f64>, Params) {
 #[test]
 fn the_device_that_auto_takes_trains_as_the_cpu_does() {
     let auto = Wanted::Auto.device().unwrap();
-    for (number, slack) in [(Number::F32, 1e-3), (Number::Bf16, 0.05)] {
+    for (number, slack) in [(ActivationDtype::F32, 1e-3), (ActivationDtype::Bf16, 0.05)] {
         let ((found, params), (expected, others)) =
-            (trained(&auto, number), trained(&Device::Cpu, Number::F32));
+            (trained(&auto, number), trained(&Device::Cpu, ActivationDtype::F32));
         assert!(expected[4] < expected[0] - 0.05, "{expected:?}");
         for (a, b) in found.iter().zip(&expected) {
             assert!((a - b).abs() < slack * (1.0 + b), "{number:?}: {found:?} {expected:?}");

@@ -1,4 +1,4 @@
-//! What dropout thins of the tokens that enter an output.
+//! How dropout treats the tokens that enter an output: element-wise or variational.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,27 @@ use serde::{Deserialize, Serialize};
 use crate::encoder::tokens::Span;
 use crate::nn::dropout::Dropout;
 
-/// What is thinned together of the tokens that enter an output of tags.
+/// What is dropped together of the tokens that enter an output of tags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Thinned {
+pub enum OutputDropout {
     /// Every number by itself.
     #[default]
-    Numbers,
-    /// A number of all tokens of a row (variational dropout, Gal and Ghahramani 2016; MT-BERT as released).
-    Rows,
+    #[serde(rename = "numbers")]
+    ElementWise,
+    /// A number of all tokens of a row (variational dropout, Gal and Ghahramani 2016; the reference code of MT-BERT).
+    #[serde(rename = "rows")]
+    Variational,
 }
 
-impl Thinned {
-    /// Whether it is as in the papers.
+impl OutputDropout {
+    /// Whether it is as in the papers, of which settings say nothing.
     #[must_use]
-    pub fn is_numbers(&self) -> bool {
-        *self == Thinned::Numbers
+    pub fn is_element_wise(&self) -> bool {
+        *self == OutputDropout::ElementWise
     }
 }
 
-/// The tokens of some rows `[n, d]`, thinned: what is dropped of one is dropped of all its row.
+/// The tokens of some rows `[n, d]` behind dropout: what is dropped of one is dropped of all its row.
 pub(super) fn by_rows(drop: Dropout, x_nd: &Tensor, rows: &[Span]) -> Result<Tensor> {
     let (row_of, d) = (numbers_of_rows(rows), x_nd.dim(1)?);
     drop.apply_at(x_nd, |place| (row_of[place / d] * d + place % d) as u64)
@@ -50,7 +51,7 @@ mod tests {
     use base::rng::CounterRng;
 
     /// What the tokens of two rows look like behind dropout, as numbers that are 0 where they are dropped.
-    fn thinned(thinned: Thinned, output: Output) -> Vec<Vec<f32>> {
+    fn dropped(thinned: OutputDropout, output: Output) -> Vec<Vec<f32>> {
         let config = tiny();
         let d = config.hidden_size;
         let task = Task { name: "x".to_owned(), output, alpha: 1.0 };
@@ -70,13 +71,13 @@ mod tests {
     #[test]
     fn what_is_dropped_of_a_row_is_dropped_of_all_its_tokens() {
         let classes = tiny().hidden_size;
-        let rows = thinned(Thinned::Rows, Output::Tag { classes });
+        let rows = dropped(OutputDropout::Variational, Output::Tag { classes });
         assert!(rows[0] == rows[1] && rows[1] == rows[2] && rows[3] == rows[4], "{rows:?}");
         assert!(rows[0] != rows[3] && rows[0].contains(&0.0) && rows[0].contains(&2.0), "{rows:?}");
-        let numbers = thinned(Thinned::Numbers, Output::Tag { classes });
+        let numbers = dropped(OutputDropout::ElementWise, Output::Tag { classes });
         assert!(numbers[0] != numbers[1], "{numbers:?}");
         // Of whole rows each has one state, and nothing to share.
-        let one = |of| thinned(of, Output::OneClass { classes, weights: None });
-        assert_eq!(one(Thinned::Rows), one(Thinned::Numbers));
+        let one = |of| dropped(of, Output::OneClass { classes, weights: None });
+        assert_eq!(one(OutputDropout::Variational), one(OutputDropout::ElementWise));
     }
 }

@@ -1,4 +1,4 @@
-//! What is right for the rows of a downstream batch, and whether it fits the output that is asked.
+//! The gold labels of the rows of a downstream batch, and whether it fits the output that is asked.
 
 use batch::rows::Rows;
 
@@ -14,7 +14,7 @@ pub struct Group {
     pub right: usize,
 }
 
-/// The right answers to the rows of a batch, in their order.
+/// The gold labels of the rows of a batch, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
     /// The class of each row.
@@ -29,14 +29,14 @@ pub enum Targets {
     Tags(Vec<Vec<Option<u32>>>),
 }
 
-/// Rows of one task with what is right.
+/// Rows of one task with their gold labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// The task's number in the settings.
     pub task: usize,
     /// The rows.
     pub rows: Rows,
-    /// What is right.
+    /// Their gold labels.
     pub targets: Targets,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of a fine-tuning, and what follows from them: parameters, what is frozen, whose states are taken up.
+//! The settings of a fine-tuning, and what follows from them: parameters, what is frozen, whose states are resumed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::patience::Patience;
 use super::super::state::Run;
 use crate::Error;
 use crate::checkpoint::Kind;
-use crate::device::Number;
+use crate::device::ActivationDtype;
 use crate::encoder::config as encoder;
 use crate::encoder::pool::Pooling;
 use crate::encoder::{Encoder, config};
@@ -36,18 +36,18 @@ pub struct Config {
     pub adamw: AdamWConfig,
     /// What becomes of parameters without a gradient, such as the outputs of tasks that had no batch in a step.
     pub missing: Missing,
-    /// What a released code has in place of AdamW and the schedule's shape.
+    /// What a reference code has in place of AdamW and the schedule's shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<AsReleased>,
     /// Largest norm of all gradients together.
     pub clip_norm: f64,
-    /// Beginnings of the names of parameters that must not move.
+    /// Prefixes of the names of parameters that must not move.
     pub frozen: Vec<String>,
     /// The step by which every task has had a batch, at the latest: by then every parameter has had a gradient, or training stops.
     pub covered_by: u64,
-    /// What activations and products of training are made of; looks and answers compute in f32.
-    pub dtype: Number,
-    /// When to look at held-out samples and when to give up; `None` trains all steps.
+    /// Dtype of activations and products of training; evaluations and answers compute in f32.
+    pub dtype: ActivationDtype,
+    /// When to evaluate on held-out samples and when to give up; `None` trains all steps.
     pub patience: Option<Patience>,
 }
 

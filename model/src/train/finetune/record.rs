@@ -1,4 +1,4 @@
-//! What a step of fine-tuning and a look at held-out samples say.
+//! What a step of fine-tuning and an evaluation on held-out samples say.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct StepRecord {
     pub rows: usize,
 }
 
-/// The look with the highest score.
+/// The evaluation with the highest score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Best {

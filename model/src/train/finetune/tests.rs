@@ -34,7 +34,7 @@ pub(crate) fn setup() -> Setup {
             tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
             pooling: Pooling::Cls,
             dropout: 0.1,
-            thinned: crate::output::downstream::Thinned::Numbers,
+            thinned: crate::output::downstream::OutputDropout::ElementWise,
             labels: None,
             knowledge: None,
         },
@@ -47,7 +47,7 @@ pub(crate) fn setup() -> Setup {
             clip_norm: 1.0,
             frozen: vec![],
             covered_by: 1,
-            dtype: crate::device::Number::F32,
+            dtype: crate::device::ActivationDtype::F32,
             patience: None,
         },
         gates: None,
@@ -263,7 +263,7 @@ fn what_nothing_trains_is_frozen_with_a_reason() {
     setup.outline.tasks[2].alpha = 0.0;
     setup.train.frozen = vec!["embeddings.".to_owned()];
     let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
-    let why = finetuner.frozen_in_words();
+    let why = finetuner.frozen_reasons();
     assert_eq!(why["outputs.score.weight"], "the alpha of its task is 0");
     assert_eq!(why["pooler.dense.bias"], "no task pools with it");
     assert_eq!(why["embeddings.LayerNorm.bias"], "listed in `frozen`");
@@ -299,7 +299,7 @@ fn a_pruned_encoder_is_trained_without_its_heads() {
     let whole = Finetuner::new(setup(), &Device::Cpu).unwrap();
     assert_eq!(bits(&finetuner), bits(&whole));
     assert_ne!(finetuner.loss(&batches(1)).unwrap(), whole.loss(&batches(1)).unwrap());
-    let why = finetuner.frozen_in_words();
+    let why = finetuner.frozen_reasons();
     let name = "encoder.layer.0.attention.self.query.weight";
     assert_eq!(why[name], "the gates turn off all heads of its layer");
     assert!(!why.contains_key("encoder.layer.0.attention.output.dense.bias"));

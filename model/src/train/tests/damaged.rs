@@ -30,12 +30,12 @@ fn files(dir: &Path) -> Vec<String> {
     files
 }
 
-/// The state after two steps and looks.
+/// The state after two steps and evaluations.
 fn state() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut trainer = Trainer::new(setup_with_patience(), &Device::Cpu).unwrap();
     run(&mut trainer, 1..=2);
-    assert_eq!(trainer.look([batches(9)], dir.path()).unwrap().verdict, Verdict::Best);
+    assert_eq!(trainer.evaluated([batches(9)], dir.path()).unwrap().verdict, Verdict::Best);
     trainer.save_state(dir.path(), &serde_json::json!({ "at": 2 })).unwrap();
     dir
 }

@@ -45,7 +45,7 @@ fn masked_training_moves_what_it_should_and_says_what_is_frozen() {
             assert_eq!((trainer.frozen_heads().len(), &trainer.frozen_heads()[QUERY]), (7, &vec![0, 3]));
             let why = trainer.frozen()["encoder.layer.1.attention.self.value.bias"];
             assert_eq!(why, "the head mask keeps all heads of its layer");
-            let words = trainer.frozen_in_words();
+            let words = trainer.frozen_reasons();
             assert_eq!(words.len(), trainer.frozen().len() + 7);
             assert!(
                 words[QUERY].starts_with("the head mask keeps heads 0 and 3 (from 0)"),
@@ -173,11 +173,11 @@ fn the_parameters_of_the_best_look_are_kept() {
     setup.train.patience = Some(Patience { every: 1, evaluations: 2 });
     let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     let (mut looks, mut kept) = (vec![], vec![]);
-    assert!(!trainer.look_is_due());
+    assert!(!trainer.evaluation_is_due());
     while looks.last() != Some(&Verdict::Stop) {
         trainer.step(0, &batches(1)).unwrap();
-        assert!(trainer.look_is_due() && trainer.steps() < 50);
-        let look = trainer.look([batches(2), batches(3)], &state).unwrap();
+        assert!(trainer.evaluation_is_due() && trainer.steps() < 50);
+        let look = trainer.evaluated([batches(2), batches(3)], &state).unwrap();
         let alone = [2, 3].map(|seed| trainer.evaluate(&batches(seed)).unwrap()[&Task::Triplet].loss);
         assert!((look.tasks[&Task::Triplet].loss - (alone[0] + alone[1]) / 2.0).abs() < 1e-9);
         assert_eq!(look.tasks[&Task::Triplet].targets, 24);
@@ -185,7 +185,7 @@ fn the_parameters_of_the_best_look_are_kept() {
             kept = bits(&trainer);
         }
         looks.push(look.verdict);
-        // A run that is taken up again has the same best look.
+        // A resumed run has the same best evaluation.
         trainer.save_state(&state, &Value::Null).unwrap();
         let resumed = Trainer::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
         assert_eq!(resumed.watch, trainer.watch);
@@ -200,5 +200,5 @@ fn the_parameters_of_the_best_look_are_kept() {
     assert!(kept.windows(stored.len()).any(|window| window == stored));
     let at = trainer.best().unwrap().step;
     assert_eq!(looks.iter().rposition(|look| *look == Verdict::Best).unwrap() as u64 + 1, at);
-    assert!(trainer.look([], &state).unwrap_err().to_string().contains("no batch"));
+    assert!(trainer.evaluated([], &state).unwrap_err().to_string().contains("no batch"));
 }

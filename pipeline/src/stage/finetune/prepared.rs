@@ -1,6 +1,6 @@
 //! How a fine-tuning does what a released code does where that is other than its paper says.
 
-use model::output::downstream::Thinned;
+use model::output::downstream::OutputDropout;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Framed;
 use tasks::downstream::example::Part;
@@ -35,7 +35,7 @@ pub struct Prepared {
     pub order: Order,
     /// What dropout thins together before an output of tags.
     #[serde(skip_serializing_if = "is_default")]
-    pub thinned: Thinned,
+    pub thinned: OutputDropout,
     /// What becomes of what is left of a row of tags.
     #[serde(skip_serializing_if = "is_default")]
     pub padding: Padding,

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use base::rng::RngKey;
 use base::whole::write_whole;
 use model::Device;
-use model::device::Number;
+use model::device::ActivationDtype;
 use model::encoder::config::Config;
 use model::optim::adamw::Missing;
 use model::optim::chosen::AsReleased;
@@ -78,7 +78,7 @@ pub(super) struct Run<'a> {
     pub(super) tried: &'a Tried,
     pub(super) seed: u64,
     /// The device, and the numbers of training.
-    pub(super) compute: (&'a Device, Number),
+    pub(super) compute: (&'a Device, ActivationDtype),
 }
 
 /// Refuses rows of a benchmark that may have more tokens than an encoder has positions.
@@ -143,9 +143,9 @@ impl Run<'_> {
             records.push(METRICS, &record)?;
             progress.add_tokens(record.tokens as u64);
             progress.add_rows(1);
-            if tuner.look_is_due() || tuner.steps() == planned {
+            if tuner.evaluation_is_due() || tuner.steps() == planned {
                 let (score, of_tasks) = self.look(tuner)?;
-                let verdict = tuner.look(score, &state)?;
+                let verdict = tuner.evaluated(score, &state)?;
                 let mut line = json!({"step": tuner.steps(), "score": score, "verdict": verdict});
                 if self.tasks.len() > 1 {
                     line["tasks"] = of_tasks;
@@ -304,7 +304,7 @@ fn finish(tuner: &Finetuner, records: &mut Records, out: &Path, planned: u64) ->
     tuner.check_frozen()?;
     let best = tuner.best().context("no look was taken")?;
     tuner.save_best(&out.join(STATE), &out.join(MODEL))?;
-    write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&tuner.frozen_in_words())?)?;
+    write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&tuner.frozen_reasons())?)?;
     let ended = Ended { steps: tuner.steps(), planned, best_step: best.step, best_score: best.score };
     Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
 }

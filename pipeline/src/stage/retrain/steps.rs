@@ -100,8 +100,8 @@ impl Run {
             progress.add_tokens(record.tokens as u64);
             progress.add_rows(1);
             let last = trainer.steps() == plan.planned && !plan.held_out.is_empty();
-            if trainer.look_is_due() || last {
-                let look = trainer.look(plan.held_out.iter().cloned(), &state)?;
+            if trainer.evaluation_is_due() || last {
+                let look = trainer.evaluated(plan.held_out.iter().cloned(), &state)?;
                 records.push(HELD_OUT, &look)?;
                 if look.verdict == Verdict::Stop {
                     return Ok(Stop::Patience);
@@ -125,7 +125,7 @@ impl Run {
         } else {
             trainer.save_best(&out.join(STATE), &out.join(MODEL))?;
         }
-        write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&trainer.frozen_in_words())?)?;
+        write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&trainer.frozen_reasons())?)?;
         let ended = Ended { steps: trainer.steps(), planned: plan.planned, stop, best: trainer.best() };
         Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }

@@ -1,4 +1,4 @@
-//! Tests of looks at held-out samples: the best one is kept, and belongs to the state.
+//! Tests of evaluations on held-out samples: the best one is kept, and belongs to the state.
 
 use super::super::super::patience::Patience;
 use super::*;
@@ -10,12 +10,12 @@ fn the_best_score_is_kept_until_patience_is_over() {
     let mut setup = setup();
     setup.train.patience = Some(Patience { every: 2, evaluations: 2 });
     let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
-    assert!(!finetuner.look_is_due());
+    assert!(!finetuner.evaluation_is_due());
     let (mut verdicts, mut kept) = (vec![], vec![]);
     for (step, score) in (1..).zip([0.5, 0.7, 0.7, 0.9, 0.2, 0.9]) {
         run(&mut finetuner, step..=step);
-        assert_eq!(finetuner.look_is_due(), step % 2 == 0);
-        let verdict = finetuner.look(score, &state).unwrap();
+        assert_eq!(finetuner.evaluation_is_due(), step % 2 == 0);
+        let verdict = finetuner.evaluated(score, &state).unwrap();
         if verdict == Verdict::Best {
             kept = finetuner.predict(0, &rows(9)).unwrap();
         }
@@ -29,7 +29,7 @@ fn the_best_score_is_kept_until_patience_is_over() {
     finetuner.save_best(&state, &best).unwrap();
     let stored = Predictor::load(&best, &Device::Cpu).unwrap();
     assert_eq!(stored.logits(0, &rows(9)).unwrap(), kept);
-    let text = finetuner.look(f64::NAN, &state).unwrap_err().to_string();
+    let text = finetuner.evaluated(f64::NAN, &state).unwrap_err().to_string();
     assert!(text.contains("step 6: the score on held-out samples is NaN"), "{text}");
     assert_eq!(finetuner.best(), Some(Best { step: 4, score: 0.9 }));
 }
@@ -39,19 +39,19 @@ fn silent_04_a_best_look_that_a_kill_took_back_leaves_that_of_the_state() {
     let dir = tempfile::tempdir().unwrap();
     let (best, state) = (dir.path().join("best"), dir.path().join("state"));
     let mut finetuner = trained(setup(), 1);
-    finetuner.look(0.5, &state).unwrap();
+    finetuner.evaluated(0.5, &state).unwrap();
     let kept = finetuner.predict(0, &rows(9)).unwrap();
     finetuner.save_state(&state, &Value::Null).unwrap();
     run(&mut finetuner, 2..=2);
-    assert_eq!(finetuner.look(0.9, &state).unwrap(), Verdict::Best);
+    assert_eq!(finetuner.evaluated(0.9, &state).unwrap(), Verdict::Best);
     drop(finetuner);
-    // The steps that are made again may show something else: another look may be the best.
+    // The steps that are made again may show something else: another evaluation may be the best.
     let mut resumed = Finetuner::resume(setup(), &state, &Device::Cpu).unwrap().0;
     assert_eq!(resumed.best(), Some(Best { step: 1, score: 0.5 }));
     resumed.save_best(&state, &best).unwrap();
     assert_eq!(Predictor::load(&best, &Device::Cpu).unwrap().logits(0, &rows(9)).unwrap(), kept);
     run(&mut resumed, 2..=2);
-    resumed.look(0.1, &state).unwrap();
+    resumed.evaluated(0.1, &state).unwrap();
     resumed.save_state(&state, &Value::Null).unwrap();
     // What nothing speaks of is gone.
     let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());

@@ -94,7 +94,7 @@ fn what_no_loss_reaches_is_frozen_with_its_reason() {
         let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
         // The gate of the first steps refuses a parameter without a gradient that is not frozen.
         (0..3).for_each(|number| drop(step(&mut finetuner, number)));
-        let frozen = finetuner.frozen_in_words().into_keys();
+        let frozen = finetuner.frozen_reasons().into_keys();
         frozen.filter(|name| name.starts_with(&kam::prefix())).collect::<Vec<_>>()
     };
     let layers = alone().encoder.num_hidden_layers;
