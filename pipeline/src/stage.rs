@@ -106,7 +106,7 @@ fn on_graph(
         limits: shards.layout.limits,
     }));
     stages.push(Box::new(report::Reporting));
-    let shards = shards::Shards::new(shards, (source, case), places)?;
+    let shards = shards::Shards::new(shards, source, case, places)?;
     stages.push(Box::new(shards.clone()));
     stages.push(Box::new(audit::Audit { config: split.clone() }));
     Ok((stages, shards))

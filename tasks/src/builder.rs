@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use batch::IGNORED;
 
-pub use self::layout::{Blanks, Form, Layout, Limits, NoSlots, TokenTypes};
+pub use self::layout::{Blanks, Form, Layout, Limits, TokenTypes};
 use crate::sample::Slot;
 use crate::token::align::Subword;
 use crate::token::encode::Special;

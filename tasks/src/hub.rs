@@ -4,13 +4,14 @@ pub(crate) mod column;
 pub(crate) mod croissant;
 pub(crate) mod readme;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_schema::Schema;
 use base::whole::write_whole;
 use kg::split::Part;
 
 use self::column::Column;
+use crate::Error;
 use crate::shard::index::PartIndex;
 
 /// The file with configs for Hugging Face `datasets` and a text for people.
@@ -18,32 +19,6 @@ pub const README: &str = "README.md";
 
 /// The file with Croissant metadata (JSON-LD; `docs.mlcommons.org/croissant`).
 pub const CROISSANT: &str = "croissant.json";
-
-/// Why a folder could not be described.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The operating system refused.
-    #[error("{}: cannot be written: {source}; make sure that the folder is writable and has room, and run again", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's word.
-        source: std::io::Error,
-    },
-    /// The index does not serialise.
-    #[error("the index cannot be described: {0}")]
-    Json(#[from] serde_json::Error),
-    /// A column is of a type that has no name here.
-    #[error(
-        "column {name} is of type {found}, which has no name in Croissant or `datasets` here; add it to hub/column.rs"
-    )]
-    Type {
-        /// The column.
-        name: String,
-        /// Its type.
-        found: String,
-    },
-}
 
 /// What rows of the same columns are called, and where they lie.
 #[derive(Debug)]
@@ -101,7 +76,10 @@ impl<'a> Set<'a> {
 pub(crate) fn write(folder: &Path, readme: &str, croissant: &str) -> Result<(), Error> {
     for (name, text) in [(README, readme), (CROISSANT, croissant)] {
         let path = folder.join(name);
-        write_whole(&path, text.as_bytes()).map_err(|source| Error::Io { path, source })?;
+        write_whole(&path, text.as_bytes()).map_err(|error| {
+            let remedy = "make sure that the folder is writable and has room, and run again";
+            Error::at(&path, format!("cannot be written: {error}"), remedy)
+        })?;
     }
     Ok(())
 }

@@ -2,10 +2,14 @@
 
 pub mod builder;
 pub mod downstream;
+pub mod error;
 pub mod hub;
 pub mod maps;
 pub mod negative;
 pub mod sample;
 pub mod shard;
 pub mod stream;
+pub mod task;
 pub mod token;
+
+pub use error::Error;

@@ -22,5 +22,5 @@ pub use config::{Config, Corruption, Draw};
 pub use corrupt::{Corrupt, Proposal};
 pub use counts::Counts;
 pub use judge::{Filter, Verdict};
-pub use sampler::{Error, Negative, Sampler};
+pub use sampler::{Negative, Sampler};
 pub use statement::Same;

@@ -77,7 +77,7 @@ fn candidates_are_the_same_each_time_and_their_order_gives_nothing_away() {
     for folder in [one.path(), two.path()] {
         // Threads share the queries out another way each time.
         let lists = candidates(&collection, &PUBLISHED).unwrap();
-        write::write(folder, &collection, &parts, (&PUBLISHED, &lists)).unwrap();
+        write::write(folder, &collection, &parts, &PUBLISHED, &lists).unwrap();
     }
     assert_same(&artifacts(one.path()), &artifacts(two.path()), "written once and again");
     let folder = read::read(one.path()).unwrap();
@@ -87,7 +87,7 @@ fn candidates_are_the_same_each_time_and_their_order_gives_nothing_away() {
         (parts.queries(&collection, Part::Main), parts.queries(&collection, Part::MaskSearch));
     assert!(searched.len() > 150 && reported.len() > 2_000, "{} {}", searched.len(), reported.len());
     assert!(searched.iter().all(|query| reported.binary_search(query).is_err()));
-    let trainer = Trainer::new(&collection, (&parts, Part::Main), 9, RngKey::new(1));
+    let trainer = Trainer::new(&collection, &parts, Part::Main, 9, RngKey::new(1));
     for &query in &reported {
         assert_eq!(trainer.draw(0, query).unwrap().negatives.len(), 9);
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tasks::maps::auxiliary::{Finder, Relevance};
 use tasks::maps::generators::{From, Generator, Limits, Text};
 use tasks::maps::spelt::{Mention, Spelt};
-use tasks::token::encode::{self, Special};
+use tasks::token::encode::Special;
 
 fn tensors(name: &str) -> Result<HashMap<String, Tensor>> {
     let path = folder().join(name);
@@ -97,7 +97,7 @@ fn maps_are_the_golden_inputs() -> Result<()> {
     let (matrix, json, golden) = (Matrix::read()?, json("g_kam")?, tensors("g_kam.safetensors")?);
     let pieces: HashMap<String, Vec<u32>> = serde_json::from_value(json["word_pieces"].clone())?;
     let spell = |word: &str| pieces.get(word).cloned().unwrap_or_default();
-    let spelled = |word: &str| -> Result<Vec<u32>, encode::Error> { Ok(spell(word)) };
+    let spelled = |word: &str| -> Result<Vec<u32>, tasks::Error> { Ok(spell(word)) };
     let queries = json["samples"].as_array().context("samples")?;
     let queries: Vec<Query> =
         queries.iter().map(|query| Query::read(query, &spell)).collect::<Result<_>>()?;
@@ -115,7 +115,7 @@ fn maps_are_the_golden_inputs() -> Result<()> {
         let place = |(row, sample): (usize, &Sample)| Place { row, start: 0, len: sample.row().tokens() };
         let places = samples.iter().enumerate().map(place);
         let placed: Vec<_> = places.zip(samples.iter().map(Sample::row)).collect();
-        let found = expand(&placed, &[Map::Entity, Map::Phrase, Map::Term], (rows, width))?;
+        let found = expand(&placed, &[Map::Entity, Map::Phrase, Map::Term], rows, width)?;
         ensure!(found == tensor("maps")?.flatten_all()?.to_vec1::<f32>()?, "{name}.maps differ");
         let padded = |sample: &Sample| {
             let ids = sample.input_ids.iter().map(|&id| i64::from(id));
@@ -144,7 +144,7 @@ fn auxiliary_terms_are_the_golden_answers() -> Result<()> {
         let expected: Vec<String> = serde_json::from_value(answer["aux_words"].clone())?;
         let average: Vec<f64> = serde_json::from_value(answer["mean_relevance"].clone())?;
         let ids: Vec<u32> = sentence.iter().filter_map(|word| matrix.id(word)).collect();
-        let found = finder.find(&matrix, (&ids, sentence.len()), expected.len());
+        let found = finder.find(&matrix, &ids, sentence.len(), expected.len());
         let words: Vec<Option<&str>> = found.iter().map(|term| matrix.word(term.id)).collect();
         ensure!(words == expected.iter().map(|word| Some(word.as_str())).collect::<Vec<_>>(), "{words:?}");
         // Ours are 32 bits each before they are added.

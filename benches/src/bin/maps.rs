@@ -21,7 +21,7 @@ use tasks::maps::generators::{Counts, From, Generator, Limits, Text};
 use tasks::maps::index::{Index, Options};
 use tasks::maps::read::{Group, Maps};
 use tasks::maps::spelt::{Mention, Speller, Spelt};
-use tasks::maps::write::{self, Target, Writer};
+use tasks::maps::write::{Target, Writer};
 use tasks::shard::file::Size;
 use tasks::shard::index::Tokenizer;
 use tasks::token::encode::{Case, Vocabulary};
@@ -152,7 +152,7 @@ impl Made {
         Ok(index)
     }
 
-    fn samples(&self, first: u32, lines: &[&str]) -> Result<(Vec<Sample>, Counts), write::Error> {
+    fn samples(&self, first: u32, lines: &[&str]) -> Result<(Vec<Sample>, Counts), tasks::Error> {
         let spell = |word: &str| self.vocabulary.encode(word);
         let terms: (&dyn tasks::maps::auxiliary::Relevance, _) = (&self.matrix, &spell as _);
         let from =
@@ -201,14 +201,14 @@ fn expanded(groups: &[Group]) -> Result<Value, Box<dyn Error>> {
     for _ in 0..ROUNDS {
         for (batch, width) in &batches {
             let size = batch.len() * MAPS.len() * width * width;
-            expand_into(&mut cells[..size], batch, &MAPS, (batch.len(), *width))?;
+            expand_into(&mut cells[..size], batch, &MAPS, batch.len(), *width)?;
         }
     }
     let seconds = (processor()? - start) / ROUNDS as f64;
     let (mut sums, mut above, mut numbers) = ([0.0_f64; MAPS.len()], [0_u64; MAPS.len()], 0);
     for (batch, width) in &batches {
         let size = batch.len() * MAPS.len() * width * width;
-        expand_into(&mut cells[..size], batch, &MAPS, (batch.len(), *width))?;
+        expand_into(&mut cells[..size], batch, &MAPS, batch.len(), *width)?;
         for (square, values) in cells[..size].chunks(width * width).enumerate() {
             sums[square % MAPS.len()] += values.iter().copied().map(f64::from).sum::<f64>();
             above[square % MAPS.len()] += values.iter().filter(|&&value| value > 0.0).count() as u64;

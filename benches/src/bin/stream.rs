@@ -17,7 +17,7 @@ use batch::{Batch, Place, Targets};
 use kg::split::Part;
 use serde_json::json;
 use tasks::shard::index::Index;
-use tasks::shard::read::Shard;
+use tasks::shard::read::{Of, Shard};
 use tasks::stream::Stream;
 use tasks::stream::collate::Fill;
 use tasks::stream::lane::{Batching, Share};
@@ -65,7 +65,7 @@ fn decode(folder: &Path, task: &str, rounds: usize) -> Result<(), Box<dyn Error>
     let (mut rows, mut tokens) = (0, 0);
     for _ in 0..rounds {
         for file in files {
-            let shard = Shard::open(folder, file, of.task, index.layout.form)?;
+            let shard = Shard::open(folder, file, Of { task: of.task, form: index.layout.form })?;
             for number in 0..file.groups.len() {
                 let group = shard.group(number)?;
                 rows += group.starts.len() - 1;

@@ -36,7 +36,7 @@ impl Heard {
         let texts = WordTexts::new(vocabulary, &[&written], usize::MAX)?;
         let (mut heard, mut tokens) = (Vec::with_capacity(words.len()), 0);
         for of_row in texts.rows(0, rows.most()) {
-            let Places { asked, heard: of_words, .. } = texts.push((0, &of_row), subwords, rows);
+            let Places { asked, heard: of_words, .. } = texts.push(0, &of_row, subwords, rows);
             heard.extend(of_words.into_iter().map(|token| tokens + token));
             tokens += asked.len();
         }

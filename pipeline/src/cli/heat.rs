@@ -38,8 +38,8 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
     let place = Place { row: 0, start: 0, len: row.tokens() };
     let mut squares = Vec::new();
     for map in Map::ALL {
-        let cells = expand(&[(place, row)], &[map], (1, row.tokens()))?;
-        let values = draw::by_word(&row, 0, (&cells, row.tokens())).context("a map without all its words")?;
+        let cells = expand(&[(place, row)], &[map], 1, row.tokens())?;
+        let values = draw::by_word(&row, 0, &cells, row.tokens()).context("a map without all its words")?;
         squares.push((map, values));
     }
     // Words of the text are all in a phrase.
@@ -56,7 +56,7 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
     }
     // The picture has colours of ours, so texts in it are made harmless here and not where it is printed.
     let labels: Vec<String> = words.iter().map(|word| shown(word).into_owned()).collect();
-    let pictures = || -> Result<Vec<String>, draw::Shape> {
+    let pictures = || -> Result<Vec<String>, tasks::Error> {
         let shades = if io::stdout().is_terminal() && has_colour() { Shades::Ansi } else { Shades::Blocks };
         let square = |(map, values): &(Map, Vec<f32>)| {
             draw::text(&Square { title: map.name(), labels: &labels, values }, shades)

@@ -42,7 +42,7 @@ pub struct Config {
     pub capr: Option<capr::Config>,
     /// An outcome that is predicted from an admission note.
     pub cop: Option<cop::Config>,
-    /// Texts with right answers as their publishers have them.
+    /// Texts with gold labels as their publishers have them.
     pub set: Option<set::Config>,
 }
 
@@ -62,7 +62,7 @@ impl Config {
     #[must_use]
     pub fn kind(&self) -> Option<example::Kind> {
         let cop = self.cop.as_ref().map(|of| of.outcome.kind());
-        cop.or_else(|| self.set.as_ref().map(|of| of.format.kind()))
+        cop.or_else(|| self.set.as_ref().map(|of| of.format.set().kind()))
     }
 
     /// Whether it has a part on which a head mask can be searched.

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use batch::task::Task;
 use kg::split::Part;
 use model::Device;
 use model::attention::Chosen;
@@ -25,6 +24,7 @@ use tasks::stream::prefetch::Prefetched;
 use tasks::stream::schedule;
 use tasks::stream::state::State;
 use tasks::stream::steps::{self as stream, Shards, Worker};
+use tasks::task::has_negatives;
 
 use super::compute::Compute;
 use super::encoder::{self, Base, MODEL};
@@ -225,7 +225,11 @@ impl Retrain {
         let tasks = self.config.tasks(&self.from.shards.config.tasks);
         let index = &index.of_tasks(&tasks);
         let shards = Shards::in_folder(context.artifact("shards")?, index);
-        let redraw = if tasks.contains(&Task::Triplet) { self.from.shards.redraw(context)? } else { None };
+        let redraw = if tasks.iter().any(|&task| has_negatives(task)) {
+            self.from.shards.redraw(context)?
+        } else {
+            None
+        };
         let shards = Shards { redraw, ..shards };
         let how = self.config.stream.config(self.config.seed);
         let mut stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;

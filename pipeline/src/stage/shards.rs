@@ -13,9 +13,10 @@ use tasks::negative::{self, Draw};
 use tasks::sample::{Corpus, Triple};
 use tasks::shard::file::Size;
 use tasks::shard::index::{Index, Source};
-use tasks::shard::items::Encoder;
+use tasks::shard::items::{Encoder, TextItems};
 use tasks::shard::write::{self, From, Held};
 use tasks::stream::redraw::{Fresh, Redraw};
+use tasks::task::has_negatives;
 use tasks::token::encode::{Case, EncodeCounts, Vocabulary};
 
 use super::location::{self, Place, Places};
@@ -117,9 +118,8 @@ impl Stage for Shards {
         let (corpus, held) = made.corpus()?;
         let config = self.config.write();
         let progress = context.progress();
-        let triplet = 1 + u64::from(config.negatives.per_triple);
-        let rows =
-            config.tasks.iter().map(|&task| if task == Task::Triplet { triplet } else { 1 }).sum::<u64>();
+        let negatives = |task| if has_negatives(task) { config.negatives.per_triple } else { 0 };
+        let rows = config.tasks.iter().map(|&task| 1 + u64::from(negatives(task))).sum::<u64>();
         let triples = corpus.triples.len() + held.iter().map(|held| held.triples.len()).sum::<usize>();
         progress.total_rows(rows * triples as u64);
         let sources = sources(&made.graph, &corpus);
@@ -129,14 +129,15 @@ impl Stage for Shards {
             .transpose()?;
         let tagging = self.config.tagging.as_ref();
         let tagging = tagging.map(|of| of.build((&self.tagging, &made.vocabulary), context)).transpose()?;
+        let texts = [masked_lm.as_ref().map(|of| of as &dyn TextItems), tagging.as_ref().map(|of| of as _)];
+        let texts: Vec<&dyn TextItems> = texts.into_iter().flatten().collect();
         let from = From {
             vocabulary: &made.vocabulary,
             vocabulary_digest: &made.digest,
             sources: &sources,
-            masked_lm: masked_lm.as_ref(),
-            tagging: tagging.as_ref(),
+            texts: &texts,
         };
-        let index = write::write(context.out(), (&corpus, &held), from, &config, &|rows| {
+        let index = write::write(context.out(), &corpus, &held, from, &config, &|rows| {
             progress.add_rows(rows);
             Ok(progress.check()?)
         })?;
@@ -235,7 +236,7 @@ impl Shards {
 
     /// Whether later epochs have negatives of their own.
     fn draws_anew(&self) -> bool {
-        self.config.negatives.draw == Draw::Fresh && self.config.tasks.contains(&Task::Triplet)
+        self.config.negatives.draw == Draw::Fresh && self.config.tasks.iter().any(|&task| has_negatives(task))
     }
 
     /// Draws the negatives of later epochs as those in the shards were drawn; none if all epochs have those.
@@ -259,7 +260,8 @@ impl Shards {
     /// Names the first setting that is out of its range, so that nobody waits for earlier stages to learn that it is.
     pub fn new(
         config: &Config,
-        (vocabulary, case): (vocabulary::Source, Case),
+        vocabulary: vocabulary::Source,
+        case: Case,
         places: &Places<'_>,
     ) -> anyhow::Result<Self> {
         let place = |key: &str, files: Option<&Files>| {

@@ -1,7 +1,9 @@
 //! Token rows of a batch, one behind the other and with no padding but such as is to be read.
 
+use base::read::ReadError;
+
 use crate::Place;
-use crate::maps::expand::{self, Map, expand};
+use crate::maps::expand::{Map, expand};
 use crate::maps::sample::Row;
 
 /// Rows of tokens.
@@ -61,10 +63,10 @@ impl Rows {
     ///
     /// # Errors
     /// When the numbers of the row do not fit each other.
-    pub fn push_known(&mut self, row: &Row<'_>, maps: &[Map]) -> Result<(), expand::Error> {
+    pub fn push_known(&mut self, row: &Row<'_>, maps: &[Map]) -> Result<(), ReadError> {
         let tokens = row.tokens();
         let place = Place { row: 0, start: 0, len: tokens };
-        let numbers = expand(&[(place, *row)], maps, (1, tokens))?;
+        let numbers = expand(&[(place, *row)], maps, 1, tokens)?;
         let known = self.known.get_or_insert(Known { maps: maps.len(), real: vec![], numbers: vec![] });
         known.numbers.extend(numbers);
         known.real.push(row.real.into());

@@ -40,22 +40,24 @@ impl Task {
     /// The name on disk, in configs and in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Task::Subject => "subject",
-            Task::Object => "object",
-            Task::Relation => "relation",
-            Task::Triplet => "triplet",
-            Task::MaskedLm => "masked_lm",
-            Task::Tagging => "tagging",
-        }
+        self.about().0
     }
 
     /// What its samples ask for.
     #[must_use]
     pub fn answer(self) -> Answer {
+        self.about().1
+    }
+
+    /// Name and answer: a line a task.
+    fn about(self) -> (&'static str, Answer) {
         match self {
-            Task::Subject | Task::Object | Task::MaskedLm | Task::Tagging => Answer::Tokens,
-            Task::Relation | Task::Triplet => Answer::Class,
+            Task::Subject => ("subject", Answer::Tokens),
+            Task::Object => ("object", Answer::Tokens),
+            Task::Relation => ("relation", Answer::Class),
+            Task::Triplet => ("triplet", Answer::Class),
+            Task::MaskedLm => ("masked_lm", Answer::Tokens),
+            Task::Tagging => ("tagging", Answer::Tokens),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::sample::Slot;
 pub use crate::shard::index::Limits;
 
@@ -49,22 +50,17 @@ pub enum Blanks {
     WholeSlot,
 }
 
-/// Blanks for a whole slot in a row that has none.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "blanks is \"whole_slot\", but form is \"packed\", where an entity has no slot of a fixed width; set form to \"slotted\" or blanks to \
-     \"true_length\""
-)]
-pub struct NoSlots;
-
 impl Layout {
     /// Whether the settings fit together.
     ///
     /// # Errors
     /// When whole slots are to be blanks and there are none.
-    pub fn check(&self) -> Result<(), NoSlots> {
+    pub fn check(&self) -> Result<(), Error> {
         match (self.form, self.blanks) {
-            (Form::Packed, Blanks::WholeSlot) => Err(NoSlots),
+            (Form::Packed, Blanks::WholeSlot) => Err(Error::unfit(
+                "blanks is \"whole_slot\", but form is \"packed\", where an entity has no slot of a fixed width; set form to \
+                 \"slotted\" or blanks to \"true_length\"",
+            )),
             _ => Ok(()),
         }
     }
@@ -100,10 +96,10 @@ mod tests {
         let layout: Layout = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&layout).unwrap(), json);
         assert_eq!(layout.longest(), 214);
-        assert_eq!(layout.check(), Ok(()));
+        layout.check().unwrap();
         let error = Layout { form: Form::Packed, ..layout }.check().unwrap_err().to_string();
         assert!(error.contains("set form to \"slotted\""), "{error}");
-        assert_eq!(Layout { blanks: Blanks::TrueLength, form: Form::Packed, ..layout }.check(), Ok(()));
+        Layout { blanks: Blanks::TrueLength, form: Form::Packed, ..layout }.check().unwrap();
         assert!(serde_json::from_str::<Layout>(&json.replace("blanks", "blank")).is_err());
     }
 }

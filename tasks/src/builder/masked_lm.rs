@@ -8,11 +8,21 @@
 use std::ops::Range;
 
 use base::rng::RngKey;
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::builder::passage::Passage;
 use crate::builder::{BEFORE, Sample};
+use crate::task::{MadeOf, Spec};
 use crate::token::encode::{Special, Vocabulary};
+
+/// Asks for what stood where `[MASK]` stands.
+pub(crate) const SPEC: Spec = Spec {
+    asks: "Predict the blanks of a text",
+    label: "token to be predicted at each position, -100 where none is",
+    of: MadeOf::Texts,
+};
 use text::Label;
 
 /// Which entities are hidden as wholes.
@@ -56,31 +66,18 @@ impl Rates {
     pub fn check(&self) -> Result<(), Error> {
         let Rates { rate, blank, random } = *self;
         if !(rate > 0.0 && rate <= 1.0) {
-            return Err(Error::Rate(rate));
+            return Err(
+                InvalidSetting::new("rates.rate", rate, "more than 0 and at most 1 (BERT: 0.15)").into()
+            );
         }
         if !(blank >= 0.0 && random >= 0.0 && blank + random <= 1.0 + 1e-9) {
-            return Err(Error::Shares { blank, random });
+            let expected = "expected shares from 0, together at most 1 (BERT: 0.8 and 0.1)";
+            return Err(Error::Unfit(format!(
+                "rates.blank is {blank} and rates.random is {random}, {expected}"
+            )));
         }
         Ok(())
     }
-}
-
-/// Why rates cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// Nothing, or more than all.
-    #[error("rates.rate is {0}, expected more than 0 and at most 1 (BERT: 0.15)")]
-    Rate(f64),
-    /// Shares that are none.
-    #[error(
-        "rates.blank is {blank} and rates.random is {random}, expected shares from 0, together at most 1 (BERT: 0.8 and 0.1)"
-    )]
-    Shares {
-        /// Share of `[MASK]`.
-        blank: f64,
-        /// Share of other tokens.
-        random: f64,
-    },
 }
 
 /// Which row is drawn: the same numbers always give the same row.

@@ -6,25 +6,10 @@
 
 use std::ops::{AddAssign, Range};
 
+use crate::Error;
 use crate::token::align::{Aligned, Mention, MentionCounts};
-use crate::token::encode::{self, Special, Vocabulary};
+use crate::token::encode::{Special, Vocabulary};
 use text::{Document, sentence};
-
-/// Why a document becomes no passage.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The tokenizer refuses the text.
-    #[error(transparent)]
-    Encode(#[from] encode::Error),
-    /// A row has no room for text.
-    #[error(
-        "rows of {max_tokens} tokens have no room for text beside [CLS] and [SEP]; expected 3 at least: raise max_tokens"
-    )]
-    NoRoom {
-        /// The most tokens of a row.
-        max_tokens: usize,
-    },
-}
 
 /// A document in subwords, cut into chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,14 +70,18 @@ impl Passage {
     /// Encodes a document and cuts it into chunks that, with `[CLS]` and `[SEP]`, have at most `max_tokens` tokens.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// When the tokenizer refuses the text, or a row has no room for text.
     pub fn new(
         vocabulary: &Vocabulary,
         document: &Document,
         max_tokens: usize,
         counts: &mut Counts,
     ) -> Result<Self, Error> {
-        let room = max_tokens.checked_sub(2).filter(|room| *room > 0).ok_or(Error::NoRoom { max_tokens })?;
+        let room = max_tokens.checked_sub(2).filter(|room| *room > 0).ok_or_else(|| {
+            let problem =
+                "have no room for text beside [CLS] and [SEP]; expected 3 at least: raise max_tokens";
+            Error::Unfit(format!("rows of {max_tokens} tokens {problem}"))
+        })?;
         let aligned = Aligned::new(vocabulary, &document.text, &document.words)?;
         let mentions = aligned.mentions(&document.spans, &mut counts.mentions);
         let length = aligned.subwords().len();
@@ -180,7 +169,7 @@ pub(super) mod tests {
     pub(in crate::builder) fn vocabulary() -> &'static Vocabulary {
         static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
         VOCABULARY.get_or_init(|| {
-            let mut tokens: Vec<String> = encode::SPECIAL.map(str::to_owned).into();
+            let mut tokens: Vec<String> = crate::token::encode::SPECIAL.map(str::to_owned).into();
             tokens.extend(('a'..='z').flat_map(|c| [c.to_string(), format!("##{c}")]));
             tokens.push(".".to_owned());
             let folder = tempfile::tempdir().unwrap();

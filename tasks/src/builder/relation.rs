@@ -2,17 +2,25 @@
 
 use crate::builder::{Columns, Layout, Sample};
 use crate::sample::Slot;
+use crate::task::{MadeOf, Spec};
 use crate::token::encode::Special;
+
+/// Asks for the relation.
+pub(crate) const SPEC: Spec = Spec {
+    asks: "Predict the relation from subject and object",
+    label: "the relation, as its row in relations.parquet",
+    of: MadeOf::Triples {
+        stated: |sample, layout, special, columns, triple| {
+            build(sample, layout, special, columns, triple[Slot::Relation as usize]);
+        },
+        negative: None,
+    },
+};
 
 /// Builds the sample that asks for `relation`. A constant number of blanks stands for it, because as many as the relation has
 /// tokens would give it away (MODELS section 1.8): one in a packed row, the whole slot in a slotted one.
-pub fn build(
-    sample: &mut Sample,
-    layout: &Layout,
-    special: Special,
-    [subject, _, object]: Columns<'_>,
-    relation: u32,
-) {
+pub fn build(sample: &mut Sample, layout: &Layout, special: Special, columns: Columns<'_>, relation: u32) {
+    let [subject, _, object] = columns;
     let places = sample.lay(layout, special, [subject, &[special.blank], object]);
     sample.blank(special, places[Slot::Relation as usize].slot.clone());
     sample.class = Some(relation);

@@ -1,8 +1,17 @@
 //! Tagging: which words of a text are entities, as BIO tags of subwords.
 
+use crate::Error;
 use crate::builder::passage::Passage;
 use crate::builder::{BEFORE, Sample};
+use crate::task::{MadeOf, Spec};
 use text::{Label, Labels};
+
+/// Asks for the tag of each word.
+pub(crate) const SPEC: Spec = Spec {
+    asks: "Give every word of a text its tag",
+    label: "class of the word at each position as its place in the index's classes, -100 where none is asked",
+    of: MadeOf::Texts,
+};
 
 /// What the later subwords of a word are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -12,16 +21,6 @@ pub enum LaterSubwords {
     Ignored,
     /// The tag of their word, `B-x` as `I-x`.
     Tagged,
-}
-
-/// A span of a kind that the classes lack.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the text marks a kind of entity (label {number}) that is none of the {classes} classes; make the classes after all files are read"
-)]
-pub struct UnknownLabel {
-    number: usize,
-    classes: usize,
 }
 
 /// The classes of a tagger: `O`, then `B-x` and `I-x` for each kind `x`, by name.
@@ -57,9 +56,14 @@ impl Classes {
     ///
     /// # Errors
     /// When the label was first met after these classes were made.
-    pub fn begin(&self, label: Label) -> Result<u32, UnknownLabel> {
-        let unknown = UnknownLabel { number: label.number(), classes: self.names.len() };
-        self.begin.get(label.number()).copied().ok_or(unknown)
+    pub fn begin(&self, label: Label) -> Result<u32, Error> {
+        let unknown = || {
+            let (number, classes) = (label.number(), self.names.len());
+            Error::Unfit(format!(
+                "the text marks a kind of entity (label {number}) that is none of the {classes} classes; make the classes after all files are read"
+            ))
+        };
+        self.begin.get(label.number()).copied().ok_or_else(unknown)
     }
 }
 
@@ -78,7 +82,7 @@ pub fn build(
     chunk: usize,
     classes: &Classes,
     later: LaterSubwords,
-) -> Result<(), UnknownLabel> {
+) -> Result<(), Error> {
     let chunk = passage.chunk(chunk);
     let subwords = passage.aligned.subwords();
     row.lay_text(passage.special, &subwords[chunk.clone()]);

@@ -1,6 +1,7 @@
 //! Triplet classification: is the triple stated or corrupted (paper 000, triplet classification)?
 
 use crate::builder::{Columns, Layout, Sample};
+use crate::task::{MadeOf, Spec};
 use crate::token::encode::Special;
 
 /// Whether a triple is in the graph.
@@ -11,6 +12,20 @@ pub enum Truth {
     /// A negative: class 0.
     Corrupted,
 }
+
+/// Asks whether the triple is stated.
+pub(crate) const SPEC: Spec = Spec {
+    asks: "Tell stated triples from corrupted ones",
+    label: "1 = stated, 0 = corrupted",
+    of: MadeOf::Triples {
+        stated: |sample, layout, special, columns, _| {
+            build(sample, layout, special, columns, Truth::Stated);
+        },
+        negative: Some(|sample, layout, special, columns, _| {
+            build(sample, layout, special, columns, Truth::Corrupted);
+        }),
+    },
+};
 
 /// Builds the sample that asks whether the triple is stated.
 pub fn build(sample: &mut Sample, layout: &Layout, special: Special, columns: Columns<'_>, truth: Truth) {

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use crate::Error;
 use crate::token::encode::Case;
 use text::word::Words;
 
@@ -44,11 +45,6 @@ pub struct Searcher<'a> {
     touched: Vec<u32>,
 }
 
-/// More texts than numbers for them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} texts, expected at most 4,294,967,295: index parts of them")]
-pub struct TooMany(pub usize);
-
 /// The words of a text that are searched for.
 fn searched<'a>(splitter: &'a mut Words, text: &str) -> impl Iterator<Item = String> + use<'a> {
     splitter.split(text);
@@ -61,12 +57,16 @@ impl Index {
     ///
     /// # Errors
     /// When there are more than 2^32 - 1.
-    pub fn new<S: AsRef<str>>(texts: &[S]) -> Result<Self, TooMany> {
+    pub fn new<S: AsRef<str>>(texts: &[S]) -> Result<Self, Error> {
         let mut words: HashMap<String, usize> = HashMap::new();
         let mut postings: Vec<Vec<(u32, u32)>> = Vec::new();
         let (mut splitter, mut lengths) = (Words::new(Case::Uncased), Vec::with_capacity(texts.len()));
         for (text, number) in texts.iter().zip(0_usize..) {
-            let number = u32::try_from(number).map_err(|_| TooMany(texts.len()))?;
+            let too_many = |_| {
+                let found = texts.len();
+                Error::Unfit(format!("{found} texts, expected at most 4,294,967,295: index parts of them"))
+            };
+            let number = u32::try_from(number).map_err(too_many)?;
             let mut length = 0_u64;
             for word in searched(&mut splitter, text.as_ref()) {
                 let id = *words.entry(word).or_insert_with(|| {

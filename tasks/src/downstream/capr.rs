@@ -27,6 +27,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
+
 /// A document: its place in [`Collection::documents`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -119,33 +121,14 @@ pub struct Collection {
     pub queries: Vec<Query>,
 }
 
-/// Why a collection cannot be made of what was read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// Two passages have one name.
-    #[error(
-        "passage {0:?} is there twice, expected every name once: leave out one of the documents that have it"
-    )]
-    Twice(String),
-    /// Two documents have one name.
-    #[error("document {0:?} is there twice, expected every name once: leave one of them out")]
-    Document(String),
-    /// A query names a passage that is not there.
-    #[error(
-        "query {query:?} is answered by passage {passage:?}, which no document has: take texts and annotations of one release"
-    )]
-    Unknown {
-        /// The query.
-        query: String,
-        /// The name.
-        passage: String,
-    },
-    /// A query has no answer.
-    #[error("query {0:?} has no passage that answers it: expected one at least; leave the query out")]
-    Unanswered(String),
-    /// There are too many.
-    #[error("more passages than numbers for them (4,294,967,295): take a part of the documents")]
-    TooMany,
+/// More passages than numbers for them.
+fn too_many() -> Error {
+    Error::unfit("more passages than numbers for them (4,294,967,295): take a part of the documents")
+}
+
+/// A query has no passage that answers it.
+fn unanswered(query: &str, remedy: &str) -> Error {
+    Error::Unfit(format!("query {query:?} has no passage that answers it: expected one at least{remedy}"))
 }
 
 impl Collection {
@@ -185,8 +168,8 @@ impl Collection {
     ///
     /// # Errors
     /// When there are too many.
-    fn document(&mut self, key: &str, title: &str, passages: Vec<(String, String)>) -> Result<(), Unfit> {
-        let number = |length: usize| u32::try_from(length).map_err(|_| Unfit::TooMany);
+    fn document(&mut self, key: &str, title: &str, passages: Vec<(String, String)>) -> Result<(), Error> {
+        let number = |length: usize| u32::try_from(length).map_err(|_| too_many());
         let document = DocumentId(number(self.documents.len())?);
         let first = number(self.passages.len())?;
         let passages = passages.into_iter().map(|(key, text)| Passage { key, document, text });
@@ -197,15 +180,18 @@ impl Collection {
     }
 
     /// The passages by name; no two documents have the same, either.
-    fn names(&self) -> Result<HashMap<&str, PassageId>, Unfit> {
+    fn names(&self) -> Result<HashMap<&str, PassageId>, Error> {
         let mut documents = HashSet::with_capacity(self.documents.len());
         if let Some(twice) = self.documents.iter().find(|document| !documents.insert(document.key.as_str())) {
-            return Err(Unfit::Document(twice.key.clone()));
+            let problem = "is there twice, expected every name once: leave one of them out";
+            return Err(Error::Unfit(format!("document {:?} {problem}", twice.key)));
         }
         let mut names = HashMap::with_capacity(self.passages.len());
         for (passage, number) in self.passages.iter().zip(0..) {
             if names.insert(passage.key.as_str(), PassageId(number)).is_some() {
-                return Err(Unfit::Twice(passage.key.clone()));
+                let problem =
+                    "is there twice, expected every name once: leave out one of the documents that have it";
+                return Err(Error::Unfit(format!("passage {:?} {problem}", passage.key)));
             }
         }
         Ok(names)
@@ -267,8 +253,9 @@ pub(crate) mod tests {
         assert_eq!(collection.answering(&collection.queries[0]), [DocumentId(0), DocumentId(1)]);
         assert_eq!(collection.answers(), BTreeMap::from([(2, 1)]));
         collection.document("d2", "t", vec![("0-1".to_owned(), "d".to_owned())]).unwrap();
-        assert_eq!(collection.names(), Err(Unfit::Twice("0-1".to_owned())));
+        let said = |collection: &Collection| collection.names().unwrap_err().to_string();
+        assert!(said(&collection).starts_with("passage \"0-1\" is there twice"));
         collection.document("d1", "t", vec![("9-9".to_owned(), "d".to_owned())]).unwrap();
-        assert_eq!(collection.names(), Err(Unfit::Document("d1".to_owned())));
+        assert!(said(&collection).starts_with("document \"d1\" is there twice"));
     }
 }

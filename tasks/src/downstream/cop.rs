@@ -28,11 +28,13 @@ use std::path::{Path, PathBuf};
 
 use base::cancel::CancelToken;
 use base::gz;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use note::Funnel;
 
-use text::mimic_table::{self, Table};
+use crate::Error;
+use text::mimic_table::Table;
 
 /// `HADM_ID`: one stay in hospital.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -129,22 +131,6 @@ impl Files {
     }
 }
 
-/// Why a table cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be opened.
-    #[error("{}: cannot open the table: {source}; expected the tables of MIMIC-III as published, NAME.csv or NAME.csv.gz", file.display())]
-    Open {
-        /// The file.
-        file: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Its rows cannot be had.
-    #[error(transparent)]
-    Rows(#[from] mimic_table::Error),
-}
-
 /// Bytes of a table, until it is cancelled.
 struct Stoppable<R> {
     inner: R,
@@ -172,7 +158,11 @@ impl<R: BufRead> BufRead for Stoppable<R> {
 /// Opens a table, packed by gzip or not.
 fn open(file: &Path, cancel: &CancelToken) -> Result<impl BufRead + use<>, Error> {
     let opened = File::open(file).and_then(gz::reader);
-    let inner = opened.map_err(|source: io::Error| Error::Open { file: file.to_owned(), source })?;
+    let inner = opened.map_err(|error: io::Error| {
+        let found = format!("cannot open the table: {error}");
+        let expected = "the tables of MIMIC-III as published, NAME.csv or NAME.csv.gz";
+        ReadError::new(file, format!("{found}; expected {expected}"), "", "")
+    })?;
     Ok(Stoppable { inner, cancel: cancel.clone() })
 }
 
@@ -190,7 +180,8 @@ pub fn read(files: &Files, variant: Variant) -> Result<Stays, Error> {
 /// As [`read`], and as a file that cannot be read on once it is cancelled.
 pub fn read_until(files: &Files, variant: Variant, cancel: &CancelToken) -> Result<Stays, Error> {
     let admissions = admissions(&files.admissions, cancel)?;
-    let (notes, funnel) = note::read((&files.notes, cancel), &admissions, variant)?;
+    let (notes, funnel) =
+        note::Notes { file: &files.notes, cancel, admissions: &admissions, variant }.read()?;
     let (mut diagnoses, mut procedures) =
         (codes(&files.diagnoses, cancel)?, codes(&files.procedures, cancel)?);
     let classes = |codes: &BTreeMap<AdmissionId, Vec<String>>, class: &dyn Fn(&str) -> String| {
@@ -198,7 +189,7 @@ pub fn read_until(files: &Files, variant: Variant, cancel: &CancelToken) -> Resu
     };
     let all_diagnoses = classes(&diagnoses, &|code| label::diagnosis(code, variant));
     let all_procedures = classes(&procedures, &|code| label::procedure(code, variant));
-    let stay = |(admission, note): (AdmissionId, String)| {
+    let stay = |(admission, note)| {
         admissions.get(&admission).map(|&Admission { patient, died, seconds, .. }| Stay {
             admission,
             patient,

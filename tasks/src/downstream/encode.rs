@@ -1,11 +1,13 @@
 //! Texts as rows of tokens: one text, or a pair of texts, between BERT's special tokens, cut to what an encoder takes.
 
+use base::read::ReadError;
 use base::setting::InvalidSetting;
-use batch::maps::expand::{self, Map};
+use batch::maps::expand::Map;
 use batch::maps::sample::Row;
 use batch::rows::Rows;
 
-use crate::token::encode::{EncodeCounts, EncodedTexts, Error, Special, Vocabulary};
+use crate::Error;
+use crate::token::encode::{EncodeCounts, EncodedTexts, Special, Vocabulary};
 
 /// Texts as token ids, encoded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,16 +148,22 @@ impl Framed {
 
     /// Adds `[CLS] a [SEP] b [SEP]`, of which `b [SEP]` is of segment 1.
     pub fn pair(&mut self, a: &[u32], b: &[u32]) {
-        self.cut_pair((a, b), room(self.frame.most - 3, (a.len(), b.len()), self.frame.cut));
+        let (of_a, of_b) = self.room(a, b);
+        self.cut_pair(a, b, of_a, of_b);
     }
 
-    /// Adds `[CLS] b [SEP] a [SEP]`, each of as many tokens as in [`Framed::pair`] (MT-BERT as released, which cuts first and turns then).
-    pub fn pair_turned(&mut self, a: &[u32], b: &[u32]) {
-        let (of_a, of_b) = room(self.frame.most - 3, (a.len(), b.len()), self.frame.cut);
-        self.cut_pair((b, a), (of_b, of_a));
+    /// Adds `[CLS] b [SEP] a [SEP]`, each of as many tokens as in [`Framed::pair`] (MT-BERT's code, which cuts first and swaps then).
+    pub fn pair_swapped(&mut self, a: &[u32], b: &[u32]) {
+        let (of_a, of_b) = self.room(a, b);
+        self.cut_pair(b, a, of_b, of_a);
     }
 
-    fn cut_pair(&mut self, (a, b): (&[u32], &[u32]), (of_a, of_b): (usize, usize)) {
+    /// How many tokens of two texts stay in a row.
+    fn room(&self, a: &[u32], b: &[u32]) -> (usize, usize) {
+        room(self.frame.most - 3, a.len(), b.len(), self.frame.cut)
+    }
+
+    fn cut_pair(&mut self, a: &[u32], b: &[u32], of_a: usize, of_b: usize) {
         let Special { cls, sep, .. } = self.frame.special;
         let first = std::iter::once(cls).chain(a[..of_a].iter().copied()).chain([sep]).map(|id| (id, 0));
         let second = b[..of_b].iter().copied().chain([sep]).map(|id| (id, 1));
@@ -167,7 +175,7 @@ impl Framed {
     ///
     /// # Errors
     /// When the numbers of the row do not fit each other.
-    pub fn known(&mut self, row: &Row<'_>, maps: &[Map], cut: usize) -> Result<(), expand::Error> {
+    pub fn known(&mut self, row: &Row<'_>, maps: &[Map], cut: usize) -> Result<(), ReadError> {
         self.rows.push_known(row, maps)?;
         self.count(cut);
         Ok(())
@@ -181,7 +189,7 @@ impl Framed {
 }
 
 /// How many tokens of two texts stay in a row that has room for so many.
-fn room(most: usize, (a, b): (usize, usize), cut: Cut) -> (usize, usize) {
+fn room(most: usize, a: usize, b: usize, cut: Cut) -> (usize, usize) {
     if a + b <= most {
         return (a, b);
     }
@@ -232,18 +240,18 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_is_turned_round_keeps_the_tokens_that_it_would_have() {
+    fn a_swapped_pair_keeps_the_tokens_that_it_would_have() {
         let (a, b): (Vec<u32>, Vec<u32>) = ((10..20).collect(), (20..30).collect());
         let mut turned = framed(10, Cut::Longest);
         turned.pair(&a, &b);
-        turned.pair_turned(&a, &b);
+        turned.pair_swapped(&a, &b);
         assert_eq!(turned.rows.ids[..10], [2, 10, 11, 12, 13, 3, 20, 21, 22, 3]);
         assert_eq!(turned.rows.ids[10..], [2, 20, 21, 22, 3, 10, 11, 12, 13, 3]);
         assert_eq!((turned.rows.types[14], turned.rows.types[15], turned.cuts.tokens), (0, 1, 26));
     }
 
     /// `longest_first` as transformers does it, token by token.
-    fn one_by_one(most: usize, (mut a, mut b): (usize, usize)) -> (usize, usize) {
+    fn one_by_one(most: usize, mut a: usize, mut b: usize) -> (usize, usize) {
         while a + b > most {
             if a > b { a -= 1 } else { b -= 1 }
         }
@@ -255,8 +263,8 @@ mod tests {
         for most in 2..9 {
             for a in 0..12 {
                 for b in 0..12 {
-                    assert_eq!(room(most, (a, b), Cut::Longest), one_by_one(most, (a, b)), "{most} {a} {b}");
-                    let (of_a, of_b) = room(most, (a, b), Cut::Second);
+                    assert_eq!(room(most, a, b, Cut::Longest), one_by_one(most, a, b), "{most} {a} {b}");
+                    let (of_a, of_b) = room(most, a, b, Cut::Second);
                     assert!(of_a <= a && of_b <= b && of_a + of_b == most.min(a + b), "{most} {a} {b}");
                     assert!((of_b > 0 || b == 0) && (of_a == a || of_b <= 1), "{most} {a} {b}");
                 }

@@ -1,4 +1,4 @@
-//! Texts with right answers: what a classifier, a regressor or a tagger of whole texts is fine-tuned and tried on.
+//! Texts with gold labels: what a classifier, a regressor or a tagger of whole texts is fine-tuned and tried on.
 //!
 //! [`schema`] says what they look like on disk, [`mod@write`] and [`read`] bring them there and back.
 
@@ -10,6 +10,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use text::attach;
 
 /// What an example is for. Of no person and no document are examples in two parts.
@@ -67,9 +68,9 @@ pub enum Measure {
     Accuracy,
     /// Matthews' correlation.
     Matthews,
-    /// F1 of all decisions together, the class that means nothing left out.
+    /// F1 of all decisions together, the negative class left out.
     MicroF1,
-    /// Mean F1 of the classes, the one that means nothing left out.
+    /// Mean F1 of the classes, the negative one left out.
     MacroF1,
     /// F1 of the means over examples of precision and recall of their classes (BLUE); both are 1 where none hold and none are said.
     ExampleF1,
@@ -83,9 +84,11 @@ pub enum Measure {
 
 impl Measure {
     /// Whether answers of a kind can be measured so.
-    #[must_use]
-    pub fn fits(self, kind: Kind) -> bool {
-        match kind {
+    ///
+    /// # Errors
+    /// When they cannot: how they could.
+    pub fn check(self, kind: Kind) -> Result<(), Error> {
+        let fits = match kind {
             Kind::OneClass => {
                 matches!(self, Self::Auroc | Self::Accuracy | Self::Matthews | Self::MicroF1 | Self::MacroF1)
             }
@@ -94,11 +97,17 @@ impl Measure {
             }
             Kind::Score => matches!(self, Self::Pearson | Self::Spearman),
             Kind::Tags => self == Self::EntityF1,
+        };
+        if fits {
+            return Ok(());
         }
+        Err(Error::unfit(format!(
+            "{self:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags"
+        )))
     }
 }
 
-/// The right answer.
+/// A gold label.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -135,7 +144,7 @@ pub struct Example {
     /// The second text of a pair.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pair: Option<String>,
-    /// What is right.
+    /// Its gold label.
     pub answer: Answer,
 }
 
@@ -150,54 +159,10 @@ pub struct Examples {
     pub classes: Vec<String>,
     /// What is measured.
     pub measure: Measure,
-    /// The class that means "nothing of all this", which F1 leaves out; of tags that is always `O`.
-    pub nothing: Option<u32>,
+    /// The class of examples that are of none of the others, which F1 leaves out; of tags that is always `O`.
+    pub negative_class: Option<u32>,
     /// Examples in the order of their source.
     pub examples: Vec<Example>,
-}
-
-/// Why examples are no benchmark.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// The classes do not go with the kind.
-    #[error("{found} classes for answers of kind {kind:?}, expected {expected}")]
-    Classes {
-        /// What is asked.
-        kind: Kind,
-        /// How many there are.
-        found: usize,
-        /// How many there should be.
-        expected: &'static str,
-    },
-    /// Answers of the kind cannot be measured so.
-    #[error(
-        "{measure:?} is no measure of answers of kind {kind:?}; expected auroc, accuracy, matthews, micro_f1 or macro_f1 of one class, auroc, micro_f1, macro_f1 or example_f1 of any classes, pearson or spearman of scores, entity_f1 of tags"
-    )]
-    Measure {
-        /// What is asked.
-        kind: Kind,
-        /// What is to be measured.
-        measure: Measure,
-    },
-    /// The class that means nothing is none.
-    #[error("class {0} is to mean nothing, but there is no class of that number")]
-    Nothing(u32),
-    /// Tags without the one of words outside.
-    #[error("class 0 is {0:?}, expected \"O\", the tag of words in no entity")]
-    Outside(String),
-    /// Two classes have one name.
-    #[error("class {0:?} is there twice, expected every name once and none empty")]
-    Twice(String),
-    /// An example is not as it should be.
-    #[error("example {id:?} {why}")]
-    Example {
-        /// Its place, from 0.
-        place: usize,
-        /// What it is called.
-        id: String,
-        /// What is amiss.
-        why: &'static str,
-    },
 }
 
 impl Examples {
@@ -205,7 +170,13 @@ impl Examples {
     ///
     /// # Errors
     /// Names the first that does not, and what it should be.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self) -> Result<(), Error> {
+        self.check_classes()?;
+        self.misfit().map_or(Ok(()), |(_, why)| Err(Error::unfit(why)))
+    }
+
+    /// Whether the classes go with what is asked and measured.
+    fn check_classes(&self) -> Result<(), Error> {
         let fits = match self.kind {
             Kind::OneClass => (self.classes.len() > 1, "at least 2"),
             Kind::AnyClasses => (!self.classes.is_empty(), "at least 1"),
@@ -213,30 +184,40 @@ impl Examples {
             Kind::Tags => (self.classes.len() > 1, "at least 2: O and the tags of entities"),
         };
         if let (false, expected) = fits {
-            return Err(Unfit::Classes { kind: self.kind, found: self.classes.len(), expected });
+            let (found, kind) = (self.classes.len(), self.kind);
+            return Err(Error::unfit(format!(
+                "{found} classes for answers of kind {kind:?}, expected {expected}"
+            )));
         }
-        if !self.measure.fits(self.kind) {
-            return Err(Unfit::Measure { kind: self.kind, measure: self.measure });
-        }
-        if let Some(nothing) = self.nothing.filter(|class| *class as usize >= self.classes.len()) {
-            return Err(Unfit::Nothing(nothing));
+        self.measure.check(self.kind)?;
+        if let Some(class) = self.negative_class.filter(|class| *class as usize >= self.classes.len()) {
+            return Err(Error::unfit(format!(
+                "class {class} is to mean nothing, but there is no class of that number"
+            )));
         }
         if let (Kind::Tags, Some(first)) = (self.kind, self.classes.first().filter(|name| *name != "O")) {
-            return Err(Unfit::Outside(first.clone()));
+            return Err(Error::unfit(format!(
+                "class 0 is {first:?}, expected \"O\", the tag of words in no entity"
+            )));
         }
         let mut names = HashSet::new();
         if let Some(twice) = self.classes.iter().find(|name| name.trim().is_empty() || !names.insert(*name)) {
-            return Err(Unfit::Twice(twice.clone()));
-        }
-        let mut ids = HashSet::with_capacity(self.examples.len());
-        for (place, example) in self.examples.iter().enumerate() {
-            let twice =
-                (!ids.insert(example.id.as_str())).then_some("is there twice, expected every name once");
-            if let Some(why) = twice.or_else(|| self.amiss(example)) {
-                return Err(Unfit::Example { place, id: example.id.clone(), why });
-            }
+            return Err(Error::unfit(format!(
+                "class {twice:?} is there twice, expected every name once and none empty"
+            )));
         }
         Ok(())
+    }
+
+    /// The first example that is not as it should be, by its place from 0, and what is wrong with it.
+    fn misfit(&self) -> Option<(usize, String)> {
+        let mut ids = HashSet::with_capacity(self.examples.len());
+        self.examples.iter().enumerate().find_map(|(place, example)| {
+            let twice =
+                (!ids.insert(example.id.as_str())).then_some("is there twice, expected every name once");
+            let why = twice.or_else(|| self.amiss(example))?;
+            Some((place, format!("example {:?} {why}", example.id)))
+        })
     }
 
     /// What is wrong with an example by itself.
@@ -318,7 +299,7 @@ pub(crate) mod tests {
             kind: Kind::AnyClasses,
             classes: ["a", "b", "c"].map(str::to_owned).into(),
             measure: Measure::Auroc,
-            nothing: None,
+            negative_class: None,
             examples: vec![
                 example("1", Part::Train, Answer::Classes(vec![0, 2])),
                 example("2", Part::Test, Answer::Classes(vec![1])),
@@ -370,10 +351,10 @@ pub(crate) mod tests {
             kind,
             classes: classes.iter().map(|&class| class.to_owned()).collect(),
             measure: if kind == Kind::Score { Measure::Pearson } else { Measure::Accuracy },
-            nothing: None,
+            negative_class: None,
             examples: vec![example("1", Part::Train, answer)],
         };
-        let said = |examples: &Examples| examples.check().map_err(|unfit| unfit.to_string());
+        let said = |examples: &Examples| examples.check().map_err(|error| error.to_string());
         assert_eq!(said(&of(Kind::OneClass, &["a", "b"], Answer::Class(1))), Ok(()));
         let told = |examples| said(&examples).unwrap_err();
         assert!(
@@ -399,7 +380,7 @@ pub(crate) mod tests {
             kind: Kind::Tags,
             classes: ["O", "B-x", "I-x"].map(str::to_owned).into(),
             measure: Measure::EntityF1,
-            nothing: None,
+            negative_class: None,
             examples: vec![example("1", Part::Train, answer)],
         }
     }
@@ -428,7 +409,7 @@ pub(crate) mod tests {
                 .to_string()
                 .starts_with("Accuracy is no measure of answers of kind Tags")
         );
-        let nothing = Examples { nothing: Some(7), ..tagged() };
+        let nothing = Examples { negative_class: Some(7), ..tagged() };
         assert!(nothing.check().unwrap_err().to_string().contains("class 7 is to mean nothing"));
     }
 }

@@ -7,14 +7,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, BufRead};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use base::gz;
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::funnel::Step;
+use crate::Error;
 use text::unmarked;
 
 /// What stands for the object in a sentence; where it stands several times, the first is asked.
@@ -68,50 +70,14 @@ pub struct Fact {
     pub object: String,
 }
 
-/// Why facts cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file or folder cannot be opened.
-    #[error("{}: cannot be opened: {source}; expected LAMA's folder `data` as published: check the path", path.display())]
-    Open {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A folder has no facts.
-    #[error("{}: no file in it ends in {ENDING}; expected LAMA's folder `data` as published: check the path", folder.display())]
-    Empty {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A line is not as it should be.
-    #[error("{place}: found {found}, expected {expected}; mend it, or fetch the file again")]
-    Shape {
-        /// The line.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-    /// A relation has no template.
-    #[error(
-        "{}: there is no template of {relation:?}, expected a relation of {}: add it there, or take the file away",
-        file.display(),
-        place
-    )]
-    Template {
-        /// The facts.
-        file: PathBuf,
-        /// Their relation.
-        relation: String,
-        /// Where templates stand, and how many lines there are.
-        place: String,
-    },
+/// What cannot be opened, or has no facts.
+fn unread(path: &Path, problem: String) -> ReadError {
+    ReadError::new(path, problem, "LAMA's folder `data` as published", "check the path")
+}
+
+/// A line is not as it should be.
+fn shape(place: Place, found: String, expected: &str) -> Error {
+    ReadError::new(place, format!("found {found}"), expected, "fix it, or fetch the file again").into()
 }
 
 const ENDING: &str = ".jsonl";
@@ -208,14 +174,16 @@ pub fn read(data: &Path, config: &Config, take: &mut dyn FnMut(Fact)) -> Result<
             };
             let of_relation = |templates: &Templates| match templates.of.get(relation) {
                 Some(template) => Ok(template.clone()),
-                None => Err(Error::Template {
-                    file: file.clone(),
-                    relation: relation.to_owned(),
-                    place: templates.place.clone(),
-                }),
+                None => Err(Error::from(ReadError::new(
+                    &file,
+                    format!("there is no template of {relation:?}"),
+                    format!("a relation of {}: add it there, or take the file away", templates.place),
+                    "",
+                ))),
             };
             let template = templates.as_ref().map(of_relation).transpose()?;
-            facts(&file, (corpus, relation, template.as_deref()), &mut step, take)?;
+            let facts = Facts { corpus, relation, template: template.as_deref() };
+            facts.read(&file, &mut step, take)?;
         }
         steps.push(step);
     }
@@ -224,34 +192,31 @@ pub fn read(data: &Path, config: &Config, take: &mut dyn FnMut(Fact)) -> Result<
 
 /// The files of a folder with facts, by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let unread = |source| Error::Open { path: folder.to_owned(), source };
+    let unopened = |error| unread(folder, format!("cannot be opened: {error}"));
     let mut files = vec![];
-    for entry in fs::read_dir(folder).map_err(unread)? {
-        let path = entry.map_err(unread)?.path();
+    for entry in fs::read_dir(folder).map_err(unopened)? {
+        let path = entry.map_err(unopened)?.path();
         if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ENDING)) {
             files.push(path);
         }
     }
     files.sort();
     if files.is_empty() {
-        return Err(Error::Empty { folder: folder.to_owned() });
+        return Err(unread(folder, format!("no file in it ends in {ENDING}")).into());
     }
     Ok(files)
 }
 
 /// The lines of a file, which may be packed.
 fn lines(file: &Path) -> Result<Lines<'_, impl BufRead>, Error> {
-    let unread = |source| Error::Open { path: file.to_owned(), source };
-    let reader = gz::reader(File::open(file).map_err(unread)?).map_err(unread)?;
+    let opened = File::open(file).and_then(gz::reader);
+    let reader = opened.map_err(|error| unread(file, format!("cannot be opened: {error}")))?;
     Ok(Lines::new(reader, file))
 }
 
 fn object<'d, T: Deserialize<'d>>(line: Line<'d>, expected: &str) -> Result<T, Error> {
-    serde_json::from_str(unmarked(line.text)).map_err(|error| Error::Shape {
-        place: line.place(None),
-        found: error.to_string(),
-        expected: expected.to_owned(),
-    })
+    serde_json::from_str(unmarked(line.text))
+        .map_err(|error| shape(line.place(None), error.to_string(), expected))
 }
 
 /// The templates of T-REx.
@@ -263,11 +228,8 @@ fn templates(file: &Path) -> Result<Templates, Error> {
         }
         let Relation { relation, template } = object(line, "a relation with its `template`")?;
         if !["[X]", "[Y]"].iter().all(|end| template.contains(end)) {
-            return Err(Error::Shape {
-                place: line.place(None),
-                found: format!("the template {template:?}"),
-                expected: "[X] for the subject and [Y] for the object in it".to_owned(),
-            });
+            let expected = "[X] for the subject and [Y] for the object in it";
+            return Err(shape(line.place(None), format!("the template {template:?}"), expected));
         }
         of.insert(relation, template);
     }
@@ -275,46 +237,57 @@ fn templates(file: &Path) -> Result<Templates, Error> {
     Ok(Templates { of, place })
 }
 
-/// Hands each fact of a file to `take`.
-fn facts(
-    file: &Path,
-    (corpus, relation, template): (Corpus, &str, Option<&str>),
-    step: &mut Step,
-    take: &mut dyn FnMut(Fact),
-) -> Result<(), Error> {
-    let (mut lines, mut known, mut number) = (lines(file)?, HashSet::new(), 0_u64);
-    while let Some(line) = lines.next_line()? {
-        number += 1;
-        if unmarked(line.text).trim().is_empty() {
-            continue;
-        }
-        let row: Row = object(line, "a fact with `sub_label` and `obj_label`")?;
-        let (subject, object) = (row.sub_label.as_deref(), row.obj_label.as_deref());
-        let ends = subject.zip(object).map(|(subject, object)| (subject.trim(), object.trim()));
-        let ends = ends.filter(|(subject, object)| !subject.is_empty() && !object.is_empty());
-        let Some((subject, object)) = ends else {
-            step.drop(NO_ENDS, 1);
-            continue;
-        };
-        let sentence = match template {
-            Some(template) => Ok(template.trim().replace("[X]", subject).replace("[Y]", MASK)),
-            None => row.sentences(),
-        };
-        let denied = row.judgments.iter().filter(|judgment| judgment.judgment != "yes").count();
-        let sentence = if denied > row.judgments.len() - denied { Err(DENIED) } else { sentence };
-        let ends = (subject.to_owned(), object.to_owned());
-        let twice = template.is_some() && sentence.is_ok() && !known.insert(ends);
-        let sentence = if twice { Err(TWICE) } else { sentence };
-        match sentence {
-            Ok(sentence) => {
-                step.keep(1);
-                let id = row.uuid.clone().unwrap_or_else(|| format!("{relation}/{number}"));
-                take(Fact { corpus, relation: relation.to_owned(), id, sentence, object: object.to_owned() });
+/// The facts of a relation.
+struct Facts<'a> {
+    corpus: Corpus,
+    relation: &'a str,
+    template: Option<&'a str>,
+}
+
+impl Facts<'_> {
+    /// Hands each fact of a file to `take`.
+    fn read(&self, file: &Path, step: &mut Step, take: &mut dyn FnMut(Fact)) -> Result<(), Error> {
+        let Self { corpus, relation, template } = *self;
+        let (mut lines, mut known, mut number) = (lines(file)?, HashSet::new(), 0_u64);
+        while let Some(line) = lines.next_line()? {
+            number += 1;
+            if unmarked(line.text).trim().is_empty() {
+                continue;
             }
-            Err(reason) => step.drop(reason, 1),
+            let row: Row = object(line, "a fact with `sub_label` and `obj_label`")?;
+            let (subject, object) = (row.sub_label.as_deref(), row.obj_label.as_deref());
+            let ends = subject.zip(object).map(|(subject, object)| (subject.trim(), object.trim()));
+            let ends = ends.filter(|(subject, object)| !subject.is_empty() && !object.is_empty());
+            let Some((subject, object)) = ends else {
+                step.drop(NO_ENDS, 1);
+                continue;
+            };
+            let sentence = match template {
+                Some(template) => Ok(template.trim().replace("[X]", subject).replace("[Y]", MASK)),
+                None => row.sentences(),
+            };
+            let denied = row.judgments.iter().filter(|judgment| judgment.judgment != "yes").count();
+            let sentence = if denied > row.judgments.len() - denied { Err(DENIED) } else { sentence };
+            let ends = (subject.to_owned(), object.to_owned());
+            let twice = template.is_some() && sentence.is_ok() && !known.insert(ends);
+            let sentence = if twice { Err(TWICE) } else { sentence };
+            match sentence {
+                Ok(sentence) => {
+                    step.keep(1);
+                    let id = row.uuid.clone().unwrap_or_else(|| format!("{relation}/{number}"));
+                    take(Fact {
+                        corpus,
+                        relation: relation.to_owned(),
+                        id,
+                        sentence,
+                        object: object.to_owned(),
+                    });
+                }
+                Err(reason) => step.drop(reason, 1),
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Row {

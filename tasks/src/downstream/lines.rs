@@ -1,12 +1,15 @@
 //! Benchmarks on disk: folders of JSON lines with an index that is written last and checks itself.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use base::self_check::{self, Kind};
+use base::read::ReadError;
+use base::self_check::Kind;
 use base::whole;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::Error;
 
 /// The file that is written last.
 pub const INDEX: &str = "index.json";
@@ -23,72 +26,15 @@ pub struct File {
     pub blake3: String,
 }
 
-/// Why a folder cannot be written or used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be read or written.
-    #[error("{}: {source}; {} without all its files is not finished: {}", path.display(), kind.folder, kind.again)]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the folder should be.
-        kind: &'static Kind,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A line is no row.
-    #[error("{}: line {line}, column {}: {source}; {}", path.display(), source.column(), kind.again)]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// What the folder should be.
-        kind: &'static Kind,
-        /// The line, from 1.
-        line: usize,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// The index cannot be used, or not written.
-    #[error(transparent)]
-    Index(#[from] self_check::Error),
-    /// The index says something else than the files.
-    #[error("{}: {found} {what}, but the index says {expected}; {}", path.display(), kind.again)]
-    Count {
-        /// The index.
-        path: PathBuf,
-        /// What the folder should be.
-        kind: &'static Kind,
-        /// What was counted.
-        what: &'static str,
-        /// How many there are.
-        found: u64,
-        /// How many the index says.
-        expected: u64,
-    },
-    /// A file is not as it was written.
-    #[error("{}: {found}, expected {expected} as the index says; {}", path.display(), kind.again)]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What the folder should be.
-        kind: &'static Kind,
-        /// What it is.
-        found: String,
-        /// What it should be.
-        expected: String,
-    },
-    /// A row does not follow from the index or from those in front of it.
-    #[error("{}: line {line}: {why}; {}", path.display(), kind.again)]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// What the folder should be.
-        kind: &'static Kind,
-        /// The line, from 1.
-        line: usize,
-        /// What is amiss.
-        why: String,
-    },
+/// A file is missing, or cannot be read or written.
+fn unfinished(path: &Path, kind: &Kind, source: &std::io::Error) -> Error {
+    let remedy = format!("{} without all its files is not finished: {}", kind.folder, kind.again);
+    Error::at(path, source, remedy)
+}
+
+/// A row does not follow from the index or from those in front of it.
+pub(super) fn row(path: &Path, kind: &Kind, line: usize, why: &str) -> Error {
+    Error::at(format!("{}: line {line}", path.display()), why, kind.again)
 }
 
 /// Writes rows into the file `name`, one a line; the file appears whole.
@@ -97,12 +43,12 @@ pub enum Error {
 /// When the disk refuses.
 pub(super) fn write<T: Serialize>(
     folder: &Path,
-    kind: &'static Kind,
+    kind: &Kind,
     name: &str,
     rows: impl IntoIterator<Item = T>,
 ) -> Result<File, Error> {
     let path = folder.join(name);
-    let io = |source: std::io::Error| Error::Io { path: path.clone(), kind, source };
+    let io = |source: std::io::Error| unfinished(&path, kind, &source);
     let mut file = BufWriter::new(whole::temporary(folder).map_err(io)?);
     let (mut hasher, mut line, mut bytes) = (blake3::Hasher::new(), Vec::new(), 0);
     for row in rows {
@@ -124,23 +70,26 @@ pub(super) fn write<T: Serialize>(
 /// When it is missing or damaged, or a line is no row.
 pub(super) fn read<T: DeserializeOwned>(
     folder: &Path,
-    kind: &'static Kind,
+    kind: &Kind,
     files: &[File],
     name: &str,
 ) -> Result<Vec<T>, Error> {
     let path = folder.join(name);
-    let bytes = std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), kind, source })?;
+    let bytes = std::fs::read(&path).map_err(|source| unfinished(&path, kind, &source))?;
     let found = blake3::hash(&bytes).to_hex().to_string();
     let expected = files.iter().find(|file| file.path == name).map(|file| file.blake3.as_str());
     if expected != Some(&found) {
-        let expected = expected.unwrap_or("no such file").to_owned();
-        return Err(Error::Damaged { path, kind, found, expected });
+        let expected = format!("{} as the index says", expected.unwrap_or("no such file"));
+        return Err(ReadError::new(&path, found, expected, kind.again).into());
     }
     let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    let row = |(text, line): (&[u8], usize)| {
-        serde_json::from_slice(text).map_err(|source| Error::Parse { path: path.clone(), kind, line, source })
-    };
-    lines.zip(1..).map(row).collect()
+    let parsed = lines.zip(1..).map(|(text, line)| {
+        serde_json::from_slice(text).map_err(|error| {
+            let place = format!("{}: line {line}, column {}", path.display(), error.column());
+            Error::at(place, error, kind.again)
+        })
+    });
+    parsed.collect()
 }
 
 /// Whether what was counted, by name, is what the index of `folder` says: found, expected.
@@ -149,12 +98,13 @@ pub(super) fn read<T: DeserializeOwned>(
 /// Names the first that is not.
 pub(super) fn agree(
     folder: &Path,
-    kind: &'static Kind,
+    kind: &Kind,
     counts: impl IntoIterator<Item = (&'static str, u64, u64)>,
 ) -> Result<(), Error> {
     match counts.into_iter().find(|(_, found, expected)| found != expected) {
         Some((what, found, expected)) => {
-            Err(Error::Count { path: folder.join(INDEX), kind, what, found, expected })
+            let problem = format!("{found} {what}, but the index says {expected}");
+            Err(Error::at(&folder.join(INDEX), problem, kind.again))
         }
         None => Ok(()),
     }

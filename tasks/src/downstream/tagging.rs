@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use unicode_categories::UnicodeCategories;
 
 use super::encode::{Framed, Texts};
-use crate::token::encode::{Error, Vocabulary};
+use crate::Error;
+use crate::token::encode::Vocabulary;
 
 /// Which subwords of a word are asked for its tag, and which one is heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ impl WordTexts {
     /// When there is no such sentence.
     #[must_use]
     pub fn rows(&self, sentence: usize, most: usize) -> Vec<Range<usize>> {
-        self.rows_of((sentence, 0..self.sentence(sentence).len()), most, |_, _| false)
+        self.rows_of(sentence, 0..self.sentence(sentence).len(), most, |_, _| false)
     }
 
     /// As [`WordTexts::rows`], of some words of a sentence, and with rows that end before they are full where `ends` says so of a word, by its number
@@ -85,7 +86,8 @@ impl WordTexts {
     #[must_use]
     pub fn rows_of(
         &self,
-        (sentence, of): (usize, Range<usize>),
+        sentence: usize,
+        of: Range<usize>,
         most: usize,
         ends: impl Fn(usize, usize) -> bool,
     ) -> Vec<Range<usize>> {
@@ -113,7 +115,7 @@ impl WordTexts {
     /// # Panics
     /// When there is no such sentence or word, or `most` is below 2.
     #[must_use]
-    pub fn tokens(&self, (sentence, words): (usize, &Range<usize>), most: usize) -> usize {
+    pub fn tokens(&self, sentence: usize, words: &Range<usize>, most: usize) -> usize {
         let of_word = |number: &usize| self.texts.get(*number).len().min(most - 2);
         2 + self.sentence(sentence)[words.clone()].iter().map(of_word).sum::<usize>()
     }
@@ -124,7 +126,8 @@ impl WordTexts {
     /// When there is no such sentence or word.
     pub fn push(
         &self,
-        (sentence, words): (usize, &Range<usize>),
+        sentence: usize,
+        words: &Range<usize>,
         subwords: Subwords,
         framed: &mut Framed,
     ) -> Places {
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!((texts.rows(1, 8).len(), texts.rows(1, 8)[0].clone()), (1, 0..4));
         let of = |subwords| {
             let mut framed = framed(&vocabulary, 8);
-            let places = texts.push((1, &(0..4)), subwords, &mut framed);
+            let places = texts.push(1, &(0..4), subwords, &mut framed);
             (framed, places)
         };
         let (framed, first) = of(Subwords::First);
@@ -224,7 +227,7 @@ mod tests {
         let texts = WordTexts::new(&vocabulary, &[&sentence], 100).unwrap();
         let mut framed = framed(&vocabulary, 5);
         assert_eq!(texts.rows(0, 5), [0..1, 1..2]);
-        let places = texts.push((0, &(1..2)), Subwords::First, &mut framed);
+        let places = texts.push(0, &(1..2), Subwords::First, &mut framed);
         assert_eq!((framed.rows.lengths[0], places.heard[0]), (5, 1));
         assert_eq!((framed.cuts.rows, framed.cuts.cut, framed.cuts.tokens), (1, 1, 2));
     }
@@ -242,7 +245,7 @@ mod tests {
             for row in &rows {
                 assert!(row.start == at && !row.is_empty());
                 let mut framed = framed(&vocabulary, most);
-                let places = texts.push((0, row), Subwords::All, &mut framed);
+                let places = texts.push(0, row, Subwords::All, &mut framed);
                 assert_eq!((framed.cuts.tokens, places.heard.len()), (0, row.len()));
                 assert_eq!(places.asked.len(), framed.rows.lengths[0]);
                 at = row.end;
@@ -250,7 +253,7 @@ mod tests {
             assert_eq!(at, sentence.len());
         }
         // Rows that end early: behind a word of one subword, once there are more than 3.
-        let early = texts.rows_of((0, 0..9), 9, |at, filled| sentence[at] == "of" && filled > 3);
+        let early = texts.rows_of(0, 0..9, 9, |at, filled| sentence[at] == "of" && filled > 3);
         assert_eq!(early, [0..3, 3..6, 6..9]);
     }
 

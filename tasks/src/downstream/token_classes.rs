@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
+
 /// How entities are written as tags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,25 +45,6 @@ pub struct Classing {
 /// Whether something is as it is without being said.
 pub fn is_default<T: Default + PartialEq>(of: &T) -> bool {
     *of == T::default()
-}
-
-/// A set's tags that cannot be written otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// A tag that is neither `O` nor begins with `B` or `I`.
-    #[error(
-        "tag {tag:?}: expected `O`, or `B` or `I` with or without `-` and a kind; take the tags as they are given"
-    )]
-    Tag {
-        /// The tag.
-        tag: String,
-    },
-    /// Entities of a kind have no tag to begin with.
-    #[error("there is no tag {tag:?} for entities that begin; take the tags as they are given")]
-    NoBegin {
-        /// The tag that is missing.
-        tag: String,
-    },
 }
 
 /// A token that is no word's first or only one.
@@ -226,12 +209,20 @@ fn bilou(tags: &[String]) -> Result<(Vec<Tag>, Vec<String>), Error> {
             "O" if kind.is_empty() => Tag::Outside,
             "B" => Tag::Begin(behind.clone()),
             "I" => Tag::Inside(behind.clone()),
-            _ => return Err(Error::Tag { tag: tag.clone() }),
+            _ => {
+                let expected = "expected `O`, or `B` or `I` with or without `-` and a kind";
+                return Err(Error::Unfit(format!(
+                    "tag {tag:?}: {expected}; take the tags as they are given"
+                )));
+            }
         });
         if prefix != "O" {
             let begin = format!("B{behind}");
             if !tags.contains(&begin) {
-                return Err(Error::NoBegin { tag: begin });
+                let remedy = "take the tags as they are given";
+                return Err(Error::Unfit(format!(
+                    "there is no tag {begin:?} for entities that begin; {remedy}"
+                )));
             }
             names.extend(["B", "I", "L", "U"].map(|prefix| format!("{prefix}{behind}")));
         }

@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, FieldRef, Schema};
 
-use super::Error;
+use crate::Error;
 
 /// A column.
 #[derive(Debug)]
@@ -76,7 +76,12 @@ fn column(field: &FieldRef) -> Result<Column, Error> {
         DataType::UInt32 => ("uint32", "cr:UInt32", 4),
         DataType::Float32 => ("float32", "cr:Float32", 4),
         DataType::Utf8 => ("string", "sc:Text", 4),
-        found => return Err(Error::Type { name: field.name().clone(), found: found.to_string() }),
+        found => {
+            let name = field.name();
+            return Err(Error::Unfit(format!(
+                "column {name} is of type {found}, which has no name in Croissant or `datasets` here; add it to hub/column.rs"
+            )));
+        }
     };
     let meaning = field.metadata().get("meaning").cloned().unwrap_or_default();
     let kind = Kind { datasets, croissant, width };

@@ -3,8 +3,8 @@
 use kg::split::Part;
 use serde_json::{Value, json};
 
+use super::Set;
 use super::column::{Column, Shape};
-use super::{Error, Set};
 use crate::shard::index::FileIndex;
 
 const PARQUET: &str = "application/x-parquet";
@@ -28,10 +28,7 @@ pub(crate) struct Whole {
 }
 
 /// The whole file.
-///
-/// # Errors
-/// When it does not serialise.
-pub(crate) fn text(whole: &Whole, sets: &[Set<'_>]) -> Result<String, Error> {
+pub(crate) fn text(whole: &Whole, sets: &[Set<'_>]) -> String {
     let records = std::iter::once(parts(sets)).chain(sets.iter().map(record_set)).collect::<Vec<Value>>();
     let value = json!({
         "@context": context(),
@@ -45,7 +42,7 @@ pub(crate) fn text(whole: &Whole, sets: &[Set<'_>]) -> Result<String, Error> {
         "distribution": distribution(sets),
         "recordSet": records,
     });
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
+    format!("{value:#}\n")
 }
 
 /// The terms of Croissant 1.1, as its specification lists them.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::column::{Column, Shape};
-use super::{Error, Set, split};
+use super::{Set, split};
 use crate::shard::index::{FileIndex, PartIndex, Tokenizer};
 
 /// The part that machines read: YAML between two lines of dashes.
@@ -83,11 +83,8 @@ pub(crate) fn set_text(set: &Set<'_>) -> String {
 }
 
 /// Settings as they stand in the index.
-///
-/// # Errors
-/// When they do not serialise.
-pub(crate) fn block(value: &serde_json::Value) -> Result<String, Error> {
-    Ok(format!("```json\n{}\n```\n", serde_json::to_string_pretty(value)?))
+pub(crate) fn block(value: &serde_json::Value) -> String {
+    format!("```json\n{value:#}\n```\n")
 }
 
 fn bytes(part: &PartIndex) -> u64 {

@@ -57,12 +57,7 @@ pub struct Finder {
 impl Finder {
     /// The `most` words with the highest average relevance (above 0) for a text of `different` different words, those among them
     /// that have a number being `text` (none twice); ties in the order of spelling.
-    pub fn find(
-        &mut self,
-        matrix: &dyn Relevance,
-        (text, different): (&[u32], usize),
-        most: usize,
-    ) -> Vec<Term> {
+    pub fn find(&mut self, matrix: &dyn Relevance, text: &[u32], different: usize, most: usize) -> Vec<Term> {
         if most == 0 {
             return Vec::new();
         }
@@ -188,7 +183,7 @@ pub(crate) mod tests {
     fn found(finder: &mut Finder, text: &[&str], most: usize) -> Vec<(String, f64)> {
         let square = square();
         let ids: Vec<u32> = text.iter().filter_map(|word| square.id(word)).collect();
-        let terms = finder.find(&square, (&ids, text.len()), most);
+        let terms = finder.find(&square, &ids, text.len(), most);
         terms.iter().map(|term| (square.word(term.id).unwrap().to_owned(), term.relevance)).collect()
     }
 
@@ -245,7 +240,7 @@ pub(crate) mod tests {
                 expected.retain(|&(_, sum)| sum > 0.0);
                 expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(square.word(a.0).cmp(&square.word(b.0))));
                 expected.truncate(6);
-                let found = finder.find(&square, (&text, 4), 6);
+                let found = finder.find(&square, &text, 4, 6);
                 let found: Vec<(u32, f64)> =
                     found.iter().map(|term| (term.id, term.relevance * 4.0)).collect();
                 assert_eq!(found, expected);

@@ -1,7 +1,8 @@
 //! Samples with maps to one batch: token ids padded, maps expanded.
 
+use base::read::ReadError;
 use batch::Place;
-use batch::maps::expand::{self, Map, expand};
+use batch::maps::expand::{Map, expand};
 use batch::maps::sample::Row;
 
 use crate::stream::collate::{Fill, segments};
@@ -36,14 +37,14 @@ pub struct Mapped {
 ///
 /// # Errors
 /// When a sample's numbers do not fit each other.
-pub fn collate(samples: &[Row<'_>], maps: &[Map], fill: Fill, padding: u32) -> Result<Mapped, expand::Error> {
+pub fn collate(samples: &[Row<'_>], maps: &[Map], fill: Fill, padding: u32) -> Result<Mapped, ReadError> {
     let lengths: Vec<usize> = samples.iter().map(Row::tokens).collect();
     let places = fill.places(&lengths);
     let rows = places.iter().map(|place| place.row + 1).max().unwrap_or(0);
     let width = places.iter().map(|place| place.start + place.len).max().unwrap_or(0);
     let placed: Vec<(Place, Row<'_>)> = places.iter().copied().zip(samples.iter().copied()).collect();
     // Whatever is unsound is refused here, so that all lists below are as long as their sample.
-    let maps = expand(&placed, maps, (rows, width))?;
+    let maps = expand(&placed, maps, rows, width)?;
     let cells = rows * width;
     let [mut input_ids, mut attention_mask] = [vec![padding; cells], vec![0; cells]];
     let [mut token_type_ids, mut position_ids] = [vec![0; cells], vec![0; cells]];

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use base::visible::html;
 use batch::maps::sample::{NO_WORD, Row};
 
+use crate::Error;
+
 /// A square of values between the things that `labels` name.
 #[derive(Debug, Clone, Copy)]
 pub struct Square<'a> {
@@ -14,16 +16,6 @@ pub struct Square<'a> {
     pub labels: &'a [String],
     /// Values, row-major; 0 is blank, 1 and more full.
     pub values: &'a [f32],
-}
-
-/// There are more or fewer values than cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{values} values for {labels} labels, expected labels x labels of them")]
-pub struct Shape {
-    /// Number of labels.
-    pub labels: usize,
-    /// Number of values.
-    pub values: usize,
 }
 
 /// How a terminal shows shades.
@@ -38,7 +30,7 @@ pub enum Shades {
 /// The word by word square of a row's map: the cells of the first tokens of words, of a square of T x T cells in which the row begins at
 /// position `start`. `None` when it does not stand in the square.
 #[must_use]
-pub fn by_word(row: &Row<'_>, start: usize, (cells, width): (&[f32], usize)) -> Option<Vec<f32>> {
+pub fn by_word(row: &Row<'_>, start: usize, cells: &[f32], width: usize) -> Option<Vec<f32>> {
     let mut firsts = Vec::with_capacity(row.word_count());
     for (at, &word) in row.words.iter().enumerate() {
         if word != NO_WORD && usize::from(word) == firsts.len() {
@@ -53,9 +45,12 @@ pub fn by_word(row: &Row<'_>, start: usize, (cells, width): (&[f32], usize)) -> 
 }
 
 impl Square<'_> {
-    fn check(&self) -> Result<(), Shape> {
+    fn check(&self) -> Result<(), Error> {
         let (labels, values) = (self.labels.len(), self.values.len());
-        if labels * labels == values { Ok(()) } else { Err(Shape { labels, values }) }
+        if labels * labels == values {
+            return Ok(());
+        }
+        Err(Error::Unfit(format!("{values} values for {labels} labels, expected labels x labels of them")))
     }
 
     fn rows(&self) -> impl Iterator<Item = (&str, &[f32])> {
@@ -85,7 +80,7 @@ text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 ///
 /// # Errors
 /// When there are not labels x labels values.
-pub fn svg(square: &Square<'_>) -> Result<String, Shape> {
+pub fn svg(square: &Square<'_>) -> Result<String, Error> {
     square.check()?;
     let longest = square.labels.iter().map(|label| short(label).chars().count()).max().unwrap_or(0);
     let margin = longest as f64 * LETTER + 16.0;
@@ -149,7 +144,7 @@ const COLOURS: [u8; 8] = [153, 117, 75, 39, 33, 27, 21, 19];
 ///
 /// # Errors
 /// When there are not labels x labels values.
-pub fn text(square: &Square<'_>, shades: Shades) -> Result<String, Shape> {
+pub fn text(square: &Square<'_>, shades: Shades) -> Result<String, Error> {
     square.check()?;
     let labels: Vec<Vec<char>> = square.labels.iter().map(|label| short(label).chars().collect()).collect();
     let longest = labels.iter().map(Vec::len).max().unwrap_or(0);
@@ -257,7 +252,7 @@ mod tests {
     fn shapes_that_do_not_fit_are_refused_and_nothing_is_a_picture_too() {
         let labels = labels(&["a", "b"]);
         let square = Square { title: "", labels: &labels, values: &VALUES };
-        assert_eq!(svg(&square), Err(Shape { labels: 2, values: 9 }));
+        assert!(svg(&square).is_err());
         assert!(text(&square, Shades::Blocks).unwrap_err().to_string().contains("9 values for 2 labels"));
         let none = Square { title: "none", labels: &[], values: &[] };
         assert_eq!(text(&none, Shades::Ansi).unwrap(), "none\n");
@@ -268,12 +263,12 @@ mod tests {
     fn words_are_taken_from_their_first_tokens() {
         let sample = example();
         let place = Place { row: 0, start: 2, len: 10 };
-        let cells = expand(&[(place, sample.row())], &[Map::Entity, Map::Term], (1, 13)).unwrap();
+        let cells = expand(&[(place, sample.row())], &[Map::Entity, Map::Term], 1, 13).unwrap();
         let (entity, term) = cells.split_at(13 * 13);
-        let words = by_word(&sample.row(), 2, (entity, 13)).unwrap();
+        let words = by_word(&sample.row(), 2, entity, 13).unwrap();
         assert_eq!(words[..12], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-        let words = by_word(&sample.row(), 2, (term, 13)).unwrap();
+        let words = by_word(&sample.row(), 2, term, 13).unwrap();
         assert_eq!(words[..6], [1.0, 0.0, 0.5, 1.0, 0.0, 0.0]);
-        assert_eq!(by_word(&sample.row(), 4, (term, 13)), None);
+        assert_eq!(by_word(&sample.row(), 4, term, 13), None);
     }
 }

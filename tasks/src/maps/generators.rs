@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::auxiliary::{Finder, Relevance};
 use super::graph::Adjacency;
 use super::spelt::{Mention, Spelt};
-use crate::token::encode::{self, Special};
+use crate::Error;
+use crate::token::encode::Special;
 
 /// How long samples may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +58,7 @@ pub struct Text<'a> {
 }
 
 /// Spells a word: the ids of its subwords.
-pub type Spell<'a> = &'a (dyn Fn(&str) -> Result<Vec<u32>, encode::Error> + Sync);
+pub type Spell<'a> = &'a (dyn Fn(&str) -> Result<Vec<u32>, Error> + Sync);
 
 /// What samples are made with besides texts.
 #[derive(Clone, Copy)]
@@ -183,17 +184,17 @@ impl<'a> Generator<'a> {
     ///
     /// # Errors
     /// When an auxiliary term cannot be spelt.
-    pub fn build(&mut self, first: Text<'_>, second: Option<Text<'_>>) -> Result<Sample, encode::Error> {
+    pub fn build(&mut self, first: Text<'_>, second: Option<Text<'_>>) -> Result<Sample, Error> {
         let texts: Vec<Text<'_>> = std::iter::once(first).chain(second).collect();
         let kept = self.cut(&texts);
         let mut sample = Sample::default();
-        push(&mut sample, (self.from.special.cls, 0), NO_WORD);
+        push(&mut sample, self.from.special.cls, 0, NO_WORD);
         for (segment, (text, &words)) in (0..).zip(texts.iter().zip(&kept)) {
             for word in 0..words {
                 let (_, ids) = text.spelt.get(word).unwrap_or_default();
                 push_word(&mut sample, ids, segment);
             }
-            push(&mut sample, (self.from.special.sep, segment), NO_WORD);
+            push(&mut sample, self.from.special.sep, segment, NO_WORD);
         }
         sample.real = short(sample.input_ids.len());
         let entities = self.mark(&texts, &kept, &mut sample);
@@ -288,15 +289,11 @@ impl<'a> Generator<'a> {
     }
 
     /// Appends auxiliary terms behind the text, and to `known`.
-    fn append_terms(
-        &mut self,
-        known: &mut Vec<(u32, u16)>,
-        sample: &mut Sample,
-    ) -> Result<(), encode::Error> {
+    fn append_terms(&mut self, known: &mut Vec<(u32, u16)>, sample: &mut Sample) -> Result<(), Error> {
         let Some((matrix, spell)) = self.from.terms else { return Ok(()) };
         let text: Vec<u32> = known.iter().map(|&(id, _)| id).collect();
         let different = (0..).zip(&sample.types).filter(|(word, first)| word == *first).count();
-        let terms = self.finder.find(matrix, (&text, different), self.from.limits.terms);
+        let terms = self.finder.find(matrix, &text, different, self.from.limits.terms);
         let mut left = self.from.limits.auxiliary;
         for term in terms {
             let ids = match self.spellings.entry(term.id) {
@@ -351,7 +348,7 @@ fn short(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(NO_WORD)
 }
 
-fn push(sample: &mut Sample, (id, segment): (u32, i8), word: u16) {
+fn push(sample: &mut Sample, id: u32, segment: i8, word: u16) {
     // Ids come from vocabularies of far fewer than 2^31 entries.
     sample.input_ids.push(id.cast_signed());
     sample.token_types.push(segment);
@@ -362,7 +359,7 @@ fn push(sample: &mut Sample, (id, segment): (u32, i8), word: u16) {
 fn push_word(sample: &mut Sample, ids: &[u32], segment: i8) {
     let before = sample.words.iter().rev().find(|&&word| word != NO_WORD);
     let word = before.map_or(0, |&before| before + 1);
-    ids.iter().for_each(|&id| push(sample, (id, segment), word));
+    ids.iter().for_each(|&id| push(sample, id, segment, word));
 }
 
 /// Gives words the numbers of their phrases.
@@ -389,7 +386,7 @@ mod tests {
     const SPECIAL: Special = Special { padding: 0, unknown: 1, cls: 2, sep: 3, blank: 4 };
 
     /// As many subwords as the word has letters beyond the second, at least one.
-    fn spell(word: &str) -> Result<Vec<u32>, encode::Error> {
+    fn spell(word: &str) -> Result<Vec<u32>, Error> {
         let first = u32::from(word.as_bytes()[0]);
         Ok((0..).take(word.len().max(3) - 2).map(|piece| first * 10 + piece).collect())
     }

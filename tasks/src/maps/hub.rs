@@ -7,9 +7,10 @@ use serde_json::json;
 use super::generators::Counts;
 use super::index::{FILE, Index};
 use super::schema::{FORMAT, VERSION, columns};
+use crate::Error;
 use crate::hub::croissant::{self, Whole};
 use crate::hub::readme::{self, block, put};
-use crate::hub::{self, CROISSANT, Error, Named, README, Set};
+use crate::hub::{self, CROISSANT, Named, README, Set};
 use crate::shard::index::digest_of;
 
 /// The name of the rows, and of the folder.
@@ -26,7 +27,7 @@ const LICENCE: &str = "Rows hold texts themselves, nearly whole, and what words 
 /// When the disk refuses.
 pub fn write(folder: &Path, index: &Index) -> Result<(), Error> {
     let sets = [set(index)?];
-    hub::write(folder, &text(index, &sets)?, &croissant::text(&whole(index), &sets)?)
+    hub::write(folder, &text(index, &sets), &croissant::text(&whole(index), &sets))
 }
 
 fn set(index: &Index) -> Result<Set<'_>, Error> {
@@ -44,7 +45,7 @@ fn set(index: &Index) -> Result<Set<'_>, Error> {
     })
 }
 
-fn text(index: &Index, sets: &[Set<'_>]) -> Result<String, Error> {
+fn text(index: &Index, sets: &[Set<'_>]) -> String {
     let mut text = readme::front(TITLE, sets);
     put(
         &mut text,
@@ -58,14 +59,14 @@ fn text(index: &Index, sets: &[Set<'_>]) -> Result<String, Error> {
     for set in sets {
         text.push_str(&readme::set_text(set));
     }
-    let (options, texts) = (block(&json!(index.options))?, block(&json!(index.texts))?);
+    let (options, texts) = (block(&json!(index.options)), block(&json!(index.texts)));
     put(
         &mut text,
         format_args!(
             "\n## How it was made\n\nOptions:\n\n{options}\nWhat became of the texts, by part:\n\n{texts}"
         ),
     );
-    Ok(text)
+    text
 }
 
 /// What Croissant says of it as a whole.

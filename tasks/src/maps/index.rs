@@ -1,7 +1,7 @@
 //! The index of a folder of maps: what is there, how much, made how. Written last, so that a folder without one is not finished.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::self_check::{self, Kind, SelfChecked};
 use kg::split::Part;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::generators::{Counts, Limits};
 use super::schema::{FORMAT, VERSION};
+use crate::Error;
 use crate::shard::index::{FileIndex, PartIndex, Tokenizer};
 
 /// The index's file name.
@@ -46,24 +47,6 @@ pub struct Options {
     pub graph: Option<String>,
 }
 
-/// Why an index cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The index cannot be read or written, is damaged or of another version.
-    #[error(transparent)]
-    Index(#[from] self_check::Error),
-    /// A file is not as the index says.
-    #[error("{}: {found}, but the index says {expected} bytes; build the maps again (`engraft run maps`)", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// How it is.
-        found: String,
-        /// The size that it should have.
-        expected: u64,
-    },
-}
-
 impl SelfChecked for Index {
     const KIND: &'static Kind = &Kind {
         format: FORMAT,
@@ -98,7 +81,12 @@ impl Index {
         let index: Self = self_check::read(&folder.join(FILE))?;
         for file in index.files() {
             if let Some(found) = file.misfit(folder) {
-                return Err(Error::File { path: folder.join(&file.path), found, expected: file.bytes });
+                let problem = format!("{found}, but the index says {} bytes", file.bytes);
+                return Err(Error::at(
+                    &folder.join(&file.path),
+                    problem,
+                    "build the maps again (`engraft run maps`)",
+                ));
             }
         }
         Ok(index)

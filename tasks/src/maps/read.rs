@@ -15,17 +15,15 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 
 use super::schema::columns;
+use crate::Error;
 use crate::shard::index::FileIndex;
 use crate::shard::pages::{MOST_VALUES, values};
 use crate::shard::read::{Blob, footer, pages};
 
-/// Why a file of maps cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {place}: {problem}; the file is damaged: `engraft run maps` builds it again", path.display())]
-pub struct Error {
-    path: PathBuf,
-    place: String,
-    problem: String,
+/// A file of maps that is not as it was written.
+fn damaged(path: &Path, place: &str, problem: &dyn std::fmt::Display) -> Error {
+    let place = format!("{}: {place}", path.display());
+    Error::at(place, problem, "the file is damaged: `engraft run maps` builds it again")
 }
 
 /// An open file of maps.
@@ -46,7 +44,7 @@ impl Maps {
         let path = folder.join(&index.path);
         match File::open(&path) {
             Ok(file) => Self::over(Box::new(file), path, index),
-            Err(e) => Err(Error { path, place: "the file".to_owned(), problem: e.to_string() }),
+            Err(error) => Err(damaged(&path, "the file", &error)),
         }
     }
 
@@ -55,7 +53,7 @@ impl Maps {
     /// # Errors
     /// As [`Maps::open`].
     pub fn over(blob: Box<dyn Blob>, path: PathBuf, index: &FileIndex) -> Result<Self, Error> {
-        let bad = |problem: String| Error { path: path.clone(), place: "footer".to_owned(), problem };
+        let bad = |problem: String| damaged(&path, "footer", &problem);
         let metadata = Arc::new(footer(blob.as_ref(), index).map_err(bad)?);
         let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new());
         let metadata = metadata.map_err(|e| bad(e.to_string()))?;
@@ -81,8 +79,7 @@ impl Maps {
     /// # Errors
     /// When it is damaged or does not exist.
     pub fn group(&self, group: usize) -> Result<Group, Error> {
-        let place = || format!("row group {group}");
-        let bad = |problem: String| Error { path: self.path.clone(), place: place(), problem };
+        let bad = |problem: String| damaged(&self.path, &format!("row group {group}"), &problem);
         let pages = pages(self.blob.as_ref(), &self.index, group).map_err(bad)?;
         let rows = self.index.groups.get(group).map_or(0, |listed| listed.rows as usize);
         let described = self.metadata.metadata().row_group(group);
@@ -221,7 +218,7 @@ mod tests {
     use super::*;
     use crate::maps::generators::{Counts, Limits};
     use crate::maps::index::{self, Index, Options};
-    use crate::maps::write::{self, Target, Writer};
+    use crate::maps::write::{Target, Writer};
     use crate::shard::file::Size;
     use crate::shard::index::Tokenizer;
     use crate::token::encode::Special;
@@ -230,7 +227,7 @@ mod tests {
     use batch::maps::sample::{NO_WORD, Sample};
 
     /// Three kinds of samples by number: a full one, one without words, none.
-    fn samples(first: u32, items: &[u32]) -> Result<(Vec<Sample>, Counts), write::Error> {
+    fn samples(first: u32, items: &[u32]) -> Result<(Vec<Sample>, Counts), Error> {
         let numbered = (first..).zip(items);
         assert!(numbered.clone().all(|(number, item)| number == *item));
         let sample = |(document, item): (u32, &u32)| {

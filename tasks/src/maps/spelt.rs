@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use kg::table::EntityId;
 
+use crate::Error;
 use crate::token::align::Aligned;
-use crate::token::encode::{self, Case, Vocabulary};
+use crate::token::encode::Vocabulary;
 use text::Entity;
 use text::lexicon::Lexicon;
 use text::ner::dictionary::Dictionary;
@@ -47,7 +48,7 @@ impl<'v> Speller<'v> {
     ///
     /// # Errors
     /// When the tokenizer refuses the word.
-    pub fn spell(&mut self, word: &str) -> Result<&[u32], encode::Error> {
+    pub fn spell(&mut self, word: &str) -> Result<&[u32], Error> {
         if self.words.bytes() + 8 * self.ends.len() + 4 * self.ids.len() > REMEMBERED {
             *self = Self::new(self.vocabulary);
         }
@@ -85,40 +86,6 @@ impl Mention {
     }
 }
 
-/// Why a text has no words for maps.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The tokenizer refuses.
-    #[error(transparent)]
-    Encode(#[from] encode::Error),
-    /// The vocabulary's tokenizer splits otherwise.
-    #[error(
-        "word {number} of the text: the vocabulary's tokenizer finds {found:?} there, expected {expected:?} as BERT's splits; use a vocabulary with BERT's normaliser and the same case"
-    )]
-    Split {
-        /// Number of the word, from 0.
-        number: usize,
-        /// What the tokenizer finds; empty where it finds nothing.
-        found: String,
-        /// The word; empty where there is none.
-        expected: String,
-    },
-    /// Words of another case than the vocabulary's.
-    #[error("words are {words:?} and the vocabulary is {vocabulary:?}, expected the same case of both")]
-    Case {
-        /// The case of the words.
-        words: Case,
-        /// The case of the vocabulary.
-        vocabulary: Case,
-    },
-    /// A word without subwords.
-    #[error("{word:?} has no subword, expected at least one: a word that cannot be spelt is [UNK]")]
-    NoSubword {
-        /// The word.
-        word: String,
-    },
-}
-
 impl Spelt {
     /// Forgets all words.
     pub fn clear(&mut self) {
@@ -133,7 +100,8 @@ impl Spelt {
     /// When it has no subword.
     pub fn push(&mut self, word: &str, ids: &[u32]) -> Result<(), Error> {
         if ids.is_empty() {
-            return Err(Error::NoSubword { word: word.to_owned() });
+            let problem = "has no subword, expected at least one: a word that cannot be spelt is [UNK]";
+            return Err(Error::Unfit(format!("{word:?} {problem}")));
         }
         self.letters.push_str(word);
         self.ids.extend_from_slice(ids);
@@ -149,7 +117,9 @@ impl Spelt {
         match speller.vocabulary.splits() {
             None => self.aligned(speller.vocabulary, text, words),
             Some(vocabulary) if vocabulary != words.case() => {
-                Err(Error::Case { words: words.case(), vocabulary })
+                let words = words.case();
+                let problem = format!("words are {words:?} and the vocabulary is {vocabulary:?}");
+                Err(Error::Unfit(format!("{problem}, expected the same case of both")))
             }
             Some(_) => {
                 self.clear();
@@ -167,10 +137,12 @@ impl Spelt {
         for number in 0..places.len().max(aligned.words().len()) {
             let (word, subwords) = (words.get(number), aligned.words().get(number));
             let found = subwords.and_then(|subwords| aligned.bytes(subwords)).unwrap_or_default();
-            let split = |word: Option<&Word<'_>>| Error::Split {
-                number,
-                found: text.get(found.clone()).unwrap_or_default().to_owned(),
-                expected: word.map(|word| word.letters.to_owned()).unwrap_or_default(),
+            let split = |word: Option<&Word<'_>>| {
+                let found = text.get(found.clone()).unwrap_or_default();
+                let expected = word.map_or("", |word| word.letters);
+                Error::Unfit(format!(
+                    "word {number} of the text: the vocabulary's tokenizer finds {found:?} there, expected {expected:?} as BERT's splits; use a vocabulary with BERT's normaliser and the same case"
+                ))
             };
             let (Some(word), Some(subwords)) = (&word, subwords) else { return Err(split(word.as_ref())) };
             if found.start >= word.bytes.end || word.bytes.start >= found.end {
@@ -279,7 +251,7 @@ pub(crate) mod tests {
 
     fn cased(words: &[&str], case: Case) -> Vocabulary {
         let letters = "abcdefghijklmnopqrstuvwxyz0123456789.,-";
-        let mut tokens: Vec<String> = encode::SPECIAL.map(str::to_owned).into();
+        let mut tokens: Vec<String> = crate::token::encode::SPECIAL.map(str::to_owned).into();
         tokens.extend(words.iter().map(|&word| word.to_owned()));
         tokens.extend(letters.chars().flat_map(|c| [c.to_string(), format!("##{c}")]));
         let folder = tempfile::tempdir().unwrap();

@@ -3,58 +3,24 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use arrow_schema::ArrowError;
+use base::read::ReadError;
 use base::setting::InvalidSetting;
-use batch::maps::sample::{Sample, Unsound};
+use batch::maps::sample::Sample;
 use kg::split::Part;
-use parquet::errors::ParquetError;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSlice;
 
 use super::generators::Counts;
 use super::rows::Rows;
 use super::schema::{FORMAT, VERSION};
-use super::spelt;
-use crate::shard::file::{self, Encoded, Files, Size};
+use crate::Error;
+use crate::shard::file::{Encoded, Files, Size};
 use crate::shard::index::PartIndex;
 use crate::shard::write::WAVE;
-use crate::token::encode;
 
-/// Why files could not be written. None of the present part has its name then.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A term could not be spelt.
-    #[error(transparent)]
-    Encode(#[from] encode::Error),
-    /// A text has no words for maps.
-    #[error(transparent)]
-    Spelt(#[from] spelt::Error),
-    /// A limit is out of range.
-    #[error(transparent)]
-    InvalidSetting(#[from] InvalidSetting),
-    /// A sample's numbers do not fit each other.
-    #[error("item {item}: {source}")]
-    Unsound {
-        /// The item that it was made of, from 0.
-        item: u32,
-        /// What is wrong with it.
-        source: Unsound,
-    },
-    /// A file could not be written.
-    #[error(transparent)]
-    File(#[from] file::Error),
-    /// Rows did not fit their schema.
-    #[error("rows do not fit the schema of maps: {0}")]
-    Rows(#[from] ArrowError),
-    /// Rows could not be encoded.
-    #[error("rows cannot be encoded: {0}")]
-    Parquet(#[from] ParquetError),
-    /// The items are more than the format can number.
-    #[error("more items than row numbers can count (4,294,967,295)")]
-    TooMany,
-    /// A folder could not be made, or the caller asked to stop.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
+/// More items than the format can number.
+fn too_many() -> Error {
+    Error::unfit("more items than row numbers can count (4,294,967,295)")
 }
 
 /// Where files go and how they are divided.
@@ -124,10 +90,11 @@ impl<'a, T: Sync> Writer<'a, T> {
 
     fn flush(&mut self) -> Result<(), Error> {
         let (target, build, before) = (self.target, self.build, self.part.items);
-        let encode = |(number, items): (usize, &[T])| {
+        let encode = |(number, items)| -> Result<Group, Error> {
+            let items: &[T] = items;
             let first = before + (number * target.items_per_group) as u64;
             let last = u32::try_from(first + items.len() as u64);
-            let first = last.ok().and_then(|_| u32::try_from(first).ok()).ok_or(Error::TooMany)?;
+            let first = last.ok().and_then(|_| u32::try_from(first).ok()).ok_or_else(too_many)?;
             encode_group(&target, first, items, build)
         };
         let groups = self.pending.par_chunks(target.items_per_group).enumerate();
@@ -176,7 +143,10 @@ fn encode_group<T>(
     let (mut rows, mut lengths) = (Rows::new(), BTreeMap::new());
     for sample in &samples {
         let row = sample.row();
-        row.check().map_err(|source| Error::Unsound { item: sample.document, source })?;
+        row.check().map_err(|error| {
+            let place = format!("item {}: {}", sample.document, error.place());
+            ReadError::new(place, error.found(), error.expected(), "")
+        })?;
         rows.push(&row);
         *lengths.entry(row.tokens()).or_default() += 1;
     }
@@ -189,7 +159,8 @@ fn encode_group<T>(
         ("engraft.part", target.part.name().to_owned()),
         ("engraft.tokenizer.blake3", target.tokenizer.to_owned()),
     ];
-    let items = u32::try_from(items.len()).map_err(|_| Error::TooMany)?;
-    let encoded = Encoded::new(&rows.finish()?, items, &metadata)?;
+    let unfit = |error| Error::Unfit(format!("rows do not fit the schema of maps: {error}"));
+    let items = u32::try_from(items.len()).map_err(|_| too_many())?;
+    let encoded = Encoded::new(&rows.finish().map_err(unfit)?, items, &metadata)?;
     Ok(Group { encoded: Some(encoded), counts, lengths })
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use base::rng::RngKey;
-use base::setting::InvalidSetting;
 
 use super::bernoulli::Bernoulli;
 use super::by_range::ByRange;
@@ -13,6 +12,7 @@ use super::corrupt::Corrupt;
 use super::counts::Counts;
 use super::judge::{Falsely, Judge, Ruling, Verdict};
 use super::uniform::Uniform;
+use crate::Error;
 use crate::sample::{Corpus, Slot, Triple};
 
 /// A corrupted triple, and how it came about.
@@ -30,19 +30,9 @@ pub struct Negative {
     pub verdict: Verdict,
 }
 
-/// Why there is no sampler.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A setting is out of range.
-    #[error(transparent)]
-    InvalidSetting(#[from] InvalidSetting),
-    /// No entity has a semantic type.
-    #[error(
-        "negatives.sampler is \"typed_by_type\", but no entity of the shown triples has a semantic type; add a source with types (UMLS \
-         with MRSTY, KGX with categories), or use \"typed_by_range\", which needs none"
-    )]
-    NoTypes,
-}
+/// Why entities are not told apart by their types.
+const NO_TYPES: &str = "negatives.sampler is \"typed_by_type\", but no entity of the shown triples has a semantic type; add a source with \
+    types (UMLS with MRSTY, KGX with categories), or use \"typed_by_range\", which needs none";
 
 /// Draws negatives for the shown triples of one graph. Any thread may ask for any triple in any order.
 #[derive(Debug)]
@@ -69,7 +59,7 @@ impl Sampler {
             Corruption::TypedByType => {
                 let by_type = ByType::new(corpus, &triples);
                 if by_type.is_empty() && config.slots.iter().any(|slot| *slot != Slot::Relation) {
-                    return Err(Error::NoTypes);
+                    return Err(Error::unfit(NO_TYPES));
                 }
                 Box::new(by_type)
             }

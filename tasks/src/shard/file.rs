@@ -20,27 +20,7 @@ use tempfile::{NamedTempFile, TempPath};
 
 use super::index::{FileIndex, GroupIndex};
 use super::pages::MOST_VALUES;
-
-/// Why a shard could not be written. No shard has its name then.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Its rows cannot be encoded, or the disk refused while they were written.
-    #[error("{}: cannot write a shard: {source}; make sure that there is room and run again", folder.display())]
-    Encode {
-        /// The folder.
-        folder: PathBuf,
-        /// The encoder's word.
-        source: ParquetError,
-    },
-    /// The operating system refused.
-    #[error("{}: cannot write a shard: {source}; make sure that it is writable and has room, and run again", folder.display())]
-    Io {
-        /// The folder.
-        folder: PathBuf,
-        /// The operating system's word.
-        source: io::Error,
-    },
-}
+use crate::Error;
 
 /// Where a file ends and the next begins. Row groups are never divided, so a file has at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +56,12 @@ impl Encoded {
     ///
     /// # Errors
     /// When the rows cannot be encoded.
-    pub fn new(rows: &RecordBatch, items: u32, pairs: &[(&str, String)]) -> Result<Self, ParquetError> {
+    pub fn new(rows: &RecordBatch, items: u32, pairs: &[(&str, String)]) -> Result<Self, Error> {
+        Self::encode(rows, items, pairs)
+            .map_err(|error| Error::Unfit(format!("rows cannot be encoded: {error}")))
+    }
+
+    fn encode(rows: &RecordBatch, items: u32, pairs: &[(&str, String)]) -> Result<Self, ParquetError> {
         // What the reader of shards refuses is not written.
         for (column, field) in rows.columns().iter().zip(rows.schema().fields()) {
             let values = column.as_list_opt::<i32>().map_or(0, |lists| lists.values().len() as u64);
@@ -181,7 +166,7 @@ impl Files {
             open.sealed.append(&group.bytes, &group.metadata)?;
             Ok(std::mem::take(&mut open.sealed.sink()?.part))
         };
-        let pages = append().map_err(|e| self.encode(e))?;
+        let pages = append().map_err(|e| self.encode(&e))?;
         // The file's first four bytes are Parquet's mark.
         let pages = if open.groups.is_empty() { &pages[4..] } else { &pages };
         let (items, rows) = (group.items, group.rows);
@@ -192,23 +177,23 @@ impl Files {
     }
 
     fn begin(&self, like: &Encoded) -> Result<Open, Error> {
-        let temporary = whole::temporary(&self.folder).map_err(|e| self.refused(e))?;
+        let temporary = whole::temporary(&self.folder).map_err(|e| self.refused(&e))?;
         let to = BufWriter::new(temporary);
         let sink =
             Counted { to, bytes: 0, whole: blake3::Hasher::new(), sha256: Sha256::new(), part: Vec::new() };
-        let sealed = Sealed::begin(&like.metadata, sink).map_err(|e| self.encode(e))?;
+        let sealed = Sealed::begin(&like.metadata, sink).map_err(|e| self.encode(&e))?;
         Ok(Open { sealed, groups: Vec::new(), rows: 0 })
     }
 
     /// Ends the present file: footer, fsync.
     fn close(&mut self) -> Result<(), Error> {
         let Some(Open { sealed, groups, .. }) = self.open.take() else { return Ok(()) };
-        let sink = sealed.finish().map_err(|e| self.encode(e))?;
+        let sink = sealed.finish().map_err(|e| self.encode(&e))?;
         let (bytes, footer) = (sink.bytes, check(&sink.part));
         let blake3 = sink.whole.finalize().to_hex().to_string();
         let sha256 = sink.sha256.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let temporary = sink.to.into_inner().map_err(|e| self.refused(e.into_error()))?;
-        temporary.as_file().sync_all().map_err(|e| self.refused(e))?;
+        let temporary = sink.to.into_inner().map_err(|e| self.refused(e.error()))?;
+        temporary.as_file().sync_all().map_err(|e| self.refused(&e))?;
         let index = FileIndex { path: String::new(), bytes, blake3, sha256, footer, groups };
         self.done.push(Unnamed { temporary: temporary.into_temp_path(), index });
         Ok(())
@@ -226,19 +211,21 @@ impl Files {
         let mut files = Vec::with_capacity(all);
         for (number, Unnamed { temporary, mut index }) in done.into_iter().enumerate() {
             let name = format!("{part}-{number:05}-of-{all:05}.parquet");
-            temporary.persist(self.folder.join(&name)).map_err(|e| self.refused(e.error))?;
+            temporary.persist(self.folder.join(&name)).map_err(|e| self.refused(&e.error))?;
             index.path = if below.is_empty() { name } else { format!("{below}/{name}") };
             files.push(index);
         }
-        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(|e| self.refused(e))?;
+        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(|e| self.refused(&e))?;
         Ok(files)
     }
 
-    fn encode(&self, source: ParquetError) -> Error {
-        Error::Encode { folder: self.folder.clone(), source }
+    fn encode(&self, source: &ParquetError) -> Error {
+        let remedy = "make sure that there is room and run again";
+        Error::at(&self.folder, format!("cannot write a shard: {source}"), remedy)
     }
 
-    fn refused(&self, source: io::Error) -> Error {
-        Error::Io { folder: self.folder.clone(), source }
+    fn refused(&self, source: &io::Error) -> Error {
+        let remedy = "make sure that it is writable and has room, and run again";
+        Error::at(&self.folder, format!("cannot write a shard: {source}"), remedy)
     }
 }

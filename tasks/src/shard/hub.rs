@@ -5,15 +5,16 @@ mod licence;
 use std::path::Path;
 
 use base::visible::markdown;
-use batch::task::Task;
 use serde_json::{Value, json};
 
 use super::index::{FILE, Index, Source, TaskIndex};
 use super::schema::{FORMAT, VERSION, columns};
+use crate::Error;
 use crate::builder::Form;
 use crate::hub::croissant::{self, Whole};
 use crate::hub::readme::{self, block, put};
-use crate::hub::{self, CROISSANT, Error, Named, README, Set};
+use crate::hub::{self, CROISSANT, Named, README, Set};
+use crate::task::{has_negatives, spec};
 
 /// Describes the shards of `index`, which lie in `folder`. Call it after every shard is in place and before the index is written.
 ///
@@ -22,18 +23,22 @@ use crate::hub::{self, CROISSANT, Error, Named, README, Set};
 pub fn write(folder: &Path, index: &Index) -> Result<(), Error> {
     let sets: Vec<Set<'_>> =
         index.tasks.iter().map(|task| set(task, index.layout.form)).collect::<Result<_, _>>()?;
-    hub::write(folder, &text(index, &sets)?, &croissant::text(&whole(index), &sets)?)
+    hub::write(folder, &text(index, &sets), &croissant::text(&whole(index), &sets))
 }
 
 /// The rows of a task. Every list has a value for each token.
 fn set(task: &TaskIndex, form: Form) -> Result<Set<'_>, Error> {
     let name = task.task.name();
-    let named =
-        Named { name, called: format!("task {name}"), below: format!("{name}/"), about: asks(task.task) };
+    let named = Named {
+        name,
+        called: format!("task {name}"),
+        below: format!("{name}/"),
+        about: spec(task.task).asks,
+    };
     Set::new(named, &columns(task.task, form), &task.parts, |part, _| part.tokens)
 }
 
-fn text(index: &Index, sets: &[Set<'_>]) -> Result<String, Error> {
+fn text(index: &Index, sets: &[Set<'_>]) -> String {
     let mut text = readme::front("engraft shards", sets);
     text.push_str(&about(index));
     text.push_str(&sources(&index.sources));
@@ -43,8 +48,8 @@ fn text(index: &Index, sets: &[Set<'_>]) -> Result<String, Error> {
     for set in sets {
         text.push_str(&readme::set_text(set));
     }
-    text.push_str(&made(index)?);
-    Ok(text)
+    text.push_str(&made(index));
+    text
 }
 
 fn about(index: &Index) -> String {
@@ -103,28 +108,16 @@ fn sources(sources: &[Source]) -> String {
     text
 }
 
-/// What a task asks for.
-fn asks(task: Task) -> &'static str {
-    match task {
-        Task::Subject => "Predict all tokens of the subject from relation and object",
-        Task::Object => "Predict all tokens of the object from subject and relation",
-        Task::Relation => "Predict the relation from subject and object",
-        Task::Triplet => "Tell stated triples from corrupted ones",
-        Task::MaskedLm => "Predict the blanks of a text",
-        Task::Tagging => "Give every word of a text its tag",
-    }
-}
-
 /// The settings behind the rows, as they stand in the index.
-fn made(index: &Index) -> Result<String, Error> {
-    let mut text = format!("\n## How it was made\n\nLayout:\n\n{}", block(&json!(index.layout))?);
-    if index.tasks.iter().any(|task| task.task == Task::Triplet) {
+fn made(index: &Index) -> String {
+    let mut text = format!("\n## How it was made\n\nLayout:\n\n{}", block(&json!(index.layout)));
+    if index.tasks.iter().any(|task| has_negatives(task.task)) {
         let (seed, config, counts) =
             (index.negatives.seed, json!(index.negatives.config), json!(index.negatives.counts));
-        put(&mut text, format_args!("\nNegatives, drawn with seed {seed}:\n\n{}", block(&config)?));
-        put(&mut text, format_args!("\nWhat became of what was proposed, by part:\n\n{}", block(&counts)?));
+        put(&mut text, format_args!("\nNegatives, drawn with seed {seed}:\n\n{}", block(&config)));
+        put(&mut text, format_args!("\nWhat became of what was proposed, by part:\n\n{}", block(&counts)));
     }
-    Ok(text)
+    text
 }
 
 /// What Croissant says of it as a whole.

@@ -1,7 +1,7 @@
 //! The index of a shard folder: what is there, how much, from which vocabulary. Written last, so that a folder without one is not finished.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::self_check::{self, Kind, SelfChecked};
 use batch::task::Task;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schema::{FORMAT, VERSION};
 use super::text::TextCounts;
+use crate::Error;
 use crate::builder::Layout;
 use crate::negative;
 use crate::token::encode::{EncodeCounts, Special};
@@ -155,24 +156,6 @@ pub struct GroupIndex {
     pub xxh3: String,
 }
 
-/// Why an index cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The index cannot be read or written, is damaged or of another version.
-    #[error(transparent)]
-    Index(#[from] self_check::Error),
-    /// A shard is not as the index says.
-    #[error("{}: {problem}, but the index says {expected}; build the shards again (`engraft run shards`)", path.display())]
-    Shard {
-        /// The shard.
-        path: PathBuf,
-        /// How it is.
-        problem: String,
-        /// How it should be.
-        expected: String,
-    },
-}
-
 impl SelfChecked for Index {
     const KIND: &'static Kind = &Kind {
         format: FORMAT,
@@ -196,8 +179,12 @@ impl Index {
         let index: Self = self_check::read(&folder.join(FILE))?;
         for file in index.files() {
             if let Some(problem) = file.misfit(folder) {
-                let (path, expected) = (folder.join(&file.path), format!("{} bytes", file.bytes));
-                return Err(Error::Shard { path, problem, expected });
+                let problem = format!("{problem}, but the index says {} bytes", file.bytes);
+                return Err(Error::at(
+                    &folder.join(&file.path),
+                    problem,
+                    "build the shards again (`engraft run shards`)",
+                ));
             }
         }
         Ok(index)

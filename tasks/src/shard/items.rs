@@ -3,10 +3,13 @@
 use batch::task::Task;
 
 use super::rows::{Origin, Rows};
-use crate::builder::{Columns, Layout, Sample, entity, relation, triplet};
+use super::text::TextCounts;
+use crate::Error;
+use crate::builder::{Columns, Layout, Sample};
 use crate::negative::Sampler;
-use crate::sample::{Corpus, Slot, Triple};
-use crate::token::encode::{self, EncodedTexts, Special, Vocabulary};
+use crate::sample::{Corpus, Triple};
+use crate::task::{MadeOf, has_negatives, spec};
+use crate::token::encode::{EncodedTexts, Special, Vocabulary};
 use kg::split::Part;
 
 /// The items of one task and part. Each is built alone, so that threads may share the work.
@@ -29,6 +32,17 @@ pub trait Items: Sync {
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows);
 }
 
+/// Items that are chunks of texts.
+pub trait TextItems: Items {
+    /// What became of the texts.
+    fn counts(&self) -> TextCounts;
+
+    /// The task's classes, where it has any.
+    fn classes(&self) -> &[String] {
+        &[]
+    }
+}
+
 /// Encoded names and how they are put together.
 #[derive(Debug)]
 pub struct Encoder {
@@ -47,7 +61,7 @@ impl Encoder {
     ///
     /// # Errors
     /// When the tokenizer refuses one.
-    pub fn new(corpus: &Corpus<'_>, vocabulary: &Vocabulary, layout: Layout) -> Result<Self, encode::Error> {
+    pub fn new(corpus: &Corpus<'_>, vocabulary: &Vocabulary, layout: Layout) -> Result<Self, Error> {
         Ok(Self {
             entities: vocabulary.encode_all(&corpus.entities, layout.limits.node)?,
             relations: vocabulary.encode_all(&corpus.relations, layout.limits.edge)?,
@@ -56,26 +70,24 @@ impl Encoder {
         })
     }
 
-    fn columns(&self, [subject, relation, object]: Triple) -> Columns<'_> {
+    fn columns(&self, triple: Triple) -> Columns<'_> {
+        let [subject, relation, object] = triple;
         let entity = |id: u32| self.entities.get(id as usize);
         [entity(subject), self.relations.get(relation as usize), entity(object)]
     }
 
     /// The row of a stated triple.
     pub fn stated(&self, task: Task, triple: Triple, sample: &mut Sample) {
-        let (special, layout, columns) = (self.special, &self.layout, self.columns(triple));
-        match task {
-            Task::Object => entity::build(sample, layout, special, columns, Slot::Object),
-            Task::Relation => relation::build(sample, layout, special, columns, triple[1]),
-            Task::Triplet => triplet::build(sample, layout, special, columns, triplet::Truth::Stated),
-            _ => entity::build(sample, layout, special, columns, Slot::Subject),
+        if let MadeOf::Triples { stated, .. } = spec(task).of {
+            stated(sample, &self.layout, self.special, self.columns(triple), triple);
         }
     }
 
-    /// The row of a negative.
-    pub fn corrupted(&self, triple: Triple, sample: &mut Sample) {
-        let columns = self.columns(triple);
-        triplet::build(sample, &self.layout, self.special, columns, triplet::Truth::Corrupted);
+    /// The row of a negative, of a task that has such.
+    pub fn corrupted(&self, task: Task, triple: Triple, sample: &mut Sample) {
+        if let MadeOf::Triples { negative: Some(negative), .. } = spec(task).of {
+            negative(sample, &self.layout, self.special, self.columns(triple), triple);
+        }
     }
 }
 
@@ -115,13 +127,13 @@ impl Items for Triples<'_> {
         let origin = Origin::Triple(self.rows[item]);
         self.encoder.stated(self.task, self.triples[item], sample);
         rows.push(origin, sample, None);
-        if self.task != Task::Triplet {
+        if !has_negatives(self.task) {
             return;
         }
         // Epoch 0 is what shards hold; a stream may draw those of later epochs itself.
         let index = u32::try_from(item).unwrap_or(u32::MAX);
         for negative in self.sampler.negatives_of(self.triples[item], 0, index, &mut rows.counts) {
-            self.encoder.corrupted(negative.triple, sample);
+            self.encoder.corrupted(self.task, negative.triple, sample);
             let donor = negative.donor.and_then(|donor| self.donors.get(donor as usize)).copied();
             rows.push(origin, sample, Some((&negative, donor)));
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base::read::Location;
 use base::self_check::check;
 use batch::task::{Answer, Task};
 use bytes::Bytes;
@@ -22,22 +23,19 @@ use parquet::file::statistics::Statistics;
 use super::index::{FileIndex, GroupIndex};
 use super::pages::{MOST_VALUES, Slice, values};
 use super::schema::columns;
+use crate::Error;
 use crate::builder::Form;
+use crate::task::has_negatives;
 
-/// Why a shard cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {place}: {problem}; the shard is damaged: `engraft verify` lists all damaged files, `engraft run shards` builds them again", path.display())]
-pub struct Error {
-    path: PathBuf,
-    place: String,
-    problem: String,
+/// A shard that is not as it was written.
+pub(crate) fn damaged(place: impl Into<Location>, problem: &dyn std::fmt::Display) -> Error {
+    let remedy = "the shard is damaged: `engraft verify` lists all damaged files, `engraft run shards` builds them again";
+    Error::at(place, problem, remedy)
 }
 
-impl Error {
-    /// A shard that could not be opened.
-    pub(crate) fn unopened(path: PathBuf, problem: &dyn std::fmt::Display) -> Self {
-        Self { path, place: "the file".to_owned(), problem: problem.to_string() }
-    }
+/// A shard that could not be opened.
+pub(crate) fn unopened(path: &Path, problem: &dyn std::fmt::Display) -> Error {
+    damaged(format!("{}: the file", path.display()), problem)
 }
 
 /// The rows of one row group as flat arrays. Item `t` of the group has the rows `firsts[t]..firsts[t + 1]`, row `i` the tokens
@@ -99,6 +97,15 @@ impl Blob for File {
     }
 }
 
+/// What a shard's rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Of {
+    /// The task that they belong to.
+    pub task: Task,
+    /// How the columns of a triple stand in them.
+    pub form: Form,
+}
+
 /// An open shard.
 #[derive(Debug)]
 pub struct Shard {
@@ -124,11 +131,11 @@ impl Shard {
     ///
     /// # Errors
     /// When the file is missing, is not as the index says, or has other columns.
-    pub fn open(folder: &Path, index: &FileIndex, task: Task, form: Form) -> Result<Self, Error> {
+    pub fn open(folder: &Path, index: &FileIndex, of: Of) -> Result<Self, Error> {
         let path = folder.join(&index.path);
         match File::open(&path) {
-            Ok(file) => Self::over(Box::new(file), path, index, (task, form)),
-            Err(e) => Err(Error::unopened(path, &e)),
+            Ok(file) => Self::over(Box::new(file), path, index, of),
+            Err(error) => Err(unopened(&path, &error)),
         }
     }
 
@@ -136,16 +143,11 @@ impl Shard {
     ///
     /// # Errors
     /// As [`Shard::open`].
-    pub fn over(
-        blob: Box<dyn Blob>,
-        path: PathBuf,
-        index: &FileIndex,
-        (task, form): (Task, Form),
-    ) -> Result<Self, Error> {
-        let bad = |problem: String| Error { path: path.clone(), place: "footer".to_owned(), problem };
+    pub fn over(blob: Box<dyn Blob>, path: PathBuf, index: &FileIndex, of: Of) -> Result<Self, Error> {
+        let bad = |problem: String| damaged(format!("{}: footer", path.display()), &problem);
         let metadata = footer(blob.as_ref(), index).map_err(bad)?;
-        let columns = Columns::find(&metadata, task, form).map_err(bad)?;
-        Ok(Self { path, blob, task, index: index.clone(), metadata, columns })
+        let columns = Columns::find(&metadata, of).map_err(bad)?;
+        Ok(Self { path, blob, task: of.task, index: index.clone(), metadata, columns })
     }
 
     /// Reads row group `group`, after checking its bytes against the index.
@@ -153,22 +155,21 @@ impl Shard {
     /// # Errors
     /// When it is damaged or does not exist.
     pub fn group(&self, group: usize) -> Result<Group, Error> {
-        let bad =
-            |problem: String| Error { path: self.path.clone(), place: format!("row group {group}"), problem };
+        let bad = |problem: String| damaged(format!("{}: row group {group}", self.path.display()), &problem);
         let Some(listed) = self.index.groups.get(group) else {
             return Err(bad("it does not exist".to_owned()));
         };
         let pages = Arc::new(pages(self.blob.as_ref(), &self.index, group).map_err(bad)?);
-        guarded(|| self.decode(&pages, (self.metadata.row_group(group), listed)))
+        guarded(|| self.decode(&pages, self.metadata.row_group(group), listed))
             .map_err(|e| bad(e.to_string()))
     }
 
     fn decode(
         &self,
         pages: &Arc<Slice>,
-        of: (&RowGroupMetaData, &GroupIndex),
+        described: &RowGroupMetaData,
+        listed: &GroupIndex,
     ) -> Result<Group, ParquetError> {
-        let (described, listed) = of;
         let rows = listed.rows as usize;
         if described.num_rows() != i64::from(listed.rows) {
             let found = described.num_rows();
@@ -198,7 +199,7 @@ impl Shard {
         };
         let firsts = match &answers {
             // A stated triple, and behind it its negatives: what is stated begins an item.
-            Answers::Classes(classes) if self.task == Task::Triplet => stated(classes),
+            Answers::Classes(classes) if has_negatives(self.task) => stated(classes),
             // One row each: the first rows are the rows.
             _ => (0..=listed.rows).collect(),
         };
@@ -214,7 +215,7 @@ impl Shard {
 pub(crate) fn footer(blob: &dyn Blob, index: &FileIndex) -> Result<ParquetMetaData, String> {
     let start = index.start(index.groups.len());
     let length = index.bytes.checked_sub(start).ok_or("the index gives it no footer")?;
-    let part = checked(blob, (start, length), &index.footer)?;
+    let part = checked(blob, start, length, &index.footer)?;
     let metadata = guarded(|| {
         check_schema(&part)?;
         ParquetMetaDataReader::new().parse_and_finish(&part)
@@ -231,10 +232,10 @@ pub(crate) fn footer(blob: &dyn Blob, index: &FileIndex) -> Result<ParquetMetaDa
 /// The pages of a row group of a file that `index` lists, after checking them against it.
 pub(crate) fn pages(blob: &dyn Blob, index: &FileIndex, group: usize) -> Result<Slice, String> {
     let listed = index.groups.get(group).ok_or("it does not exist")?;
-    checked(blob, (index.start(group), listed.bytes), &listed.xxh3)
+    checked(blob, index.start(group), listed.bytes, &listed.xxh3)
 }
 
-fn checked(blob: &dyn Blob, (start, length): (u64, u64), expected: &str) -> Result<Slice, String> {
+fn checked(blob: &dyn Blob, start: u64, length: u64, expected: &str) -> Result<Slice, String> {
     let most = usize::try_from(length).map_err(|e| e.to_string())?;
     let bytes = blob.read_at(start, most).map_err(|e| e.to_string())?;
     let found = check(&bytes);
@@ -268,7 +269,8 @@ fn unlike() -> ParquetError {
 }
 
 impl Columns {
-    fn find(metadata: &ParquetMetaData, task: Task, form: Form) -> Result<Self, String> {
+    fn find(metadata: &ParquetMetaData, of: Of) -> Result<Self, String> {
+        let Of { task, form } = of;
         let schema = metadata.file_metadata().schema_descr();
         let find = |name: &str| {
             let mut leaves =

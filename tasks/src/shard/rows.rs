@@ -11,6 +11,7 @@ use batch::task::{Answer, Task};
 use super::schema::{columns, list_item};
 use crate::builder::{Form, Sample};
 use crate::negative::{Counts, Negative};
+use crate::task::has_negatives;
 
 /// Where a row comes from.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +97,7 @@ impl Rows {
             Answer::Tokens => self.labels.append_value(sample.labels.iter().map(|&l| i32::try_from(l).ok())),
             Answer::Class => self.label.append_option(sample.class.map(u32::cast_signed)),
         }
-        if self.task == Task::Triplet {
+        if has_negatives(self.task) {
             let Provenance { slot, sampler, donor, verdict } = &mut self.provenance;
             slot.append_option(negative.map(|(negative, _)| negative.slot.name()));
             sampler.append_option(negative.map(|(negative, _)| negative.sampler.name()));
@@ -126,7 +127,7 @@ impl Rows {
             Answer::Tokens => arrays.push(Arc::new(self.labels.finish())),
             Answer::Class => arrays.push(Arc::new(self.label.finish())),
         }
-        if self.task == Task::Triplet {
+        if has_negatives(self.task) {
             let Provenance { slot, sampler, donor, verdict } = &mut self.provenance;
             arrays.push(Arc::new(slot.finish()));
             arrays.push(Arc::new(sampler.finish()));

@@ -7,6 +7,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use batch::task::{Answer, Task};
 
 use crate::builder::Form;
+use crate::task::{has_negatives, spec};
 
 /// The format's name in the index and in every file's footer.
 pub const FORMAT: &str = "engraft-shards";
@@ -32,10 +33,10 @@ pub fn columns(task: Task, form: Form) -> SchemaRef {
     }
     fields.push(field("token_type_ids", list(DataType::Int8), "segment of each token, 0 or 1"));
     match task.answer() {
-        Answer::Tokens => fields.push(field("labels", list(DataType::Int32), labels(task))),
-        Answer::Class => fields.push(field("label", DataType::Int32, label(task))),
+        Answer::Tokens => fields.push(field("labels", list(DataType::Int32), spec(task).label)),
+        Answer::Class => fields.push(field("label", DataType::Int32, spec(task).label)),
     }
-    if task == Task::Triplet {
+    if has_negatives(task) {
         fields.extend(provenance());
     }
     Arc::new(Schema::new(fields))
@@ -62,22 +63,6 @@ fn inputs(task: Task, form: Form) -> &'static str {
             "token ids, each column padded to its slot: [CLS] subject [SEP] relation [SEP] object [SEP]; what is asked for is [MASK]"
         }
         (false, _) => "token ids without padding: [CLS] text [SEP]",
-    }
-}
-
-fn labels(task: Task) -> &'static str {
-    match task {
-        Task::Tagging => {
-            "class of the word at each position as its place in the index's classes, -100 where none is asked"
-        }
-        _ => "token to be predicted at each position, -100 where none is",
-    }
-}
-
-fn label(task: Task) -> &'static str {
-    match task {
-        Task::Relation => "the relation, as its row in relations.parquet",
-        _ => "1 = stated, 0 = corrupted",
     }
 }
 

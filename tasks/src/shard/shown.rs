@@ -1,7 +1,7 @@
 //! Which triples a task's shards show.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
@@ -9,14 +9,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::index::FileIndex;
-
-/// Why the triples of a shard are not to be had.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}; the shard is damaged: `engraft verify` lists all damaged files, `engraft run shards` builds them again", path.display())]
-pub struct Error {
-    path: PathBuf,
-    problem: String,
-}
+use super::read::damaged;
+use crate::Error;
 
 /// The rows of the triple table that `files` below `folder` were made of, sorted, each once. Read from the files themselves, not from
 /// the index.
@@ -27,7 +21,7 @@ pub fn triples(folder: &Path, files: &[FileIndex]) -> Result<Vec<u32>, Error> {
     let mut shown = Vec::new();
     for file in files {
         let path = folder.join(&file.path);
-        let wrong = |problem: String| Error { path: path.clone(), problem };
+        let wrong = |problem: String| damaged(&path, &problem);
         let open = File::open(&path).map_err(|e| wrong(e.to_string()))?;
         let reader = ParquetRecordBatchReaderBuilder::try_new(open).map_err(|e| wrong(e.to_string()))?;
         let mask = ProjectionMask::columns(reader.parquet_schema(), ["triple"]);

@@ -5,8 +5,9 @@ use kg::split::Part;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::items::Items;
+use super::items::{Items, TextItems};
 use super::rows::{Origin, Rows};
+use crate::Error;
 use crate::builder::Sample;
 use crate::builder::masked_lm::{self, Masker, Turn};
 use crate::builder::passage::{self, Passage};
@@ -50,7 +51,7 @@ impl Texts {
         vocabulary: &Vocabulary,
         document: &Document,
         max_tokens: usize,
-    ) -> Result<(), passage::Error> {
+    ) -> Result<(), Error> {
         let passage = Passage::new(vocabulary, document, max_tokens, &mut self.counts)?;
         let number = u32::try_from(self.passages.len()).unwrap_or(u32::MAX);
         let chunks = (0..).take(passage.chunks.len());
@@ -93,16 +94,16 @@ impl MaskedLm {
         masker.counts = counts;
         Self { texts, masker }
     }
-
-    /// What became of the texts.
-    #[must_use]
-    pub fn counts(&self) -> TextCounts {
-        TextCounts { passages: self.texts.counts.clone(), masked: Some(self.masker.counts) }
-    }
 }
 
 fn turn(Chunk { document, chunk }: Chunk) -> Turn {
     Turn { epoch: 0, document: document.into(), chunk: chunk as usize }
+}
+
+impl TextItems for MaskedLm {
+    fn counts(&self) -> TextCounts {
+        TextCounts { passages: self.texts.counts.clone(), masked: Some(self.masker.counts) }
+    }
 }
 
 impl Items for MaskedLm {
@@ -141,24 +142,23 @@ impl Tagging {
     ///
     /// # Errors
     /// When a text marks a kind of entity that the classes lack.
-    pub fn new(texts: Texts, classes: Classes, later: LaterSubwords) -> Result<Self, tagging::UnknownLabel> {
+    pub fn new(texts: Texts, classes: Classes, later: LaterSubwords) -> Result<Self, Error> {
         let mentions = texts.passages.iter().flat_map(|passage| &passage.mentions);
         for mention in mentions {
             classes.begin(mention.label)?;
         }
         Ok(Self { texts, classes, later })
     }
+}
 
-    /// The tags in class order.
-    #[must_use]
-    pub fn classes(&self) -> &[String] {
-        self.classes.names()
+impl TextItems for Tagging {
+    fn counts(&self) -> TextCounts {
+        TextCounts { passages: self.texts.counts.clone(), masked: None }
     }
 
-    /// What became of the texts.
-    #[must_use]
-    pub fn counts(&self) -> TextCounts {
-        TextCounts { passages: self.texts.counts.clone(), masked: None }
+    /// The tags in class order.
+    fn classes(&self) -> &[String] {
+        self.classes.names()
     }
 }
 

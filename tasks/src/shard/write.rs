@@ -3,25 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use arrow_schema::ArrowError;
 use base::rng::RngKey;
 use base::setting::InvalidSetting;
 use batch::task::Task;
 use kg::split::Part;
-use parquet::errors::ParquetError;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::file::{self, Encoded, Files, Size};
+use super::file::{Encoded, Files, Size};
 use super::hub;
-use super::index::{self, Index, Negatives, PartIndex, Source, TaskIndex, Tokenizer};
-use super::items::{Encoder, Items, Triples};
+use super::index::{Index, Negatives, PartIndex, Source, TaskIndex, Tokenizer};
+use super::items::{Encoder, Items, TextItems, Triples};
 use super::rows::Rows;
 use super::schema::{FORMAT, VERSION};
-use super::text::{MaskedLm, Tagging};
-use crate::builder::{self, Layout, Sample};
+use crate::Error;
+use crate::builder::{Layout, Sample};
 use crate::negative::{self, Counts, Filter, Sampler};
 use crate::sample::{Corpus, Triple};
-use crate::token::encode::{self, Vocabulary};
+use crate::token::encode::Vocabulary;
 
 /// Most tokens of a column: a row of three has 16 bits of positions.
 const WIDEST: usize = 16_383;
@@ -75,47 +73,9 @@ impl Config {
     }
 }
 
-/// Why shards could not be written. There is no index then.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A text could not be encoded.
-    #[error(transparent)]
-    Encode(#[from] encode::Error),
-    /// A shard could not be written.
-    #[error(transparent)]
-    File(#[from] file::Error),
-    /// The folder could not be described.
-    #[error(transparent)]
-    Hub(#[from] crate::hub::Error),
-    /// The index could not be written.
-    #[error(transparent)]
-    Index(#[from] index::Error),
-    /// Rows did not fit their schema.
-    #[error("rows do not fit the shard schema: {0}")]
-    Rows(#[from] ArrowError),
-    /// Rows could not be encoded.
-    #[error("rows cannot be encoded: {0}")]
-    Parquet(#[from] ParquetError),
-    /// A setting is out of range.
-    #[error(transparent)]
-    InvalidSetting(#[from] InvalidSetting),
-    /// Negatives cannot be drawn.
-    #[error(transparent)]
-    Negatives(#[from] negative::Error),
-    /// The layout contradicts itself.
-    #[error("layout: {0}")]
-    Layout(#[from] builder::NoSlots),
-    /// There is nothing to build from.
-    #[error(
-        "the triple table is empty: no sample can be built; look at the funnel (`engraft inspect triples`) for what was dropped"
-    )]
-    NoTriples,
-    /// The graph does not fit the formats' 32-bit row numbers.
-    #[error("{0} triples are more than a shard's row numbers can count (4,294,967,295)")]
-    TooMany(usize),
-    /// A folder could not be made, or the caller asked to stop.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
+/// More triples than the formats' 32-bit row numbers.
+fn too_many(triples: usize) -> Error {
+    Error::Unfit(format!("{triples} triples are more than a shard's row numbers can count (4,294,967,295)"))
 }
 
 /// Told the number of rows just encoded; an error from it stops the work.
@@ -124,8 +84,20 @@ pub type Tick<'a> = &'a (dyn Fn(u64) -> std::io::Result<()> + Sync);
 /// Row groups that are encoded before they are written; it bounds memory and changes no byte.
 pub(crate) const WAVE: usize = 64;
 
-/// Writes the shards of all `items` into `folder`, in the layout and with the digest of the vocabulary that `written_as` names, and tells
-/// what was written. Items of one task stand together, in the order of parts.
+/// How rows are written.
+#[derive(Debug, Clone, Copy)]
+pub struct As<'a> {
+    /// How columns stand in a row.
+    pub layout: &'a Layout,
+    /// BLAKE3 of the vocabulary's file, for the footers.
+    pub tokenizer: &'a str,
+    /// Where a file ends.
+    pub size: Size,
+    /// Items behind a row group.
+    pub items_per_group: usize,
+}
+
+/// Writes the shards of all `items` into `folder` and tells what was written. Items of one task stand together, in the order of parts.
 /// Threads encode row groups; files are put together in the order of items, so no order between threads reaches the disk.
 ///
 /// # Errors
@@ -133,8 +105,7 @@ pub(crate) const WAVE: usize = 64;
 pub fn write_items(
     folder: &Path,
     items: &[&dyn Items],
-    written_as: (&Layout, &str),
-    (size, per_group): (Size, usize),
+    as_said: As<'_>,
     tick: Tick<'_>,
 ) -> Result<Written, Error> {
     let mut written = Written { tasks: Vec::new(), negatives: BTreeMap::new() };
@@ -142,13 +113,13 @@ pub fn write_items(
         let below = of.task().name();
         let place = folder.join(below);
         std::fs::create_dir_all(&place)?;
-        let mut files = Files::new(&place, size);
+        let mut files = Files::new(&place, as_said.size);
         let (mut lengths, mut rows) = (BTreeMap::<usize, u64>::new(), 0);
+        let per_group = as_said.items_per_group;
         let groups: Vec<usize> = (0..of.len()).step_by(per_group).collect();
         for wave in groups.chunks(WAVE) {
-            let encode = |&first: &usize| {
-                encode_group(*of, first..(first + per_group).min(of.len()), written_as, tick)
-            };
+            let encode =
+                |&first: &usize| encode_group(*of, first..(first + per_group).min(of.len()), as_said, tick);
             let encoded: Result<Vec<(Encoded, Rows)>, Error> = wave.par_iter().map(encode).collect();
             for (group, counted) in encoded? {
                 files.append(&group)?;
@@ -182,19 +153,20 @@ pub struct Written {
 fn encode_group(
     of: &dyn Items,
     items: std::ops::Range<usize>,
-    (layout, tokenizer): (&Layout, &str),
+    as_said: As<'_>,
     tick: Tick<'_>,
 ) -> Result<(Encoded, Rows), Error> {
-    let (mut rows, mut sample) = (Rows::new(of.task(), layout.form), Sample::default());
-    let count = u32::try_from(items.len()).map_err(|_| Error::TooMany(items.len()))?;
+    let (mut rows, mut sample) = (Rows::new(of.task(), as_said.layout.form), Sample::default());
+    let count = u32::try_from(items.len()).map_err(|_| too_many(items.len()))?;
     items.for_each(|item| of.build(item, &mut sample, &mut rows));
-    let batch = rows.finish()?;
+    let batch =
+        rows.finish().map_err(|error| Error::Unfit(format!("rows do not fit the shard schema: {error}")))?;
     let metadata = [
         ("engraft.format", FORMAT.to_owned()),
         ("engraft.version", VERSION.to_string()),
         ("engraft.task", of.task().name().to_owned()),
         ("engraft.part", of.part().name().to_owned()),
-        ("engraft.tokenizer.blake3", tokenizer.to_owned()),
+        ("engraft.tokenizer.blake3", as_said.tokenizer.to_owned()),
     ];
     let encoded = Encoded::new(&batch, count, &metadata)?;
     tick(batch.num_rows() as u64)?;
@@ -213,7 +185,7 @@ pub struct Held {
 }
 
 /// What shards are made from besides triples.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct From<'a> {
     /// The vocabulary to encode with.
     pub vocabulary: &'a Vocabulary,
@@ -221,10 +193,8 @@ pub struct From<'a> {
     pub vocabulary_digest: &'a str,
     /// Where the triples come from.
     pub sources: &'a [Source],
-    /// Masked language modelling, where it is among the tasks.
-    pub masked_lm: Option<&'a MaskedLm>,
-    /// Tagging, where it is among the tasks.
-    pub tagging: Option<&'a Tagging>,
+    /// The tasks on texts, in task order.
+    pub texts: &'a [&'a dyn TextItems],
 }
 
 fn negatives_seed(config: &Config) -> RngKey {
@@ -235,7 +205,7 @@ fn negatives_seed(config: &Config) -> RngKey {
 ///
 /// # Errors
 /// When a setting is out of range or does not fit the graph.
-pub fn negatives(config: &Config, corpus: &Corpus<'_>) -> Result<Sampler, negative::Error> {
+pub fn negatives(config: &Config, corpus: &Corpus<'_>) -> Result<Sampler, Error> {
     Sampler::new(&config.negatives, corpus, negatives_seed(config))
 }
 
@@ -245,19 +215,22 @@ pub fn negatives(config: &Config, corpus: &Corpus<'_>) -> Result<Sampler, negati
 /// When a text cannot be encoded, the disk refuses or `tick` stops the work; the index is not written then.
 pub fn write(
     folder: &Path,
-    (corpus, held): (&Corpus<'_>, &[Held]),
+    corpus: &Corpus<'_>,
+    held: &[Held],
     from: From<'_>,
     config: &Config,
     tick: Tick<'_>,
 ) -> Result<Index, Error> {
     config.check()?;
-    config.layout.check()?;
+    config.layout.check().map_err(|error| Error::Unfit(format!("layout: {error}")))?;
     let triples = corpus.triples.len();
     if triples == 0 {
-        return Err(Error::NoTriples);
+        return Err(Error::unfit(
+            "the triple table is empty: no sample can be built; look at the funnel (`engraft inspect triples`) for what was dropped",
+        ));
     }
     if u32::try_from(triples).is_err() {
-        return Err(Error::TooMany(triples));
+        return Err(too_many(triples));
     }
     let encoder = Encoder::new(corpus, from.vocabulary, config.layout)?;
     let sampler = negatives(config, corpus)?;
@@ -279,11 +252,11 @@ pub fn write(
     let graph = config.tasks.iter().filter(|task| task.is_graph());
     let items: Vec<Triples<'_>> = graph.flat_map(|&task| triples_of(task)).collect();
     let mut items: Vec<&dyn Items> = items.iter().map(|items| items as &dyn Items).collect();
-    items.extend(from.masked_lm.map(|items| items as &dyn Items));
-    items.extend(from.tagging.map(|items| items as &dyn Items));
-    let written_as = (&config.layout, from.vocabulary_digest);
-    let written = write_items(folder, &items, written_as, (config.size, config.items_per_group), tick)?;
-    let mut index = index_of((corpus, held), from, config, (&encoder, written));
+    items.extend(from.texts.iter().map(|&items| items as &dyn Items));
+    let Config { ref layout, size, items_per_group, .. } = *config;
+    let as_said = As { layout, tokenizer: from.vocabulary_digest, size, items_per_group };
+    let written = write_items(folder, &items, as_said, tick)?;
+    let mut index = index_of(corpus, held, from, config, &encoder, written);
     hub::write(folder, &index)?;
     index.write(folder)?;
     Ok(index)
@@ -291,15 +264,15 @@ pub fn write(
 
 /// What the index says of all that.
 fn index_of(
-    (corpus, held): (&Corpus<'_>, &[Held]),
+    corpus: &Corpus<'_>,
+    held: &[Held],
     from: From<'_>,
     config: &Config,
-    (encoder, written): (&Encoder, Written),
+    encoder: &Encoder,
+    written: Written,
 ) -> Index {
     let mut triples = BTreeMap::from([(Part::Train, corpus.triples.len() as u64)]);
     triples.extend(held.iter().map(|held| (held.part, held.triples.len() as u64)));
-    let masked = from.masked_lm.into_iter().map(|items| (Task::MaskedLm, items.counts()));
-    let tagging = from.tagging.into_iter().map(|items| (Task::Tagging, items.counts()));
     Index {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -312,11 +285,11 @@ fn index_of(
         },
         triples,
         relations: corpus.relations.iter().map(|text| (*text).to_owned()).collect(),
-        classes: from.tagging.map(|tagging| tagging.classes().to_vec()).unwrap_or_default(),
+        classes: from.texts.iter().flat_map(|items| items.classes()).cloned().collect(),
         sources: from.sources.to_vec(),
         entity_texts: encoder.entities.counts.clone(),
         relation_texts: encoder.relations.counts.clone(),
-        texts: masked.chain(tagging).collect(),
+        texts: from.texts.iter().map(|items| (items.task(), items.counts())).collect(),
         negatives: Negatives {
             seed: config.seed,
             config: config.negatives.clone(),

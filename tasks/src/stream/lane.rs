@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::collate::{Fill, Samples};
 use super::order::Place;
-use super::window::{Failure, Loaded, Shape, Windows};
+use super::window::{Loaded, Shape, Windows, nothing};
+use crate::Error;
 
 /// Which items make a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,7 +184,7 @@ impl Lane {
     ///
     /// # Errors
     /// When a shard is damaged, or there is nothing to stream.
-    pub fn next_batches(&mut self, share: Share) -> Result<Vec<Batch>, Failure> {
+    pub fn next_batches(&mut self, share: Share) -> Result<Vec<Batch>, Error> {
         let pool = self.present()?;
         let chosen = pool.batches.get(self.position.batch as usize).map_or(&[][..], |batch| share.of(batch));
         let batches = self.windows.tasks().enumerate().map(|(number, task)| {
@@ -203,14 +204,14 @@ impl Lane {
     ///
     /// # Errors
     /// As [`Lane::next_batches`].
-    pub fn skip(&mut self) -> Result<(), Failure> {
+    pub fn skip(&mut self) -> Result<(), Error> {
         let pool = self.present()?;
         self.step(pool);
         Ok(())
     }
 
     /// The pool at the present position, taken out.
-    fn present(&mut self) -> Result<Pool, Failure> {
+    fn present(&mut self) -> Result<Pool, Error> {
         match self.pool.take().filter(|pool| pool.start == self.position.item) {
             Some(pool) => Ok(pool),
             None => self.fill(),
@@ -227,10 +228,10 @@ impl Lane {
     }
 
     /// Brings the items of the present pool into memory and makes them into batches.
-    fn fill(&mut self) -> Result<Pool, Failure> {
+    fn fill(&mut self) -> Result<Pool, Error> {
         let epoch_items = self.items();
         if epoch_items == 0 {
-            return Err(Failure::Nothing);
+            return Err(nothing());
         }
         let start = self.position.item;
         let pool = self.config.batching.pool(epoch_items);

@@ -6,8 +6,9 @@ use std::thread::{Builder, JoinHandle};
 use batch::Batch;
 
 use super::state::State;
-use super::steps::{Error, Stream};
-use super::window::Failure;
+use super::steps::Stream;
+use super::window::{gone, no_thread};
+use crate::Error;
 
 /// A step and where the stream stands after it.
 type Made = Result<(Vec<Batch>, State), Error>;
@@ -31,7 +32,7 @@ impl Prefetched {
         // One step waits in the thread's hand.
         let (sender, made) = sync_channel(steps.max(1) - 1);
         let thread = Builder::new().name("engraft-stream".to_owned()).spawn(move || make(stream, &sender));
-        let thread = thread.map_err(|e| Failure::Thread(e.to_string()))?;
+        let thread = thread.map_err(|error| no_thread(&error))?;
         Ok(Self { made: Some(made), thread: Some(thread), state, steps_per_epoch })
     }
 
@@ -47,7 +48,7 @@ impl Prefetched {
     /// When a shard cannot be read.
     pub fn next_step(&mut self) -> Result<Vec<Batch>, Error> {
         let made = self.made.as_ref().and_then(|made| made.recv().ok());
-        let (batches, state) = made.unwrap_or(Err(Failure::Gone.into()))?;
+        let (batches, state) = made.unwrap_or(Err(gone()))?;
         self.state = state;
         Ok(batches)
     }

@@ -10,10 +10,10 @@ use crate::sample::Triple;
 use crate::shard::items::Encoder;
 use crate::shard::read::{Answers, Group};
 
-/// Makes row groups of the triplet task whose negatives are those of another epoch than the shards'.
+/// Makes row groups of a task with negatives, where these are those of another epoch than the shards'.
 pub trait Redraw: Send + Sync + std::fmt::Debug {
-    /// The rows of the triples `items` (by their number in the train part) in `epoch`; none when they are those of the shards.
-    fn group(&self, epoch: u64, items: Range<u64>) -> Option<Group>;
+    /// The rows of `task` for the triples `items` (by their number in the train part) in `epoch`; none when they are those of the shards.
+    fn group(&self, task: Task, epoch: u64, items: Range<u64>) -> Option<Group>;
 }
 
 /// Draws as the shards were drawn, from the graph that they were made of.
@@ -28,7 +28,7 @@ pub struct Fresh {
 }
 
 impl Redraw for Fresh {
-    fn group(&self, epoch: u64, items: Range<u64>) -> Option<Group> {
+    fn group(&self, task: Task, epoch: u64, items: Range<u64>) -> Option<Group> {
         // Shards hold the draw of epoch 0.
         if epoch == 0 || !self.sampler.draws_anew() {
             return None;
@@ -38,10 +38,10 @@ impl Redraw for Fresh {
             let (place, index) = (usize::try_from(item).ok()?, u32::try_from(item).ok()?);
             let stated = *self.triples.get(place)?;
             rows.firsts.push(rows.count());
-            self.encoder.stated(Task::Triplet, stated, &mut sample);
+            self.encoder.stated(task, stated, &mut sample);
             rows.push(&sample);
             for negative in self.sampler.negatives(epoch, index, &mut counts) {
-                self.encoder.corrupted(negative.triple, &mut sample);
+                self.encoder.corrupted(task, negative.triple, &mut sample);
                 rows.push(&sample);
             }
         }

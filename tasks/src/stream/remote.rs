@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use batch::task::Task;
 use bytes::Bytes;
 use store::Store;
 use store::location::Location;
@@ -12,26 +11,15 @@ use store::object::Object;
 
 use super::source::Open;
 use super::steps::Shards;
-use crate::builder::Form;
+use crate::Error;
 use crate::shard::index::{self, FileIndex, Index};
-use crate::shard::read::{Blob, Error, Shard};
+use crate::shard::read::{Blob, Of, Shard, unopened};
 
 /// A shard folder in any place that the store knows.
 #[derive(Debug, Clone)]
 pub struct Remote {
     store: Store,
     folder: Location,
-}
-
-/// Why a folder's index cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum IndexError {
-    /// It cannot be read.
-    #[error("{0}; a shard folder without its index is not finished")]
-    Store(#[from] store::Error),
-    /// It is damaged or of another version.
-    #[error(transparent)]
-    Index(#[from] index::Error),
 }
 
 impl Remote {
@@ -45,10 +33,12 @@ impl Remote {
     ///
     /// # Errors
     /// When it is missing, damaged or of another version.
-    pub fn index(&self) -> Result<Index, IndexError> {
+    pub fn index(&self) -> Result<Index, Error> {
         let location = self.folder.child(index::FILE);
-        let object = self.store.open(&location)?;
-        let bytes = object.range(0..object.len())?;
+        let unread =
+            |error| Error::Unfit(format!("{error}; a shard folder without its index is not finished"));
+        let object = self.store.open(&location).map_err(unread)?;
+        let bytes = object.range(0..object.len()).map_err(unread)?;
         Ok(Index::parse(bytes.to_vec(), &PathBuf::from(location.to_string()))?)
     }
 
@@ -70,13 +60,13 @@ impl Blob for Ranges {
 }
 
 impl Open for Remote {
-    fn open(&self, index: &FileIndex, of: (Task, Form)) -> Result<Shard, Error> {
+    fn open(&self, index: &FileIndex, of: Of) -> Result<Shard, Error> {
         let location = index.path.split('/').fold(self.folder.clone(), |folder, name| folder.child(name));
         let path = PathBuf::from(location.to_string());
-        let object = self.store.open(&location).map_err(|e| Error::unopened(path.clone(), &e))?;
+        let object = self.store.open(&location).map_err(|error| unopened(&path, &error))?;
         if object.len() != index.bytes {
             let problem = format!("{} bytes, but the index says {}", object.len(), index.bytes);
-            return Err(Error::unopened(path, &problem));
+            return Err(unopened(&path, &problem));
         }
         Shard::over(Box::new(Ranges(object)), path, index, of)
     }

@@ -1,14 +1,14 @@
 //! The row groups of one task, by number over all its files.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use batch::task::Task;
 
-use crate::builder::Form;
+use crate::Error;
 use crate::shard::index::{FileIndex, PartIndex};
-use crate::shard::read::{Error, Group, Shard};
+use crate::shard::read::{Group, Of, Shard};
 
 /// Files that are kept open; more would run into the system's limit for many tasks and ranks.
 const OPEN: usize = 32;
@@ -19,7 +19,7 @@ pub trait Open: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// When it cannot be opened or is not as the index says.
-    fn open(&self, index: &FileIndex, of: (Task, Form)) -> Result<Shard, Error>;
+    fn open(&self, index: &FileIndex, of: Of) -> Result<Shard, Error>;
 }
 
 /// Shards in a folder on this machine.
@@ -27,17 +27,15 @@ pub trait Open: Send + Sync + std::fmt::Debug {
 pub struct Folder(pub PathBuf);
 
 impl Open for Folder {
-    fn open(&self, index: &FileIndex, (task, form): (Task, Form)) -> Result<Shard, Error> {
-        let folder: &Path = &self.0;
-        Shard::open(folder, index, task, form)
+    fn open(&self, index: &FileIndex, of: Of) -> Result<Shard, Error> {
+        Shard::open(&self.0, index, of)
     }
 }
 
 /// The row groups of one task and part.
 #[derive(Debug)]
 pub struct Source {
-    task: Task,
-    form: Form,
+    of: Of,
     place: Arc<dyn Open>,
     files: Vec<FileIndex>,
     /// File and row group within it, by number.
@@ -49,17 +47,17 @@ pub struct Source {
 impl Source {
     /// The row groups that `index` lists.
     #[must_use]
-    pub fn new(place: Arc<dyn Open>, (task, form): (Task, Form), index: &PartIndex) -> Self {
+    pub fn new(place: Arc<dyn Open>, of: Of, index: &PartIndex) -> Self {
         let files = index.files.clone();
         let groups = files.iter().enumerate();
-        let groups = groups.flat_map(|(file, of)| (0..of.groups.len()).map(move |group| (file, group)));
-        Self { task, form, place, groups: groups.collect(), files, open: Mutex::new(VecDeque::new()) }
+        let groups = groups.flat_map(|(file, index)| (0..index.groups.len()).map(move |group| (file, group)));
+        Self { of, place, groups: groups.collect(), files, open: Mutex::new(VecDeque::new()) }
     }
 
     /// The task whose rows these are.
     #[must_use]
     pub fn task(&self) -> Task {
-        self.task
+        self.of.task
     }
 
     /// Items of each row group.
@@ -81,7 +79,7 @@ impl Source {
         if let Some((_, shard)) = locked().iter().find(|(of, _)| *of == file) {
             return Ok(Arc::clone(shard));
         }
-        let shard = Arc::new(self.place.open(&self.files[file], (self.task, self.form))?);
+        let shard = Arc::new(self.place.open(&self.files[file], self.of)?);
         let mut open = locked();
         open.push_front((file, Arc::clone(&shard)));
         open.truncate(OPEN);

@@ -4,6 +4,7 @@ use base::self_check::check;
 use serde::{Deserialize, Serialize};
 
 use super::lane::Position;
+use crate::Error;
 
 /// The state's version.
 pub const VERSION: u32 = 2;
@@ -46,34 +47,6 @@ pub struct State {
     pub xxh3: String,
 }
 
-/// Why a state is refused.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
-    /// It belongs to another order.
-    #[error(
-        "this stream state does not fit: {field} was {was} when it was saved and is {is} now; rows would be lost or repeated. \
-         Resume with the same shards and settings, or start anew"
-    )]
-    Order {
-        /// What differs.
-        field: &'static str,
-        /// When it was saved.
-        was: String,
-        /// Now.
-        is: String,
-    },
-    /// It is not as it was saved.
-    #[error(
-        "this stream state is damaged: its contents give the check {found}, but {expected} stands in it; use an earlier one, or start anew"
-    )]
-    Damaged {
-        /// The check of its contents.
-        found: String,
-        /// The check that stands in it.
-        expected: String,
-    },
-}
-
 impl State {
     /// A state that passes its own check.
     #[must_use]
@@ -92,7 +65,7 @@ impl State {
     ///
     /// # Errors
     /// Names the first thing that differs.
-    pub fn check(&self, is: &Fingerprint) -> Result<(), Mismatch> {
+    pub fn check(&self, is: &Fingerprint) -> Result<(), Error> {
         let was = &self.order;
         let fields = [
             ("version", self.version.to_string(), VERSION.to_string()),
@@ -106,9 +79,17 @@ impl State {
             ("negatives", was.negatives.clone(), is.negatives.clone()),
         ];
         if let Some((field, was, is)) = fields.into_iter().find(|(_, was, is)| was != is) {
-            return Err(Mismatch::Order { field, was, is });
+            return Err(Error::Unfit(format!(
+                "this stream state does not fit: {field} was {was} when it was saved and is {is} now; rows would be lost or repeated. \
+                 Resume with the same shards and settings, or start anew"
+            )));
         }
-        let (found, expected) = (self.contents(), self.xxh3.clone());
-        if found == expected { Ok(()) } else { Err(Mismatch::Damaged { found, expected }) }
+        let (found, expected) = (self.contents(), &self.xxh3);
+        if found == *expected {
+            return Ok(());
+        }
+        Err(Error::Unfit(format!(
+            "this stream state is damaged: its contents give the check {found}, but {expected} stands in it; use an earlier one, or start anew"
+        )))
     }
 }

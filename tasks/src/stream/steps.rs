@@ -14,9 +14,11 @@ use super::order::{Order, Shuffle};
 use super::redraw::Redraw;
 use super::schedule::{Schedule, Turn, Turns};
 use super::source::{Folder, Open, Source};
-use super::state::{Fingerprint, Mismatch, State};
-use super::window::{Ahead, Failure, Windows};
+use super::state::{Fingerprint, State};
+use super::window::{Ahead, Windows, nothing};
+use crate::Error;
 use crate::shard::index::Index;
+use crate::shard::read::Of;
 
 /// How to stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,36 +74,6 @@ impl<'i> Shards<'i> {
     }
 }
 
-/// Why there is no stream.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Rows cannot be read.
-    #[error(transparent)]
-    Read(#[from] Failure),
-    /// No task has rows in this part.
-    #[error("the shards have no rows for {0}; build them with a split that has such a part")]
-    NoPart(Part),
-    /// The schedule needs to know how many batches there are.
-    #[error(
-        "schedule {0} needs batches of a number of items, but a token budget decides only while reading; use `items` or `bucketed`"
-    )]
-    Uncounted(String),
-    /// The share makes no sense.
-    #[error(
-        "rank {rank} of {world}, worker {number} of {of}: expected a number below that of all, which is at least 1"
-    )]
-    Worker {
-        /// Number of the rank.
-        rank: usize,
-        /// Ranks.
-        world: usize,
-        /// Number of the worker.
-        number: u64,
-        /// Workers.
-        of: u64,
-    },
-}
-
 /// Batches of one task or of several, step after step, without end.
 #[derive(Debug)]
 pub struct Stream {
@@ -120,7 +92,8 @@ impl Stream {
     pub fn new(shards: &Shards<'_>, config: &Config, worker: Worker) -> Result<Self, Error> {
         let Worker { share: Share { rank, world }, number, of } = worker;
         if rank >= world || number >= of {
-            return Err(Error::Worker { rank, world, number, of });
+            let expected = "expected a number below that of all, which is at least 1";
+            return Err(Error::Unfit(format!("rank {rank} of {world}, worker {number} of {of}: {expected}")));
         }
         let index = shards.index;
         let tasks: Vec<Task> = index
@@ -136,16 +109,20 @@ impl Stream {
         let lanes = std::iter::once(graph)
             .filter(|tasks| !tasks.is_empty())
             .chain(text.into_iter().map(|task| vec![task]));
-        let lanes: Result<Vec<Lane>, Failure> = lanes.map(|tasks| lane(shards, config, &tasks)).collect();
+        let lanes: Result<Vec<Lane>, Error> = lanes.map(|tasks| lane(shards, config, &tasks)).collect();
         let lanes = lanes?;
         if lanes.is_empty() {
-            return Err(Error::NoPart(config.part));
+            let remedy = "build them with a split that has such a part";
+            return Err(Error::Unfit(format!("the shards have no rows for {}; {remedy}", config.part)));
         }
         let turns = if together {
             None
         } else {
             let batches: Option<Vec<u64>> = lanes.iter().map(Lane::batches).collect();
-            let batches = batches.ok_or_else(|| Error::Uncounted(config.schedule.name()))?;
+            let batches = batches.ok_or_else(|| {
+                let problem = "needs batches of a number of items, but a token budget decides only while reading; use `items` or `bucketed`";
+                Error::Unfit(format!("schedule {} {problem}", config.schedule.name()))
+            })?;
             Some(Turns::new(config.schedule, batches, RngKey::new(config.seed).named("schedule")))
         };
         let fingerprint = fingerprint(shards, config, &tasks);
@@ -194,7 +171,7 @@ impl Stream {
     /// The lanes whose turn it is.
     fn turn(&mut self) -> Result<Vec<usize>, Error> {
         let Some(turns) = &mut self.turns else { return Ok((0..self.lanes.len()).collect()) };
-        let Turn { task, begins } = turns.turn(self.step).ok_or(Failure::Nothing)?;
+        let Turn { task, begins } = turns.turn(self.step).ok_or_else(nothing)?;
         if begins {
             self.lanes.iter_mut().for_each(Lane::begin_epoch);
         }
@@ -218,7 +195,7 @@ impl Stream {
     ///
     /// # Errors
     /// When the state belongs to another order or is damaged.
-    pub fn resume(&mut self, state: &State) -> Result<(), Mismatch> {
+    pub fn resume(&mut self, state: &State) -> Result<(), Error> {
         state.check(&self.fingerprint)?;
         self.step = state.step;
         self.lanes.iter_mut().zip(&state.lanes).for_each(|(lane, position)| lane.seek(*position));
@@ -227,11 +204,11 @@ impl Stream {
 }
 
 /// The lane of tasks that share an order.
-fn lane(shards: &Shards<'_>, config: &Config, tasks: &[Task]) -> Result<Lane, Failure> {
+fn lane(shards: &Shards<'_>, config: &Config, tasks: &[Task]) -> Result<Lane, Error> {
     let index = shards.index;
     let source = |task: &Task| {
         let part = index.part(*task, config.part)?;
-        Some(Source::new(Arc::clone(&shards.place), (*task, index.layout.form), part))
+        Some(Source::new(Arc::clone(&shards.place), Of { task: *task, form: index.layout.form }, part))
     };
     let sources: Vec<Source> = tasks.iter().filter_map(source).collect();
     // Row groups of the same number hold the same items in every task, so any task can give their sizes.

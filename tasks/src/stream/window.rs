@@ -11,7 +11,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::order::{Order, Place, Window};
 use super::redraw::Redraw;
 use super::source::Source;
-use crate::shard::read::{Answers, Error, Group};
+use crate::Error;
+use crate::shard::read::{Answers, Group};
+use crate::task::has_negatives;
 
 /// One row, borrowed from a window in memory.
 #[derive(Debug, Clone, Copy)]
@@ -115,23 +117,21 @@ pub struct Ahead {
     pub threads: usize,
 }
 
-/// Why windows cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// A shard is damaged.
-    #[error(transparent)]
-    Shard(#[from] Error),
-    /// The system gives no thread.
-    #[error("cannot start a thread to read shards: {0}; lower the number of threads")]
-    Thread(String),
-    /// The thread that read ahead is gone.
-    #[error("the thread that reads shards has stopped before its time; this is a bug")]
-    Gone,
-    /// There is nothing to stream.
-    #[error(
-        "the shards have no item to stream; look at the funnel (`engraft inspect triples`) for what was dropped"
-    )]
-    Nothing,
+/// The system gives no thread.
+pub(super) fn no_thread(error: &dyn std::fmt::Display) -> Error {
+    Error::Unfit(format!("cannot start a thread to read shards: {error}; lower the number of threads"))
+}
+
+/// The thread that read ahead is gone.
+pub(super) fn gone() -> Error {
+    Error::unfit("the thread that reads shards has stopped before its time; this is a bug")
+}
+
+/// There is nothing to stream.
+pub(super) fn nothing() -> Error {
+    Error::unfit(
+        "the shards have no item to stream; look at the funnel (`engraft inspect triples`) for what was dropped",
+    )
 }
 
 /// What reads a window.
@@ -144,8 +144,8 @@ struct Loader {
 }
 
 impl Loader {
-    fn load(&self, epoch: u64, at: u64) -> Result<Loaded, Failure> {
-        let window = self.order.window(epoch, at).ok_or(Failure::Nothing)?;
+    fn load(&self, epoch: u64, at: u64) -> Result<Loaded, Error> {
+        let window = self.order.window(epoch, at).ok_or_else(nothing)?;
         let mut numbers = window.groups.clone();
         numbers.sort_unstable();
         let (tasks, all) = (self.sources.len(), numbers.len());
@@ -159,8 +159,10 @@ impl Loader {
 
     fn read(&self, source: &Source, epoch: u64, number: u32) -> Result<Group, Error> {
         let before = self.order.before(number);
-        let redraw = self.redraw.as_ref().filter(|_| source.task() == Task::Triplet);
-        match redraw.and_then(|redraw| redraw.group(epoch, before..before + self.order.in_group(number))) {
+        let redraw = self.redraw.as_ref().filter(|_| has_negatives(source.task()));
+        match redraw.and_then(|redraw| {
+            redraw.group(source.task(), epoch, before..before + self.order.in_group(number))
+        }) {
             Some(group) => Ok(group),
             None => source.group(number),
         }
@@ -179,7 +181,7 @@ pub struct Windows {
 /// A thread that reads ahead.
 #[derive(Debug)]
 struct Reading {
-    loaded: Receiver<Result<Loaded, Failure>>,
+    loaded: Receiver<Result<Loaded, Error>>,
     thread: JoinHandle<()>,
 }
 
@@ -193,9 +195,9 @@ impl Windows {
         order: Order,
         redraw: Option<Arc<dyn Redraw>>,
         ahead: Ahead,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let pool = ThreadPoolBuilder::new().num_threads(ahead.threads.max(1)).build();
-        let pool = pool.map_err(|e| Failure::Thread(e.to_string()))?;
+        let pool = pool.map_err(|error| no_thread(&error))?;
         let loader = Arc::new(Loader { sources, order, redraw, pool });
         Ok(Self { loader, ahead: ahead.windows, next: (0, 0), reading: None })
     }
@@ -223,7 +225,7 @@ impl Windows {
     ///
     /// # Errors
     /// When a shard is damaged.
-    pub fn next_window(&mut self) -> Result<Loaded, Failure> {
+    pub fn next_window(&mut self) -> Result<Loaded, Error> {
         let loaded = if self.ahead == 0 {
             self.loader.load(self.next.0, self.next.1)?
         } else {
@@ -231,7 +233,7 @@ impl Windows {
                 Some(reading) => reading,
                 None => self.start()?,
             };
-            let loaded = reading.loaded.recv().map_err(|_| Failure::Gone)?;
+            let loaded = reading.loaded.recv().map_err(|_| gone())?;
             if loaded.is_ok() {
                 self.reading = Some(reading);
             }
@@ -242,7 +244,7 @@ impl Windows {
         Ok(loaded)
     }
 
-    fn start(&self) -> Result<Reading, Failure> {
+    fn start(&self) -> Result<Reading, Error> {
         // The thread holds one window that it cannot hand over yet, the channel the others.
         let (sender, loaded) = sync_channel(self.ahead - 1);
         let (loader, mut next) = (Arc::clone(&self.loader), self.next);
@@ -258,7 +260,7 @@ impl Windows {
             }
         };
         let thread = Builder::new().name("engraft-read".to_owned()).spawn(work);
-        Ok(Reading { loaded, thread: thread.map_err(|e| Failure::Thread(e.to_string()))? })
+        Ok(Reading { loaded, thread: thread.map_err(|error| no_thread(&error))? })
     }
 
     fn stop(&mut self) {

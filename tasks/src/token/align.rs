@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use super::encode::{Error, Vocabulary};
+use super::encode::Vocabulary;
+use crate::Error;
 use text::characters::Characters;
 use text::{Label, Span};
 

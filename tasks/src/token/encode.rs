@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use base::read::ReadError;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 use tokenizers::models::wordpiece::WordPiece;
@@ -18,6 +19,7 @@ pub use text::word::Case;
 use super::align::Subword;
 use super::json;
 use super::rule::Rule;
+use crate::Error;
 
 /// Most bytes of a vocabulary's file: some millions of entries.
 const MOST_BYTES: u64 = 64 << 20;
@@ -48,71 +50,16 @@ impl Special {
     }
 }
 
-/// Why a vocabulary cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("{}: cannot read the vocabulary: {source}", path.display())]
-    Io {
-        /// The vocabulary file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file is no vocabulary.
-    #[error("{}: line {line}: {problem}; expected one token per line, as in BERT's vocab.txt", path.display())]
-    Line {
-        /// The vocabulary file.
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The JSON is no tokenizer.
-    #[error("{}: not a tokenizer.json: {problem}", path.display())]
-    Json {
-        /// The tokenizer file.
-        path: PathBuf,
-        /// What the parser said.
-        problem: String,
-    },
-    /// A part of the JSON that is not read.
-    #[error("{}: {place}: found {found}, expected {expected}; engraft reads the tokenizers of BERT: name the model's vocab.txt, or write the file anew with these parts alone", path.display())]
-    Unsupported {
-        /// The tokenizer file.
-        path: PathBuf,
-        /// The part.
-        place: String,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What is read.
-        expected: String,
-    },
-    /// A special token is missing.
-    #[error("{}: the vocabulary has no {token}; BERT's {SPECIAL:?} must all be entries of it", path.display())]
-    MissingSpecial {
-        /// The vocabulary file.
-        path: PathBuf,
-        /// The token that is missing.
-        token: &'static str,
-    },
-    /// Token ids with a hole or a repetition.
-    #[error("{}: token ids must run from 0 without a hole or a repetition, but around {id} they do not", path.display())]
-    Numbers {
-        /// The vocabulary file.
-        path: PathBuf,
-        /// The first id that is not the next.
-        id: u32,
-    },
-    /// A text could not be encoded.
-    #[error("cannot encode {text:?}: {problem}")]
-    Encode {
-        /// The text.
-        text: String,
-        /// What the tokenizer said.
-        problem: String,
-    },
+/// Ids with a hole or a repetition; `id` is the first that is not the next.
+pub(super) fn numbers(path: &Path, id: u32) -> Error {
+    let problem =
+        format!("token ids must run from 0 without a hole or a repetition, but around {id} they do not");
+    Error::at(path, problem, "")
+}
+
+/// A text that the tokenizer refuses.
+fn refused(text: &str, problem: &dyn std::fmt::Display) -> Error {
+    Error::Unfit(format!("cannot encode {text:?}: {problem}"))
 }
 
 /// A WordPiece vocabulary ready to encode.
@@ -133,7 +80,8 @@ impl Vocabulary {
     /// # Errors
     /// When the file cannot be read, is no vocabulary, or lacks a special token.
     pub fn load(path: &Path, rule: impl Into<Rule>) -> Result<Self, Error> {
-        let bytes = read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let bytes = read(path)
+            .map_err(|error| Error::at(path, format!("cannot read the vocabulary: {error}"), ""))?;
         let is_json = path.extension().is_some_and(|e| e == "json");
         let (tokenizer, rule) = if is_json {
             let tokenizer = json::tokenizer(path, &bytes)?;
@@ -145,7 +93,10 @@ impl Vocabulary {
         };
         let splits = Some(rule.case()).filter(|case| !is_json && Rule::from(*case) == rule);
         let id = |token: &'static str| {
-            let missing = || Error::MissingSpecial { path: path.to_owned(), token };
+            let missing = || {
+                let problem = format!("the vocabulary has no {token}");
+                Error::at(path, problem, format!("BERT's {SPECIAL:?} must all be entries of it"))
+            };
             tokenizer.token_to_id(token).ok_or_else(missing)
         };
         let special = Special {
@@ -157,9 +108,8 @@ impl Vocabulary {
         };
         let mut ids: Vec<u32> = tokenizer.get_vocab(true).into_values().collect();
         ids.sort_unstable();
-        let next = |(expected, id): (u32, u32)| (expected != id).then_some(id);
-        if let Some(id) = (0..).zip(ids.iter().copied()).find_map(next) {
-            return Err(Error::Numbers { path: path.to_owned(), id });
+        if let Some((_, id)) = (0..).zip(ids.iter().copied()).find(|(expected, id)| expected != id) {
+            return Err(numbers(path, id));
         }
         let vocabulary = Self { tokenizer, special, size: ids.len(), rule, splits };
         if is_json {
@@ -215,8 +165,7 @@ impl Vocabulary {
     /// When the tokenizer refuses the text.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
         let encoding = self.tokenizer.encode_fast(text, false);
-        let encoding =
-            encoding.map_err(|e| Error::Encode { text: text.to_owned(), problem: e.to_string() })?;
+        let encoding = encoding.map_err(|error| refused(text, &error))?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -237,8 +186,7 @@ impl Vocabulary {
             return Ok(());
         }
         let subwords = self.tokenizer.get_model().tokenize(word);
-        let subwords =
-            subwords.map_err(|e| Error::Encode { text: word.to_owned(), problem: e.to_string() })?;
+        let subwords = subwords.map_err(|error| refused(word, &error))?;
         ids.extend(subwords.iter().map(|subword| subword.id));
         Ok(())
     }
@@ -247,8 +195,7 @@ impl Vocabulary {
     /// into the vocabulary, and numbers of words may have gaps. [`super::align::Aligned`] mends what it leaves out.
     pub(super) fn encode_placed(&self, text: &str) -> Result<Vec<Subword>, Error> {
         let encoding = self.tokenizer.encode(text, false);
-        let encoding =
-            encoding.map_err(|e| Error::Encode { text: text.to_owned(), problem: e.to_string() })?;
+        let encoding = encoding.map_err(|error| refused(text, &error))?;
         let places = encoding.get_ids().iter().zip(encoding.get_offsets()).zip(encoding.get_word_ids());
         let subword = |((&id, &(start, end)), word): ((&u32, &(usize, usize)), &Option<u32>)| Subword {
             id,
@@ -336,7 +283,11 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn from_lines(path: &Path, bytes: &[u8], rule: Rule) -> Result<Tokenizer, Error> {
-    let bad = |line: usize, problem: String| Error::Line { path: path.to_owned(), line: line + 1, problem };
+    let bad = |line: usize, problem: String| {
+        let place = format!("{}: line {}", path.display(), line + 1);
+        let expected = "one token per line, as in BERT's vocab.txt";
+        Error::from(ReadError::new(place, problem, expected, ""))
+    };
     let mut vocabulary = BTreeMap::new();
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     for (number, line) in body.split(|&b| b == b'\n').enumerate() {

@@ -6,10 +6,12 @@
 
 use std::path::Path;
 
+use base::read::ReadError;
 use serde_json::{Map, Value, json};
 use tokenizers::Tokenizer;
 
-use super::encode::{Error, SPECIAL, Vocabulary};
+use super::encode::{self, SPECIAL, Vocabulary};
+use crate::Error;
 
 /// Normalisers that are read. None makes a text many times longer.
 const NORMALIZERS: [&str; 8] =
@@ -28,9 +30,15 @@ struct Parts<'a> {
     all: Map<String, Value>,
 }
 
+/// A part of the file that is not read.
+fn unsupported(path: &Path, part: &str, found: &str, expected: &str) -> Error {
+    let remedy = "engraft reads the tokenizers of BERT: name the model's vocab.txt, or write the file anew with these parts alone";
+    ReadError::new(format!("{}: {part}", path.display()), format!("found {found}"), expected, remedy).into()
+}
+
 /// The tokenizer in `bytes`.
 pub(super) fn tokenizer(path: &Path, bytes: &[u8]) -> Result<Tokenizer, Error> {
-    let bad = |problem: String| Error::Json { path: path.to_owned(), problem };
+    let bad = |problem: String| Error::at(path, format!("not a tokenizer.json: {problem}"), "");
     let all = serde_json::from_slice(bytes).map_err(|e| bad(e.to_string()))?;
     let Value::Object(all) = all else { return Err(bad("expected an object".to_owned())) };
     let mut parts = Parts { path, all };
@@ -70,12 +78,9 @@ pub(super) fn check_texts(path: &Path, vocabulary: &Vocabulary) -> Result<(), Er
         for text in [token.to_owned(), format!("a {token} b"), format!("a{token}b")] {
             let ids = vocabulary.encode(&text)?;
             if ids.iter().any(|id| *id != special.unknown && special.all().contains(id)) {
-                return Err(Error::Unsupported {
-                    path: path.to_owned(),
-                    place: "pre_tokenizer".to_owned(),
-                    found: format!("one that makes a special token of the text {text:?}"),
-                    expected: "one that cuts punctuation off, as BertPreTokenizer".to_owned(),
-                });
+                let found = format!("one that makes a special token of the text {text:?}");
+                let expected = "one that cuts punctuation off, as BertPreTokenizer";
+                return Err(unsupported(path, "pre_tokenizer", &found, expected));
             }
         }
     }
@@ -92,8 +97,7 @@ impl Parts<'_> {
         if start.len() < written.len() {
             start.push_str(" ...");
         }
-        let (path, place) = (self.path.to_owned(), place.to_owned());
-        Err(Error::Unsupported { path, place, found: start, expected: expected.to_owned() })
+        Err(unsupported(self.path, place, &start, expected))
     }
 
     fn get(&self, name: &str) -> &Value {
@@ -114,7 +118,7 @@ impl Parts<'_> {
         let ids = model["vocab"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_u64);
         if let Some(id) = ids.max().filter(|id| *id >= all as u64) {
             let id = u32::try_from(id).unwrap_or(u32::MAX);
-            return Err(Error::Numbers { path: self.path.to_owned(), id });
+            return Err(encode::numbers(self.path, id));
         }
         for (key, expected) in [("unk_token", "[UNK]"), ("continuing_subword_prefix", "##")] {
             if model[key].as_str() != Some(expected) {

@@ -1,5 +1,6 @@
 //! How a text is normalised before it is cut into words, and what a model's `tokenizer_config.json` says of it.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use tokenizers::normalizers::BertNormalizer;
 use tokenizers::{NormalizedString, Normalizer, Tokenizer};
 
 use super::encode::Case;
+use crate::Error;
 
 /// The settings of BERT's normaliser; control characters are always cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,64 +73,28 @@ struct Keys {
     word_tokenizer_type: Option<String>,
 }
 
-/// Why a `tokenizer_config.json` and a vocabulary do not go together.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("{}: cannot read what the model's tokenizer does: {problem}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system or the parser said.
-        problem: String,
-    },
-    /// It says something else.
-    #[error(
-        "{}: {key} = {said}, but {found}: the model would read other tokens than it was trained on; say the same in both (in a config: vocabulary.case, vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"",
-        path.display()
-    )]
-    Contradiction {
-        /// The file.
-        path: PathBuf,
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        said: bool,
-        /// What there is.
-        found: String,
-    },
-    /// It asks for words that are not BERT's.
-    #[error("{}: {key} = {said} is not supported, expected {expected}: texts would be cut into other words than the model's", path.display())]
-    Unsupported {
-        /// The file.
-        path: PathBuf,
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        said: String,
-        /// What is supported.
-        expected: &'static str,
-    },
-}
-
 impl Said {
     /// What the file at `path` says; `None` where there is none.
     ///
     /// # Errors
     /// When it cannot be read, or asks for words that are not BERT's.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let unread = |error: &dyn Display| {
+            Error::at(path, format!("cannot read what the model's tokenizer does: {error}"), "")
+        };
         let bytes = match super::encode::read(path) {
             Ok(bytes) => bytes,
             // A link to nothing is something.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
                 return Ok(None);
             }
-            Err(e) => return Err(Error::Read { path: path.to_owned(), problem: e.to_string() }),
+            Err(error) => return Err(unread(&error)),
         };
-        let keys: Keys = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::Read { path: path.to_owned(), problem: e.to_string() })?;
-        let unsupported = |key, said: String, expected| {
-            Err(Error::Unsupported { path: path.to_owned(), key, said, expected })
+        let keys: Keys = serde_json::from_slice(&bytes).map_err(|error| unread(&error))?;
+        let unsupported = |key: &str, said: String, expected: &str| {
+            let (problem, why) =
+                ("is not supported, expected", "texts would be cut into other words than the model's");
+            Err(Error::at(path, format!("{key} = {said} {problem} {expected}: {why}"), ""))
         };
         if keys.do_basic_tokenize == Some(false) {
             return unsupported("do_basic_tokenize", "false".to_owned(), "true");
@@ -175,8 +141,7 @@ impl Said {
         ];
         for (key, said, own) in others {
             if let Some(said) = said.filter(|said| *said != own) {
-                let found = format!("the vocabulary is read with {own}");
-                return Err(Error::Contradiction { path: self.path.clone(), key, said, found });
+                return Err(self.contradicts(key, said, &format!("the vocabulary is read with {own}")));
             }
         }
         Ok(())
@@ -187,8 +152,14 @@ impl Said {
             Case::Uncased => "the vocabulary is read as \"uncased\", which lower-cases texts",
             Case::Cased => "the vocabulary is read as \"cased\", which keeps capitals",
         };
-        let (said, found) = (case == Case::Cased, found.to_owned());
-        Error::Contradiction { path: self.path.clone(), key: "do_lower_case", said, found }
+        self.contradicts("do_lower_case", case == Case::Cased, found)
+    }
+
+    /// The file says something else than the vocabulary.
+    fn contradicts(&self, key: &str, said: bool, found: &str) -> Error {
+        let why = "the model would read other tokens than it was trained on";
+        let remedy = "say the same in both (in a config: vocabulary.case, vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"";
+        Error::at(&self.path, format!("{key} = {said}, but {found}: {why}"), remedy)
     }
 }
 

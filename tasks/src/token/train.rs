@@ -10,8 +10,10 @@ use tokenizers::{
     PreTokenizer, Trainer,
 };
 
-use super::encode::{Case, SPECIAL};
+use super::encode::SPECIAL;
 use super::rule::Rule;
+use crate::Error;
+use text::word::Case;
 
 /// Most entries that a vocabulary is trained to: twice those of the largest that is published for a BERT.
 pub const MOST: usize = 1_000_000;
@@ -27,37 +29,17 @@ pub struct Config {
     pub case: Case,
 }
 
-/// Why no vocabulary could be trained.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The trainer itself failed.
-    #[error("cannot train a vocabulary: {0}")]
-    Trainer(String),
-    /// More entries than a vocabulary can have.
-    #[error("vocabulary.train.size = {0}: expected at most {MOST}")]
-    TooLarge(usize),
-    /// The alphabet alone is larger than the vocabulary.
-    #[error(
-        "vocabulary size {size} is too small: special tokens and the text's {alphabet} characters alone \
-         take {needed} entries; raise vocabulary.train.size"
-    )]
-    TooSmall {
-        /// The size asked for.
-        size: usize,
-        /// Distinct characters in the text.
-        alphabet: usize,
-        /// Entries needed before the first merge.
-        needed: usize,
-    },
-}
-
 impl Config {
     /// Refuses a size that no vocabulary has.
     ///
     /// # Errors
     /// When it is above [`MOST`].
     pub fn check(&self) -> Result<(), Error> {
-        if self.size > MOST { Err(Error::TooLarge(self.size)) } else { Ok(()) }
+        if self.size > MOST {
+            let problem = format!("expected at most {MOST}");
+            return Err(Error::Unfit(format!("vocabulary.train.size = {}: {problem}", self.size)));
+        }
+        Ok(())
     }
 }
 
@@ -112,7 +94,11 @@ pub fn train(config: &Config, words: &WordCounts) -> Result<Vec<String>, Error> 
     let continuing: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars().skip(1)).collect();
     let needed = SPECIAL.len() + alphabet.len() + continuing.len();
     if config.size < needed {
-        return Err(Error::TooSmall { size: config.size, alphabet: alphabet.len(), needed });
+        let (size, alphabet) = (config.size, alphabet.len());
+        return Err(Error::Unfit(format!(
+            "vocabulary size {size} is too small: special tokens and the text's {alphabet} characters alone \
+             take {needed} entries; raise vocabulary.train.size"
+        )));
     }
     // The trainer makes room for the whole size at once. A merge leaves a word one piece shorter, so there are no more than this.
     let merges: usize = words.counts.keys().map(|word| word.chars().count().saturating_sub(1)).sum();
@@ -146,7 +132,7 @@ fn clamp(count: u64) -> usize {
 }
 
 fn trainer_error(error: &tokenizers::Error) -> Error {
-    Error::Trainer(error.to_string())
+    Error::Unfit(format!("cannot train a vocabulary: {error}"))
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use batch::task::Task;
 use kg::split::Part;
+use tasks::Error;
 use tasks::shard::index::{self, FileIndex, Index, Source};
-use tasks::shard::read::Shard;
-use tasks::shard::write::{Error, From, write};
+use tasks::shard::read::{Of, Shard};
+use tasks::shard::write::{From, write};
 use tasks::stream::lane::Batching;
 use tasks::stream::steps;
 
@@ -15,7 +16,7 @@ use crate::shards::world::{LAYOUT, STREAM, World, files, stream};
 
 /// Reads all rows of a shard.
 fn read(folder: &Path, file: &FileIndex, task: Task) -> Result<usize, String> {
-    let shard = Shard::open(folder, file, task, LAYOUT.form).map_err(|e| e.to_string())?;
+    let shard = Shard::open(folder, file, Of { task, form: LAYOUT.form }).map_err(|e| e.to_string())?;
     let groups = (0..file.groups.len()).map(|group| shard.group(group).map(|group| group.starts.len() - 1));
     groups.sum::<Result<usize, _>>().map_err(|e| e.to_string())
 }
@@ -102,19 +103,14 @@ fn a_writer_that_is_stopped_leaves_no_index_and_no_temporary_file() {
     let folder = tempfile::tempdir().unwrap();
     let corpus = world.corpus();
     let sources: [Source; 0] = [];
-    let from = From {
-        vocabulary: &world.vocabulary,
-        vocabulary_digest: "digest",
-        sources: &sources,
-        masked_lm: None,
-        tagging: None,
-    };
+    let from =
+        From { vocabulary: &world.vocabulary, vocabulary_digest: "digest", sources: &sources, texts: &[] };
     let left = std::sync::atomic::AtomicI64::new(150);
     let full = |rows: u64| {
         let left = left.fetch_sub(rows.cast_signed(), std::sync::atomic::Ordering::SeqCst);
         if left > 0 { Ok(()) } else { Err(std::io::ErrorKind::StorageFull.into()) }
     };
-    let error = write(folder.path(), (&corpus, &[]), from, &World::config(), &full).unwrap_err();
+    let error = write(folder.path(), &corpus, &[], from, &World::config(), &full).unwrap_err();
     assert!(matches!(error, Error::Io(_)), "{error}");
     let left = files(folder.path());
     assert!(!left.contains_key(index::FILE));

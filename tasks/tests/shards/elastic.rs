@@ -6,7 +6,7 @@ use tasks::shard::index::Index;
 use tasks::stream::lane::{Batching, Share};
 use tasks::stream::prefetch::Prefetched;
 use tasks::stream::schedule::{Schedule, round_robin::Rule};
-use tasks::stream::state::{Mismatch, State};
+use tasks::stream::state::State;
 use tasks::stream::steps::{Config, Worker};
 use tasks::stream::window::Ahead;
 
@@ -141,11 +141,11 @@ fn a_state_that_does_not_fit_is_refused_with_what_differs() {
     let shuffle = tasks::stream::order::Shuffle::None;
     assert!(refused(Config { shuffle, ..STREAM }).contains("shuffle was window(2)"));
     let found = stream(other.path(), &STREAM).resume(&state).unwrap_err();
-    assert!(matches!(found, Mismatch::Order { field: "shard index", .. }), "{found}");
+    assert!(found.to_string().contains("does not fit: shard index was"), "{found}");
     let mut damaged = state.clone();
     damaged.lanes[0].item += 1;
     let found = stream(folder.path(), &STREAM).resume(&damaged).unwrap_err();
-    assert!(matches!(found, Mismatch::Damaged { .. }), "{found}");
+    assert!(found.to_string().contains("state is damaged"), "{found}");
     // Reading ahead and packing change no order.
     let same = Config { ahead: Ahead { windows: 2, threads: 2 }, ..STREAM };
     stream(folder.path(), &same).resume(&state).unwrap();

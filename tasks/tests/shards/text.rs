@@ -57,11 +57,10 @@ fn written(world: &World, folder: &Path) -> Index {
         vocabulary: &world.vocabulary,
         vocabulary_digest: "digest",
         sources: &[],
-        masked_lm: Some(&masked),
-        tagging: Some(&tagging),
+        texts: &[&masked, &tagging],
     };
     let config = Config { tasks: Task::ALL.to_vec(), ..World::config() };
-    write(folder, (&world.corpus(), &[World::held()]), from, &config, &|_| Ok(())).unwrap()
+    write(folder, &world.corpus(), &[World::held()], from, &config, &|_| Ok(())).unwrap()
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use engraft_tests::skipped;
-use tasks::downstream::set::{Format, Item, Label};
+use tasks::downstream::set::format::Format;
+use tasks::downstream::set::{Item, Label};
 
 /// A folder of `ENGRAFT_DATA`, if it is there.
 #[allow(clippy::disallowed_methods, reason = "tests take the place of real data from the environment")]
@@ -21,7 +22,7 @@ fn data(folder: &str) -> Option<PathBuf> {
 fn items(format: &str, file: &Path) -> Vec<Item> {
     let format: Format = serde_json::from_str(format).unwrap();
     let mut items = vec![];
-    let steps = format.read(file, &mut |item| items.push(item)).unwrap();
+    let steps = format.set().read(file, &mut |item| items.push(item)).unwrap();
     assert!(steps.iter().all(tasks::downstream::funnel::Step::adds_up), "{steps:?}");
     items
 }

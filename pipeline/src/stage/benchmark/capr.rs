@@ -194,7 +194,7 @@ impl Source {
             })?;
             let out = context.out().join(folder);
             std::fs::create_dir_all(&out).with_context(|| format!("{}", out.display()))?;
-            let index = write::write(&out, collection, &parts, (config, &lists))?;
+            let index = write::write(&out, collection, &parts, config, &lists)?;
             context.progress().add_rows(index.queries);
             rows.extend(counted(folder, &index, collection, &parts));
         }

@@ -147,10 +147,10 @@ impl Source {
         context.progress().add_rows(stays.funnel.notes);
         let held = Held::new(self.config.mask_search, RngKey::new(self.config.seed))?;
         let split = self.split(context)?;
-        let (examples, funnel) = examples(name, (&stays, self.config.outcome), (&split, &held));
+        let (examples, funnel) = examples(name, &stays, self.config.outcome, &split, &held);
         self.not_empty(&examples)?;
         context.check()?;
-        let index = write::write(context.out(), &examples, (self.licence(), &funnel))?;
+        let index = write::write(context.out(), &examples, self.licence(), &funnel)?;
         classes::record(context, &index);
         super::record(context, &[("notes", &funnel)]);
         Ok(())

@@ -1,4 +1,4 @@
-//! Published sets of texts with right answers: where their files lie, what they look like, which are for what.
+//! Published sets of texts with gold labels: where their files lie, what they look like, which are for what.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -7,10 +7,11 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tasks::downstream::example::schema::Licence;
-use tasks::downstream::example::{Measure, Part, Unfit, write};
+use tasks::downstream::example::{Measure, Part, write};
 use tasks::downstream::funnel::Step;
+use tasks::downstream::set::Item;
 use tasks::downstream::set::assemble::{Drawn, Plan, assemble};
-use tasks::downstream::set::{Format, Item};
+use tasks::downstream::set::format::Format;
 
 use super::super::folder;
 use super::super::location::{Location, Place, Places};
@@ -37,7 +38,7 @@ pub struct Config {
     /// What is measured; what its publishers do without it.
     #[serde(default)]
     pub measure: Option<Measure>,
-    /// The class that means "nothing of all this", which F1 leaves out; the format's without it.
+    /// The negative class, which F1 leaves out; the format's without it.
     #[serde(default)]
     pub nothing: Option<String>,
     /// What may be done with the texts.
@@ -61,10 +62,7 @@ impl Config {
             Part::Train | Part::MaskSearch => false,
         };
         self.drawn.check(has_files).map_err(|error| anyhow::anyhow!("{key}.drawn: {error}"))?;
-        if let Some((found, expected)) = self.format.wrong() {
-            anyhow::bail!("{key}.format: {found}, expected {expected}");
-        }
-        Ok(())
+        self.format.set().check().map_err(|error| anyhow::anyhow!("{key}.format: {error}"))
     }
 
     /// Whether it has a part on which a head mask can be searched.
@@ -77,9 +75,9 @@ impl Source {
     /// `key` is the config's, for messages.
     pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
         let key = format!("{key}.set");
-        let (measure, kind) =
-            (config.measure.unwrap_or_else(|| config.format.measure()), config.format.kind());
-        anyhow::ensure!(measure.fits(kind), "{key}.measure: {}", Unfit::Measure { kind, measure });
+        let set = config.format.set();
+        let measure = config.measure.unwrap_or_else(|| set.measure());
+        measure.check(set.kind()).map_err(|error| anyhow::anyhow!("{key}.measure: {error}"))?;
         let parts = [(Part::Train, &config.train), (Part::Dev, &config.dev), (Part::Test, &config.test)];
         let drawn = |part: Part| match part {
             Part::Dev => config.drawn.dev,
@@ -107,7 +105,7 @@ impl Source {
 
     /// Writes the folder of examples and leaves facts.
     pub(super) fn write(&self, name: &str, context: &Context) -> anyhow::Result<()> {
-        let format = &self.config.format;
+        let set = self.config.format.set();
         let mut items: BTreeMap<Part, Vec<Item>> = BTreeMap::new();
         let mut funnel: Vec<Step> = vec![];
         let mut known = HashSet::new();
@@ -121,7 +119,7 @@ impl Source {
                     file.display()
                 );
                 let of_part = items.entry(*part).or_default();
-                let steps = format.read(&file, &mut |item| {
+                let steps = set.read(&file, &mut |item| {
                     context.progress().add_rows(1);
                     of_part.push(item);
                 })?;
@@ -130,8 +128,8 @@ impl Source {
         }
         let plan = Plan {
             name,
-            measure: self.config.measure.unwrap_or_else(|| format.measure()),
-            nothing: self.config.nothing.as_deref().or(format.nothing()),
+            measure: self.config.measure.unwrap_or_else(|| set.measure()),
+            negative_class: self.config.nothing.as_deref().or(set.negative_class()),
             drawn: self.config.drawn,
         };
         let (examples, shared) =
@@ -147,7 +145,7 @@ impl Source {
             );
         }
         context.check()?;
-        let index = write::write(context.out(), &examples, (self.config.licence, &funnel))?;
+        let index = write::write(context.out(), &examples, self.config.licence, &funnel)?;
         classes::record(context, &index);
         context.record("measure", json!(index.measure));
         context.record("texts_also_trained_on", json!(shared));
@@ -156,16 +154,16 @@ impl Source {
     }
 
     fn files(&self, place: &Place, context: &Context) -> anyhow::Result<Vec<PathBuf>> {
-        let (path, format) = (place.path(context)?, &self.config.format);
-        let (endings, is_folder) = (format.endings(), path.is_dir());
+        let (path, set) = (place.path(context)?, self.config.format.set());
+        let (endings, is_folder) = (set.extensions(), path.is_dir());
         anyhow::ensure!(
-            is_folder || !format.is_a_folder(),
+            is_folder || !set.is_a_folder(),
             "{}: {} is a file, but what is read with it lies beside it: name the folder",
             place.label(),
             path.display()
         );
         let mut found = folder::ending(&path, endings).with_context(|| place.label().to_owned())?;
-        found.retain(|file| !is_folder || !format.goes_with_another(file));
+        found.retain(|file| !is_folder || set.has_items(file));
         anyhow::ensure!(
             !found.is_empty(),
             "{}: no file below {} ends in {}, which is what the format looks for",

@@ -1,4 +1,4 @@
-//! Texts with right answers, as a benchmark; tags have their own file.
+//! Texts with gold labels, as a benchmark; tags have their own file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

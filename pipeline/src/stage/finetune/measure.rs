@@ -68,7 +68,7 @@ fn one_class(
     }
     let said: Vec<usize> = outputs.iter().map(|logits| best(logits)).collect();
     let confusion = Confusion::new(&truth, &said, number_of)?;
-    let counted = match (examples.nothing, absent) {
+    let counted = match (examples.negative_class, absent) {
         (Some(nothing), AbsentClasses::Counted) => confusion.without(nothing as usize),
         (Some(nothing), AbsentClasses::Shift) => confusion.shifted(nothing as usize),
         (None, _) => confusion.per_class(),
@@ -141,7 +141,7 @@ fn any_classes(examples: &Examples, answers: &[&Answer], outputs: &[Vec<f32>]) -
                 (false, false) => Counts::default(),
             };
             counts.add(&found);
-            if examples.nothing != Some(class) {
+            if examples.negative_class != Some(class) {
                 own.add(&found);
             }
         }
@@ -151,7 +151,7 @@ fn any_classes(examples: &Examples, answers: &[&Answer], outputs: &[Vec<f32>]) -
         recall += if right { 1.0 } else { own.recall() };
         whole += usize::from(own.invented + own.missed == 0);
     }
-    let counted: Vec<Counts> = match examples.nothing {
+    let counted: Vec<Counts> = match examples.negative_class {
         Some(nothing) => {
             let all = of_classes.into_iter().enumerate();
             all.filter(|(class, _)| *class != nothing as usize).map(|(_, counts)| counts).collect()
@@ -225,7 +225,7 @@ mod tests {
 
     fn examples(kind: Kind, classes: usize, measure: Measure, nothing: Option<u32>) -> Examples {
         let classes = (0..classes).map(|class| class.to_string()).collect();
-        Examples { name: "x".to_owned(), kind, classes, measure, nothing, examples: vec![] }
+        Examples { name: "x".to_owned(), kind, classes, measure, negative_class: nothing, examples: vec![] }
     }
 
     fn logits(said: usize, classes: usize) -> Vec<f32> {
@@ -270,7 +270,7 @@ mod tests {
         };
         let of = |absent, truth: &[u32], said: &[usize]| by(Measure::MicroF1, absent, truth, said);
         use AbsentClasses::{Counted, Shift};
-        // All four classes occur, class 1 being the one that means nothing: both are the same.
+        // All four classes occur, class 1 being the negative one: both are the same.
         let (truth, said) = (&[0, 1, 1, 2, 3], &[0, 1, 2, 2, 1]);
         assert!((of(Counted, truth, said) - of(Shift, truth, said)).abs() < 1e-12);
         // Class 3 is gone: four of six decisions of the other three, nothing among them, in place of one hit, one invented.

@@ -69,7 +69,7 @@ impl PairOrder {
     pub fn push(self, (a, b): (&[u32], &[u32]), rows: &mut Framed) {
         match self {
             PairOrder::AsGiven => rows.pair(a, b),
-            PairOrder::SecondFirst => rows.pair_turned(a, b),
+            PairOrder::SecondFirst => rows.pair_swapped(a, b),
         }
     }
 
@@ -147,7 +147,7 @@ pub enum AbsentClasses {
     /// It counts no decision.
     #[default]
     Counted,
-    /// The classes behind it move up, as in the code of MT-BERT: without one class, that which means nothing counts as a relation; without two
+    /// The classes behind it move up, as in the code of MT-BERT: without one class, the negative one counts as a relation; without two
     /// there is no F1 and 0 is reported.
     Shift,
 }

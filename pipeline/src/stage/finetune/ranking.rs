@@ -140,7 +140,7 @@ impl Benchmark for Ranking {
 
     fn batch(&self, epoch: u64, items: &[usize]) -> anyhow::Result<Batch> {
         let Folder { collection, parts, .. } = &self.train.folder;
-        let trainer = Trainer::new(collection, (parts, Held::Main), self.negatives, self.seed);
+        let trainer = Trainer::new(collection, parts, Held::Main, self.negatives, self.seed);
         let (mut rows, mut groups) = (Framed::new(self.frame)?, Vec::with_capacity(items.len()));
         for &item in items {
             let query = self.items[item];

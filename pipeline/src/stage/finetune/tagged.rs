@@ -92,7 +92,7 @@ impl Sentences {
             let mut pieces = self.pieces(place);
             let before = pieces.len();
             pieces.retain(|piece| {
-                most.is_none_or(|most| self.texts.tokens((place, piece), self.frame.most) <= most)
+                most.is_none_or(|most| self.texts.tokens(place, piece, self.frame.most) <= most)
             });
             dropped += before - pieces.len();
             let rows = pieces.into_iter().map(|piece| self.rows_of(place, piece));
@@ -135,7 +135,7 @@ impl Sentences {
         let ends = |word: usize, subwords: usize| {
             outside[word] && self.prepared.full_behind.is_some_and(|full| subwords + 2 > full)
         };
-        self.texts.rows_of((place, piece), self.frame.most, ends)
+        self.texts.rows_of(place, piece, self.frame.most, ends)
     }
 
     /// Which words of the example at `place` are outside all entities.
@@ -153,7 +153,7 @@ impl Sentences {
         let of_words = self.rows_of(place, piece).into_iter();
         of_words
             .map(|words| {
-                let places = self.texts.push((place, &words), self.subwords, rows);
+                let places = self.texts.push(place, &words, self.subwords, rows);
                 (words, places)
             })
             .collect()
@@ -166,7 +166,7 @@ impl Sentences {
         for Item { place, rows: of_words } in items {
             let classes = self.classes.of_words(words(&self.examples.examples[*place].answer).tags);
             for words in of_words {
-                let Places { asked, .. } = self.texts.push((*place, words), self.subwords, &mut rows);
+                let Places { asked, .. } = self.texts.push(*place, words, self.subwords, &mut rows);
                 let mut of_row = self.targets(&classes[words.clone()], &asked);
                 if padding == Padding::Trained {
                     rows.pad();

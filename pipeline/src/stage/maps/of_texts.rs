@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use base::read::ReadError;
 use base::self_check;
 use batch::maps::expand::Map;
-use batch::maps::sample::Unsound;
 use kg::table::schema::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl MappedRows {
     ///
     /// # Errors
     /// When the numbers of one do not fit each other.
-    pub fn new(made: Vec<Made>, maps: &[Map]) -> Result<Self, Unsound> {
+    pub fn new(made: Vec<Made>, maps: &[Map]) -> Result<Self, ReadError> {
         made.iter().try_for_each(|(sample, _)| sample.row().check())?;
         Ok(Self { made, maps: maps.to_vec() })
     }

@@ -4,11 +4,12 @@
 
 use std::ops::Range;
 
+use base::read::ReadError;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
 use serde::{Deserialize, Serialize};
 
-use super::sample::{NO_WORD, Row, Unsound};
+use super::sample::{NO_WORD, Row};
 use crate::Place;
 
 /// A kind of map.
@@ -41,45 +42,6 @@ impl Map {
     }
 }
 
-/// Why rows cannot be expanded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// A row's numbers do not fit each other.
-    #[error("sample {sample} of the batch: {source}")]
-    Unsound {
-        /// Its place among those given, from 0.
-        sample: usize,
-        /// What is wrong with it.
-        source: Unsound,
-    },
-    /// A row does not stand in the batch.
-    #[error(
-        "sample {sample} of the batch: its {tokens} tokens at position {start} of row {row} are outside of {rows} rows of {width} positions"
-    )]
-    Outside {
-        /// Its place among those given, from 0.
-        sample: usize,
-        /// Its tokens.
-        tokens: usize,
-        /// The row that it should stand in.
-        row: usize,
-        /// The position that it should begin at.
-        start: usize,
-        /// Rows of the batch.
-        rows: usize,
-        /// Positions of a row.
-        width: usize,
-    },
-    /// There is room for other numbers of squares.
-    #[error("room for {found} numbers, but the batch has {expected}: rows x maps x width x width")]
-    Room {
-        /// Numbers that there is room for.
-        found: usize,
-        /// Numbers that there are.
-        expected: usize,
-    },
-}
-
 /// The `maps` of a batch of `rows` rows and `width` positions (T), in the order asked for: rows x maps x T x T, row-major. Each sample
 /// stands where its place says; samples that share a row have no value for each other.
 ///
@@ -88,10 +50,11 @@ pub enum Error {
 pub fn expand(
     samples: &[(Place, Row<'_>)],
     maps: &[Map],
-    (rows, width): (usize, usize),
-) -> Result<Vec<f32>, Error> {
+    rows: usize,
+    width: usize,
+) -> Result<Vec<f32>, ReadError> {
     let mut cells = vec![0.0; rows * maps.len() * width * width];
-    expand_into(&mut cells, samples, maps, (rows, width))?;
+    expand_into(&mut cells, samples, maps, rows, width)?;
     Ok(cells)
 }
 
@@ -103,11 +66,14 @@ pub fn expand_into(
     cells: &mut [f32],
     samples: &[(Place, Row<'_>)],
     maps: &[Map],
-    (rows, width): (usize, usize),
-) -> Result<(), Error> {
+    rows: usize,
+    width: usize,
+) -> Result<(), ReadError> {
     let (found, expected) = (cells.len(), rows * maps.len() * width * width);
     if found != expected {
-        return Err(Error::Room { found, expected });
+        let (found, expected) =
+            (format!("{found} numbers"), format!("{expected}: rows x maps x width x width"));
+        return Err(ReadError::new("room in the batch", found, expected, ""));
     }
     let mut by_row: Vec<Vec<(usize, Row<'_>)>> = vec![Vec::new(); rows];
     for (sample, (place, row)) in samples.iter().enumerate() {
@@ -115,8 +81,15 @@ pub fn expand_into(
         let tokens = row.tokens();
         let inside = start.checked_add(tokens).is_some_and(|end| end <= width);
         let slot = by_row.get_mut(of).filter(|_| inside);
-        let slot = slot.ok_or(Error::Outside { sample, tokens, row: of, start, rows, width })?;
-        row.check().map_err(|source| Error::Unsound { sample, source })?;
+        let slot = slot.ok_or_else(|| {
+            let found = format!("its {tokens} tokens at position {start} of row {of}");
+            let problem = format!("{found} are outside of {rows} rows of {width} positions");
+            ReadError::new(format!("sample {sample} of the batch"), problem, "", "")
+        })?;
+        row.check().map_err(|error| {
+            let place = format!("sample {sample} of the batch: {}", error.place());
+            ReadError::new(place, error.found(), error.expected(), "")
+        })?;
         if tokens > 0 {
             slot.push((start, *row));
         }
@@ -161,7 +134,7 @@ impl Square<'_> {
     }
 
     /// A pair's value, both ways round.
-    fn pair(&mut self, runs: &Runs, (first, second): (u16, u16), value: f32) {
+    fn pair(&mut self, runs: &Runs, first: u16, second: u16, value: f32) {
         for down in runs.of(first.into()) {
             for across in runs.of(second.into()) {
                 self.fill(down, across, value);
@@ -180,15 +153,15 @@ fn draw(square: &mut Square<'_>, map: Map, row: &Row<'_>) {
             let runs = Runs::new(row, |word| Some(row.types[usize::from(word)]));
             square.same(&runs);
             let ((first, second), relevance) = row.terms;
-            for (pair, &value) in first.iter().copied().zip(second.iter().copied()).zip(relevance) {
-                square.pair(&runs, pair, value);
+            for ((&first, &second), &value) in first.iter().zip(second).zip(relevance) {
+                square.pair(&runs, first, second, value);
             }
         }
         Map::Graph => {
             let runs = Runs::new(row, |word| counted(row.entities, word));
             let (first, second) = row.graph;
             for (first, second) in first.iter().zip(second) {
-                square.pair(&runs, (first - 1, second - 1), 1.0);
+                square.pair(&runs, first - 1, second - 1, 1.0);
             }
         }
     }
@@ -268,7 +241,7 @@ mod tests {
     fn a_small_example_is_as_drawn_by_hand() {
         let sample = example();
         let place = Place { row: 0, start: 0, len: 10 };
-        let cells = expand(&[(place, sample.row())], &Map::ALL, (1, 11)).unwrap();
+        let cells = expand(&[(place, sample.row())], &Map::ALL, 1, 11).unwrap();
         let squares: Vec<Vec<String>> = cells.chunks(121).map(|square| lines(square, 11)).collect();
         let (none, entity) = ("00000000000", "08880000000");
         assert_eq!(
@@ -343,7 +316,7 @@ mod tests {
             let maps = [Map::Term, Map::Graph, Map::Entity, Map::Phrase, Map::Term];
             // What stood there before must not stay.
             let mut cells = vec![9.0; rows * maps.len() * 70 * 70];
-            expand_into(&mut cells, &placed, &maps, (rows, 70)).unwrap();
+            expand_into(&mut cells, &placed, &maps, rows, 70).unwrap();
             let mut expected = vec![0.0; cells.len()];
             for (place, row) in &placed {
                 for (number, &map) in maps.iter().enumerate() {
@@ -366,12 +339,12 @@ mod tests {
         let mut sample = example();
         let at = |row: usize, start: usize| Place { row, start, len: 10 };
         let refuse = |place: Place, sample: &Sample| {
-            expand(&[(place, sample.row())], &[Map::Term], (1, 12)).unwrap_err().to_string()
+            expand(&[(place, sample.row())], &[Map::Term], 1, 12).unwrap_err().to_string()
         };
         assert!(refuse(at(0, 3), &sample).contains("10 tokens at position 3"));
         assert!(refuse(at(1, 0), &sample).contains("row 1"));
-        assert!(expand_into(&mut [0.0; 3], &[], &[Map::Term], (1, 2)).is_err());
-        assert!(expand(&[], &[], (1, 12)).unwrap().is_empty());
+        assert!(expand_into(&mut [0.0; 3], &[], &[Map::Term], 1, 2).is_err());
+        assert!(expand(&[], &[], 1, 12).unwrap().is_empty());
         sample.entities[0] = 9;
         assert!(refuse(at(0, 0), &sample).contains("entities: 9"));
     }

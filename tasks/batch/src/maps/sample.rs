@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use base::read::ReadError;
+
 /// The word number of a token that is in no word: `[CLS]` and `[SEP]`.
 pub const NO_WORD: u16 = u16::MAX;
 
@@ -74,24 +76,12 @@ pub struct Row<'a> {
 /// [`Pairs`] wherever they lie: the smaller and the larger numbers.
 pub type PairsRef<'a> = (&'a [u16], &'a [u16]);
 
-/// Why a sample cannot be one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{column}: {found}, expected {expected}")]
-pub struct Unsound {
-    /// The part of it that is wrong, by its column's name.
-    pub column: &'static str,
-    /// What stands there.
-    pub found: String,
-    /// What should.
-    pub expected: String,
-}
-
-fn refuse<T>(column: &'static str, found: impl Display, expected: impl Display) -> Result<T, Unsound> {
-    Err(Unsound { column, found: found.to_string(), expected: expected.to_string() })
+fn refuse<T>(column: &'static str, found: impl Display, expected: impl Display) -> Result<T, ReadError> {
+    Err(ReadError::new(column, found.to_string(), expected.to_string(), ""))
 }
 
 /// Refuses lists of another length than it must be.
-fn same(column: &'static str, found: usize, expected: usize) -> Result<(), Unsound> {
+fn same(column: &'static str, found: usize, expected: usize) -> Result<(), ReadError> {
     if found == expected { Ok(()) } else { refuse(column, format_args!("{found} of them"), expected) }
 }
 
@@ -165,7 +155,7 @@ impl Row<'_> {
     ///
     /// # Errors
     /// Names the first part that does not.
-    pub fn check(&self) -> Result<(), Unsound> {
+    pub fn check(&self) -> Result<(), ReadError> {
         let (tokens, words) = (self.tokens(), self.word_count());
         same("input_ids", tokens, usize::from(self.real) + usize::from(self.auxiliary))?;
         same("token_type_ids", self.token_types.len(), tokens)?;
@@ -195,7 +185,7 @@ impl Row<'_> {
     }
 
     /// Whether words are numbered as they stand, without gaps; the first one that is auxiliary.
-    fn check_words(&self) -> Result<usize, Unsound> {
+    fn check_words(&self) -> Result<usize, ReadError> {
         let (mut next, mut last, mut auxiliary) = (0_u16, NO_WORD, None);
         for (at, &word) in self.words.iter().enumerate() {
             if at == usize::from(self.real) {
@@ -218,7 +208,7 @@ impl Row<'_> {
     }
 
     /// Whether words that are the same have the first of them, and term pairs are of such.
-    fn check_types(&self) -> Result<(), Unsound> {
+    fn check_types(&self) -> Result<(), ReadError> {
         let is_first = |word: &u16| self.types.get(usize::from(*word)) == Some(word);
         let backward = (0_u16..).zip(self.types).all(|(word, first)| *first <= word);
         if !backward || !self.types.iter().all(is_first) {
@@ -243,11 +233,8 @@ fn most(numbers: &[u16]) -> usize {
 }
 
 /// Whether pairs ascend and end at `last`; there is none where that is none.
-fn check_pairs(
-    column: &'static str,
-    (first, second): PairsRef<'_>,
-    last: Option<usize>,
-) -> Result<(), Unsound> {
+fn check_pairs(column: &'static str, pairs: PairsRef<'_>, last: Option<usize>) -> Result<(), ReadError> {
+    let (first, second) = pairs;
     same(column, first.len(), second.len())?;
     let all = || first.iter().zip(second);
     let fits = |(a, b): (&u16, &u16)| a < b && last.is_some_and(|last| usize::from(*b) <= last);
@@ -323,7 +310,7 @@ mod tests {
             let mut sample = example();
             spoil(&mut sample);
             let error = sample.row().check().unwrap_err();
-            assert_eq!(error.column, column, "{number}: {error}");
+            assert_eq!(error.place().to_string(), column, "{number}: {error}");
         }
     }
 }

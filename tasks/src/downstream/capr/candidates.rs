@@ -4,13 +4,14 @@
 //! as many as there is room for beside those that answer; nothing is filled in at random. The published lists begin with what answers.
 //! Ours are in the order of passages, which says nothing of the query, so that a scorer that breaks ties by place gains nothing.
 
-use base::cancel::{CancelToken, Cancelled};
+use base::cancel::CancelToken;
 use base::setting::InvalidSetting;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
 use super::{Collection, PassageId, Query, QueryId};
-use crate::downstream::bm25::{Index, Searcher, TooMany};
+use crate::Error;
+use crate::downstream::bm25::{Index, Searcher};
 
 /// Most candidates of a query: they pass through an encoder together.
 const MOST: usize = 100_000;
@@ -39,20 +40,6 @@ impl Config {
     }
 }
 
-/// Why there are no candidates.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// A config that cannot be meant.
-    #[error(transparent)]
-    InvalidSetting(#[from] InvalidSetting),
-    /// More passages than numbers for them.
-    #[error(transparent)]
-    TooMany(#[from] TooMany),
-    /// The run was cancelled.
-    #[error(transparent)]
-    Cancelled(#[from] Cancelled),
-}
-
 /// The candidates of one query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidates {
@@ -75,7 +62,7 @@ impl Ranking {
     ///
     /// # Errors
     /// When there are too many.
-    pub fn new(collection: &Collection, min_characters: usize) -> Result<Self, TooMany> {
+    pub fn new(collection: &Collection, min_characters: usize) -> Result<Self, Error> {
         let short = |text: &str| text.chars().take(min_characters).count() < min_characters;
         let text = |text: &'_ str| if short(text) { String::new() } else { text.to_owned() };
         let texts: Vec<String> = collection.passages.iter().map(|passage| text(&passage.text)).collect();
@@ -125,7 +112,7 @@ pub fn candidates_until(
         let query = collection.query(id);
         let hits: Vec<PassageId> =
             searcher.search(&query.search()).iter().map(|hit| PassageId(hit.text)).collect();
-        Ok(listed(collection, (id, query), &hits, config.most))
+        Ok(listed(collection, id, query, &hits, config.most))
     };
     queries.par_iter().map_init(|| ranking.index.searcher(), list).collect()
 }
@@ -133,7 +120,8 @@ pub fn candidates_until(
 /// What answers the query, then hits, the passages of the first one's document behind it, in all at most so many; then in order.
 fn listed(
     collection: &Collection,
-    (id, query): (QueryId, &Query),
+    id: QueryId,
+    query: &Query,
     hits: &[PassageId],
     most: usize,
 ) -> Candidates {
@@ -193,7 +181,7 @@ mod tests {
     #[test]
     fn what_answers_is_in_even_beyond_the_limit_and_places_say_nothing() {
         let small = small();
-        let listed = |query| listed(&small, (query, small.query(query)), &[PassageId(3)], 1);
+        let listed = |query| listed(&small, query, small.query(query), &[PassageId(3)], 1);
         assert_eq!((numbers(&listed(QueryId(0))), numbers(&listed(QueryId(1)))), (vec![5], vec![0, 2]));
         let refused = candidates(&small, &Config { most: 1, ..CONFIG }).unwrap_err().to_string();
         assert!(refused.contains("most is 1, expected from 2"), "{refused}");

@@ -5,65 +5,18 @@
 //! another release.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
-use super::medquad::{Unreadable, files, open, passage};
-use super::{Collection, Query, Unfit};
-use text::{medquad, xml};
+use super::medquad::{files, open, passage, unreadable};
+use super::{Collection, Query, unanswered};
+use crate::Error;
+use text::medquad;
 
-/// Why texts and annotations do not make a collection.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file or folder cannot be read.
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-    /// The annotations are not in their publisher's layout.
-    #[error("{}: line {}, column {}: {source}; expected annotations of CDV as published: fetch the file again", path.display(), source.line(), source.column())]
-    Annotations {
-        /// The file.
-        path: PathBuf,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// A file of MedQuAD is damaged.
-    #[error(transparent)]
-    Medquad(#[from] xml::Error),
-    /// No file has a document's passages.
-    #[error(
-        "document {document:?} is in no file as annotated: {why}; take MedQuAD as published at github.com/abachaa/MedQuAD, all folders of it"
-    )]
-    Unaligned {
-        /// The document.
-        document: String,
-        /// What is amiss in the closest file.
-        why: String,
-    },
-    /// A document's own text is not as annotated.
-    #[error("document {document:?}: {why}; bring the text that was annotated, all of it and nothing else")]
-    Brought {
-        /// The document.
-        document: String,
-        /// What is amiss.
-        why: String,
-    },
-    /// The annotations are of a collection whose texts cannot be fetched.
-    #[error(
-        "{}: annotations of {name:?}, whose texts its authors send on request: ask for HealthQA (github.com/mingzhu0527/HAR), and bring \
-         pinfo-mz-test.txt, the test set as `label<TAB>question<TAB>passage`, one pair a line, as documents of the same layout with their `text` filled in",
-        path.display()
-    )]
-    NoTexts {
-        /// The file.
-        path: PathBuf,
-        /// The collection.
-        name: String,
-    },
-    /// The pieces do not fit each other.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-}
+/// What to do about a collection without texts.
+const BRING: &str = "ask for HealthQA (github.com/mingzhu0527/HAR), and bring pinfo-mz-test.txt, the test set as \
+    `label<TAB>question<TAB>passage`, one pair a line, as documents of the same layout with their `text` filled in";
 
 #[derive(Debug, Deserialize)]
 struct Annotations {
@@ -128,7 +81,8 @@ pub struct Aligned {
 pub fn read(annotations: &Path, folder: &Path) -> Result<(Collection, Aligned), Error> {
     let (read, mut aligned) = (annotations_of(annotations)?, Aligned::default());
     if read.name != "MedQuAD" && read.documents.iter().any(|document| document.text.is_empty()) {
-        return Err(Error::NoTexts { path: annotations.to_owned(), name: read.name });
+        let problem = format!("annotations of {:?}, whose texts its authors send on request", read.name);
+        return Err(Error::at(annotations, problem, BRING));
     }
     let files = if read.documents.iter().any(|document| document.text.is_empty()) {
         answers(folder, &mut aligned)?
@@ -153,9 +107,9 @@ pub fn read(annotations: &Path, folder: &Path) -> Result<(Collection, Aligned), 
 
 fn annotations_of(path: &Path) -> Result<Annotations, Error> {
     let expected = "expected annotations of CDV, such as data/MedQuAD/MedQuAD_test_annotations.json of github.com/sebastianarnold/cdv";
-    let bytes =
-        std::fs::read(path).map_err(|source| Unreadable { path: path.to_owned(), source, expected })?;
-    serde_json::from_slice(&bytes).map_err(|source| Error::Annotations { path: path.to_owned(), source })
+    let bytes = std::fs::read(path).map_err(unreadable(path, expected))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Error::json(path, &error, "annotations of CDV as published"))
 }
 
 /// The answers of one file of MedQuAD by name.
@@ -188,7 +142,10 @@ fn put(
     at: &HashMap<&str, Vec<usize>>,
     aligned: &mut Aligned,
 ) -> Result<Vec<(String, String)>, Error> {
-    let unaligned = |why| Error::Unaligned { document: document.id.clone(), why };
+    let unaligned = |why: String| {
+        let remedy = "take MedQuAD as published at github.com/abachaa/MedQuAD, all folders of it";
+        Error::Unfit(format!("document {:?} is in no file as annotated: {why}; {remedy}", document.id))
+    };
     let first = document.annotations.first().ok_or_else(|| unaligned("it has no passage".to_owned()))?;
     let numbers = at.get(first.id.as_str()).map_or(&[][..], Vec::as_slice);
     let (mut found, mut why) = (Vec::new(), format!("no file has passage {:?}", first.id));
@@ -224,6 +181,10 @@ fn fit(document: &Annotated, file: &File) -> Option<String> {
 
 /// The passages of a document that comes with its text.
 fn cut(document: &Annotated, text: &str) -> Result<Vec<(String, String)>, Error> {
+    let brought = |why: &str| {
+        let remedy = "bring the text that was annotated, all of it and nothing else";
+        Error::Unfit(format!("document {:?}: {why}; {remedy}", document.id))
+    };
     let mut characters = text.chars();
     let mut begin = 0;
     let mut passages = Vec::with_capacity(document.annotations.len());
@@ -234,7 +195,7 @@ fn cut(document: &Annotated, text: &str) -> Result<Vec<(String, String)>, Error>
                 "passage {:?} does not begin where the one in front ends, or is beyond the text",
                 marked.id
             );
-            return Err(Error::Brought { document: document.id.clone(), why });
+            return Err(brought(&why));
         }
         begin += marked.length;
         passages.push((marked.id.clone(), piece));
@@ -243,7 +204,7 @@ fn cut(document: &Annotated, text: &str) -> Result<Vec<(String, String)>, Error>
     if passages.is_empty() || rest > 0 {
         let many = passages.len();
         let why = format!("its {many} passages end at character {begin}, {rest} before its text does");
-        return Err(Error::Brought { document: document.id.clone(), why });
+        return Err(brought(&why));
     }
     Ok(passages)
 }
@@ -258,13 +219,18 @@ fn queries(collection: &Collection, asked: &[Asked]) -> Result<Vec<Query>, Error
             let mut relevant = Vec::with_capacity(asked.results.len());
             for answer in asked.results.iter().filter(|answer| answer.relevance > 0) {
                 let query = format!("{entity} ; {aspect}");
-                let unknown = || Unfit::Unknown { query, passage: answer.id.clone() };
+                let unknown = || {
+                    let (passage, remedy) = (&answer.id, "take texts and annotations of one release");
+                    Error::Unfit(format!(
+                        "query {query:?} is answered by passage {passage:?}, which no document has: {remedy}"
+                    ))
+                };
                 relevant.push(*names.get(answer.id.as_str()).ok_or_else(unknown)?);
             }
             relevant.sort_unstable();
             relevant.dedup();
             if relevant.is_empty() {
-                return Err(Unfit::Unanswered(format!("{entity} ; {aspect}")).into());
+                return Err(unanswered(&format!("{entity} ; {aspect}"), "; leave the query out"));
             }
             queries.push(Query { entity, aspect, heading, relevant });
         }

@@ -9,75 +9,32 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use base::gz;
+use base::read::ReadError;
 use kg::canon::fold::{bare, tidy};
 
-use super::{Collection, PassageId, Query, Unfit};
+use super::{Collection, PassageId, Query, too_many};
+use crate::Error;
 use crate::downstream::funnel::Step;
-use text::{medquad, xml};
+use text::medquad;
 
-/// A file or folder cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {source}; {expected}", path.display())]
-pub struct Unreadable {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What the system said.
-    pub source: io::Error,
-    /// What should be there.
-    pub expected: &'static str,
-}
-
-/// Why MedQuAD does not make a collection.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file or folder cannot be read.
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-    /// A file of MedQuAD is damaged.
-    #[error(transparent)]
-    Medquad(#[from] xml::Error),
-    /// There is no file.
-    #[error("{}: no folder in it has a file that ends in .xml; {FOLDER}", .0.display())]
-    Empty(PathBuf),
-    /// A listed file is not there, so that the list is of another folder or release.
-    #[error(
-        "{}: line {line}: {found:?} is no file of MedQuAD's folder; expected a path that ends in FOLDER/FILE.xml of it, as in \
-         2_GARD_QA/0002209.xml: take list and folder of one release",
-        path.display()
-    )]
-    Listed {
-        /// The list.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What stands there.
-        found: String,
-    },
-    /// A list without a file, with which what is tested on would be trained on.
-    #[error("{}: it lists no file; expected the files that are tested on, a path a line, as CDV publishes them", .0.display())]
-    NoneListed(PathBuf),
-    /// The pieces do not fit each other.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
+/// A file or folder that the system does not give.
+pub(super) fn unreadable(path: &Path, expected: &'static str) -> impl Fn(io::Error) -> ReadError {
+    move |source| ReadError::new(path, format!("{source}; {expected}"), "", "")
 }
 
 const FOLDER: &str = "expected MedQuAD's folder, with the folders of its sources in it";
 const LIST: &str = "expected the list of sources that are tested on, such as MedQuAD_test_sources.tsv";
 
 /// The files of MedQuAD's folder, in the order of their paths.
-pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Unreadable> {
-    let unreadable = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Unreadable { path, source, expected: FOLDER }
-    };
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable(folder))? {
-        let source = entry.map_err(unreadable(folder))?.path();
+    for entry in std::fs::read_dir(folder).map_err(unreadable(folder, FOLDER))? {
+        let source = entry.map_err(unreadable(folder, FOLDER))?.path();
         if !source.is_dir() {
             continue;
         }
-        for entry in std::fs::read_dir(&source).map_err(unreadable(&source))? {
-            let path = entry.map_err(unreadable(&source))?.path();
+        for entry in std::fs::read_dir(&source).map_err(unreadable(&source, FOLDER))? {
+            let path = entry.map_err(unreadable(&source, FOLDER))?.path();
             paths.extend(path.extension().is_some_and(|end| end == "xml").then_some(path));
         }
     }
@@ -86,9 +43,8 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Unreadable> {
 }
 
 /// Opens a file of MedQuAD.
-pub(super) fn open(path: &Path) -> Result<impl BufRead + use<>, Unreadable> {
-    let unreadable = |source| Unreadable { path: path.to_owned(), source, expected: FOLDER };
-    File::open(path).and_then(gz::reader).map_err(unreadable)
+pub(super) fn open(path: &Path) -> Result<impl BufRead + use<>, ReadError> {
+    File::open(path).and_then(gz::reader).map_err(unreadable(path, FOLDER))
 }
 
 /// An answer as the annotations count its characters.
@@ -128,7 +84,7 @@ const NAMED_TWICE: &str = "named as an earlier document";
 pub fn read(name: &str, folder: &Path, tested: Option<&Path>) -> Result<(Collection, Vec<Step>), Error> {
     let paths = files(folder)?;
     if paths.is_empty() {
-        return Err(Error::Empty(folder.to_owned()));
+        return Err(Error::at(folder, "no folder in it has a file that ends in .xml", FOLDER));
     }
     let listed = tested.map(|list| listed(list, &paths)).transpose()?.unwrap_or_default();
     let mut all = Reading::new(name);
@@ -154,8 +110,7 @@ fn called(path: &Path) -> Called {
 
 /// The files that a list names.
 fn listed(list: &Path, paths: &[PathBuf]) -> Result<HashSet<Called>, Error> {
-    let unreadable = |source| Unreadable { path: list.to_owned(), source, expected: LIST };
-    let text = std::fs::read_to_string(list).map_err(unreadable)?;
+    let text = std::fs::read_to_string(list).map_err(unreadable(list, LIST))?;
     let known: HashSet<Called> = paths.iter().map(|path| called(path)).collect();
     let mut listed = HashSet::new();
     for (line, number) in text.lines().zip(1..) {
@@ -165,12 +120,19 @@ fn listed(list: &Path, paths: &[PathBuf]) -> Result<HashSet<Called>, Error> {
         }
         let file = called(Path::new(found));
         if !known.contains(&file) {
-            return Err(Error::Listed { path: list.to_owned(), line: number, found: found.to_owned() });
+            return Err(ReadError::new(
+                format!("{}: line {number}", list.display()),
+                format!("{found:?} is no file of MedQuAD's folder"),
+                "a path that ends in FOLDER/FILE.xml of it, as in 2_GARD_QA/0002209.xml",
+                "take list and folder of one release",
+            )
+            .into());
         }
         listed.insert(file);
     }
     if listed.is_empty() {
-        return Err(Error::NoneListed(list.to_owned()));
+        let expected = "the files that are tested on, a path a line, as CDV publishes them";
+        return Err(ReadError::new(list, "it lists no file", expected, "").into());
     }
     Ok(listed)
 }
@@ -244,7 +206,7 @@ impl Reading {
         self.passages.drop(reason, page.answers.len() as u64);
     }
 
-    fn take(&mut self, page: Page) -> Result<(), Unfit> {
+    fn take(&mut self, page: Page) -> Result<(), Error> {
         self.documents.keep(1);
         self.passages.drop(NO_ANSWER, page.unanswered);
         self.passages.keep(page.answers.len() as u64);
@@ -252,7 +214,7 @@ impl Reading {
         self.names.insert(page.key.clone());
         let mut passages = Vec::with_capacity(page.answers.len());
         for (place, [name, aspect, text]) in page.answers.into_iter().enumerate() {
-            let number = PassageId(u32::try_from(first + place).map_err(|_| Unfit::TooMany)?);
+            let number = PassageId(u32::try_from(first + place).map_err(|_| too_many())?);
             self.names.insert(name.clone());
             passages.push((name, text));
             let query = *self.queries.entry((bare(&page.focus), bare(&aspect))).or_insert_with(|| {

@@ -6,6 +6,7 @@ use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 
 use super::{Collection, DocumentId, PassageId, QueryId};
+use crate::Error;
 
 /// What a document and its queries are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,16 +35,15 @@ impl Shares {
     ///
     /// # Errors
     /// When they are below 0, or 1 and more together.
-    pub fn check(self) -> Result<(), Unfit> {
+    pub fn check(self) -> Result<(), Error> {
         let Self { dev, mask_search } = self;
-        if dev >= 0.0 && mask_search >= 0.0 && dev + mask_search < 1.0 { Ok(()) } else { Err(Unfit(self)) }
+        if dev >= 0.0 && mask_search >= 0.0 && dev + mask_search < 1.0 {
+            return Ok(());
+        }
+        let expected = "expected two numbers from 0 on, below 1 together";
+        Err(Error::Unfit(format!("shares dev {dev} and mask_search {mask_search}: {expected}")))
     }
 }
-
-/// Shares that cannot be.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("shares dev {} and mask_search {}: expected two numbers from 0 on, below 1 together", .0.dev, .0.mask_search)]
-pub struct Unfit(pub Shares);
 
 /// The part of every document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Parts {
     ///
     /// # Errors
     /// When the shares are below 0 or 1 and more together.
-    pub fn draw(collection: &Collection, shares: Shares, seed: RngKey) -> Result<Self, Unfit> {
+    pub fn draw(collection: &Collection, shares: Shares, seed: RngKey) -> Result<Self, Error> {
         let Shares { dev, mask_search } = shares;
         shares.check()?;
         let seed = seed.named("parts");

@@ -6,8 +6,9 @@ use base::self_check::{self, SelfChecked};
 
 use super::candidates::Candidates;
 use super::part::Parts;
-use super::schema::{Error, Index, PASSAGES, PassageRow, QUERIES, QueryRow};
+use super::schema::{Index, PASSAGES, PassageRow, QUERIES, QueryRow};
 use super::{Collection, Document, DocumentId, Passage, PassageId, Query};
+use crate::Error;
 use crate::downstream::lines::{self, INDEX};
 
 /// A folder of candidates.
@@ -28,12 +29,12 @@ pub struct Folder {
 /// # Errors
 /// When a file is missing, damaged or of another version, or rows do not fit each other.
 pub fn read(folder: &Path) -> Result<Folder, Error> {
-    let index: Index = self_check::read(&folder.join(INDEX)).map_err(lines::Error::from)?;
+    let index: Index = self_check::read(&folder.join(INDEX))?;
     let (mut collection, mut parts) = (Collection::new(&index.name), Vec::new());
     for (row, line) in
         lines::read::<PassageRow>(folder, Index::KIND, &index.files, PASSAGES)?.into_iter().zip(1..)
     {
-        let wrong = |why: &str| row_error(folder, PASSAGES, line, why);
+        let wrong = |why: &str| lines::row(&folder.join(PASSAGES), Index::KIND, line, why);
         let number = u32::try_from(line - 1).map_err(|_| wrong("more passages than numbers for them"))?;
         if row.passage.0 != number {
             return Err(wrong("expected passages numbered by lines, from 0"));
@@ -57,7 +58,7 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
     for (row, line) in
         lines::read::<QueryRow>(folder, Index::KIND, &index.files, QUERIES)?.into_iter().zip(1..)
     {
-        let wrong = |why: &str| row_error(folder, QUERIES, line, why);
+        let wrong = |why: &str| lines::row(&folder.join(QUERIES), Index::KIND, line, why);
         let list = list(&row, line, collection.passages.len()).map_err(wrong)?;
         let (id, said) = (list.query, row.part);
         lists.push(list);
@@ -76,12 +77,6 @@ pub fn read(folder: &Path) -> Result<Folder, Error> {
     ];
     lines::agree(folder, Index::KIND, counts)?;
     Ok(Folder { index, collection, parts, lists })
-}
-
-/// The error that a row does not follow.
-fn row_error(folder: &Path, name: &str, line: usize, why: &str) -> Error {
-    let (path, why) = (folder.join(name), why.to_owned());
-    Error::Folder(lines::Error::Row { path, kind: Index::KIND, line, why })
 }
 
 /// The candidates of a row, or what is wrong with it.
@@ -126,7 +121,7 @@ mod tests {
         );
         let parts = Parts::draw(&collection, Shares { dev: 0.4, mask_search: 0.2 }, RngKey::new(4)).unwrap();
         let lists = candidates(&collection, &CONFIG).unwrap();
-        let index = write(folder, &collection, &parts, (&CONFIG, &lists)).unwrap();
+        let index = write(folder, &collection, &parts, &CONFIG, &lists).unwrap();
         Folder { index, collection, parts, lists }
     }
 

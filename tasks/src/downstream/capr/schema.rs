@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::candidates::Config;
 use super::part::Part;
 use super::{PassageId, QueryId};
-use crate::downstream::lines::{self, File};
+use crate::downstream::lines::File;
 
 /// The format's name.
 pub const FORMAT: &str = "engraft-candidates";
@@ -93,20 +93,4 @@ impl SelfChecked for Index {
     fn check_mut(&mut self) -> &mut String {
         &mut self.xxh3
     }
-}
-
-/// Why a folder of candidates cannot be written or used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file is missing, damaged, or cannot be written.
-    #[error(transparent)]
-    Folder(#[from] lines::Error),
-    /// A collection, its parts and its candidates do not belong together.
-    #[error("{found} lists of candidates for {expected} queries: give those of this collection")]
-    Lists {
-        /// Lists.
-        found: usize,
-        /// Queries.
-        expected: usize,
-    },
 }

@@ -6,7 +6,8 @@
 use base::rng::RngKey;
 
 use super::part::{Part, Parts};
-use super::{Collection, DocumentId, PassageId, QueryId};
+use super::{Collection, DocumentId, PassageId, QueryId, unanswered};
+use crate::Error;
 
 /// Passages to learn from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,31 +16,6 @@ pub struct Drawn {
     pub positive: PassageId,
     /// Do not; all different.
     pub negatives: Vec<PassageId>,
-}
-
-/// Why nothing can be drawn.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// There are not enough passages.
-    #[error(
-        "query {query:?}: {found} passages of other documents, expected {expected}: ask for fewer negatives, or take more documents"
-    )]
-    Few {
-        /// The query.
-        query: String,
-        /// How many there are.
-        found: usize,
-        /// How many were asked for.
-        expected: usize,
-    },
-    /// The query is of another part than is trained on.
-    #[error(
-        "query {0:?} is not of the part that is trained on: draw for the queries of that part (Parts::queries)"
-    )]
-    Elsewhere(String),
-    /// The query answers to no passage.
-    #[error("query {0:?} has no passage that answers it: expected one at least")]
-    Unanswered(String),
 }
 
 /// Draws for each passage that is wanted, before all are looked at instead.
@@ -61,7 +37,8 @@ impl<'a> Trainer<'a> {
     #[must_use]
     pub fn new(
         collection: &'a Collection,
-        (parts, part): (&Parts, Part),
+        parts: &Parts,
+        part: Part,
         negatives: usize,
         seed: RngKey,
     ) -> Self {
@@ -76,13 +53,21 @@ impl<'a> Trainer<'a> {
     pub fn draw(&self, epoch: u64, query: QueryId) -> Result<Drawn, Error> {
         let asked = self.collection.query(query);
         let said = || asked.text(super::Wording::Aspect);
+        let few = |found: usize| {
+            let (query, expected) = (said(), self.negatives);
+            Error::Unfit(format!(
+                "query {query:?}: {found} passages of other documents, expected {expected}: ask for fewer negatives, or take more documents"
+            ))
+        };
         if self.queries.binary_search(&query).is_err() {
-            return Err(Error::Elsewhere(said()));
+            let problem =
+                "is not of the part that is trained on: draw for the queries of that part (Parts::queries)";
+            return Err(Error::Unfit(format!("query {:?} {problem}", said())));
         }
         let own: Vec<DocumentId> = self.collection.answering(asked);
         let seed = self.seed.at(epoch).at(u64::from(query.0));
         let positive =
-            pick(&asked.relevant, seed.named("positive")).ok_or_else(|| Error::Unanswered(said()))?;
+            pick(&asked.relevant, seed.named("positive")).ok_or_else(|| unanswered(&said(), ""))?;
         let right = &self.collection.passage(positive).text;
         // Publishers have one text for many diseases: word for word the right one, it would be right and wrong at once.
         let inside = |passage: &PassageId| {
@@ -91,7 +76,7 @@ impl<'a> Trainer<'a> {
         };
         let of_others = self.pool.len() - self.own(&own);
         if of_others < self.negatives {
-            return Err(Error::Few { query: said(), found: of_others, expected: self.negatives });
+            return Err(few(of_others));
         }
         let (seed, mut negatives) = (seed.named("negatives"), Vec::with_capacity(self.negatives));
         let many = of_others >= 2 * self.negatives + self.pool.len() / 2;
@@ -108,9 +93,7 @@ impl<'a> Trainer<'a> {
             negatives.truncate(self.negatives);
         }
         match negatives.len() {
-            found if found < self.negatives => {
-                Err(Error::Few { query: said(), found, expected: self.negatives })
-            }
+            found if found < self.negatives => Err(few(found)),
             _ => Ok(Drawn { positive, negatives }),
         }
     }
@@ -145,7 +128,7 @@ mod tests {
     fn negatives_are_others_documents_and_all_different() {
         let collection = large();
         let parts = Parts::whole(&collection);
-        let trainer = Trainer::new(&collection, (&parts, Part::Main), 9, RngKey::new(1));
+        let trainer = Trainer::new(&collection, &parts, Part::Main, 9, RngKey::new(1));
         let mut positives = std::collections::BTreeSet::new();
         for epoch in 0..50 {
             let drawn = trainer.draw(epoch, QueryId(0)).unwrap();
@@ -161,7 +144,7 @@ mod tests {
     fn draws_follow_from_seed_epoch_and_query() {
         let collection = large();
         let parts = Parts::whole(&collection);
-        let trainer = |seed| Trainer::new(&collection, (&parts, Part::Main), 9, RngKey::new(seed));
+        let trainer = |seed| Trainer::new(&collection, &parts, Part::Main, 9, RngKey::new(seed));
         let draw = |seed, epoch, query| trainer(seed).draw(epoch, QueryId(query)).unwrap().negatives;
         assert_eq!(draw(1, 2, 0), draw(1, 2, 0));
         assert_ne!(draw(1, 2, 0), draw(2, 2, 0));
@@ -173,7 +156,7 @@ mod tests {
     fn small_collections_give_all_that_they_have_or_say_that_it_is_too_little() {
         let collection = collection(&[&["a"], &["b", "c"], &["d"]], &[("e", "x", &[0]), ("f", "y", &[])]);
         let parts = Parts::whole(&collection);
-        let trainer = |negatives| Trainer::new(&collection, (&parts, Part::Main), negatives, RngKey::new(1));
+        let trainer = |negatives| Trainer::new(&collection, &parts, Part::Main, negatives, RngKey::new(1));
         let mut all = trainer(3).draw(0, QueryId(0)).unwrap().negatives;
         all.sort_unstable();
         assert_eq!(all, [1, 2, 3].map(PassageId));
@@ -182,8 +165,9 @@ mod tests {
             message.starts_with("query \"e ; x\": 3 passages of other documents, expected 4"),
             "{message}"
         );
-        assert!(matches!(trainer(1).draw(0, QueryId(1)), Err(Error::Unanswered(_))));
-        let none = Trainer::new(&collection, (&parts, Part::Dev), 1, RngKey::new(1)).draw(0, QueryId(0));
-        assert!(matches!(none, Err(Error::Elsewhere(_))));
+        let said = |drawn: Result<Drawn, Error>| drawn.unwrap_err().to_string();
+        assert!(said(trainer(1).draw(0, QueryId(1))).contains("has no passage that answers it"));
+        let none = Trainer::new(&collection, &parts, Part::Dev, 1, RngKey::new(1)).draw(0, QueryId(0));
+        assert!(said(none).contains("is not of the part that is trained on"));
     }
 }

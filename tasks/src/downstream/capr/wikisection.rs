@@ -4,48 +4,13 @@
 //! with the same heading answer one query. Queries are in lower case and ask for `abstract` as `information`, as in CDV's training data.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use base::read::ReadError;
 use serde::Deserialize;
 
-use super::{Collection, PassageId, Query, Unfit};
-
-/// Why articles do not make a collection.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("{}: {source}; expected a file of WikiSection, such as wikisection_en_disease_train.json", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file is not in its publisher's layout.
-    #[error("{}: line {}, column {}: {source}; expected a list of articles of WikiSection, or one article: fetch the file again", path.display(), source.line(), source.column())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// The sections of an article are not its text.
-    #[error("{}: article {article:?}: section {heading:?} {why}; expected sections that tile the text, in characters: fetch the file again", path.display())]
-    Section {
-        /// The file.
-        path: PathBuf,
-        /// The article.
-        article: String,
-        /// The section.
-        heading: String,
-        /// What is amiss.
-        why: String,
-    },
-    /// The pieces do not fit each other.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-}
+use super::{Collection, PassageId, Query, too_many};
+use crate::Error;
 
 #[derive(Debug, Deserialize)]
 struct Article {
@@ -71,7 +36,10 @@ struct Section {
 pub fn read(name: &str, files: &[PathBuf]) -> Result<Collection, Error> {
     let mut collection = Collection::new(name);
     for path in files {
-        let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?;
+        let bytes = std::fs::read(path).map_err(|error| {
+            let expected = "a file of WikiSection, such as wikisection_en_disease_train.json";
+            ReadError::new(path, error.to_string(), expected, "")
+        })?;
         for article in articles(&bytes, path)? {
             add(&mut collection, &article, path)?;
         }
@@ -81,7 +49,7 @@ pub fn read(name: &str, files: &[PathBuf]) -> Result<Collection, Error> {
 }
 
 fn articles(bytes: &[u8], path: &Path) -> Result<Vec<Article>, Error> {
-    let parse = |source| Error::Parse { path: path.to_owned(), source };
+    let parse = |error| Error::json(path, &error, "a list of articles of WikiSection, or one article");
     match bytes.trim_ascii_start().first() {
         Some(b'{') => Ok(vec![serde_json::from_slice(bytes).map_err(parse)?]),
         _ => serde_json::from_slice(bytes).map_err(parse),
@@ -99,10 +67,7 @@ fn add(collection: &mut Collection, article: &Article, path: &Path) -> Result<()
     let mut places: HashMap<String, usize> = HashMap::new();
     let first = collection.passages.len();
     for (at, section) in article.annotations.iter().enumerate() {
-        let wrong = |why: String| {
-            let (article, heading) = (article.id.clone(), section.heading.clone());
-            Error::Section { path: path.to_owned(), article, heading, why }
-        };
+        let wrong = |why: String| untiled(path, article, section, &why);
         if section.begin != begin {
             return Err(wrong(format!("begins at {}, the one in front ends at {begin}", section.begin)));
         }
@@ -113,7 +78,7 @@ fn add(collection: &mut Collection, article: &Article, path: &Path) -> Result<()
         }
         (rest, begin) = (behind, begin + section.length);
         passages.push((format!("{}#{at}", article.id), text.to_owned()));
-        let number = PassageId(u32::try_from(first + at).map_err(|_| Unfit::TooMany)?);
+        let number = PassageId(u32::try_from(first + at).map_err(|_| too_many())?);
         let heading = spoken(&section.heading);
         let place = *places.entry(heading.clone()).or_insert(asked.len());
         match asked.get_mut(place) {
@@ -122,9 +87,8 @@ fn add(collection: &mut Collection, article: &Article, path: &Path) -> Result<()
         }
     }
     if let (Some(last), false) = (article.annotations.last(), rest.is_empty()) {
-        let (article, heading) = (article.id.clone(), last.heading.clone());
         let why = format!("is the last and ends at {begin}, before the text does");
-        return Err(Error::Section { path: path.to_owned(), article, heading, why });
+        return Err(untiled(path, article, last, &why));
     }
     collection.document(&article.id, &article.title, passages)?;
     let entity = article.title.to_lowercase();
@@ -135,6 +99,13 @@ fn add(collection: &mut Collection, article: &Article, path: &Path) -> Result<()
         relevant,
     }));
     Ok(())
+}
+
+/// The sections of an article are not its text.
+fn untiled(path: &Path, article: &Article, section: &Section, why: &str) -> Error {
+    let place = format!("{}: article {:?}", path.display(), article.id);
+    let found = format!("section {:?} {why}", section.heading);
+    ReadError::new(place, found, "sections that tile the text, in characters", "fetch the file again").into()
 }
 
 /// A heading as a query says it.

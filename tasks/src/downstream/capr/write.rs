@@ -8,7 +8,8 @@ use super::Collection;
 use super::PassageId;
 use super::candidates::{Candidates, Config};
 use super::part::Parts;
-use super::schema::{Error, FORMAT, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
+use super::schema::{FORMAT, Index, PASSAGES, PassageRow, QUERIES, QueryRow, VERSION};
+use crate::Error;
 use crate::downstream::lines::{self, INDEX};
 
 /// Writes a folder of candidates into `folder`, which exists: lists of all queries, in their order.
@@ -19,11 +20,14 @@ pub fn write(
     folder: &Path,
     collection: &Collection,
     parts: &Parts,
-    (config, lists): (&Config, &[Candidates]),
+    config: &Config,
+    lists: &[Candidates],
 ) -> Result<Index, Error> {
     let (found, expected) = (lists.len(), collection.queries.len());
     if found != expected {
-        return Err(Error::Lists { found, expected });
+        let problem =
+            format!("{found} lists of candidates for {expected} queries: give those of this collection");
+        return Err(Error::Unfit(problem));
     }
     let passages = collection.passages.iter().zip(0..).map(|(passage, number)| {
         let document = &collection.documents[passage.document.0 as usize];
@@ -64,6 +68,6 @@ pub fn write(
         candidates: lists.iter().map(|list| list.passages.len() as u64).sum(),
         files,
     };
-    self_check::write(&folder.join(INDEX), &mut index).map_err(lines::Error::from)?;
+    self_check::write(&folder.join(INDEX), &mut index)?;
     Ok(index)
 }

@@ -46,8 +46,10 @@ const IN_NO_LIST: &str = "patient in no list";
 #[must_use]
 pub fn examples(
     name: &str,
-    (stays, outcome): (&Stays, Outcome),
-    (split, held): (&Split, &Held),
+    stays: &Stays,
+    outcome: Outcome,
+    split: &Split,
+    held: &Held,
 ) -> (Examples, Vec<Step>) {
     let Samples { classes, samples, dropped } = samples(stays, outcome);
     let mut step = Step::new("examples");
@@ -71,7 +73,7 @@ pub fn examples(
     let mut funnel = steps(&stays.funnel);
     funnel.push(step);
     let (name, kind) = (name.to_owned(), outcome.kind());
-    (Examples { name, kind, classes, measure: Measure::Auroc, nothing: None, examples }, funnel)
+    (Examples { name, kind, classes, measure: Measure::Auroc, negative_class: None, examples }, funnel)
 }
 
 /// The steps from notes to admission notes.
@@ -141,7 +143,7 @@ mod tests {
         let stays = hospital();
         let held = Held::new(0.25, RngKey::new(1)).unwrap();
         for outcome in Outcome::ALL {
-            let (examples, funnel) = examples("x", (&stays, outcome), (&split(), &held));
+            let (examples, funnel) = examples("x", &stays, outcome, &split(), &held);
             assert!(funnel.iter().all(Step::adds_up), "{funnel:?}");
             assert_eq!(funnel.iter().map(|step| step.read).collect::<Vec<_>>(), [1_500, 1_050, 1_000]);
             assert_eq!(funnel[2].kept, examples.examples.len() as u64);
@@ -169,7 +171,7 @@ mod tests {
     fn answers_are_of_their_kind() {
         let stays = hospital();
         let held = Held::new(0.0, RngKey::new(1)).unwrap();
-        let of = |outcome| examples("x", (&stays, outcome), (&split(), &held)).0;
+        let of = |outcome| examples("x", &stays, outcome, &split(), &held).0;
         let mortality = of(Outcome::Mortality);
         assert_eq!((mortality.kind, mortality.classes.len()), (Kind::OneClass, 2));
         assert_eq!(mortality.examples[4].answer, Answer::Class(1));
@@ -187,7 +189,7 @@ mod tests {
     fn patients_in_no_list_are_left_out_and_shares_checked() {
         let lists = Split::Lists(BTreeMap::from([(PatientId(0), Of::Train), (PatientId(1), Of::Test)]));
         let held = Held::new(0.5, RngKey::new(1)).unwrap();
-        let (examples, funnel) = examples("x", (&hospital(), Outcome::Mortality), (&lists, &held));
+        let (examples, funnel) = examples("x", &hospital(), Outcome::Mortality, &lists, &held);
         assert_eq!((examples.examples.len(), funnel[2].dropped[IN_NO_LIST]), (4, 996));
         for share in [-0.1, 1.0, f64::NAN] {
             let message = Held::new(share, RngKey::new(1)).unwrap_err().to_string();

@@ -7,7 +7,8 @@ use base::cancel::CancelToken;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Admission, AdmissionId, Error, Variant, open, section};
+use super::{Admission, AdmissionId, Variant, open, section};
+use crate::Error;
 use text::mimic_table::Table;
 
 /// What became of notes, and of the admissions that they are of.
@@ -56,66 +57,96 @@ struct Row {
     report: bool,
 }
 
-/// The admission notes of a file, by admission, and what became of the rest.
-pub(super) fn read(
-    file: (&Path, &CancelToken),
-    admissions: &BTreeMap<AdmissionId, Admission>,
-    variant: Variant,
-) -> Result<(Vec<(AdmissionId, String)>, Funnel), Error> {
-    let mut funnel = Funnel::default();
-    let rows = once(rows(file, admissions, variant, &mut funnel)?, &mut funnel);
-    let mut texts: BTreeMap<AdmissionId, Vec<Row>> = BTreeMap::new();
-    rows.into_iter().for_each(|row| texts.entry(row.admission).or_default().push(row));
-    funnel.admissions = texts.len() as u64;
-    texts.retain(|_, rows| rows.iter().any(|row| row.report));
-    funnel.no_report = funnel.admissions - texts.len() as u64;
-    let joined = join(file, &texts, variant)?;
-    funnel.admission_notes = joined.len() as u64;
-    funnel.no_section = texts.len() as u64 - funnel.admission_notes;
-    Ok((joined.into_iter().collect(), funnel))
+/// A file of notes and how it is read.
+pub(super) struct Notes<'a> {
+    pub(super) file: &'a Path,
+    pub(super) cancel: &'a CancelToken,
+    pub(super) admissions: &'a BTreeMap<AdmissionId, Admission>,
+    pub(super) variant: Variant,
 }
 
-/// What each row is; those that may stay, in the order in which they are joined.
-fn rows(
-    (file, cancel): (&Path, &CancelToken),
-    admissions: &BTreeMap<AdmissionId, Admission>,
-    variant: Variant,
-    funnel: &mut Funnel,
-) -> Result<Vec<Row>, Error> {
-    let mut table = Table::new(open(file, cancel)?, file, COLUMNS);
-    let mut rows = Vec::new();
-    while table.next()? {
-        let place = funnel.notes;
-        funnel.notes += 1;
-        if table.text(CATEGORY)?.trim() != "Discharge summary" {
-            funnel.other_category += 1;
-            continue;
-        }
-        if variant == Variant::Fixed && table.text(ISERROR)?.trim() == "1" {
-            funnel.marked += 1;
-            continue;
-        }
-        let text = table.text(TEXT)?;
-        if text.is_empty() {
-            funnel.no_text += 1;
-            continue;
-        }
-        let named = table.text(HADM_ID)?.trim();
-        let id = if named.is_empty() { None } else { Some(AdmissionId(table.number(HADM_ID)?)) };
-        let Some((admission, found)) = id.and_then(|id| Some((id, admissions.get(&id)?))) else {
-            funnel.no_admission += 1;
-            continue;
-        };
-        if found.newborn {
-            funnel.newborn += 1;
-            continue;
-        }
-        let day = if table.text(CHARTDATE)?.trim().is_empty() { i64::MAX } else { table.time(CHARTDATE)? };
-        let report = table.text(DESCRIPTION)?.trim() == "Report";
-        rows.push(Row { at: (day, place), admission, text: xxh3_128(text.as_bytes()), report });
+impl Notes<'_> {
+    /// The admission notes, by admission, and what became of the rest.
+    pub(super) fn read(&self) -> Result<(Vec<(AdmissionId, String)>, Funnel), Error> {
+        let mut funnel = Funnel::default();
+        let rows = once(self.rows(&mut funnel)?, &mut funnel);
+        let mut texts: BTreeMap<AdmissionId, Vec<Row>> = BTreeMap::new();
+        rows.into_iter().for_each(|row| texts.entry(row.admission).or_default().push(row));
+        funnel.admissions = texts.len() as u64;
+        texts.retain(|_, rows| rows.iter().any(|row| row.report));
+        funnel.no_report = funnel.admissions - texts.len() as u64;
+        let joined = self.join(&texts)?;
+        funnel.admission_notes = joined.len() as u64;
+        funnel.no_section = texts.len() as u64 - funnel.admission_notes;
+        Ok((joined.into_iter().collect(), funnel))
     }
-    rows.sort_unstable_by_key(|row| row.at);
-    Ok(rows)
+
+    /// What each row is; those that may stay, in the order in which they are joined.
+    fn rows(&self, funnel: &mut Funnel) -> Result<Vec<Row>, Error> {
+        let mut table = Table::new(open(self.file, self.cancel)?, self.file, COLUMNS);
+        let mut rows = Vec::new();
+        while table.next()? {
+            let place = funnel.notes;
+            funnel.notes += 1;
+            if table.text(CATEGORY)?.trim() != "Discharge summary" {
+                funnel.other_category += 1;
+                continue;
+            }
+            if self.variant == Variant::Fixed && table.text(ISERROR)?.trim() == "1" {
+                funnel.marked += 1;
+                continue;
+            }
+            let text = table.text(TEXT)?;
+            if text.is_empty() {
+                funnel.no_text += 1;
+                continue;
+            }
+            let named = table.text(HADM_ID)?.trim();
+            let id = if named.is_empty() { None } else { Some(AdmissionId(table.number(HADM_ID)?)) };
+            let Some((admission, found)) = id.and_then(|id| Some((id, self.admissions.get(&id)?))) else {
+                funnel.no_admission += 1;
+                continue;
+            };
+            if found.newborn {
+                funnel.newborn += 1;
+                continue;
+            }
+            let day =
+                if table.text(CHARTDATE)?.trim().is_empty() { i64::MAX } else { table.time(CHARTDATE)? };
+            let report = table.text(DESCRIPTION)?.trim() == "Report";
+            rows.push(Row { at: (day, place), admission, text: xxh3_128(text.as_bytes()), report });
+        }
+        rows.sort_unstable_by_key(|row| row.at);
+        Ok(rows)
+    }
+
+    /// Reads the texts of the rows that stay, and makes an admission note of each admission as soon as its last text is read.
+    fn join(&self, texts: &BTreeMap<AdmissionId, Vec<Row>>) -> Result<BTreeMap<AdmissionId, String>, Error> {
+        let mut wanted: HashMap<u64, (AdmissionId, usize)> = HashMap::new();
+        for (&admission, rows) in texts {
+            wanted.extend(rows.iter().enumerate().map(|(part, row)| (row.at.1, (admission, part))));
+        }
+        let mut pending: HashMap<AdmissionId, (Vec<String>, usize)> = HashMap::new();
+        let mut made = BTreeMap::new();
+        let mut table = Table::new(open(self.file, self.cancel)?, self.file, COLUMNS);
+        let mut place = 0;
+        while table.next()? {
+            let stays = wanted.get(&place);
+            place += 1;
+            let Some(&(admission, part)) = stays else { continue };
+            let parts = texts[&admission].len();
+            let (read, missing) =
+                pending.entry(admission).or_insert_with(|| (vec![String::new(); parts], parts));
+            read[part].push_str(table.text(TEXT)?);
+            *missing -= 1;
+            if *missing == 0 {
+                let note = section::admission_note(&read.join("\n\n"), self.variant);
+                pending.remove(&admission);
+                made.extend(note.map(|note| (admission, note)));
+            }
+        }
+        Ok(made)
+    }
 }
 
 /// Of rows with one text the last.
@@ -127,35 +158,4 @@ fn once(mut rows: Vec<Row>, funnel: &mut Funnel) -> Vec<Row> {
     rows.reverse();
     (funnel.repeated, funnel.kept) = ((all - rows.len()) as u64, rows.len() as u64);
     rows
-}
-
-/// Reads the texts of the rows that stay, and makes an admission note of each admission as soon as its last text is read.
-fn join(
-    (file, cancel): (&Path, &CancelToken),
-    texts: &BTreeMap<AdmissionId, Vec<Row>>,
-    variant: Variant,
-) -> Result<BTreeMap<AdmissionId, String>, Error> {
-    let mut wanted: HashMap<u64, (AdmissionId, usize)> = HashMap::new();
-    for (&admission, rows) in texts {
-        wanted.extend(rows.iter().enumerate().map(|(part, row)| (row.at.1, (admission, part))));
-    }
-    let mut pending: HashMap<AdmissionId, (Vec<String>, usize)> = HashMap::new();
-    let mut made = BTreeMap::new();
-    let mut table = Table::new(open(file, cancel)?, file, COLUMNS);
-    let mut place = 0;
-    while table.next()? {
-        let stays = wanted.get(&place);
-        place += 1;
-        let Some(&(admission, part)) = stays else { continue };
-        let parts = texts[&admission].len();
-        let (read, missing) = pending.entry(admission).or_insert_with(|| (vec![String::new(); parts], parts));
-        read[part].push_str(table.text(TEXT)?);
-        *missing -= 1;
-        if *missing == 0 {
-            let note = section::admission_note(&read.join("\n\n"), variant);
-            pending.remove(&admission);
-            made.extend(note.map(|note| (admission, note)));
-        }
-    }
-    Ok(made)
 }

@@ -1,13 +1,15 @@
 //! Which patients are for training, development and test: published lists of patients, or a draw.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::cancel::CancelToken;
+use base::read::ReadError;
 use base::rng::RngKey;
 use kg::split::Part;
 
 use super::{PatientId, open};
+use crate::Error;
 use text::mimic_table::Table;
 
 /// Where a patient's part comes from. All stays of a patient are in one part.
@@ -30,30 +32,6 @@ pub struct Drawn {
     pub test: f64,
 }
 
-/// Why there is no split.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A list cannot be read.
-    #[error(transparent)]
-    Table(#[from] super::Error),
-    /// A patient is in two lists.
-    #[error("{}: patient {patient} is in another list as well; expected every patient in one: fetch the lists again", file.display())]
-    Twice {
-        /// The second list.
-        file: PathBuf,
-        /// The patient.
-        patient: u32,
-    },
-    /// Shares that cannot be.
-    #[error("shares valid {valid} and test {test}: expected two numbers from 0 on, below 1 together")]
-    Shares {
-        /// For development.
-        valid: f64,
-        /// For test.
-        test: f64,
-    },
-}
-
 impl Split {
     /// Reads lists of patients, CSV with a column `SUBJECT_ID`, in which a patient may be several times: `mimic_train.csv`,
     /// `mimic_val.csv` and `mimic_test.csv` of the released code.
@@ -64,10 +42,13 @@ impl Split {
         let mut parts = BTreeMap::new();
         for (file, part) in [(train, Part::Train), (valid, Part::Valid), (test, Part::Test)] {
             let mut table = Table::new(open(file, &CancelToken::NEVER)?, file, ["SUBJECT_ID"]);
-            while table.next().map_err(super::Error::from)? {
-                let patient = table.number(0).map_err(super::Error::from)?;
+            while table.next()? {
+                let patient = table.number(0)?;
                 if *parts.entry(PatientId(patient)).or_insert(part) != part {
-                    return Err(Error::Twice { file: file.to_owned(), patient });
+                    let found = format!("patient {patient} is in another list as well");
+                    return Err(
+                        ReadError::new(file, found, "every patient in one", "fetch the lists again").into()
+                    );
                 }
             }
         }
@@ -83,7 +64,8 @@ impl Split {
         if valid >= 0.0 && test >= 0.0 && valid + test < 1.0 {
             return Ok(Self::Drawn(drawn));
         }
-        Err(Error::Shares { valid, test })
+        let expected = "expected two numbers from 0 on, below 1 together";
+        Err(Error::Unfit(format!("shares valid {valid} and test {test}: {expected}")))
     }
 
     /// The part of a patient; none for one who is in no list.

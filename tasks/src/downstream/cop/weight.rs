@@ -1,19 +1,18 @@
 //! Weights that make rare classes count as much as frequent ones.
 
 use super::Variant;
-
-/// A class has no sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("class {0} has no sample, so no weight makes it count: leave it out, or take more samples")]
-pub struct Absent(pub usize);
+use crate::Error;
 
 /// Weights of classes of which a sample has one: all samples over the classes' number and the class's samples (scikit-learn's `balanced`).
 ///
 /// # Errors
 /// When a class has no sample.
-pub fn balanced(counts: &[u64]) -> Result<Vec<f64>, Absent> {
+pub fn balanced(counts: &[u64]) -> Result<Vec<f64>, Error> {
     if let Some(absent) = counts.iter().position(|&count| count == 0) {
-        return Err(Absent(absent));
+        let remedy = "leave it out, or take more samples";
+        return Err(Error::Unfit(format!(
+            "class {absent} has no sample, so no weight makes it count: {remedy}"
+        )));
     }
     let share = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
     Ok(counts.iter().map(|&count| share / count as f64).collect())
@@ -50,7 +49,7 @@ mod tests {
     fn every_class_weighs_the_same_in_all() {
         let weights = balanced(&[10, 30]).unwrap();
         assert_eq!(weights, [2.0, 2.0 / 3.0]);
-        assert_eq!(balanced(&[3, 0]), Err(Absent(1)));
+        assert!(balanced(&[3, 0]).unwrap_err().to_string().starts_with("class 1 has no sample"));
     }
 
     #[test]

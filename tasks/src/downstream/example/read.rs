@@ -4,8 +4,9 @@ use std::path::Path;
 
 use base::self_check::{self, SelfChecked};
 
-use super::schema::{EXAMPLES, Error, Index};
-use super::{Example, Examples, Unfit, write};
+use super::schema::{EXAMPLES, Index};
+use super::{Example, Examples, write};
+use crate::Error;
 use crate::downstream::lines::{self, INDEX};
 
 /// A folder of examples.
@@ -22,28 +23,21 @@ pub struct Folder {
 /// # Errors
 /// When a file is missing, damaged or of another version, or the examples are none that [`mod@super::write`] writes.
 pub fn read(folder: &Path) -> Result<Folder, Error> {
-    let index: Index = self_check::read(&folder.join(INDEX)).map_err(lines::Error::from)?;
+    let index: Index = self_check::read(&folder.join(INDEX))?;
     let rows: Vec<Example> = lines::read(folder, Index::KIND, &index.files, EXAMPLES)?;
     let (name, kind, classes) = (index.name.clone(), index.kind, index.classes.clone());
-    let (measure, nothing) = (index.measure, index.nothing);
-    let examples = Examples { name, kind, classes, measure, nothing, examples: rows };
-    let unfit = |path: &str, why: String| Error::Unfit { path: folder.join(path), why };
-    examples.check().map_err(|amiss| match amiss {
-        Unfit::Example { place, .. } => Error::Folder(lines::Error::Row {
-            path: folder.join(EXAMPLES),
-            kind: Index::KIND,
-            line: place + 1,
-            why: amiss.to_string(),
-        }),
-        of_classes => unfit(INDEX, of_classes.to_string()),
-    })?;
-    write::ends(&index.funnel, examples.examples.len() as u64).map_err(|why| unfit(INDEX, why))?;
+    let (measure, negative_class) = (index.measure, index.negative_class);
+    let examples = Examples { name, kind, classes, measure, negative_class, examples: rows };
+    let unfit = |why: &dyn std::fmt::Display| Error::at(&folder.join(INDEX), why, "");
+    examples.check_classes().map_err(|error| unfit(&error))?;
+    if let Some((place, why)) = examples.misfit() {
+        return Err(lines::row(&folder.join(EXAMPLES), Index::KIND, place + 1, &why));
+    }
+    write::ends(&index.funnel, examples.examples.len() as u64).map_err(|why| unfit(&why))?;
     let found = write::counts(&examples);
     if found != index.parts {
-        return Err(unfit(
-            INDEX,
-            "its examples by part and class are not those of the file; make the examples again".to_owned(),
-        ));
+        let why = "its examples by part and class are not those of the file; make the examples again";
+        return Err(unfit(&why));
     }
     Ok(Folder { index, examples })
 }
@@ -70,11 +64,11 @@ mod tests {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut examples = small();
         examples.examples[1].pair = Some("a second\ttext".to_owned());
-        let index = write::write(one.path(), &examples, (Licence::Restricted, &funnel())).unwrap();
+        let index = write::write(one.path(), &examples, Licence::Restricted, &funnel()).unwrap();
         assert_eq!(read(one.path()).unwrap(), Folder { index: index.clone(), examples: examples.clone() });
         let train = index.parts.iter().find(|counts| counts.part == Part::Train).unwrap();
         assert_eq!((train.examples, train.classes.as_slice()), (2, &[1, 0, 2][..]));
-        write::write(two.path(), &examples, (Licence::Restricted, &funnel())).unwrap();
+        write::write(two.path(), &examples, Licence::Restricted, &funnel()).unwrap();
         for name in [EXAMPLES, INDEX] {
             let bytes = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
             assert_eq!(bytes(one.path()), bytes(two.path()));
@@ -93,7 +87,7 @@ mod tests {
         for (example, score) in examples.examples.iter_mut().zip([0.1 + 0.2, -1e-300, 4.0]) {
             example.answer = Answer::Score(score);
         }
-        write::write(folder.path(), &examples, (Licence::Free, &funnel())).unwrap();
+        write::write(folder.path(), &examples, Licence::Free, &funnel()).unwrap();
         assert_eq!(read(folder.path()).unwrap().examples, examples);
     }
 
@@ -101,7 +95,7 @@ mod tests {
     fn what_is_no_benchmark_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |examples: &Examples, funnel: &[Step]| {
-            write::write(folder.path(), examples, (Licence::Free, funnel)).unwrap_err().to_string()
+            write::write(folder.path(), examples, Licence::Free, funnel).unwrap_err().to_string()
         };
         let mut examples = small();
         examples.examples[1].id = "1".to_owned();
@@ -118,7 +112,7 @@ mod tests {
     /// What reading says once `change` has been made to the file of examples and the index speaks of it as it then is.
     fn resealed(change: &dyn Fn(String) -> String, of_index: &dyn Fn(&mut Index)) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let mut index = write::write(folder.path(), &small(), (Licence::Free, &funnel())).unwrap();
+        let mut index = write::write(folder.path(), &small(), Licence::Free, &funnel()).unwrap();
         let path = folder.path().join(EXAMPLES);
         let text = change(std::fs::read_to_string(&path).unwrap());
         write_whole(&path, text.as_bytes()).unwrap();
@@ -131,7 +125,7 @@ mod tests {
     #[test]
     fn what_is_missing_damaged_or_of_another_version_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        write::write(folder.path(), &small(), (Licence::Free, &funnel())).unwrap();
+        write::write(folder.path(), &small(), Licence::Free, &funnel()).unwrap();
         let refused = |name: &str, from: &str, to: &str| {
             let path = folder.path().join(name);
             let before = std::fs::read_to_string(&path).unwrap();

@@ -1,13 +1,11 @@
 //! What a folder of examples looks like on disk.
 
-use std::path::PathBuf;
-
 use base::self_check::{self, SelfChecked};
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, Measure, Part};
 use crate::downstream::funnel::Step;
-use crate::downstream::lines::{self, File};
+use crate::downstream::lines::File;
 
 /// The format's name.
 pub const FORMAT: &str = "engraft-examples";
@@ -44,9 +42,9 @@ pub struct Index {
     pub classes: Vec<String>,
     /// What is measured.
     pub measure: Measure,
-    /// The class that means "nothing of all this", which F1 leaves out.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub nothing: Option<u32>,
+    /// The class of examples that are of none of the others, which F1 leaves out.
+    #[serde(rename = "nothing", skip_serializing_if = "Option::is_none", default)]
+    pub negative_class: Option<u32>,
     /// What may be done with the texts.
     pub licence: Licence,
     /// What became of everything that was read; the last step keeps the examples.
@@ -81,20 +79,4 @@ impl SelfChecked for Index {
     fn check_mut(&mut self) -> &mut String {
         &mut self.xxh3
     }
-}
-
-/// Why a folder of examples cannot be written or used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file is missing, damaged, or cannot be written.
-    #[error(transparent)]
-    Folder(#[from] lines::Error),
-    /// The examples are no benchmark, or the funnel does not end with them.
-    #[error("{}: {why}", path.display())]
-    Unfit {
-        /// The folder.
-        path: PathBuf,
-        /// What is amiss.
-        why: String,
-    },
 }

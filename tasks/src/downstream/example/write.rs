@@ -4,8 +4,9 @@ use std::path::Path;
 
 use base::self_check::{self, SelfChecked};
 
-use super::schema::{Counts, EXAMPLES, Error, FORMAT, Index, Licence, VERSION};
+use super::schema::{Counts, EXAMPLES, FORMAT, Index, Licence, VERSION};
 use super::{Examples, Part};
+use crate::Error;
 use crate::downstream::funnel::Step;
 use crate::downstream::lines::{self, INDEX};
 
@@ -13,14 +14,10 @@ use crate::downstream::lines::{self, INDEX};
 ///
 /// # Errors
 /// When the examples are no benchmark ([`Examples::check`]), the funnel does not end with them, or the disk refuses.
-pub fn write(
-    folder: &Path,
-    examples: &Examples,
-    (licence, funnel): (Licence, &[Step]),
-) -> Result<Index, Error> {
-    let unfit = |why: String| Error::Unfit { path: folder.to_owned(), why };
-    examples.check().map_err(|why| unfit(why.to_string()))?;
-    ends(funnel, examples.examples.len() as u64).map_err(unfit)?;
+pub fn write(folder: &Path, examples: &Examples, licence: Licence, funnel: &[Step]) -> Result<Index, Error> {
+    let unfit = |why: &dyn std::fmt::Display| Error::at(folder, why, "");
+    examples.check().map_err(|error| unfit(&error))?;
+    ends(funnel, examples.examples.len() as u64).map_err(|why| unfit(&why))?;
     let files = vec![lines::write(folder, Index::KIND, EXAMPLES, &examples.examples)?];
     let mut index = Index {
         format: FORMAT.to_owned(),
@@ -30,13 +27,13 @@ pub fn write(
         kind: examples.kind,
         classes: examples.classes.clone(),
         measure: examples.measure,
-        nothing: examples.nothing,
+        negative_class: examples.negative_class,
         licence,
         funnel: funnel.to_vec(),
         parts: counts(examples),
         files,
     };
-    self_check::write(&folder.join(INDEX), &mut index).map_err(lines::Error::from)?;
+    self_check::write(&folder.join(INDEX), &mut index)?;
     Ok(index)
 }
 

@@ -6,6 +6,7 @@ use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 
 use super::{Item, Label, Words};
+use crate::Error;
 use crate::downstream::example::{Answer, Example, Examples, Kind, Measure, Part, Tagged};
 
 /// Shares of what is for training that are drawn for other parts, group by group.
@@ -29,57 +30,10 @@ pub struct Plan<'a> {
     pub name: &'a str,
     /// What is measured.
     pub measure: Measure,
-    /// The class that means "nothing of all this".
-    pub nothing: Option<&'a str>,
+    /// The class of examples that are of none of the others.
+    pub negative_class: Option<&'a str>,
     /// What is drawn.
     pub drawn: Drawn,
-}
-
-/// Why items are no benchmark.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// A share is none.
-    #[error("drawn.{part} is {share}, expected a share from 0 on, all together below 1")]
-    Share {
-        /// Of what part.
-        part: &'static str,
-        /// The share.
-        share: f64,
-    },
-    /// A part has files and a share.
-    #[error("drawn.{part} is {share}, but there are files for {part}: set it to 0, or name no files")]
-    Both {
-        /// The part.
-        part: &'static str,
-        /// The share.
-        share: f64,
-    },
-    /// Items of two kinds.
-    #[error(
-        "item {id:?} has {found} for an answer, expected {expected} as before it: read the files as one layout"
-    )]
-    Mixed {
-        /// The item.
-        id: String,
-        /// What it has.
-        found: &'static str,
-        /// What those before it have.
-        expected: &'static str,
-    },
-    /// No item at all.
-    #[error("there is no text in any file")]
-    Nothing,
-    /// A class that means nothing, of answers without classes.
-    #[error("scores have no class that means nothing, and of tags it is always O: leave `nothing` out")]
-    NoNothing,
-    /// The class that means nothing is none of the classes.
-    #[error("the class {name:?} that means nothing is none of {classes}: take another one")]
-    NoSuchClass {
-        /// What it is called.
-        name: String,
-        /// The classes that there are.
-        classes: String,
-    },
 }
 
 /// Texts that stand in two parts, which makes scores too high.
@@ -105,12 +59,16 @@ impl Drawn {
     pub fn check(self, has_files: impl Fn(Part) -> bool) -> Result<(), Error> {
         let mut sum = 0.0;
         for (part, share) in self.shares() {
+            let part_name = part.name();
             sum += share;
             if !(0.0..1.0).contains(&share) || sum >= 1.0 {
-                return Err(Error::Share { part: part.name(), share });
+                let expected = "a share from 0 on, all together below 1";
+                return Err(Error::unfit(format!("drawn.{part_name} is {share}, expected {expected}")));
             }
             if share > 0.0 && has_files(part) {
-                return Err(Error::Both { part: part.name(), share });
+                return Err(Error::unfit(format!(
+                    "drawn.{part_name} is {share}, but there are files for {part_name}: set it to 0, or name no files"
+                )));
             }
         }
         Ok(())
@@ -128,15 +86,19 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
     let numbers: HashMap<&str, u32> = classes.iter().map(String::as_str).zip(0..).collect();
     let train = files.get(&Part::Train).map_or(&[][..], Vec::as_slice);
     let drawn = draw(train, plan);
-    let nothing = match plan.nothing {
-        Some(_) if matches!(kind, Kind::Score | Kind::Tags) => return Err(Error::NoNothing),
+    let negative_class = match plan.negative_class {
+        Some(_) if matches!(kind, Kind::Score | Kind::Tags) => {
+            return Err(Error::unfit(
+                "scores have no class that means nothing, and of tags it is always O: leave `nothing` out",
+            ));
+        }
         None => None,
-        Some(name) => Some(
-            numbers
-                .get(name)
-                .copied()
-                .ok_or_else(|| Error::NoSuchClass { name: name.to_owned(), classes: classes.join(", ") })?,
-        ),
+        Some(name) => Some(*numbers.get(name).ok_or_else(|| {
+            let classes = classes.join(", ");
+            Error::unfit(format!(
+                "the class {name:?} that means nothing is none of {classes}: take another one"
+            ))
+        })?),
     };
     let (mut examples, mut known) = (vec![], HashSet::new());
     for (&of, items) in files {
@@ -156,7 +118,7 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
         }
     }
     let (name, measure) = (plan.name.to_owned(), plan.measure);
-    let examples = Examples { name, kind, classes, measure, nothing, examples };
+    let examples = Examples { name, kind, classes, measure, negative_class, examples };
     let shared = shared(&examples);
     Ok((examples, shared))
 }
@@ -194,10 +156,13 @@ fn kind<'a>(items: impl Iterator<Item = &'a Item>) -> Result<Kind, Error> {
         let (kind, found) = named(&item.label);
         let (known, expected) = *first.get_or_insert((kind, found));
         if known != kind {
-            return Err(Error::Mixed { id: item.id.clone(), found, expected });
+            let id = &item.id;
+            return Err(Error::unfit(format!(
+                "item {id:?} has {found} for an answer, expected {expected} as before it: read the files as one layout"
+            )));
         }
     }
-    first.map(|(kind, _)| kind).ok_or(Error::Nothing)
+    first.map(|(kind, _)| kind).ok_or_else(|| Error::unfit("there is no text in any file"))
 }
 
 fn classes<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<String> {
@@ -264,7 +229,7 @@ mod tests {
     }
 
     fn plan(drawn: Drawn) -> Plan<'static> {
-        Plan { name: "x", measure: Measure::Accuracy, nothing: None, drawn }
+        Plan { name: "x", measure: Measure::Accuracy, negative_class: None, drawn }
     }
 
     fn class(name: &str) -> Label {
@@ -297,9 +262,10 @@ mod tests {
             (Part::Train, vec![item("1", "1", class("b")), item("2", "2", class("a"))]),
             (Part::Test, vec![Item { text: "text 1".to_owned(), ..item("3", "3", class("c")) }]),
         ];
-        let (examples, shared) = assemble(&files.into(), Plan { nothing: Some("c"), ..plan(NONE) }).unwrap();
+        let (examples, shared) =
+            assemble(&files.into(), Plan { negative_class: Some("c"), ..plan(NONE) }).unwrap();
         assert_eq!(
-            (examples.classes.join(""), examples.nothing, shared.test),
+            (examples.classes.join(""), examples.negative_class, shared.test),
             ("abc".to_owned(), Some(2), 1)
         );
         assert_eq!(examples.examples[0].answer, Answer::Class(1));
@@ -349,7 +315,7 @@ mod tests {
         let mixed = vec![item("1", "1", class("a")), item("2", "2", Label::Score(1.0))];
         assert!(told([(Part::Train, mixed)].into(), plan(NONE)).contains("item \"2\" has a score"));
         assert!(told(BTreeMap::new(), plan(NONE)).contains("there is no text"));
-        let nothing = told([(Part::Train, one())].into(), Plan { nothing: Some("z"), ..plan(NONE) });
+        let nothing = told([(Part::Train, one())].into(), Plan { negative_class: Some("z"), ..plan(NONE) });
         assert!(nothing.contains("the class \"z\" that means nothing is none of a"), "{nothing}");
     }
 }

@@ -3,11 +3,15 @@
 //! `{"text": "<< EGFR >> inhibitors ... [[ gefitinib ]] ...", "label": "INHIBITOR"}`: the marks stand around the arguments, in the order of
 //! the text. There are no pairs without a relation.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::jsonl::objects;
-use super::{Error, Item, Label, Source, stem};
+use super::{Item, Label, PublishedSet, stem};
+use crate::Error;
+use crate::downstream::example::Measure;
 use crate::downstream::funnel::Step;
 
 /// What is asked.
@@ -37,36 +41,46 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("CPR:9", &["SUBSTRATE", "PRODUCT-OF", "SUBSTRATE_PRODUCT-OF"]),
 ];
 
-/// Hands each relation of a file to `take`.
-pub(super) fn read(source: Source<'_>, config: Config, take: &mut dyn FnMut(Item)) -> Result<Step, Error> {
-    let (mut step, stem) = (Step::new("relations"), stem(source.1));
-    objects(source, |row, object| {
-        let field = |name: &str| match object.get(name) {
-            Some(Json::String(text)) if !text.trim().is_empty() => Ok(text.trim()),
-            _ => Err(row.wrong(format!("no text as {name:?}"), "`text` and `label` in every row")),
-        };
-        let (text, label) = (field("text")?, field("label")?);
-        if ["<< ", " >>", "[[ ", " ]]"].iter().any(|mark| !text.contains(mark)) {
-            return Err(row.wrong("a text without both arguments", "<< one >> and [[ the other ]] in it"));
-        }
-        let group = GROUPS.iter().find(|(_, of)| of.contains(&label));
-        let class = match (config.classes, group) {
-            (Classes::Fine, Some(_)) => label,
-            (Classes::Groups, Some((name, _))) => name,
-            (_, None) => {
-                let known: Vec<&str> = GROUPS.iter().flat_map(|(_, of)| of.iter().copied()).collect();
-                return Err(row.wrong(format!("the label {label:?}"), known.join(", ")));
+impl PublishedSet for Config {
+    fn extensions(&self) -> &'static [&'static str] {
+        &[".txt", ".txt.gz"]
+    }
+
+    fn measure(&self) -> Measure {
+        Measure::MicroF1
+    }
+
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let (mut step, stem) = (Step::new("relations"), stem(file));
+        objects(file, |row, object| {
+            let field = |name: &str| match object.get(name) {
+                Some(Json::String(text)) if !text.trim().is_empty() => Ok(text.trim()),
+                _ => Err(row.wrong(format!("no text as {name:?}"), "`text` and `label` in every row")),
+            };
+            let (text, label) = (field("text")?, field("label")?);
+            if ["<< ", " >>", "[[ ", " ]]"].iter().any(|mark| !text.contains(mark)) {
+                return Err(row.wrong("a text without both arguments", "<< one >> and [[ the other ]] in it"));
             }
-        };
-        step.keep(1);
-        // A sentence is there once for every relation in it: they must not part.
-        let group =
-            ["<< ", " >>", "[[ ", " ]]"].iter().fold(text.to_owned(), |text, mark| text.replace(mark, ""));
-        let (id, label) = (format!("{stem}/{}", row.line), Label::Class(class.to_owned()));
-        take(Item { id, group, text: text.to_owned(), pair: None, label });
-        Ok(())
-    })?;
-    Ok(step)
+            let group = GROUPS.iter().find(|(_, of)| of.contains(&label));
+            let class = match (self.classes, group) {
+                (Classes::Fine, Some(_)) => label,
+                (Classes::Groups, Some((name, _))) => name,
+                (_, None) => {
+                    let known: Vec<&str> = GROUPS.iter().flat_map(|(_, of)| of.iter().copied()).collect();
+                    return Err(row.wrong(format!("the label {label:?}"), known.join(", ")));
+                }
+            };
+            step.keep(1);
+            // A sentence is there once for every relation in it: they must not part.
+            let group = ["<< ", " >>", "[[ ", " ]]"]
+                .iter()
+                .fold(text.to_owned(), |text, mark| text.replace(mark, ""));
+            let (id, label) = (format!("{stem}/{}", row.line), Label::Class(class.to_owned()));
+            take(Item { id, group, text: text.to_owned(), pair: None, label });
+            Ok(())
+        })?;
+        Ok(vec![step])
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +92,7 @@ mod tests {
         {\"text\": \"<< A >> stops b and [[ c ]].\", \"label\": \"INDIRECT-UPREGULATOR\", \"metadata\": []}\n";
 
     fn of(classes: Classes, file: &str) -> Result<Vec<Item>, String> {
-        items(|source, take| read(source, Config { classes }, take), file).map(|(items, _)| items)
+        items(&Config { classes }, file).map(|(items, _)| items)
     }
 
     #[test]

@@ -5,35 +5,12 @@
 use std::fs;
 use std::path::Path;
 
-use text::attach;
-use text::damage::judged;
-
-use super::{Format, Item, Label, Words};
+use super::format::Format;
+use super::{Item, Label, Words};
 use crate::downstream::funnel::Step;
 use crate::downstream::lama::{self, Config, Corpus, MASK, Wording};
-
-/// Has damaged copies of a file of a published set read: each gives items that are whole, or is refused with the line.
-fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Vec<Item>, String>) {
-    let whole_items = |items: &Vec<Item>, file: &str| {
-        for item in items {
-            let blank = |text: &str| text.trim().is_empty();
-            assert!(!blank(&item.text) && !item.pair.as_deref().is_some_and(blank), "{item:?}\n{file}");
-            match &item.label {
-                Label::Class(class) => assert!(!class.is_empty(), "{file}"),
-                Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
-                Label::Score(score) => assert!(score.is_finite(), "{file}"),
-                Label::Entities(Words { words, entities, further }) => {
-                    assert!(attach::words(&item.text, words).is_ok(), "{item:?}\n{file}");
-                    let apart = entities.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-                    let within = entities.iter().all(|(from, to, _)| from < to && *to <= words.len());
-                    let known = further.iter().all(|place| *place < entities.len());
-                    assert!(apart && within && known, "{item:?}\n{file}");
-                }
-            }
-        }
-    };
-    judged(whole, read, whole_items, |message| message.contains("line "));
-}
+use text::attach;
+use text::damage::judged;
 
 /// A format, the name of a file, and what may stand in it.
 const FILES: [(&str, &str, &str); 14] = [
@@ -162,13 +139,36 @@ fn read(format: &Format, file: &Path, content: &[u8]) -> Result<Vec<Item>, Strin
 /// The items of a file; messages begin with the name of the file that they speak of.
 fn items(format: &Format, file: &Path) -> Result<Vec<Item>, String> {
     let mut items = vec![];
-    let steps = format.read(file, &mut |item| items.push(item)).map_err(|error| {
+    let steps = format.set().read(file, &mut |item| items.push(item)).map_err(|error| {
         let folder = format!("{}/", file.parent().unwrap().display());
         error.to_string().replace(&folder, "")
     })?;
     assert!(steps.iter().all(Step::adds_up), "{steps:?}");
     assert_eq!(steps.last().unwrap().kept, items.len() as u64);
     Ok(items)
+}
+
+/// Has damaged copies of a file of a published set read: each gives items that are whole, or is refused with the line.
+fn assert_items_or_refuses(whole: &[u8], read: impl FnMut(&[u8]) -> Result<Vec<Item>, String>) {
+    let whole_items = |items: &Vec<Item>, file: &str| {
+        for item in items {
+            let blank = |text: &str| text.trim().is_empty();
+            assert!(!blank(&item.text) && !item.pair.as_deref().is_some_and(blank), "{item:?}\n{file}");
+            match &item.label {
+                Label::Class(class) => assert!(!class.is_empty(), "{file}"),
+                Label::Classes(classes) => assert!(classes.iter().all(|class| !class.is_empty()), "{file}"),
+                Label::Score(score) => assert!(score.is_finite(), "{file}"),
+                Label::Entities(Words { words, entities, further }) => {
+                    assert!(attach::words(&item.text, words).is_ok(), "{item:?}\n{file}");
+                    let apart = entities.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+                    let within = entities.iter().all(|(from, to, _)| from < to && *to <= words.len());
+                    let known = further.iter().all(|place| *place < entities.len());
+                    assert!(apart && within && known, "{item:?}\n{file}");
+                }
+            }
+        }
+    };
+    judged(whole, read, whole_items, |message| message.contains("line "));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn damaged_facts_are_read_whole_or_refused() {
                 items.push(Item { id: fact.id, group, text: fact.sentence, pair: None, label });
             });
             let folder = format!("{}/", folder.path().display());
-            let said = |error: lama::Error| error.to_string().replace(&folder, "").replace("TREx/", "");
+            let said = |error: crate::Error| error.to_string().replace(&folder, "").replace("TREx/", "");
             let steps = read.map_err(|error| said(error).replace("relations.jsonl: ", "some.relations: "))?;
             assert!(steps.iter().all(Step::adds_up), "{steps:?}");
             Ok(items)
@@ -238,7 +238,7 @@ fn damaged_labels_beside_texts_are_read_whole_or_refused() {
     assert_items_or_refuses(whole, |damaged| {
         fs::write(labels.join("some.txt"), damaged).unwrap();
         let mut items = vec![];
-        let read = format.read(&texts.join("some.txt"), &mut |item| items.push(item));
+        let read = format.set().read(&texts.join("some.txt"), &mut |item| items.push(item));
         let beside = format!("{}/", labels.display());
         read.map(|_| items).map_err(|error| error.to_string().replace(&beside, ""))
     });

@@ -6,11 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::pair::{Argument, Arguments, NOTHING, shown};
-use super::{Error, Item, Label, Source};
+use super::pair::{Argument, Arguments, NEGATIVE, shown};
+use super::{Item, Label, PublishedSet, open};
+use crate::Error;
+use crate::downstream::example::Measure;
 use crate::downstream::funnel::Step;
 use text::characters::Characters;
 use text::xml::{Elements, Names, Step as Met};
@@ -36,38 +39,48 @@ struct Sentence {
     drugs: BTreeMap<String, Argument>,
 }
 
-/// Hands each two drugs of a file to `take`.
-pub(super) fn read(
-    (reader, file): Source<'_>,
-    config: Config,
-    take: &mut dyn FnMut(Item),
-) -> Result<Step, Error> {
-    let mut elements = Elements::new(reader, file, NAMES);
-    let (mut step, mut document, mut sentence) = (Step::new("pairs"), String::new(), Sentence::default());
-    loop {
-        match elements.step()? {
-            Met::End => return Ok(step),
-            Met::Close => {}
-            Met::Open => match (elements.depth(), elements.name()) {
-                (1, _) => document = required(&elements, "id", "the attribute `id` of <document>")?,
-                (2, "sentence") => {
-                    let text = elements.attribute("text")?.unwrap_or_default();
-                    sentence = Sentence { text, drugs: BTreeMap::new() };
-                }
-                (3, "entity") => {
-                    let (id, drug) = drug(&elements, &sentence.text)?;
-                    sentence.drugs.insert(id, drug);
-                }
-                (3, "pair") => match pair(&elements, &sentence, config)? {
-                    Ok((id, text, class)) => {
-                        step.keep(1);
-                        let (group, label) = (document.clone(), Label::Class(class));
-                        take(Item { id, group, text, pair: None, label });
+impl PublishedSet for Config {
+    fn extensions(&self) -> &'static [&'static str] {
+        &[".xml", ".xml.gz"]
+    }
+
+    // BLUE's since 2019-08-13.
+    fn measure(&self) -> Measure {
+        Measure::MacroF1
+    }
+
+    fn negative_class(&self) -> Option<&'static str> {
+        Some(NEGATIVE)
+    }
+
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let mut elements = Elements::new(open(file)?, file, NAMES);
+        let (mut step, mut document, mut sentence) = (Step::new("pairs"), String::new(), Sentence::default());
+        loop {
+            match elements.step()? {
+                Met::End => return Ok(vec![step]),
+                Met::Close => {}
+                Met::Open => match (elements.depth(), elements.name()) {
+                    (1, _) => document = required(&elements, "id", "the attribute `id` of <document>")?,
+                    (2, "sentence") => {
+                        let text = elements.attribute("text")?.unwrap_or_default();
+                        sentence = Sentence { text, drugs: BTreeMap::new() };
                     }
-                    Err(reason) => step.drop(reason, 1),
+                    (3, "entity") => {
+                        let (id, drug) = drug(&elements, &sentence.text)?;
+                        sentence.drugs.insert(id, drug);
+                    }
+                    (3, "pair") => match pair(&elements, &sentence, self.arguments)? {
+                        Ok((id, text, class)) => {
+                            step.keep(1);
+                            let (group, label) = (document.clone(), Label::Class(class));
+                            take(Item { id, group, text, pair: None, label });
+                        }
+                        Err(reason) => step.drop(reason, 1),
+                    },
+                    _ => elements.skip()?,
                 },
-                _ => elements.skip()?,
-            },
+            }
         }
     }
 }
@@ -106,7 +119,7 @@ fn drug<R: BufRead>(elements: &Elements<'_, R>, text: &str) -> Result<(String, A
 fn pair<R: BufRead>(
     elements: &Elements<'_, R>,
     sentence: &Sentence,
-    config: Config,
+    arguments: Arguments,
 ) -> Result<Result<(String, String, String), &'static str>, Error> {
     let id = required(elements, "id", "the attribute `id` of <pair>")?;
     let find = |name: &'static str, what| {
@@ -118,7 +131,7 @@ fn pair<R: BufRead>(
         (find("e1", "the attribute `e1` of <pair>")?, find("e2", "the attribute `e2` of <pair>")?);
     let (holds, kind) = (elements.attribute("ddi")?.unwrap_or_default(), elements.attribute("type")?);
     let class = match (holds.as_str(), kind) {
-        ("false", _) => NOTHING.to_owned(),
+        ("false", _) => NEGATIVE.to_owned(),
         ("true", Some(kind)) if KINDS.contains(&kind.as_str()) => kind,
         ("true", None) => return Ok(Err(NO_KIND)),
         (holds, kind) => {
@@ -129,7 +142,7 @@ fn pair<R: BufRead>(
             return Err(elements.broken(&problem).into());
         }
     };
-    let shown = shown(&sentence.text, [one, other], config.arguments);
+    let shown = shown(&sentence.text, [one, other], arguments);
     Ok(shown.map(|text| (id, text, class)).ok_or(OVERLAP))
 }
 
@@ -148,7 +161,7 @@ mod tests {
         <pair id=\"p2\" e1=\"e0\" e2=\"e1\" ddi=\"true\"/></sentence><sentence id=\"s1\" text=\"\"/></document>";
 
     fn of(arguments: Arguments, file: &str) -> Result<(Vec<Item>, Step), String> {
-        items(|source, take| read(source, Config { arguments }, take), file)
+        items(&Config { arguments }, file)
     }
 
     #[test]

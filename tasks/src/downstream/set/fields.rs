@@ -1,12 +1,15 @@
-//! Which named fields of a row are an item's texts and its answer.
+//! Which named fields of a row are an item's texts and its gold label, and the sets that always have the same ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Item, Label, at, stem};
-use crate::downstream::example::Measure;
+use super::{Item, Label, NO_TEXT, PublishedSet, Row, stem};
+use crate::Error;
+use crate::downstream::example::{Kind, Measure};
+use crate::downstream::funnel::Step;
 
 /// What the fields of a row mean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +20,7 @@ pub struct Fields {
     /// The field with the second text of a pair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
-    /// What is right.
+    /// Where the gold label stands.
     pub answer: Asked,
     /// The field that names a row; without it a row is called by its line.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +34,7 @@ pub struct Fields {
     pub names: BTreeMap<String, String>,
 }
 
-/// Which fields hold the answer.
+/// Which fields hold the gold label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Asked {
@@ -57,32 +60,61 @@ pub(super) enum Value {
     Texts(Vec<String>),
 }
 
-/// A row of a file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Row<'a> {
-    pub(super) file: &'a Path,
-    pub(super) line: u64,
+/// A set whose rows always have the same fields.
+pub(super) struct Preset {
+    pub(super) extensions: &'static [&'static str],
+    pub(super) measure: Measure,
+    /// Its layout, one of those that a config may also spell out.
+    pub(super) layout: fn() -> Box<dyn PublishedSet>,
 }
 
-impl Row<'_> {
-    /// The error that something else stands there.
-    pub(super) fn wrong(self, found: impl Into<String>, expected: impl Into<String>) -> Error {
-        let Row { file, line } = self;
-        Error::Shape { place: at(file, line), found: found.into(), expected: expected.into() }
+impl PublishedSet for Preset {
+    fn extensions(&self) -> &'static [&'static str] {
+        self.extensions
+    }
+
+    fn kind(&self) -> Kind {
+        (self.layout)().kind()
+    }
+
+    fn measure(&self) -> Measure {
+        self.measure
+    }
+
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        (self.layout)().read(file, take)
     }
 }
 
 impl Fields {
-    /// What cannot be meant, and what could be.
-    pub(super) fn wrong(&self) -> Option<(&'static str, &'static str)> {
+    /// The text in field `text`, alone or with that in field `pair`.
+    pub(super) fn new(text: &str, pair: Option<&str>, answer: Asked) -> Self {
+        let (text, pair) = (text.to_owned(), pair.map(str::to_owned));
+        Self { text, pair, answer, id: None, group: None, names: BTreeMap::new() }
+    }
+
+    /// The fields with names for what stands for classes.
+    pub(super) fn named<const N: usize>(mut self, names: [(&str, &str); N]) -> Self {
+        self.names = names.map(|(mark, name)| (mark.to_owned(), name.to_owned())).into();
+        self
+    }
+
+    /// The fields with the one that names a row.
+    pub(super) fn called(self, id: &str) -> Self {
+        Self { id: Some(id.to_owned()), ..self }
+    }
+
+    /// Whether they can be meant.
+    pub(super) fn check(&self) -> Result<(), Error> {
         match &self.answer {
             Asked::Score(fields) if fields.is_empty() => {
-                Some(("answer.score names no field", "one at least"))
+                Err(Error::unfit("answer.score names no field, expected one at least"))
             }
             Asked::Classes { between, .. } if between.is_empty() => {
-                Some(("answer.classes.between is empty", "what stands between two classes"))
+                let expected = "what stands between two classes";
+                Err(InvalidSetting::new("answer.classes.between", "empty", expected).into())
             }
-            _ => None,
+            _ => Ok(()),
         }
     }
 
@@ -94,6 +126,15 @@ impl Fields {
         };
         let optional = [&self.pair, &self.id, &self.group].into_iter().flatten().map(String::as_str);
         std::iter::once(self.text.as_str()).chain(of_answer).chain(optional).collect()
+    }
+
+    /// What is asked.
+    pub(super) fn kind(&self) -> Kind {
+        match self.answer {
+            Asked::Class(_) => Kind::OneClass,
+            Asked::Classes { .. } => Kind::AnyClasses,
+            Asked::Score(_) => Kind::Score,
+        }
     }
 
     /// What is measured where a config does not say.
@@ -172,6 +213,3 @@ impl Fields {
         }
     }
 }
-
-/// Why rows are left out.
-pub(super) const NO_TEXT: &str = "no text";

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::fields::Row;
-use super::{Error, Item, Label, open, stem, tidied};
+use super::{Item, Label, NO_TEXT, PublishedSet, Row, content, stem, tidied};
+use crate::Error;
+use crate::downstream::example::{Kind, Measure};
 use crate::downstream::funnel::Step;
 
 /// What is asked.
@@ -35,65 +35,70 @@ pub enum Unit {
 const LABELS: &str = "labels";
 const NO_HALLMARK: &str = "no hallmark";
 
-/// Whether a file is the labels of another one.
-pub(super) fn is_of_labels(file: &Path) -> bool {
-    file.parent().and_then(Path::file_name) == Some(OsStr::new(LABELS))
-}
-
-/// Hands the abstract in `file`, or its sentences, to `take`.
-pub(super) fn read(file: &Path, config: Config, take: &mut dyn FnMut(Item)) -> Result<Step, Error> {
-    let of_set = file.parent().and_then(Path::parent).unwrap_or(Path::new(""));
-    let beside = of_set.join(LABELS).join(file.file_name().unwrap_or_default());
-    let text = content(file)?;
-    let sentences: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let labels = content(&beside)?;
-    let labels: Vec<BTreeSet<String>> = labels.split('<').skip(1).map(hallmarks).collect();
-    if sentences.len() != labels.len() {
-        let found = format!("labels of {} sentences", labels.len());
-        let expected = format!("{}, one for each sentence of {}", sentences.len(), file.display());
-        return Err(Row { file: &beside, line: 1 }.wrong(found, expected));
+impl PublishedSet for Config {
+    fn extensions(&self) -> &'static [&'static str] {
+        &[".txt", ".txt.gz"]
     }
-    let (mut step, id) = (Step::new("texts"), stem(file));
-    let item = |id: String, text: String, classes: BTreeSet<String>| Item {
-        id,
-        group: stem(file),
-        text,
-        pair: None,
-        label: Label::Classes(classes.into_iter().collect()),
-    };
-    match config.of {
-        Unit::Abstracts if sentences.is_empty() => step.drop(super::fields::NO_TEXT, 1),
-        Unit::Abstracts if labels.iter().all(BTreeSet::is_empty) => step.drop(NO_HALLMARK, 1),
-        Unit::Abstracts => {
-            step.keep(1);
-            let lines: Vec<String> = sentences.iter().map(|line| tidied(line)).collect();
-            take(item(id, lines.join(" "), labels.into_iter().flatten().collect()));
+
+    fn is_a_folder(&self) -> bool {
+        true
+    }
+
+    fn has_items(&self, file: &Path) -> bool {
+        file.parent().and_then(Path::file_name) != Some(OsStr::new(LABELS))
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::AnyClasses
+    }
+
+    fn measure(&self) -> Measure {
+        Measure::ExampleF1
+    }
+
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let of_set = file.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+        let beside = of_set.join(LABELS).join(file.file_name().unwrap_or_default());
+        let text = content(file)?;
+        let sentences: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let labels = content(&beside)?;
+        let labels: Vec<BTreeSet<String>> = labels.split('<').skip(1).map(hallmarks).collect();
+        if sentences.len() != labels.len() {
+            let found = format!("labels of {} sentences", labels.len());
+            let expected = format!("{}, one for each sentence of {}", sentences.len(), file.display());
+            return Err(Row { file: &beside, line: 1 }.wrong(found, expected));
         }
-        Unit::Sentences => {
-            for (number, (sentence, classes)) in sentences.iter().zip(labels).enumerate() {
+        let (mut step, id) = (Step::new("texts"), stem(file));
+        let item = |id: String, text: String, classes: BTreeSet<String>| Item {
+            id,
+            group: stem(file),
+            text,
+            pair: None,
+            label: Label::Classes(classes.into_iter().collect()),
+        };
+        match self.of {
+            Unit::Abstracts if sentences.is_empty() => step.drop(NO_TEXT, 1),
+            Unit::Abstracts if labels.iter().all(BTreeSet::is_empty) => step.drop(NO_HALLMARK, 1),
+            Unit::Abstracts => {
                 step.keep(1);
-                take(item(format!("{id}/{}", number + 1), tidied(sentence), classes));
+                let lines: Vec<String> = sentences.iter().map(|line| tidied(line)).collect();
+                take(item(id, lines.join(" "), labels.into_iter().flatten().collect()));
+            }
+            Unit::Sentences => {
+                for (number, (sentence, classes)) in sentences.iter().zip(labels).enumerate() {
+                    step.keep(1);
+                    take(item(format!("{id}/{}", number + 1), tidied(sentence), classes));
+                }
             }
         }
+        Ok(vec![step])
     }
-    Ok(step)
 }
 
 /// The hallmarks of a sentence, without their branches.
 fn hallmarks(labels: &str) -> BTreeSet<String> {
     let roots = labels.split(" AND").map(|label| label.split("--").next().unwrap_or_default().trim());
     roots.filter(|root| !root.is_empty() && *root != "NULL").map(str::to_owned).collect()
-}
-
-fn content(file: &Path) -> Result<String, Error> {
-    let mut bytes = vec![];
-    let unread = |source| Error::Open { file: file.to_owned(), source };
-    open(file)?.read_to_end(&mut bytes).map_err(unread)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-        Row { file, line }.wrong("bytes that are no UTF-8", "UTF-8 as published (iconv -t UTF-8)")
-    })
 }
 
 #[cfg(test)]
@@ -113,8 +118,8 @@ mod tests {
 
     fn items(folder: &Path, of: Unit) -> Result<Vec<Item>, String> {
         let mut items = vec![];
-        let step = read(&folder.join("text/7.txt"), Config { of }, &mut |item| items.push(item));
-        assert!(step.map_err(|error| error.to_string())?.adds_up());
+        let steps = Config { of }.read(&folder.join("text/7.txt"), &mut |item| items.push(item));
+        assert!(steps.map_err(|error| error.to_string())?.iter().all(Step::adds_up));
         Ok(items)
     }
 
@@ -143,6 +148,7 @@ mod tests {
         assert!(error.contains("labels/7.txt: line 1: found labels of 1 sentences, expected 2"), "{error}");
         fs::remove_file(short.path().join("labels/7.txt")).unwrap();
         assert!(items(short.path(), Unit::Abstracts).unwrap_err().contains("labels/7.txt: cannot open it"));
-        assert!(is_of_labels(Path::new("a/labels/7.txt")) && !is_of_labels(Path::new("a/text/7.txt")));
+        let has_items = |file| Config { of: Unit::Abstracts }.has_items(Path::new(file));
+        assert!(has_items("a/text/7.txt") && !has_items("a/labels/7.txt"));
     }
 }

@@ -10,8 +10,10 @@ use std::path::Path;
 use base::line::Lines;
 use serde::{Deserialize, Serialize};
 
-use super::pair::{Argument, Arguments, NOTHING, OVERLAP, called, shown};
-use super::{Error, Item, Label, Source, stem, tidied};
+use super::pair::{Argument, Arguments, NEGATIVE, OVERLAP, called, shown};
+use super::{Item, Label, PublishedSet, open, stem, tidied};
+use crate::Error;
+use crate::downstream::example::Measure;
 use crate::downstream::funnel::Step;
 use text::i2b2::{Concept, Quoted, Report, beside, concepts, opened, shape};
 use text::mention::Misfits;
@@ -37,33 +39,50 @@ const ITSELF: &str = "of a concept with itself";
 const RELATION: &str = "a relation, as c=\"rest\" 3:1 3:1||r=\"TrAP\"||c=\"fever\" 3:4 3:4";
 
 /// The classes of two concepts without a relation.
-const NO_RELATION: &[&str] = &[NOTHING];
+const NO_RELATION: &[&str] = &[NEGATIVE];
 
 /// The classes of two concepts, the one that its file has first in front.
 type Relations = BTreeMap<(usize, usize), Vec<&'static str>>;
 
-/// Hands each two concepts of a line to `take`. What became of concepts and of relations are steps of their own.
-pub(super) fn read(
-    (reader, file): Source<'_>,
-    config: Config,
-    take: &mut dyn FnMut(Item),
-) -> Result<Vec<Step>, Error> {
-    let (of_concepts, of_relations) = (beside(file, "con", "concept")?, beside(file, "rel", "rel")?);
-    let report = Report::read(reader, file)?;
-    let (all, counts) = concepts(&report, (opened(&of_concepts)?, &of_concepts), config.misfits)?;
-    let mut found = Step::new("concepts");
-    counts.spans.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
-    found.keep(counts.spans.kept);
-    let source = (opened(&of_relations)?, of_relations.as_path());
-    let (relations, related) = relations(source, (&report, &all), config.misfits)?;
-    let pairs = pairs(&stem(file), (&report, &all, &relations), config.arguments, take);
-    Ok(vec![found, related, pairs])
+impl PublishedSet for Config {
+    fn extensions(&self) -> &'static [&'static str] {
+        &[".txt"]
+    }
+
+    // What belongs to a text is not looked for in a packed form.
+    fn is_a_folder(&self) -> bool {
+        true
+    }
+
+    fn measure(&self) -> Measure {
+        Measure::MicroF1
+    }
+
+    fn negative_class(&self) -> Option<&'static str> {
+        Some(NEGATIVE)
+    }
+
+    /// What became of concepts and of relations are steps of their own.
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let (of_concepts, of_relations) = (beside(file, "con", "concept")?, beside(file, "rel", "rel")?);
+        let report = Report::read(open(file)?, file)?;
+        let (all, counts) = concepts(&report, (opened(&of_concepts)?, &of_concepts), self.misfits)?;
+        let mut found = Step::new("concepts");
+        counts.spans.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
+        found.keep(counts.spans.kept);
+        let lines = Lines::new(opened(&of_relations)?, &of_relations);
+        let (relations, related) = relations(lines, &report, &all, self.misfits)?;
+        let pairs = Text { stem: &stem(file), report: &report, concepts: &all, relations: &relations }
+            .pairs(self.arguments, take);
+        Ok(vec![found, related, pairs])
+    }
 }
 
 /// The relations of a file between concepts, and what became of them.
 fn relations<R: BufRead>(
-    (reader, file): (R, &Path),
-    (report, concepts): (&Report, &[Concept]),
+    mut lines: Lines<'_, R>,
+    report: &Report,
+    concepts: &[Concept],
     misfits: Misfits,
 ) -> Result<(Relations, Step), Error> {
     let mut numbers = BTreeMap::new();
@@ -72,7 +91,6 @@ fn relations<R: BufRead>(
         numbers.entry((concept.bytes.start, concept.bytes.end)).or_insert(number);
     }
     let (mut relations, mut step) = (Relations::new(), Step::new("relations"));
-    let mut lines = Lines::new(reader, file);
     while let Some(line) = lines.next_line()? {
         let row = unmarked(line.text).trim();
         if row.is_empty() {
@@ -114,51 +132,55 @@ fn parse(row: &str) -> Option<([Quoted<'_>; 2], &str)> {
     rest.is_empty().then_some(([one, other], class))
 }
 
-/// Hands each two concepts of a line to `take`, and says what became of them.
-fn pairs(
-    stem: &str,
-    (report, concepts, relations): (&Report, &[Concept], &Relations),
-    arguments: Arguments,
-    take: &mut dyn FnMut(Item),
-) -> Step {
-    let mut of_lines: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (number, concept) in concepts.iter().enumerate() {
-        of_lines.entry(concept.line).or_default().push(number);
-    }
-    let mut step = Step::new("pairs");
-    for (line, numbers) in &of_lines {
-        let Some(row) = report.lines.get(*line).map(|row| &row.bytes) else { continue };
-        let argument = |concept: &Concept| -> Argument {
-            let bytes = concept.bytes.start - row.start..concept.bytes.end - row.start;
-            (bytes, concept.kind.clone())
-        };
-        for (at, &one) in numbers.iter().enumerate() {
-            for &other in &numbers[at + 1..] {
-                let (first, second) = (&concepts[one], &concepts[other]);
-                let classes = relations.get(&(one, other)).map_or(NO_RELATION, Vec::as_slice);
-                let two = [&argument(first), &argument(second)];
-                let Some(text) = shown(&report.text[row.clone()], two, arguments) else {
-                    step.drop(OVERLAP, classes.len() as u64);
-                    continue;
-                };
-                let (id, text) = (format!("{stem}/{}-{}", first.number, second.number), tidied(&text));
-                for (number, class) in classes.iter().enumerate() {
-                    step.keep(1);
-                    let (id, label) = (called(&id, number), Label::Class((*class).to_owned()));
-                    take(Item { id, group: stem.to_owned(), text: text.clone(), pair: None, label });
+/// A report with its concepts and their relations.
+struct Text<'a> {
+    stem: &'a str,
+    report: &'a Report,
+    concepts: &'a [Concept],
+    relations: &'a Relations,
+}
+
+impl Text<'_> {
+    /// Hands each two concepts of a line to `take`, and says what became of them.
+    fn pairs(&self, arguments: Arguments, take: &mut dyn FnMut(Item)) -> Step {
+        let Self { stem, report, concepts, relations } = *self;
+        let mut of_lines: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (number, concept) in concepts.iter().enumerate() {
+            of_lines.entry(concept.line).or_default().push(number);
+        }
+        let mut step = Step::new("pairs");
+        for (line, numbers) in &of_lines {
+            let Some(row) = report.lines.get(*line).map(|row| &row.bytes) else { continue };
+            let argument = |concept: &Concept| -> Argument {
+                let bytes = concept.bytes.start - row.start..concept.bytes.end - row.start;
+                (bytes, concept.kind.clone())
+            };
+            for (at, &one) in numbers.iter().enumerate() {
+                for &other in &numbers[at + 1..] {
+                    let (first, second) = (&concepts[one], &concepts[other]);
+                    let classes = relations.get(&(one, other)).map_or(NO_RELATION, Vec::as_slice);
+                    let two = [&argument(first), &argument(second)];
+                    let Some(text) = shown(&report.text[row.clone()], two, arguments) else {
+                        step.drop(OVERLAP, classes.len() as u64);
+                        continue;
+                    };
+                    let (id, text) = (format!("{stem}/{}-{}", first.number, second.number), tidied(&text));
+                    for (number, class) in classes.iter().enumerate() {
+                        step.keep(1);
+                        let (id, label) = (called(&id, number), Label::Class((*class).to_owned()));
+                        take(Item { id, group: stem.to_owned(), text: text.clone(), pair: None, label });
+                    }
                 }
             }
         }
+        step
     }
-    step
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
     use std::path::PathBuf;
 
-    use super::super::Opened;
     use super::*;
 
     const TEXT: &str = "No concept here .\n Rest and Née-salts  for fever , then rest .\n";
@@ -181,8 +203,7 @@ mod tests {
 
     fn of(files: [(&str, &str); 3], config: Config) -> Result<(Vec<Item>, Vec<Step>), String> {
         let ((_folder, path), mut items) = (folder(files), vec![]);
-        let reader: Opened = Box::new(Cursor::new(files[0].1.as_bytes().to_vec()));
-        let steps = read((reader, &path), config, &mut |item| items.push(item));
+        let steps = config.read(&path, &mut |item| items.push(item));
         let steps = steps.map_err(|error| error.to_string())?;
         assert!(steps.iter().all(Step::adds_up) && steps[2].kept == items.len() as u64, "{steps:?}");
         Ok((items, steps))
@@ -194,7 +215,7 @@ mod tests {
 
     fn said(items: &[Item]) -> Vec<(&str, &str, &str)> {
         let class = |item: &Item| match &item.label {
-            Label::Class(class) => CLASSES.into_iter().find(|known| known == class).unwrap_or(NOTHING),
+            Label::Class(class) => CLASSES.into_iter().find(|known| known == class).unwrap_or(NEGATIVE),
             other => panic!("{other:?}"),
         };
         items.iter().map(|item| (item.id.as_str(), item.text.as_str(), class(item))).collect()

@@ -4,46 +4,61 @@
 //! ends and blanks, which say nothing.
 
 use std::io::BufRead;
+use std::path::Path;
 
-use super::fields::NO_TEXT;
-use super::{Error, Item, Label, Source, stem, tidied};
+use super::{Item, Label, NO_TEXT, PublishedSet, open, stem, tidied};
+use crate::Error;
+use crate::downstream::example::Measure;
 use crate::downstream::funnel::Step;
 use text::xml::{Elements, Names, Step as Met};
 
 const NAMES: Names = Names { roots: &["RQE-med-train", "RQE-med-test"], records: &["pair"] };
 
-/// Hands each pair of a file to `take`.
-pub(super) fn read((reader, file): Source<'_>, take: &mut dyn FnMut(Item)) -> Result<Step, Error> {
-    let mut elements = Elements::new(reader, file, NAMES);
-    let (mut step, stem) = (Step::new("pairs"), stem(file));
-    let mut pair: Option<Pair> = None;
-    loop {
-        match elements.step()? {
-            Met::End => return Ok(step),
-            Met::Open if elements.depth() == 1 => {}
-            Met::Open if elements.depth() == 2 && elements.name() == "pair" => pair = Some(begin(&elements)?),
-            Met::Open => match (&mut pair, elements.name()) {
-                (Some(pair), "chq") => elements.text(&mut pair.chq)?,
-                (Some(pair), "faq") => elements.text(&mut pair.faq)?,
-                _ => elements.skip()?,
-            },
-            Met::Close => {
-                let Some(Pair { id, entails, chq, faq }) = pair.take() else { continue };
-                let (text, second) = (tidied(&chq), tidied(&faq));
-                if text.is_empty() || second.is_empty() {
-                    step.drop(NO_TEXT, 1);
-                    continue;
+pub(super) struct Medrqe;
+
+impl PublishedSet for Medrqe {
+    fn extensions(&self) -> &'static [&'static str] {
+        &[".xml", ".xml.gz"]
+    }
+
+    fn measure(&self) -> Measure {
+        Measure::Accuracy
+    }
+
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let mut elements = Elements::new(open(file)?, file, NAMES);
+        let (mut step, stem) = (Step::new("pairs"), stem(file));
+        let mut pair: Option<Pair> = None;
+        loop {
+            match elements.step()? {
+                Met::End => return Ok(vec![step]),
+                Met::Open if elements.depth() == 1 => {}
+                Met::Open if elements.depth() == 2 && elements.name() == "pair" => {
+                    pair = Some(begin(&elements)?)
                 }
-                step.keep(1);
-                let id = format!("{stem}/{id}");
-                // A question is asked of several others: they must not part.
-                take(Item {
-                    id,
-                    group: text.clone(),
-                    text,
-                    pair: Some(second),
-                    label: Label::Class(entails),
-                });
+                Met::Open => match (&mut pair, elements.name()) {
+                    (Some(pair), "chq") => elements.text(&mut pair.chq)?,
+                    (Some(pair), "faq") => elements.text(&mut pair.faq)?,
+                    _ => elements.skip()?,
+                },
+                Met::Close => {
+                    let Some(Pair { id, entails, chq, faq }) = pair.take() else { continue };
+                    let (text, second) = (tidied(&chq), tidied(&faq));
+                    if text.is_empty() || second.is_empty() {
+                        step.drop(NO_TEXT, 1);
+                        continue;
+                    }
+                    step.keep(1);
+                    let id = format!("{stem}/{id}");
+                    // A question is asked of several others: they must not part.
+                    take(Item {
+                        id,
+                        group: text.clone(),
+                        text,
+                        pair: Some(second),
+                        label: Label::Class(entails),
+                    });
+                }
             }
         }
     }
@@ -81,7 +96,7 @@ mod tests {
 
     #[test]
     fn pairs_are_read_and_stay_with_their_question() {
-        let (pairs, step) = items(read, FILE).unwrap();
+        let (pairs, step) = items(&Medrqe, FILE).unwrap();
         assert_eq!((pairs.len(), step.dropped[NO_TEXT]), (2, 1));
         assert_eq!(
             (pairs[0].text.as_str(), pairs[0].pair.as_deref()),
@@ -93,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_no_pair_is_refused() {
-        let told = |from: &str, to: &str| items(read, &FILE.replace(from, to)).unwrap_err();
+        let told = |from: &str, to: &str| items(&Medrqe, &FILE.replace(from, to)).unwrap_err();
         assert!(told("value=\"false\"", "value=\"no\"").contains("`value` of the pair 2 is \"no\""));
         assert!(told("pid=\"1\"", "").contains("the attribute `pid` of <pair> is missing"));
         assert!(told("RQE-med-train", "other").contains("expected <RQE-med-train> or <RQE-med-test>"));

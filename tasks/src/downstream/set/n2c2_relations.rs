@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::pair::{self, Arguments, NOTHING, OVERLAP, called, shown};
-use super::{Error, Item, Label, stem, tidied};
+use super::pair::{self, Arguments, NEGATIVE, OVERLAP, called, shown};
+use super::{Item, Label, PublishedSet, stem, tidied};
+use crate::Error;
+use crate::downstream::example::Measure;
 use crate::downstream::funnel::Step;
 use text::brat::{self, Concepts, Pair, Related};
 use text::mention::Misfits;
@@ -57,23 +60,40 @@ struct Text<'d> {
 type Relations<'d> = BTreeMap<(usize, usize), Vec<&'d str>>;
 
 /// The names of the relations of two that are not related.
-const NO_RELATION: &[&str] = &[NOTHING];
+const NO_RELATION: &[&str] = &[NEGATIVE];
 
-/// Hands each drug with each other entity near it to `take`. What became of lines that are neither, of entities and of relations are steps of their
-/// own.
-pub(super) fn read(file: &Path, config: Config, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
-    let (mut document, mut labels) = (Document::default(), Labels::default());
-    let of_brat = brat::Config { concepts: Concepts::None, misfits: config.misfits };
-    let said = brat::related(&Pair::of(file), of_brat, &mut document, &mut labels)?;
-    let mut lines = Step::new("other lines");
-    said.counts.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
-    let mut found = Step::new("entities");
-    said.counts.spans.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
-    found.keep(said.counts.spans.kept);
-    let text = Text::new(&document, &labels, &said.names);
-    let (relations, related) = text.relations(&said, config.sentences);
-    let pairs = text.pairs(&stem(file), &relations, config, take);
-    Ok(vec![lines, found, related, pairs])
+impl PublishedSet for Config {
+    fn extensions(&self) -> &'static [&'static str] {
+        &[".txt"]
+    }
+
+    fn is_a_folder(&self) -> bool {
+        true
+    }
+
+    fn measure(&self) -> Measure {
+        Measure::MicroF1
+    }
+
+    fn negative_class(&self) -> Option<&'static str> {
+        Some(NEGATIVE)
+    }
+
+    /// What became of lines that are neither, of entities and of relations are steps of their own.
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let (mut document, mut labels) = (Document::default(), Labels::default());
+        let of_brat = brat::Config { concepts: Concepts::None, misfits: self.misfits };
+        let said = brat::related(&Pair::of(file), of_brat, &mut document, &mut labels)?;
+        let mut lines = Step::new("other lines");
+        said.counts.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
+        let mut found = Step::new("entities");
+        said.counts.spans.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
+        found.keep(said.counts.spans.kept);
+        let text = Text::new(&document, &labels, &said.names);
+        let (relations, related) = text.relations(&said, self.sentences);
+        let pairs = text.pairs(&stem(file), &relations, *self, take);
+        Ok(vec![lines, found, related, pairs])
+    }
 }
 
 impl<'d> Text<'d> {
@@ -91,7 +111,7 @@ impl<'d> Text<'d> {
     }
 
     /// The first and the last sentence of a drug and another entity; `None` if they are too many.
-    fn sentences(&self, (drug, other): (usize, usize), most: NonZeroUsize) -> Option<(usize, usize)> {
+    fn sentences(&self, drug: usize, other: usize, most: NonZeroUsize) -> Option<(usize, usize)> {
         let ((a, b), (c, d)) = (self.entities.get(drug)?.sentences, self.entities.get(other)?.sentences);
         let (first, last) = (a.min(c), b.max(d));
         (last - first < most.get()).then_some((first, last))
@@ -109,7 +129,7 @@ impl<'d> Text<'d> {
                 step.drop(LEFT_OUT, 1);
                 continue;
             };
-            let ends = match (self.is_drug(one), self.is_drug(other)) {
+            let (drug, other) = match (self.is_drug(one), self.is_drug(other)) {
                 (true, false) => (one, other),
                 (false, true) => (other, one),
                 (true, true) | (false, false) => {
@@ -117,12 +137,12 @@ impl<'d> Text<'d> {
                     continue;
                 }
             };
-            if self.sentences(ends, most).is_none() {
+            if self.sentences(drug, other, most).is_none() {
                 step.drop(APART, 1);
                 continue;
             }
             step.keep(1);
-            relations.entry(ends).or_default().push(relation.kind.as_str());
+            relations.entry((drug, other)).or_default().push(relation.kind.as_str());
         }
         (relations, step)
     }
@@ -139,10 +159,10 @@ impl<'d> Text<'d> {
         let numbers = || 0..self.entities.len();
         for drug in numbers().filter(|number| self.is_drug(*number)) {
             for other in numbers().filter(|number| !self.is_drug(*number)) {
-                let Some((first, last)) = self.sentences((drug, other), config.sentences) else { continue };
+                let Some((first, last)) = self.sentences(drug, other, config.sentences) else { continue };
                 let names = relations.get(&(drug, other)).map_or(NO_RELATION, Vec::as_slice);
                 let [drug, other] = [drug, other].map(|number| &self.entities[number]);
-                let Some(text) = self.shown((first, last), [drug, other], config.arguments) else {
+                let Some(text) = self.shown(first..=last, [drug, other], config.arguments) else {
                     step.drop(OVERLAP, names.len() as u64);
                     continue;
                 };
@@ -160,12 +180,13 @@ impl<'d> Text<'d> {
     /// The sentences from one to another with two entities in them.
     fn shown(
         &self,
-        (first, last): (usize, usize),
+        sentences: RangeInclusive<usize>,
         ends: [&Argument<'_>; 2],
         arguments: Arguments,
     ) -> Option<String> {
-        let start = first.checked_sub(1).and_then(|before| self.starts.get(before)).copied().unwrap_or(0);
-        let end = self.starts.get(last).copied().unwrap_or(self.text.len());
+        let start =
+            sentences.start().checked_sub(1).and_then(|before| self.starts.get(before)).copied().unwrap_or(0);
+        let end = self.starts.get(*sentences.end()).copied().unwrap_or(self.text.len());
         let [one, other] = ends.map(|end| {
             let (place, kind) = &end.shown;
             (place.start - start..place.end - start, kind.clone())
@@ -176,7 +197,7 @@ impl<'d> Text<'d> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, tagged};
+    use super::super::tagged;
     use super::*;
     use text::file;
     use text::flatten::PIECES;
@@ -203,7 +224,7 @@ mod tests {
 
     fn of(ann: &str, config: Config) -> Result<(Vec<Item>, Vec<Step>), String> {
         let (folder, mut items) = (folder(ann), vec![]);
-        let steps = read(&folder.path().join("1.txt"), config, &mut |item| items.push(item));
+        let steps = config.read(&folder.path().join("1.txt"), &mut |item| items.push(item));
         let steps = steps.map_err(|error| error.to_string())?;
         assert!(steps.iter().all(Step::adds_up) && steps[3].kept == items.len() as u64, "{steps:?}");
         Ok((items, steps))
@@ -264,8 +285,7 @@ mod tests {
     fn the_same_files_are_texts_with_entities() {
         let brat = brat::Config { concepts: Concepts::None, misfits: Misfits::Refuse };
         let (format, unit) = (file::Format::Brat(brat), tagged::Unit::Sentence);
-        let format =
-            Format::Tagged(tagged::Config { format, kinds: None, unit, discontinuous: tagged::Gaps::Drop });
+        let format = tagged::Config { format, kinds: None, unit, discontinuous: tagged::Gaps::Drop };
         let (folder, mut items) = (folder(ANN), vec![]);
         let steps = format.read(&folder.path().join("1.txt"), &mut |item| items.push(item)).unwrap();
         assert_eq!((steps[0].dropped["annotation of another kind"], steps[1].dropped[PIECES]), (8, 1));

@@ -15,7 +15,7 @@ pub enum Arguments {
 }
 
 /// The class of two things that are not related.
-pub(super) const NOTHING: &str = "false";
+pub(super) const NEGATIVE: &str = "false";
 /// Why pairs are left out.
 pub(super) const OVERLAP: &str = "two arguments that overlap";
 
@@ -43,7 +43,7 @@ pub(super) fn shown(text: &str, mut things: [&Argument; 2], arguments: Arguments
     }
 }
 
-/// What an item of a pair is called: `of`, for the first answer that is right; the others are numbered from 2 on.
+/// What an item of a pair is called: `of`, for the first label; the others are numbered from 2 on.
 pub(super) fn called(of: &str, number: usize) -> String {
     if number == 0 { of.to_owned() } else { format!("{of}/{}", number + 1) }
 }

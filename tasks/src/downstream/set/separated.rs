@@ -1,13 +1,16 @@
-//! Rows of columns between tabs or commas, and the published sets that have them.
+//! Rows of columns between tabs or commas.
 
 use std::collections::HashMap;
 use std::io::BufRead;
+use std::path::Path;
 
 use base::line::Lines;
 use serde::{Deserialize, Serialize};
 
-use super::fields::{Asked, Fields, Row, Value};
-use super::{Error, Item, Source};
+use super::fields::{Fields, Value};
+use super::{Item, PublishedSet, Row, open};
+use crate::Error;
+use crate::downstream::example::{Kind, Measure};
 use crate::downstream::funnel::Step;
 
 /// What stands between columns.
@@ -45,75 +48,29 @@ const BLANK: &str = "blank line";
 /// Lines that one row in quotes may span.
 const MOST_LINES: usize = 10_000;
 
-fn preset(columns: Option<&[&str]>, (text, pair): (&str, Option<&str>), answer: Asked) -> Config {
-    let owned = |name: &str| name.to_owned();
-    let columns = columns.map(|names| names.iter().copied().map(owned).collect());
-    let fields = Fields {
-        text: owned(text),
-        pair: pair.map(owned),
-        answer,
-        id: None,
-        group: None,
-        names: std::collections::BTreeMap::new(),
-    };
+/// Columns of these names between tabs; without names the file has a header.
+pub(super) fn tabs(columns: &[&str], fields: Fields) -> Config {
+    let columns: Vec<String> = columns.iter().map(|&name| name.to_owned()).collect();
+    let columns = Some(columns).filter(|names| !names.is_empty());
     Config { between: Between::Tabs, columns, fields, more: false }
-}
-
-/// CoLA: `source label mark sentence`, without a header.
-pub(super) fn cola() -> Config {
-    let columns = ["source", "label", "mark", "sentence"];
-    let mut config = preset(Some(&columns), ("sentence", None), Asked::Class("label".to_owned()));
-    config.fields.names = [("0", "unacceptable"), ("1", "acceptable")]
-        .map(|(mark, name)| (mark.to_owned(), name.to_owned()))
-        .into();
-    config
-}
-
-/// RTE, WNLI and their like: a header with `sentence1`, `sentence2`, `label`.
-pub(super) fn glue_pairs() -> Config {
-    preset(None, ("sentence1", Some("sentence2")), Asked::Class("label".to_owned()))
-}
-
-/// SST-2: the header `sentence label`.
-pub(super) fn sst2() -> Config {
-    let mut config = preset(None, ("sentence", None), Asked::Class("label".to_owned()));
-    config.fields.names =
-        [("0", "negative"), ("1", "positive")].map(|(mark, name)| (mark.to_owned(), name.to_owned())).into();
-    config
-}
-
-/// STS-B: `genre file year id score sentence1 sentence2`, without a header, at times with sources behind them.
-pub(super) fn sts_b() -> Config {
-    let columns = ["genre", "file", "year", "id", "score", "sentence1", "sentence2"];
-    let score = Asked::Score(vec!["score".to_owned()]);
-    Config { more: true, ..preset(Some(&columns), ("sentence1", Some("sentence2")), score) }
-}
-
-/// BIOSSES: a header with `sentence_1`, `sentence_2` and five judges.
-pub(super) fn biosses() -> Config {
-    let judges = ["a", "b", "c", "d", "e"].map(|judge| format!("annotator_{judge}"));
-    let mut config = preset(None, ("sentence_1", Some("sentence_2")), Asked::Score(judges.into()));
-    config.fields.id = Some("sentence_id".to_owned());
-    config
-}
-
-/// ClinicalSTS: `snippet1 snippet2 score`, without a header.
-pub(super) fn clinical_sts() -> Config {
-    let columns = ["snippet1", "snippet2", "score"];
-    preset(Some(&columns), ("snippet1", Some("snippet2")), Asked::Score(vec!["score".to_owned()]))
 }
 
 /// Rows of one kind after the other.
 struct Rows<'f, R> {
     lines: Lines<'f, R>,
+    file: &'f Path,
     between: Between,
     number: u64,
     blank: u64,
 }
 
 impl<R: BufRead> Rows<'_, R> {
+    fn row(&self, line: u64) -> Row<'_> {
+        Row { file: self.file, line }
+    }
+
     /// The next row and the line on which it begins; lines of nothing but white space are counted.
-    fn next(&mut self, file: &std::path::Path) -> Result<Option<(u64, Vec<String>)>, Error> {
+    fn next(&mut self) -> Result<Option<(u64, Vec<String>)>, Error> {
         let mut record = String::new();
         let (mut begin, mut quotes) = (0, 0);
         loop {
@@ -121,7 +78,7 @@ impl<R: BufRead> Rows<'_, R> {
                 if record.is_empty() {
                     return Ok(None);
                 }
-                let row = Row { file, line: begin };
+                let row = self.row(begin);
                 return Err(row.wrong("a double quote without its end", "a second one behind the field"));
             };
             self.number += 1;
@@ -144,19 +101,16 @@ impl<R: BufRead> Rows<'_, R> {
             record.push_str(text);
             quotes += text.matches('"').count();
             if quotes.is_multiple_of(2) {
-                let row = Row { file, line: begin };
                 return commas(&record).map(|fields| Some((begin, fields))).ok_or_else(|| {
-                    row.wrong(
+                    self.row(begin).wrong(
                         "a double quote inside a field without quotes",
                         "such a field in quotes, its own doubled: \"5\"\" tube\"",
                     )
                 });
             }
             if self.number - begin > MOST_LINES as u64 {
-                let row = Row { file, line: begin };
-                return Err(
-                    row.wrong(format!("a field of more than {MOST_LINES} lines"), "its closing quote")
-                );
+                let found = format!("a field of more than {MOST_LINES} lines");
+                return Err(self.row(begin).wrong(found, "its closing quote"));
             }
         }
     }
@@ -174,65 +128,85 @@ fn commas(record: &str) -> Option<Vec<String>> {
     paired.then(|| row.iter().map(str::to_owned).collect())
 }
 
-/// Hands each row of a file to `take`.
-pub(super) fn read(
-    (reader, file): Source<'_>,
-    config: &Config,
-    take: &mut dyn FnMut(Item),
-) -> Result<Step, Error> {
-    let lines = Lines::new(reader, file);
-    let mut rows = Rows { lines, between: config.between, number: 0, blank: 0 };
-    let header = match &config.columns {
-        Some(columns) => columns.clone(),
-        None => rows.next(file)?.map(|(_, names)| names).unwrap_or_default(),
-    };
-    let mut columns: HashMap<&str, usize> = HashMap::new();
-    for (place, name) in header.iter().enumerate() {
-        if columns.insert(name.trim(), place).is_some() {
+impl PublishedSet for Config {
+    fn extensions(&self) -> &'static [&'static str] {
+        &[".tsv", ".csv", ".txt", ".tsv.gz", ".csv.gz", ".txt.gz"]
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.fields.check()
+    }
+
+    fn kind(&self) -> Kind {
+        self.fields.kind()
+    }
+
+    fn measure(&self) -> Measure {
+        self.fields.measure()
+    }
+
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let lines = Lines::new(open(file)?, file);
+        let mut rows = Rows { lines, file, between: self.between, number: 0, blank: 0 };
+        let header = match &self.columns {
+            Some(columns) => columns.clone(),
+            None => rows.next()?.map(|(_, names)| names).unwrap_or_default(),
+        };
+        let mut columns: HashMap<&str, usize> = HashMap::new();
+        for (place, name) in header.iter().enumerate() {
+            if columns.insert(name.trim(), place).is_some() {
+                let row = Row { file, line: 1 };
+                return Err(row.wrong(format!("two columns {name:?}"), "every name once"));
+            }
+        }
+        let wanted = self.fields.all();
+        if let Some(missing) = wanted.iter().find(|name| !columns.contains_key(**name)) {
             let row = Row { file, line: 1 };
-            return Err(row.wrong(format!("two columns {name:?}"), "every name once"));
+            return Err(
+                row.wrong(format!("the columns {}", header.join(", ")), format!("a column {missing:?}"))
+            );
         }
-    }
-    let wanted = config.fields.all();
-    if let Some(missing) = wanted.iter().find(|name| !columns.contains_key(**name)) {
-        let row = Row { file, line: 1 };
-        return Err(row.wrong(format!("the columns {}", header.join(", ")), format!("a column {missing:?}")));
-    }
-    let least = wanted.iter().filter_map(|name| columns.get(name)).max().map_or(0, |last| last + 1);
-    let mut step = Step::new("rows");
-    while let Some((line, values)) = rows.next(file)? {
-        let row = Row { file, line };
-        if values.len() < least {
-            let expected = format!("at least {least}, of which number {least} is {:?}", header[least - 1]);
-            return Err(row.wrong(format!("{} columns", values.len()), expected));
-        }
-        if is_header(&values, &header) {
-            if config.columns.is_some() {
-                return Err(
-                    row.wrong("the names of the columns", "a row: leave out `columns`, the file names them")
+        let least = wanted.iter().filter_map(|name| columns.get(name)).max().map_or(0, |last| last + 1);
+        let mut step = Step::new("rows");
+        while let Some((line, values)) = rows.next()? {
+            let row = Row { file, line };
+            if values.len() < least {
+                let expected =
+                    format!("at least {least}, of which number {least} is {:?}", header[least - 1]);
+                return Err(row.wrong(format!("{} columns", values.len()), expected));
+            }
+            if is_header(&values, &header) {
+                if self.columns.is_some() {
+                    return Err(row.wrong(
+                        "the names of the columns",
+                        "a row: leave out `columns`, the file names them",
+                    ));
+                }
+                step.drop(REPEATED_HEADER, 1);
+                continue;
+            }
+            if !self.more && values.iter().skip(header.len()).any(|value| !value.trim().is_empty()) {
+                let expected = format!(
+                    "{}, as many as are named: quote or remove what stands between two",
+                    header.len()
                 );
+                return Err(row.wrong(format!("{} columns", values.len()), expected));
             }
-            step.drop(REPEATED_HEADER, 1);
-            continue;
-        }
-        if !config.more && values.iter().skip(header.len()).any(|value| !value.trim().is_empty()) {
-            let expected =
-                format!("{}, as many as are named: quote or remove what stands between two", header.len());
-            return Err(row.wrong(format!("{} columns", values.len()), expected));
-        }
-        let field = |name: &str| columns.get(name).and_then(|&at| values.get(at)).cloned().map(Value::Text);
-        match config.fields.item(row, field)? {
-            Ok(item) => {
-                step.keep(1);
-                take(item);
+            let field =
+                |name: &str| columns.get(name).and_then(|&at| values.get(at)).cloned().map(Value::Text);
+            match self.fields.item(row, field)? {
+                Ok(item) => {
+                    step.keep(1);
+                    take(item);
+                }
+                Err(reason) => step.drop(reason, 1),
             }
-            Err(reason) => step.drop(reason, 1),
         }
+        if rows.blank > 0 {
+            step.drop(BLANK, rows.blank);
+        }
+        Ok(vec![step])
     }
-    if rows.blank > 0 {
-        step.drop(BLANK, rows.blank);
-    }
-    Ok(step)
 }
 
 /// Whether a row says what the columns are called, in whatever case.
@@ -243,39 +217,37 @@ fn is_header(values: &[String], header: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Label;
-    use super::super::tests::items;
+    use super::super::fields::Asked;
+    use super::super::tests::items as of;
+    use super::super::{Label, cola, glue_pairs, sts_b};
     use super::*;
-
-    fn of(config: &Config, content: &str) -> Result<(Vec<Item>, Step), String> {
-        items(|source, take| read(source, config, take), content)
-    }
 
     #[test]
     fn columns_have_names_from_the_header_or_from_the_layout() {
         let (rows, step) =
-            of(&cola(), "gj04\t1\t\tHe \"won\".\r\ngj04\t0\t*\tWon he.\n\ngj04\t1\t\t \n").unwrap();
+            of(&cola::SET, "gj04\t1\t\tHe \"won\".\r\ngj04\t0\t*\tWon he.\n\ngj04\t1\t\t \n").unwrap();
         assert_eq!((rows.len(), step.dropped["no text"]), (2, 1));
         assert_eq!((rows[0].id.as_str(), rows[0].text.as_str()), ("some/1", "He \"won\"."));
         assert_eq!(rows[1].label, Label::Class("unacceptable".to_owned()));
 
         let rte = "\u{feff}index\tsentence1\tsentence2\tlabel\n7\tA.\tB.\tentailment\n";
-        let (rows, _) = of(&glue_pairs(), rte).unwrap();
+        let (rows, _) = of(&glue_pairs::SET, rte).unwrap();
         assert_eq!((rows[0].pair.as_deref(), rows[0].group.as_str()), (Some("B."), "A."));
 
-        let (rows, _) = of(&sts_b(), "g\tf\t2012\t1\t3.800\tA.\tB.\tsource\tother\n").unwrap();
+        let (rows, _) = of(&sts_b::SET, "g\tf\t2012\t1\t3.800\tA.\tB.\tsource\tother\n").unwrap();
         assert_eq!(rows[0].label, Label::Score(3.8));
     }
 
     #[test]
     fn silent_16_a_repeated_header_is_no_row_and_no_class() {
         let part = "sentence1\tsentence2\tlabel\nA.\tB.\tyes\n\n";
-        let (rows, step) = of(&glue_pairs(), &[part, part].concat()).unwrap();
+        let (rows, step) = of(&glue_pairs::SET, &[part, part].concat()).unwrap();
         assert!(rows.iter().all(|row| row.label == Label::Class("yes".to_owned())));
         assert_eq!((rows.len(), step.read, step.dropped[REPEATED_HEADER], step.dropped[BLANK]), (2, 5, 1, 2));
         assert!(step.adds_up());
-        let mut named = glue_pairs();
-        named.columns = Some(["sentence1", "sentence2", "label"].map(str::to_owned).into());
+        let label = Asked::Class("label".to_owned());
+        let named =
+            tabs(&["sentence1", "sentence2", "label"], Fields::new("sentence1", Some("sentence2"), label));
         let wrong = of(&named, part).unwrap_err();
         assert!(
             wrong.contains("line 1: found the names of the columns") && wrong.contains("leave out `columns`"),
@@ -283,22 +255,11 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_score_is_the_mean_of_its_judges() {
-        let header = "sentence_id\tsentence_1\tsentence_2\tannotator_a\tannotator_b\tannotator_c\tannotator_d\tannotator_e\n";
-        let (rows, _) = of(&biosses(), &format!("{header}9\tA.\tB. \t4\t3\t4\t4\t3\n")).unwrap();
-        assert_eq!((rows[0].id.as_str(), rows[0].pair.as_deref()), ("some/9", Some("B.")));
-        assert_eq!(rows[0].label, Label::Score(3.6));
-        let wrong = of(&biosses(), &format!("{header}9\tA.\tB.\t4\tx\t4\t4\t3\n")).unwrap_err();
-        assert!(wrong.contains("line 2: found \"x\" as \"annotator_b\", expected a number"), "{wrong}");
-    }
-
     fn quoted() -> Config {
         let classes = Asked::Classes { field: "kinds".to_owned(), between: ";".to_owned() };
-        let mut config = preset(None, ("note", None), classes);
-        config.between = Between::Commas;
-        config.fields.group = Some("page".to_owned());
-        config
+        let group = Some("page".to_owned());
+        let fields = Fields { group, ..Fields::new("note", None, classes) };
+        Config { between: Between::Commas, ..tabs(&[], fields) }
     }
 
     #[test]
@@ -317,26 +278,26 @@ mod tests {
 
     #[test]
     fn what_is_not_as_said_is_named_with_its_line() {
-        let told = |content: &str| of(&cola(), content).unwrap_err();
+        let told = |content: &str| of(&cola::SET, content).unwrap_err();
         let short = told("gj04\t1\t\n");
         assert!(
             short.contains("line 1: found 3 columns, expected at least 4, of which number 4 is \"sentence\""),
             "{short}"
         );
         assert!(told("g\t2\t\tA.\n").contains("found \"2\" as \"label\", expected \"0\" or \"1\""));
-        let header = of(&glue_pairs(), "sentence1\tlabel\n").unwrap_err();
+        let header = of(&glue_pairs::SET, "sentence1\tlabel\n").unwrap_err();
         assert!(
             header.contains("found the columns sentence1, label, expected a column \"sentence2\""),
             "{header}"
         );
-        let more = of(&glue_pairs(), "sentence1\tsentence2\tlabel\nA.\tB.\tyes\tmore\n").unwrap_err();
+        let more = of(&glue_pairs::SET, "sentence1\tsentence2\tlabel\nA.\tB.\tyes\tmore\n").unwrap_err();
         assert!(more.contains("line 2: found 4 columns, expected 3, as many as are named"), "{more}");
-        let quoted = of(&glue_pairs(), "sentence1\tsentence2\tlabel\nA.\tB.\t\"yes\"\n").unwrap_err();
+        let quoted = of(&glue_pairs::SET, "sentence1\tsentence2\tlabel\nA.\tB.\t\"yes\"\n").unwrap_err();
         assert!(
             quoted.contains("line 2: found \"yes\" as \"label\", expected a class without quotes"),
             "{quoted}"
         );
-        let twice = of(&glue_pairs(), "label\tlabel\n").unwrap_err();
+        let twice = of(&glue_pairs::SET, "label\tlabel\n").unwrap_err();
         assert!(twice.contains("two columns \"label\""), "{twice}");
     }
 }

@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
-use super::fields::NO_TEXT;
-use super::{Error, Item, Label as Answer, Words, stem};
+use super::{Item, Label as Gold, NO_TEXT, PublishedSet, Words, stem};
+use crate::Error;
+use crate::downstream::example::{Kind, Measure};
 use crate::downstream::funnel::Step;
 use crate::downstream::tagging::split;
 use crate::downstream::token_classes::is_default;
@@ -60,56 +62,91 @@ pub enum Unit {
 const OTHER_KIND: &str = "of a kind that is not asked for";
 const NO_WORD: &str = "without a word of its own";
 
-/// Hands each text of a file to `take`. What became of lines that are no text, of entities, and of texts are steps of their own.
-pub(super) fn read(file: &Path, config: &Config, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
-    let (mut labels, mut documents, mut step) = (Labels::default(), vec![], Step::new("texts"));
-    let taken = documents_of(file, &config.format, &mut labels, |document| {
-        documents.push(document.clone());
-        Ok(())
-    })?;
-    let mut lines = Step::new("other lines");
-    taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
-    let mut found = Step::new("entities");
-    // What overlaps depends on the kinds that are asked for, so that is judged anew below.
-    let of_file = taken.spans.dropped.iter().filter(|(reason, _)| ![OVERLAP, PIECES].contains(*reason));
-    of_file.for_each(|(reason, count)| found.drop(reason, *count));
-    let stem = stem(file);
-    // A file of one document is called as it is.
-    let called = |document: &Document| {
-        if document.id == stem { stem.clone() } else { format!("{stem}/{}", document.id) }
-    };
-    for document in &documents {
-        let (words, entities) = in_words(document, &labels, config, &mut found);
-        if words.is_empty() {
-            step.drop(NO_TEXT, 1);
-            continue;
+impl PublishedSet for Config {
+    fn extensions(&self) -> &'static [&'static str] {
+        self.format.extensions()
+    }
+
+    fn is_a_folder(&self) -> bool {
+        self.format.is_in_several_files()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if !self.format.has_spans() {
+            return Err(Error::unfit(
+                "tagged.format marks no entities, expected conll, jsonl, pubtator, bioc, brat, i2b2_concepts, i2b2_xml, share_clef, conllu or annotated_json",
+            ));
         }
-        let bounds = match config.unit {
-            Unit::Document => vec![0, words.len()],
-            Unit::Sentence => bounds(document, &words, &entities),
+        if self.kinds.as_ref().is_some_and(Vec::is_empty) {
+            let expected = "kinds of entities, or to be left out for all of them";
+            return Err(InvalidSetting::new("tagged.kinds", "empty", expected).into());
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Tags
+    }
+
+    fn measure(&self) -> Measure {
+        Measure::EntityF1
+    }
+
+    /// What became of lines that are no text, of entities, and of texts are steps of their own.
+    fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
+        let (mut labels, mut documents, mut step) = (Labels::default(), vec![], Step::new("texts"));
+        let taken = documents_of(file, &self.format, &mut labels, |document| {
+            documents.push(document.clone());
+            Ok(())
+        })?;
+        let mut lines = Step::new("other lines");
+        taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));
+        let mut found = Step::new("entities");
+        // What overlaps depends on the kinds that are asked for, so that is judged anew below.
+        let of_file = taken.spans.dropped.iter().filter(|(reason, _)| ![OVERLAP, PIECES].contains(*reason));
+        of_file.for_each(|(reason, count)| found.drop(reason, *count));
+        let stem = stem(file);
+        // A file of one document is called as it is.
+        let called = |document: &Document| {
+            if document.id == stem { stem.clone() } else { format!("{stem}/{}", document.id) }
         };
-        let id = called(document);
-        for (number, ends) in bounds.windows(2).enumerate() {
-            let (from, to) = (ends[0], ends[1]);
-            let (Some(first), Some(last)) = (words.get(from), words[..to].last().filter(|_| from < to))
-            else {
+        for document in &documents {
+            let (words, entities) = in_words(document, &labels, self, &mut found);
+            if words.is_empty() {
                 step.drop(NO_TEXT, 1);
                 continue;
+            }
+            let bounds = match self.unit {
+                Unit::Document => vec![0, words.len()],
+                Unit::Sentence => bounds(document, &words, &entities),
             };
-            step.keep(1);
-            let own = entities.iter().filter(|of| (from..to).contains(&of.first));
-            let further = own.clone().enumerate().filter(|(_, of)| of.further).map(|(place, _)| place);
-            let of_text = Words {
-                words: words[from..to].iter().map(|word| document.text[word.clone()].to_owned()).collect(),
-                further: further.collect(),
-                entities: own.map(|of| (of.first - from, of.end - from, of.kind.clone())).collect(),
-            };
-            let id = if config.unit == Unit::Document { id.clone() } else { format!("{id}/{}", number + 1) };
-            let text = document.text[first.start..last.end].to_owned();
-            take(Item { id, group: called(document), text, pair: None, label: Answer::Entities(of_text) });
+            let id = called(document);
+            for (number, ends) in bounds.windows(2).enumerate() {
+                let (from, to) = (ends[0], ends[1]);
+                let (Some(first), Some(last)) = (words.get(from), words[..to].last().filter(|_| from < to))
+                else {
+                    step.drop(NO_TEXT, 1);
+                    continue;
+                };
+                step.keep(1);
+                let own = entities.iter().filter(|of| (from..to).contains(&of.first));
+                let further = own.clone().enumerate().filter(|(_, of)| of.further).map(|(place, _)| place);
+                let of_text = Words {
+                    words: words[from..to]
+                        .iter()
+                        .map(|word| document.text[word.clone()].to_owned())
+                        .collect(),
+                    further: further.collect(),
+                    entities: own.map(|of| (of.first - from, of.end - from, of.kind.clone())).collect(),
+                };
+                let id =
+                    if self.unit == Unit::Document { id.clone() } else { format!("{id}/{}", number + 1) };
+                let text = document.text[first.start..last.end].to_owned();
+                take(Item { id, group: called(document), text, pair: None, label: Gold::Entities(of_text) });
+            }
         }
+        Ok(vec![lines, found, step])
     }
-    Ok(vec![lines, found, step])
 }
 
 /// An entity, or a piece of one, in words.
@@ -145,7 +182,9 @@ fn in_words(
         let numbered = of_kinds.into_iter().enumerate();
         let (pieces, numbers): (Vec<Entity>, Vec<usize>) = match config.discontinuous {
             Gaps::Drop => numbered.map(|(number, of)| (of.clone(), number)).unzip(),
-            Gaps::Outside => numbered.flat_map(apart).unzip(),
+            Gaps::Outside => {
+                numbered.flat_map(|(number, of)| apart(of).map(move |piece| (piece, number))).unzip()
+            }
         };
         let flat = flatten::longest(&pieces, Discontinuous::Drop);
         flat.tally.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
@@ -170,9 +209,9 @@ fn in_words(
     (words, entities)
 }
 
-/// The pieces of an entity as entities, all of its number.
-fn apart((number, entity): (usize, &Entity)) -> impl Iterator<Item = (Entity, usize)> {
-    entity.pieces.iter().map(move |piece| (Entity { pieces: vec![piece.clone()], ..entity.clone() }, number))
+/// The pieces of an entity, each as an entity.
+fn apart(entity: &Entity) -> impl Iterator<Item = Entity> {
+    entity.pieces.iter().map(move |piece| Entity { pieces: vec![piece.clone()], ..entity.clone() })
 }
 
 /// The words at which sentences begin, and the number of words.
@@ -206,13 +245,13 @@ mod tests {
         let path = folder.path().join(name);
         put(folder.path(), name, content);
         let mut items = vec![];
-        let steps = read(&path, config, &mut |item| items.push(item)).map_err(|error| error.to_string())?;
+        let steps = config.read(&path, &mut |item| items.push(item)).map_err(|error| error.to_string())?;
         assert!(steps.iter().all(Step::adds_up) && steps[2].kept == items.len() as u64, "{steps:?}");
         Ok((items, steps))
     }
 
     fn entities(item: &Item) -> Vec<(String, &str)> {
-        let Answer::Entities(of) = &item.label else { panic!("{item:?}") };
+        let Gold::Entities(of) = &item.label else { panic!("{item:?}") };
         of.entities.iter().map(|(from, to, kind)| (of.words[*from..*to].join(" "), kind.as_str())).collect()
     }
 
@@ -254,9 +293,9 @@ mod tests {
             let config =
                 Config { discontinuous, ..config(Format::ShareClef(of_file.clone()), Unit::Document) };
             let mut items = vec![];
-            let steps = read(&folder.path().join("1.txt"), &config, &mut |item| items.push(item)).unwrap();
+            let steps = config.read(&folder.path().join("1.txt"), &mut |item| items.push(item)).unwrap();
             assert!(steps.iter().all(Step::adds_up), "{steps:?}");
-            let Answer::Entities(of) = &items[0].label else { panic!("entities") };
+            let Gold::Entities(of) = &items[0].label else { panic!("entities") };
             (
                 of.entities.iter().map(|(first, end, _)| (*first, *end)).collect::<Vec<_>>(),
                 of.further.clone(),
@@ -285,7 +324,7 @@ mod tests {
         let of_file = text::i2b2::Config { misfits: Misfits::Refuse };
         let config = config(Format::I2b2Concepts(of_file), Unit::Sentence);
         let mut items = vec![];
-        let steps = read(&folder.path().join("13.txt"), &config, &mut |item| items.push(item)).unwrap();
+        let steps = config.read(&folder.path().join("13.txt"), &mut |item| items.push(item)).unwrap();
         assert!(steps.iter().all(Step::adds_up) && steps[1].kept == 3, "{steps:?}");
         let texts: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
         assert_eq!(texts, ["Dr. No gave q.6-8h .", "fever and", "rest . Then rest ."]);

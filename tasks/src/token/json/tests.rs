@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::super::align::Aligned;
-use super::super::encode::{Case, Error, SPECIAL, Vocabulary};
+use super::super::encode::{Case, SPECIAL, Vocabulary};
 use super::super::rule::Rule;
+use crate::Error;
 
 const LINES: &str =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nback\npain\n##ful\n,\n[\n]\nsep\nmask\né\n中\n文\n中文\n";

@@ -34,7 +34,7 @@ fn sentences(of: &[(&str, &[u32])], subwords: &str, prepared: &str, most: usize)
         kind: Kind::Tags,
         classes: ["O", "B-x", "I-x"].map(str::to_owned).to_vec(),
         measure: Measure::EntityF1,
-        nothing: None,
+        negative_class: None,
         examples: all.collect(),
     };
     Sentences::new(examples, &vocabulary, &fixed).unwrap()
