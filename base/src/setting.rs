@@ -1,5 +1,6 @@
 //! The one form in which configs refuse a setting.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 /// A setting that is out of its range, or at odds with another.
@@ -7,7 +8,7 @@ use std::fmt::Display;
 #[error("{setting} is {found}, expected {expected}")]
 pub struct InvalidSetting {
     /// The setting.
-    pub setting: &'static str,
+    pub setting: Cow<'static, str>,
     /// Its value.
     pub found: String,
     /// What it may be.
@@ -17,8 +18,12 @@ pub struct InvalidSetting {
 impl InvalidSetting {
     /// Refuses the value `found`.
     #[must_use]
-    pub fn new(setting: &'static str, found: impl Display, expected: impl Into<String>) -> Self {
-        Self { setting, found: found.to_string(), expected: expected.into() }
+    pub fn new(
+        setting: impl Into<Cow<'static, str>>,
+        found: impl Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self { setting: setting.into(), found: found.to_string(), expected: expected.into() }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Medical knowledge graphs in, one triple table out.
 //!
 //! ```
-//! use std::path::Path;
+//! use kg::source::{files::Input, rotmensch};
 //!
 //! let table = "Diseases,Symptoms\rflu,\"fever (0.5), cough (0.25)\"\r";
 //! let mut builder = kg::table::Builder::new();
-//! let options = kg::source::rotmensch::Options { min_probability: None };
-//! let funnel = kg::source::rotmensch::read(table.as_bytes(), Path::new("flu.csv"), &options, &mut builder)?;
+//! let file = Input::new(table.as_bytes(), "flu.csv");
+//! let funnel = rotmensch::read(file, &rotmensch::Options::default(), &mut builder)?;
 //! let graph = builder.finish(&kg::canon::Policy::standard())?.graph()?;
 //! assert_eq!((funnel.triples.read, graph.entities().len(), graph.triples().len()), (2, 3, 2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

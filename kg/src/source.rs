@@ -1,12 +1,16 @@
-//! Publishers' files in, statements of a [`crate::table::Builder`] out. Each format has its own room; none knows another.
+//! Publishers' files in, statements of a [`Builder`] out: what a source is, and which there are.
+//!
+//! A source is a value: its options as a config gives them, the files that it reads, and how. Each has a file or a folder here and a line in the list below;
+//! [`Config`] is that list as a table of a config, and gives the sources in the order in which they are read.
 
 mod curie;
+pub mod files;
 pub mod funnel;
 pub mod hsdn;
 pub mod kgx;
 pub mod mesh;
+mod names;
 pub mod naming;
-mod roster;
 pub mod rotmensch;
 pub mod rrf;
 mod separated;
@@ -14,4 +18,173 @@ pub mod triples;
 pub mod umls;
 mod xml;
 
-pub use funnel::{Funnel, Report};
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fmt, io};
+
+use base::read::ReadError;
+use base::setting::InvalidSetting;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use self::files::{Files, Slot};
+pub use self::funnel::{Funnel, Report};
+use self::naming::Naming;
+use crate::table::Builder;
+
+/// Something to read a graph from.
+pub trait Source: fmt::Debug + Send + Sync {
+    /// Refuses what cannot be meant; settings are named as they stand in the source's table, which is itself "". `name` is the source's.
+    ///
+    /// # Errors
+    /// Names the first setting that cannot be.
+    fn check(&self, name: &str) -> Result<(), InvalidSetting> {
+        let _ = name;
+        Ok(())
+    }
+
+    /// The files and folders that it reads.
+    fn slots(&self) -> Vec<Slot<'_>>;
+
+    /// Relations that it is told to be inverse.
+    fn inverses(&self) -> &[[String; 2]] {
+        &[]
+    }
+
+    /// States what the files say, as the source `name`.
+    ///
+    /// # Errors
+    /// When a file is missing, damaged or of another kind; `builder` then holds a part of it.
+    fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError>;
+}
+
+/// What a source left besides its statements.
+#[derive(Debug)]
+pub struct SourceReport {
+    /// Its rows.
+    pub funnel: Funnel,
+    /// What else there is to know of it, by name.
+    pub notes: Map<String, Value>,
+    /// Whether its texts fit its ids; to be judged when all sources are read.
+    pub naming: Option<Naming>,
+}
+
+impl SourceReport {
+    fn new(funnel: Funnel) -> Self {
+        Self { funnel, notes: Map::new(), naming: None }
+    }
+
+    fn note(&mut self, name: &str, note: Value) {
+        self.notes.insert(name.to_owned(), note);
+    }
+}
+
+/// A source of a config.
+#[derive(Debug, Clone)]
+pub struct Entry<'a> {
+    /// Its name, as in origins.
+    pub name: &'a str,
+    /// Its table in the config: `sources.hsdn`, `sources.kgx.primekg`.
+    pub key: String,
+    /// The source.
+    pub source: &'a dyn Source,
+}
+
+/// The sources of one kind: one at most, or several by name.
+trait Entries {
+    /// Puts them behind `all`; `kind` is their key.
+    fn list<'a>(&'a self, kind: &'static str, all: &mut Vec<Entry<'a>>);
+}
+
+impl<S: Source> Entries for Option<S> {
+    fn list<'a>(&'a self, kind: &'static str, all: &mut Vec<Entry<'a>>) {
+        all.extend(self.iter().map(|source| Entry { name: kind, key: format!("sources.{kind}"), source }));
+    }
+}
+
+impl<S: Source> Entries for BTreeMap<String, S> {
+    fn list<'a>(&'a self, kind: &'static str, all: &mut Vec<Entry<'a>>) {
+        let entry = |(name, source)| Entry { name, key: format!("sources.{kind}.{name}"), source };
+        all.extend(self.iter().map(|(name, source)| entry((name, source as &dyn Source))));
+    }
+}
+
+macro_rules! sources {
+    ($($(#[$about:meta])+ $kind:ident: $options:ty,)+) => {
+        /// The sources of a config; at least one.
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Config {
+            $($(#[$about])+ pub $kind: $options,)+
+        }
+
+        impl Config {
+            /// All of them in the order in which they are read.
+            #[must_use]
+            pub fn entries(&self) -> Vec<Entry<'_>> {
+                let mut all = Vec::new();
+                $(self.$kind.list(stringify!($kind), &mut all);)+
+                all
+            }
+        }
+    };
+}
+
+// In the order in which they are read: those that only mention MeSH records and UMLS concepts, or have names only, come before MeSH and UMLS, which know
+// more of what was mentioned.
+sources! {
+    /// The Health Knowledge Graph.
+    rotmensch: Option<rotmensch::Options>,
+    /// The Human Symptoms-Disease Network.
+    hsdn: Option<hsdn::Options>,
+    /// Graphs in KGX form, by the name of the source.
+    kgx: BTreeMap<String, kgx::Options>,
+    /// Triples of any origin, by the name of the source.
+    triples: BTreeMap<String, triples::Options>,
+    /// Medical Subject Headings.
+    mesh: Option<mesh::Options>,
+    /// A Metathesaurus.
+    umls: Option<umls::Options>,
+}
+
+/// Names that no source of triples may take: their keys have a meaning, or their origins would be mixed up.
+const RESERVED: [&str; 5] = ["umls", "mesh", "name", "hsdn", "rotmensch"];
+
+impl Config {
+    /// Whether there is a source, and what is said of each can be meant.
+    ///
+    /// # Errors
+    /// Names the first setting that cannot.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
+        let mut names = BTreeSet::new();
+        for Entry { name, key, source } in self.entries() {
+            let is_chosen = key != format!("sources.{name}");
+            if is_chosen && RESERVED.contains(&name) {
+                let found = "the name of another source";
+                return Err(InvalidSetting::new(key, found, "one of your own"));
+            }
+            if !names.insert(name) {
+                let found = "the name of another source, too";
+                return Err(InvalidSetting::new(key, found, "a name for each"));
+            }
+            source.check(name).map_err(|wrong| {
+                let at = if wrong.setting.is_empty() { key } else { format!("{key}.{}", wrong.setting) };
+                InvalidSetting::new(at, wrong.found, wrong.expected)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A number that is a licence level, if there is one.
+fn check_level(setting: &'static str, level: Option<u8>) -> Result<(), InvalidSetting> {
+    match level {
+        Some(level) if level > 9 => Err(InvalidSetting::new(setting, level, "at most 9")),
+        _ => Ok(()),
+    }
+}
+
+/// Statements of `source` that cannot be kept.
+fn not_kept(source: &str, error: &io::Error) -> ReadError {
+    let found = format!("cannot keep rows on the disk: {error}");
+    ReadError::new(source, found, "", "make room beside the output and run again")
+}

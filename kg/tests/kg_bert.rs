@@ -1,12 +1,12 @@
 //! KG-BERT's UMLS folder goes through with its official split.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use kg::canon::Policy;
-use kg::source::naming::Allowed;
+use kg::source::files::Input;
 use kg::source::triples::{Options, Stated, kg_bert};
 use kg::table::{Builder, Graph, read as table};
 
@@ -24,9 +24,8 @@ fn folder() -> Option<PathBuf> {
 }
 
 fn read(folder: &Path, builder: &mut Builder) -> Stated {
-    let file = |name: &'static str| (BufReader::new(File::open(folder.join(name)).unwrap()), Path::new(name));
+    let file = |name| Input::new(BufReader::new(File::open(folder.join(name)).unwrap()), name);
     let files = kg_bert::Files {
-        folder,
         parts: ["train.tsv", "dev.tsv", "test.tsv"].map(file),
         entities: file("entities.txt"),
         relations: file("relations.txt"),
@@ -34,9 +33,7 @@ fn read(folder: &Path, builder: &mut Builder) -> Stated {
         definitions: Some(file("entity2textlong.txt")),
         relation_texts: file("relation2text.txt"),
     };
-    let (name, curies) = ("kg-bert-umls".to_owned(), BTreeSet::new());
-    let options = Options { name, curies, inverses: Vec::new(), level: None, allowed: Allowed::default() };
-    kg_bert::read(files, &options, builder).unwrap()
+    kg_bert::read(files, "kg-bert-umls", &Options::default(), builder).unwrap()
 }
 
 fn parts(graph: &Graph) -> BTreeMap<String, usize> {

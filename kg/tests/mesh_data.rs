@@ -2,9 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kg::canon::Policy;
+use kg::source::files::Input;
 use kg::source::{Funnel, hsdn, mesh};
 use kg::table::{Builder, Graph};
 
@@ -37,10 +38,8 @@ fn the_tables_have_the_published_counts() {
     let Some(folder) = data() else { return };
     let open = |name: &str| BufReader::new(File::open(folder.join(name)).unwrap());
     let mut builder = Builder::new();
-    let files = mesh::tables::Files {
-        terms: (open(TERMS), Path::new(TERMS)),
-        trees: (open(TREES), Path::new(TREES)),
-    };
+    let files =
+        mesh::tables::Files { terms: Input::new(open(TERMS), TERMS), trees: Input::new(open(TREES), TREES) };
     let funnel = mesh::tables::read(files, &mut builder).unwrap();
     let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
     assert_eq!((funnel.supporting[0].read, funnel.supporting[0].lines), (27_455, 27_456));
@@ -63,12 +62,10 @@ fn the_names_of_another_source_find_their_descriptors() {
     let Some(folder) = data().filter(|folder| folder.join(HSDN).is_file()) else { return };
     let open = |name: &str| BufReader::new(File::open(folder.join(name)).unwrap());
     let mut builder = Builder::new();
-    let files = hsdn::Files { table: (open(HSDN), Path::new(HSDN)), symptom_ids: None, disease_ids: None };
-    hsdn::read(files, &hsdn::Options { min_tfidf: None }, &mut builder).unwrap();
-    let files = mesh::tables::Files {
-        terms: (open(TERMS), Path::new(TERMS)),
-        trees: (open(TREES), Path::new(TREES)),
-    };
+    let files = hsdn::Files { table: Input::new(open(HSDN), HSDN), symptom_ids: None, disease_ids: None };
+    hsdn::read(files, &hsdn::Options::default(), &mut builder).unwrap();
+    let files =
+        mesh::tables::Files { terms: Input::new(open(TERMS), TERMS), trees: Input::new(open(TREES), TREES) };
     mesh::tables::read(files, &mut builder).unwrap();
     let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
     let shared =
@@ -83,8 +80,8 @@ fn the_names_of_another_source_find_their_descriptors() {
 /// The published excerpt; it is cut in the third record.
 fn read(text: &str) -> Result<(Funnel, Graph), String> {
     let mut builder = Builder::new();
-    let files = mesh::Files { descriptors: (text.as_bytes(), Path::new(RECORDS)), supplements: None };
-    let options = mesh::Options { relations: None };
+    let files = mesh::Files { descriptors: Input::new(text.as_bytes(), RECORDS), supplements: None };
+    let options = mesh::Options::default();
     let funnel = mesh::read(files, &options, &mut builder).map_err(|e| e.to_string())?;
     Ok((funnel, builder.finish(&Policy::standard()).unwrap().graph().unwrap()))
 }

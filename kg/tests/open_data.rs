@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use kg::canon::{Policy, SelfLoops};
+use kg::source::files::Input;
 use kg::source::{Report, hsdn, rotmensch};
 use kg::table::{Builder, Graph};
 
@@ -26,11 +27,11 @@ fn data() -> Option<PathBuf> {
 fn read(folder: &Path, min_tfidf: Option<f64>) -> (Report, Graph) {
     let open = |name: &str| BufReader::new(File::open(folder.join(name)).unwrap());
     let mut builder = Builder::new();
-    let options = hsdn::Options { min_tfidf };
-    let files = hsdn::Files { table: (open(HSDN), Path::new(HSDN)), symptom_ids: None, disease_ids: None };
+    let options = hsdn::Options { min_tfidf, ..hsdn::Options::default() };
+    let files = hsdn::Files { table: Input::new(open(HSDN), HSDN), symptom_ids: None, disease_ids: None };
     let hsdn = hsdn::read(files, &options, &mut builder).unwrap().funnel;
-    let options = rotmensch::Options { min_probability: None };
-    let rotmensch = rotmensch::read(open(ROTMENSCH), Path::new(ROTMENSCH), &options, &mut builder).unwrap();
+    let options = rotmensch::Options::default();
+    let rotmensch = rotmensch::read(Input::new(open(ROTMENSCH), ROTMENSCH), &options, &mut builder).unwrap();
     // The published table states 248 terms of themselves.
     let policy = Policy { self_loops: SelfLoops::Keep, ..Policy::standard() };
     let canon = builder.finish(&policy).unwrap();
@@ -56,18 +57,17 @@ fn the_open_tables_have_the_published_counts() {
 #[test]
 fn all_symptoms_and_all_but_three_diseases_have_a_mesh_id() {
     let Some(folder) = data() else { return };
-    let file = |name: &'static str| (BufReader::new(File::open(folder.join(name)).unwrap()), Path::new(name));
+    let file = |name| Input::new(BufReader::new(File::open(folder.join(name)).unwrap()), name);
     let mut builder = Builder::new();
     // Sources with names only come first: their names then find the ids.
-    let options = rotmensch::Options { min_probability: None };
-    let (reader, label) = file(ROTMENSCH);
-    rotmensch::read(reader, label, &options, &mut builder).unwrap();
+    let options = rotmensch::Options::default();
+    rotmensch::read(file(ROTMENSCH), &options, &mut builder).unwrap();
     let files = hsdn::Files {
         table: file(HSDN),
         symptom_ids: Some(file(SYMPTOM_IDS)),
         disease_ids: Some(file(DISEASE_IDS)),
     };
-    let stated = hsdn::read(files, &hsdn::Options { min_tfidf: None }, &mut builder).unwrap();
+    let stated = hsdn::read(files, &hsdn::Options::default(), &mut builder).unwrap();
     assert_eq!((stated.symptoms.with_id, stated.symptoms.without_id.len()), (322, 0));
     // The third, Pontine Glioma, is in the file of ids only.
     assert_eq!((stated.diseases.with_id, stated.diseases.without_id.len()), (4_217, 2));

@@ -51,7 +51,7 @@ impl Range {
 /// Names setting, value and range.
 pub fn check(settings: &[(&'static str, f64, Range)]) -> Result<(), InvalidSetting> {
     match settings.iter().find(|(_, number, range)| !range.holds(*number)) {
-        Some((name, number, range)) => Err(InvalidSetting::new(name, shown(*number), range.told)),
+        Some((name, number, range)) => Err(InvalidSetting::new(*name, shown(*number), range.told)),
         None => Ok(()),
     }
 }

@@ -28,7 +28,7 @@ pub struct Config {
     /// The invented world, if the run wants one.
     pub world: Option<world::Config>,
     /// Where triples come from, if there is a graph: then the four tables below that are about it are there too.
-    pub sources: Option<stage::source::Config>,
+    pub sources: Option<kg::source::Config>,
     /// How what they state becomes one graph.
     pub canon: Option<stage::triples::Config>,
     /// What is learnt from and what is held out.
@@ -79,7 +79,7 @@ pub struct Config {
 #[derive(Debug, Clone, Copy)]
 pub struct Graph<'a> {
     /// `[sources]`.
-    pub sources: &'a stage::source::Config,
+    pub sources: &'a kg::source::Config,
     /// `[canon]`.
     pub canon: &'a stage::triples::Config,
     /// `[split]`.

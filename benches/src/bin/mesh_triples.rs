@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use base::gz;
 use kg::canon::Policy;
+use kg::source::files::Input;
 use kg::source::mesh;
 use kg::table::{Builder, Graph, read};
 
@@ -25,9 +26,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut builder = Builder::new();
     let open = |path: &Path| File::open(path).and_then(gz::reader);
     let supplements =
-        rest.first().map(|path| open(path).map(|reader| (reader, path.as_path()))).transpose()?;
-    let files = mesh::Files { descriptors: (open(descriptors)?, descriptors), supplements };
-    let funnel = mesh::read(files, &mesh::Options { relations: None }, &mut builder)?;
+        rest.first().map(|path| open(path).map(|reader| Input::new(reader, path))).transpose()?;
+    let files = mesh::Files { descriptors: Input::new(open(descriptors)?, descriptors), supplements };
+    let funnel = mesh::read(files, &mesh::Options::default(), &mut builder)?;
     let seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let canon = builder.finish(&Policy::standard())?;

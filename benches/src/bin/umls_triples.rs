@@ -1,19 +1,23 @@
 //! A Metathesaurus as a canonical graph of triples in Parquet: `umls_triples FOLDER OUT [ROWS_IN_MEMORY]`. What `just bench-kg` measures.
 #![allow(clippy::print_stdout, reason = "an example tells what it did")]
 
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kg::canon::Policy;
-use kg::source::umls::{self, Files, Keep, Options, Source, Suppressed, Unlabelled, Vocabularies, files};
+use kg::source::Source as _;
+use kg::source::files::{self, Files, Found, Location};
+use kg::source::umls::{Keep, Options, Suppressed, Unlabelled, Vocabularies};
 use kg::table::Builder;
 
 /// What the benchmark takes; `benches/kg.py` says the same in SQL.
 fn options() -> Options {
     Options {
+        path: Location::default(),
         languages: vec!["ENG".to_owned()],
         suppressed: Suppressed::Drop,
-        vocabularies: Vocabularies { allow: None, deny: ["LNC".to_owned()].into() },
+        vocabularies: Some(Vocabularies { allow: None, deny: ["LNC".to_owned()].into() }),
         max_srl: Some(3),
         semantic_types: Some((1..=100).map(|number| format!("T{number:03}")).collect()),
         rels: None,
@@ -25,12 +29,6 @@ fn options() -> Options {
     }
 }
 
-fn source(folder: &Path, name: &str) -> Result<Option<Source<'static>>, umls::Error> {
-    let Some(paths) = files::locate(folder, name)? else { return Ok(None) };
-    let open = move || files::open(&paths, &|file| Box::new(file));
-    Ok(Some(Source { label: folder.join(name), open: Box::new(open) }))
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (folder, out, rows) = match arguments.as_slice() {
@@ -39,23 +37,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: umls_triples FOLDER OUT [ROWS_IN_MEMORY]".into()),
     };
     std::fs::create_dir_all(&out)?;
-    let optional = |name: &str| source(&folder, name);
-    let needed = |name: &str| {
-        source(&folder, name)?.ok_or_else(|| Box::<dyn Error>::from(format!("{name} is not there")))
-    };
-    let files = Files {
-        conso: needed("MRCONSO.RRF")?,
-        rel: needed("MRREL.RRF")?,
-        sty: optional("MRSTY.RRF")?,
-        def: None,
-        sab: optional("MRSAB.RRF")?,
-        rank: optional("MRRANK.RRF")?,
-        doc: optional("MRDOC.RRF")?,
-        cui: optional("MRCUI.RRF")?,
-    };
+    let mut found = BTreeMap::new();
+    for member in options().slots().iter().flat_map(|slot| slot.members) {
+        if let Some(paths) = files::locate(&folder, member.name)? {
+            found.insert(format!("path/{}", member.name), Found { label: folder.join(member.name), paths });
+        }
+    }
+    found.remove("path/MRDEF.RRF");
+    let watch = |file| -> files::Bytes<'_> { Box::new(file) };
+    let files = Files::new(found, &watch);
     let mut builder = rows.map_or_else(Builder::new, |rows| Builder::spilling(&out, rows));
     let start = std::time::Instant::now();
-    let funnel = umls::read(&files, &options(), &mut builder)?;
+    let funnel = options().read("umls", &files, &mut builder)?.funnel;
     println!(
         "read {:.2} s: {} of {} rows of MRREL kept",
         start.elapsed().as_secs_f64(),

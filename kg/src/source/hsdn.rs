@@ -15,16 +15,20 @@
 mod ids;
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead};
+use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::{BLANK_LINES, Tally};
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use self::ids::{Ids, Role};
+use super::files::{Files as Found, Input, Location, Slot};
 use super::funnel::Funnel;
-use super::roster::{Known, Roster};
+use super::names::{Ids as Known, NameTable};
+use super::{Source, SourceReport, not_kept};
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.
@@ -35,23 +39,58 @@ pub const RELATION: &str = "cooccurs_with_symptom";
 
 const HEADER: [&str; 4] = ["MeSH Symptom Term", "MeSH Disease Term", "PubMed occurrence", "TFIDF score"];
 
-/// What to take.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// HSDN: where it lies and what is taken of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
+    /// The table (`Combined-Input.tsv`).
+    #[serde(skip_serializing)]
+    pub path: Location,
+    /// MeSH ids of symptoms (`Symptom-Occurence-Output.tsv`).
+    #[serde(skip_serializing)]
+    pub symptom_ids: Option<Location>,
+    /// MeSH ids of diseases (`Disease-Occurence-Output.tsv`).
+    #[serde(skip_serializing)]
+    pub disease_ids: Option<Location>,
     /// Rows with a lower TFIDF score are dropped; none keeps all. The authors' own cut is 3.5.
     pub min_tfidf: Option<f64>,
 }
 
-/// The files, each with the name it has in messages.
+impl Source for Options {
+    fn slots(&self) -> Vec<Slot<'_>> {
+        let ids = [("symptom_ids", &self.symptom_ids), ("disease_ids", &self.disease_ids)];
+        let ids = ids.into_iter().filter_map(|(key, at)| Some(Slot::file(key, at.as_ref()?)));
+        std::iter::once(Slot::file("path", &self.path)).chain(ids).collect()
+    }
+
+    fn read(&self, _: &str, files: &Found<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
+        let [symptom_ids, disease_ids] = ["symptom_ids", "disease_ids"].map(|key| files.maybe(key));
+        let files = Files {
+            table: files.open("path")?,
+            symptom_ids: symptom_ids.transpose()?,
+            disease_ids: disease_ids.transpose()?,
+        };
+        let stated = read(files, self, builder)?;
+        let mut report = SourceReport::new(stated.funnel);
+        if self.symptom_ids.is_some() {
+            report.note("symptoms", json!(stated.symptoms));
+        }
+        if self.disease_ids.is_some() {
+            report.note("diseases", json!(stated.diseases));
+        }
+        Ok(report)
+    }
+}
+
+/// The files.
 #[derive(Debug)]
-pub struct Files<'f, R> {
+pub struct Files<R> {
     /// The table of pairs (`Combined-Input.tsv`).
-    pub table: (R, &'f Path),
+    pub table: Input<R>,
     /// Ids of the symptoms (`Symptom-Occurence-Output.tsv`).
-    pub symptom_ids: Option<(R, &'f Path)>,
+    pub symptom_ids: Option<Input<R>>,
     /// Ids of the diseases (`Disease-Occurence-Output.tsv`).
-    pub disease_ids: Option<(R, &'f Path)>,
+    pub disease_ids: Option<Input<R>>,
 }
 
 /// What was read.
@@ -74,70 +113,8 @@ pub struct Identified {
     pub without_id: Vec<String>,
 }
 
-/// Why the table cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// The file does not begin as published.
-    #[error(
-        "{place}: found {found:?}, expected the header {expected:?}; give the original file ({})",
-        ORIGINALS
-    )]
-    Header {
-        /// The first line.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-    /// A line has too few or too many columns.
-    #[error(
-        "{place}: {found} columns, expected 4 with a tab between; the line is damaged, fetch the file again"
-    )]
-    Columns {
-        /// The line.
-        place: Place,
-        /// Columns found.
-        found: usize,
-    },
-    /// A field is not what its column holds.
-    #[error("{place}: found {found:?}, expected {expected}; the line is damaged, fetch the file again")]
-    Field {
-        /// Line and column.
-        place: Place,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// A name has two ids.
-    #[error(transparent)]
-    TwoIds(Box<TwoIds>),
-    /// The statements cannot be kept.
-    #[error("cannot keep rows on the disk: {0}; make room beside the output and run again")]
-    Keep(#[from] io::Error),
-}
-
-/// A name with two ids.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{place}: {name:?} has the id {found}, but {id} in {other}; expected one id for a name: remove the wrong line"
-)]
-pub struct TwoIds {
-    /// The later line.
-    pub place: Place,
-    /// The name.
-    pub name: String,
-    /// Its id there.
-    pub found: String,
-    /// Its id before.
-    pub id: String,
-    /// The earlier line.
-    pub other: Place,
-}
+/// What to do about a line that is not as published.
+const DAMAGED: &str = "the line is damaged, fetch the file again";
 
 const ORIGINALS: &str =
     "Combined-Input.tsv for the table, Symptom- or Disease-Occurence-Output.tsv for the ids";
@@ -147,15 +124,15 @@ const ORIGINALS: &str =
 /// # Errors
 /// When a file is damaged or of another kind; `builder` then holds a part of it.
 pub fn read<R: BufRead>(
-    files: Files<'_, R>,
+    files: Files<R>,
     options: &Options,
     builder: &mut Builder,
-) -> Result<Stated, Error> {
+) -> Result<Stated, ReadError> {
     let mut ids = Ids::default();
     let symptom_ids = files.symptom_ids.map(|file| ids.read(file, Role::Symptoms)).transpose()?;
     let disease_ids = files.disease_ids.map(|file| ids.read(file, Role::Diseases)).transpose()?;
     let known = ids.known();
-    let mut table = Table::new(&known, files.table.1);
+    let mut table = Table::new(&known, &files.table.label);
     table.read(files.table, options, builder)?;
     let Table { symptoms, diseases, tally } = table;
     let supporting = [(symptom_ids, &symptoms), (disease_ids, &diseases)];
@@ -168,7 +145,7 @@ pub fn read<R: BufRead>(
             triples: tally,
             supporting: supporting
                 .into_iter()
-                .filter_map(|(pending, roster)| Some(pending?.settle(roster)))
+                .filter_map(|(pending, names)| Some(pending?.settle(names)))
                 .collect(),
         },
         symptoms: identified(&symptoms),
@@ -176,32 +153,32 @@ pub fn read<R: BufRead>(
     })
 }
 
-fn identified(roster: &Roster<'_>) -> Identified {
-    let without_id = roster.without_id();
-    Identified { with_id: roster.read() - without_id.len() as u64, without_id }
+fn identified(names: &NameTable<'_>) -> Identified {
+    let without_id = names.without_id();
+    Identified { with_id: names.read() - without_id.len() as u64, without_id }
 }
 
 /// The table while it is read.
 struct Table<'k> {
-    symptoms: Roster<'k>,
-    diseases: Roster<'k>,
+    symptoms: NameTable<'k>,
+    diseases: NameTable<'k>,
     tally: Tally,
 }
 
 impl<'k> Table<'k> {
     fn new(known: &'k Known, label: &Path) -> Self {
-        let [symptoms, diseases] = ["symptom", "disease"].map(|role| Roster::new(SOURCE, role, known));
+        let [symptoms, diseases] = ["symptom", "disease"].map(|role| NameTable::new(SOURCE, role, known));
         Self { symptoms, diseases, tally: Tally::new(label, &[BLANK_LINES, "below_min_tfidf"]) }
     }
 
     fn read<R: BufRead>(
         &mut self,
-        (reader, label): (R, &Path),
+        file: Input<R>,
         options: &Options,
         builder: &mut Builder,
-    ) -> Result<(), Error> {
-        let mut lines = Lines::new(reader, label);
-        header(&mut lines, label, &HEADER)?;
+    ) -> Result<(), ReadError> {
+        let mut lines = Lines::new(file.reader, &file.label);
+        header(&mut lines, &file.label, &HEADER)?;
         while let Some(line) = lines.next_filled()? {
             let row = Row::parse(&line)?;
             let (disease, symptom) = (self.diseases.place(row.disease), self.symptoms.place(row.symptom));
@@ -213,11 +190,12 @@ impl<'k> Table<'k> {
                 let relation = builder.relation(SOURCE, RELATION, "cooccurs with symptom");
                 let object = self.symptoms.entity(symptom, builder);
                 let origin = builder.origin(row.origin());
-                builder.triple(subject, relation, object, origin)?;
+                let stated = builder.triple(subject, relation, object, origin);
+                stated.map_err(|error| not_kept(SOURCE, &error))?;
             }
         }
-        for roster in [&self.diseases, &self.symptoms] {
-            roster.settle(builder);
+        for names in [&self.diseases, &self.symptoms] {
+            names.settle(builder);
         }
         self.tally.account(&lines);
         Ok(())
@@ -225,30 +203,30 @@ impl<'k> Table<'k> {
 }
 
 /// Checks the first line.
-fn header<R: BufRead>(lines: &mut Lines<'_, R>, label: &Path, expected: &[&str; 4]) -> Result<(), Error> {
+fn header<R: BufRead>(lines: &mut Lines<'_, R>, label: &Path, expected: &[&str; 4]) -> Result<(), ReadError> {
     let (place, found) = match lines.next_filled()? {
         Some(line) if line.text.split('\t').eq(*expected) => return Ok(()),
-        Some(line) => (line.place(None), start(line.text)),
-        None => (Place { file: label.to_owned(), line: 1, column: None }, String::new()),
+        Some(line) => (line.place(None), line.text),
+        None => (Place { file: label.to_owned(), line: 1, column: None }, ""),
     };
-    Err(Error::Header { place, found, expected: expected.join("\t") })
+    let expected = format!("the header {:?}", expected.join("\t"));
+    Err(ReadError::text(place, found, expected, format!("give the original file ({ORIGINALS})")))
 }
 
 /// The four columns of a line.
-fn columns<'a>(line: &Line<'a>) -> Result<[&'a str; 4], Error> {
+fn columns<'a>(line: &Line<'a>) -> Result<[&'a str; 4], ReadError> {
     let mut fields = line.text.split('\t');
     match (fields.next(), fields.next(), fields.next(), fields.next(), fields.next()) {
         (Some(first), Some(second), Some(third), Some(fourth), None) => Ok([first, second, third, fourth]),
-        _ => Err(Error::Columns { place: line.place(None), found: line.text.split('\t').count() }),
+        _ => {
+            let found = format!("{} columns", line.text.split('\t').count());
+            Err(ReadError::new(line.place(None), found, "4 with a tab between", DAMAGED))
+        }
     }
 }
 
-fn wrong(line: &Line<'_>, column: (usize, &'static str), found: &str, expected: &'static str) -> Error {
-    Error::Field { place: line.place(Some(column)), found: start(found), expected }
-}
-
-fn start(text: &str) -> String {
-    text.chars().take(80).collect()
+fn wrong(line: &Line<'_>, column: (usize, &'static str), found: &str, expected: &str) -> ReadError {
+    ReadError::text(line.place(Some(column)), found, expected, DAMAGED)
 }
 
 struct Row<'a> {
@@ -259,7 +237,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn parse(line: &Line<'a>) -> Result<Self, Error> {
+    fn parse(line: &Line<'a>) -> Result<Self, ReadError> {
         let [symptom, disease, occurrence, tfidf] = columns(line)?;
         for (column, name) in [(1, symptom), (2, disease)] {
             if name.trim().is_empty() {
@@ -291,7 +269,10 @@ mod tests {
     use crate::canon::Policy;
     use crate::table::{Graph, SemanticType};
 
-    const ALL: Options = Options { min_tfidf: None };
+    fn all() -> Options {
+        Options::default()
+    }
+
     const TABLE: &str = "MeSH Symptom Term\tMeSH Disease Term\tPubMed occurrence\tTFIDF score\n\
         Aging, Premature\tHIV Infections\t3\t10.393654468613903\n\
         Hirsutism\tColles' Fracture\t1\t2.4837222365262415\n\
@@ -302,11 +283,11 @@ mod tests {
         0\tcolles'  fracture\t9\tD003100\n1\tPoisoning\t4\t\n2\tOverdose\t4\tD062787\n";
 
     fn state(texts: [&[u8]; 3], options: &Options, builder: &mut Builder) -> Result<Stated, String> {
-        let file = |text: &'static str, bytes| (bytes, Path::new(text));
+        let file = |text: &'static str, bytes| Input::new(bytes, text);
         let files = Files {
             table: file("data/hsdn.tsv", texts[0]),
-            symptom_ids: Some(file("symptoms.tsv", texts[1])).filter(|file| !file.0.is_empty()),
-            disease_ids: Some(file("diseases.tsv", texts[2])).filter(|file| !file.0.is_empty()),
+            symptom_ids: Some(file("symptoms.tsv", texts[1])).filter(|file| !file.reader.is_empty()),
+            disease_ids: Some(file("diseases.tsv", texts[2])).filter(|file| !file.reader.is_empty()),
         };
         read(files, options, builder).map_err(|e| e.to_string())
     }
@@ -328,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_row_is_a_disease_with_a_symptom_and_both_weights() {
-        let (funnel, graph) = parse(TABLE, &ALL).unwrap();
+        let (funnel, graph) = parse(TABLE, &all()).unwrap();
         assert_eq!((funnel.triples.read, funnel.triples.lines, funnel.triples.kept), (3, 4, 3));
         assert_eq!((funnel.subjects, funnel.objects), (2, 3));
         assert_eq!(funnel.triples.bytes, TABLE.len() as u64);
@@ -349,15 +330,15 @@ mod tests {
 
     #[test]
     fn silent_17_lines_that_end_with_cr_alone_are_named() {
-        let message = parse(TABLE.replace('\n', "\r"), &ALL).unwrap_err();
+        let message = parse(TABLE.replace('\n', "\r"), &all()).unwrap_err();
         assert!(message.contains("hsdn.tsv: line 1: the lines of the file end with a bare CR"), "{message}");
     }
 
     #[test]
     fn silent_17_a_last_line_may_lack_its_end_and_blank_lines_are_counted() {
         let texts = [TABLE, SYMPTOMS, DISEASES].map(|text| text.trim_end().replacen('\n', "\n\n \n", 1));
-        let (whole, graph) = parse_all([TABLE, SYMPTOMS, DISEASES].map(str::as_bytes), &ALL).unwrap();
-        let (stated, same) = parse_all([0, 1, 2].map(|file| texts[file].as_bytes()), &ALL).unwrap();
+        let (whole, graph) = parse_all([TABLE, SYMPTOMS, DISEASES].map(str::as_bytes), &all()).unwrap();
+        let (stated, same) = parse_all([0, 1, 2].map(|file| texts[file].as_bytes()), &all()).unwrap();
         assert_eq!((graph.triples(), graph.entities()), (same.triples(), same.entities()));
         assert_eq!(stated.funnel.triples.kept, whole.funnel.triples.kept);
         for tally in stated.funnel.supporting.iter().chain([&stated.funnel.triples]) {
@@ -368,7 +349,7 @@ mod tests {
 
     #[test]
     fn weak_rows_are_dropped_and_counted_and_their_entities_stay_out() {
-        let (funnel, graph) = parse(TABLE, &Options { min_tfidf: Some(3.5) }).unwrap();
+        let (funnel, graph) = parse(TABLE, &Options { min_tfidf: Some(3.5), ..all() }).unwrap();
         assert_eq!(funnel.triples.dropped["below_min_tfidf"], 2);
         assert_eq!((funnel.triples.read, funnel.triples.kept), (3, 1));
         assert_eq!((funnel.subjects, funnel.objects), (2, 3), "in all rows");
@@ -378,7 +359,7 @@ mod tests {
     #[test]
     fn repeated_rows_become_the_strongest() {
         let text = format!("{TABLE}hirsutism\tColles'  fracture\t5\t7.5\n");
-        let (funnel, graph) = parse(text, &ALL).unwrap();
+        let (funnel, graph) = parse(text, &all()).unwrap();
         assert_eq!((funnel.triples.read, funnel.triples.kept, graph.triples().len()), (4, 4, 3));
         let weights: Vec<_> = (0..3).flat_map(|row| graph.origins(row).map(|o| o.weight)).collect();
         assert!(weights.contains(&Some(7.5)) && weights.len() == 3, "{weights:?}");
@@ -387,7 +368,7 @@ mod tests {
     #[test]
     fn a_name_may_be_disease_and_symptom() {
         let text = format!("{TABLE}Colles' Fracture\tPain\t1\t2\n");
-        let (_, graph) = parse(text, &ALL).unwrap();
+        let (_, graph) = parse(text, &all()).unwrap();
         let both = graph.entities().iter().find(|e| e.text == "Colles' Fracture").unwrap();
         assert_eq!(both.types.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["disease", "symptom"]);
     }
@@ -395,7 +376,7 @@ mod tests {
     #[test]
     fn names_get_their_ids_and_those_without_are_listed() {
         let texts = [TABLE, SYMPTOMS, DISEASES].map(str::as_bytes);
-        let (stated, graph) = parse_all(texts, &ALL).unwrap();
+        let (stated, graph) = parse_all(texts, &all()).unwrap();
         let expected =
             ["mesh:D003100", "mesh:D006628", "mesh:D010146", "mesh:D019588", "name:hiv infections"];
         assert_eq!(keys(&graph), expected);
@@ -419,7 +400,7 @@ mod tests {
             [("3\tA\t1\tD013262\n4\tB\t2\tD013262\n", "B"), ("3\tB\t2\tD013262\n4\tA\t2\tD013262\n", "A")]
         {
             let diseases = format!("{DISEASES}{rows}");
-            let (stated, graph) = parse_all([table.as_bytes(), b"", diseases.as_bytes()], &ALL).unwrap();
+            let (stated, graph) = parse_all([table.as_bytes(), b"", diseases.as_bytes()], &all()).unwrap();
             let merged = graph.entities().iter().find(|e| e.key == "mesh:D013262").unwrap();
             assert_eq!((merged.text.as_str(), stated.funnel.subjects), (text, 4));
             assert_eq!(graph.triples().len(), 4);
@@ -430,7 +411,7 @@ mod tests {
     fn a_repeated_id_counts_once_and_both_files_may_have_a_name() {
         let symptoms = format!("{SYMPTOMS}3\tpain\t1\tD010146\n4\tColles' Fracture\t1\tD003100\n");
         let texts = [TABLE.as_bytes(), symptoms.as_bytes(), DISEASES.as_bytes()];
-        let (stated, _) = parse_all(texts, &ALL).unwrap();
+        let (stated, _) = parse_all(texts, &all()).unwrap();
         let [symptoms, diseases] = &stated.funnel.supporting[..] else { panic!("two files") };
         assert_eq!(
             (symptoms.dropped["repeated"], symptoms.dropped["not_in_table"], symptoms.kept),
@@ -449,7 +430,7 @@ mod tests {
             Origin { source: "other".to_owned(), vocabulary: None, weight: None, count: None, level: None };
         let origin = builder.origin(origin);
         builder.triple(a, relation, b, origin).unwrap();
-        state([TABLE, SYMPTOMS, DISEASES].map(str::as_bytes), &ALL, &mut builder).unwrap();
+        state([TABLE, SYMPTOMS, DISEASES].map(str::as_bytes), &all(), &mut builder).unwrap();
         let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
         let pain = graph.entities().iter().find(|e| e.key == "mesh:D010146").unwrap();
         assert_eq!(pain.origins, ["hsdn", "other"]);
@@ -485,7 +466,7 @@ mod tests {
             (latin, "line 3: byte 2 of the line is not valid UTF-8"),
         ];
         for (text, expected) in cases {
-            let message = parse(text, &ALL).unwrap_err();
+            let message = parse(text, &all()).unwrap_err();
             assert!(message.contains(expected), "{message}\nlacks {expected}");
         }
     }
@@ -508,13 +489,13 @@ mod tests {
         ];
         for (line, expected) in cases {
             let symptoms = format!("{SYMPTOMS}{line}");
-            let message = parse_all([TABLE.as_bytes(), symptoms.as_bytes(), b""], &ALL).unwrap_err();
+            let message = parse_all([TABLE.as_bytes(), symptoms.as_bytes(), b""], &all()).unwrap_err();
             assert!(message.contains(expected), "{message}\nlacks {expected}");
         }
-        let message = parse_all([TABLE.as_bytes(), DISEASES.as_bytes(), b""], &ALL).unwrap_err();
+        let message = parse_all([TABLE.as_bytes(), DISEASES.as_bytes(), b""], &all()).unwrap_err();
         assert!(message.contains("expected the header \"\\tMeSH Symptom Term"), "{message}");
         let other = DISEASES.replace("colles'  fracture", "pain");
-        let message = parse_all([TABLE, SYMPTOMS, &other].map(str::as_bytes), &ALL).unwrap_err();
+        let message = parse_all([TABLE, SYMPTOMS, &other].map(str::as_bytes), &all()).unwrap_err();
         assert!(message.contains("has the id D003100, but D010146 in symptoms.tsv: line 2"), "{message}");
     }
 }

@@ -11,39 +11,71 @@
 mod nodes;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, BufRead};
+use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::{BLANK_LINES, Tally};
-use base::line::{self, Place};
+use base::read::ReadError;
+use base::setting::InvalidSetting;
 use base::share::Share;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use self::nodes::{Nodes, Roles};
 use super::curie;
+use super::files::{Files as Found, Input, Location, Slot};
 use super::funnel::Funnel;
 use super::naming::{Allowed, Naming, Untexted};
-use super::separated::{self, Column, Record, Records, Shape};
-use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation};
+use super::separated::{Column, Record, Records, Shape};
+use super::{Source, SourceReport, check_level, not_kept};
+use crate::table::builder::{DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
 
-/// What to take.
+/// A KGX graph: where it lies and how it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// Name of the source in origins.
-    pub name: String,
+    /// `nodes.tsv`.
+    #[serde(skip_serializing)]
+    pub nodes: Location,
+    /// `edges.tsv`.
+    #[serde(skip_serializing)]
+    pub edges: Location,
     /// What the column `xref` means.
     pub xref: Xref,
     /// Column of the edges with a number that says how strongly an edge holds; an empty field has none.
     pub weight: Option<String>,
     /// Predicates, without `biolink:`, that say the same the other way round; twice the same predicate: symmetric.
+    #[serde(default)]
     pub inverses: Vec<[String; 2]>,
     /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
     pub level: Option<u8>,
-    /// Nodes of triples that may be without a name, as a share.
+    /// Nodes of triples that may be without a name and are then called by their ids, as a share; none without it.
     #[serde(default)]
     pub max_untexted: Share,
+}
+
+impl Source for Options {
+    fn check(&self, _: &str) -> Result<(), InvalidSetting> {
+        check_level("level", self.level)
+    }
+
+    fn slots(&self) -> Vec<Slot<'_>> {
+        vec![Slot::file("nodes", &self.nodes), Slot::file("edges", &self.edges)]
+    }
+
+    fn inverses(&self) -> &[[String; 2]] {
+        &self.inverses
+    }
+
+    fn read(&self, name: &str, files: &Found<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
+        let files = Files { nodes: files.open("nodes")?, edges: files.open("edges")? };
+        let stated = read(files, name, self, builder)?;
+        let mut report = SourceReport::new(stated.funnel);
+        report.note("nodes_without_name", json!(stated.without_name));
+        report.naming = Some(stated.naming);
+        Ok(report)
+    }
 }
 
 /// What the column `xref` means: publishers differ.
@@ -56,13 +88,13 @@ pub enum Xref {
     SameAs,
 }
 
-/// The files, each with the name it has in messages.
+/// The files.
 #[derive(Debug)]
-pub struct Files<'f, R> {
+pub struct Files<R> {
     /// `nodes.tsv`.
-    pub nodes: (R, &'f Path),
+    pub nodes: Input<R>,
     /// `edges.tsv`.
-    pub edges: (R, &'f Path),
+    pub edges: Input<R>,
 }
 
 /// What was read.
@@ -76,75 +108,24 @@ pub struct Stated {
     pub naming: Naming,
 }
 
-/// Why the files cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// There is no row to be had.
-    #[error(transparent)]
-    Row(#[from] separated::Error),
-    /// A field is not what its column holds.
-    #[error("{place}: found {found:?}, expected {expected}; mend the line, or write the file anew with kgx")]
-    Field {
-        /// Line and column.
-        place: Place,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// A node is listed twice in different words.
-    #[error(
-        "{place}: the node {key} stands in line {line} with other fields; expected one line for a node: merge them (kgx merge)"
-    )]
-    TwoNodes {
-        /// The later line.
-        place: Place,
-        /// The node.
-        key: String,
-        /// The earlier line.
-        line: u64,
-    },
-    /// The licence level is none.
-    #[error("the licence level of {name} is {found}, expected 0 to 9; mend the config")]
-    Level {
-        /// The source.
-        name: String,
-        /// The level.
-        found: u8,
-    },
-    /// The statements cannot be kept.
-    #[error("cannot keep rows of {name} on the disk: {source}; make room beside the output and run again")]
-    Keep {
-        /// The source.
-        name: String,
-        /// The operating system's word.
-        source: io::Error,
-    },
-}
-
 const NEGATED: &str = "negated";
 const NO_NODE: &str = "no_node";
 
-/// Reads the files into `builder`.
+/// Reads the files into `builder`, as the source `name`.
 ///
 /// # Errors
 /// When a file is damaged or of another kind; `builder` then holds a part of it.
 pub fn read<R: BufRead>(
-    files: Files<'_, R>,
+    files: Files<R>,
+    name: &str,
     options: &Options,
     builder: &mut Builder,
-) -> Result<Stated, Error> {
-    if let Some(found) = options.level.filter(|&level| level > 9) {
-        return Err(Error::Level { name: options.name.clone(), found });
-    }
+) -> Result<Stated, ReadError> {
     for [one, other] in &options.inverses {
         builder.declare_inverse(one, other);
     }
-    let nodes = Nodes::read(files.nodes, options)?;
-    let mut edges = Edges::new(options, nodes, files.edges.1);
+    let nodes = Nodes::read(files.nodes, name, options)?;
+    let mut edges = Edges::new(name, options, nodes, &files.edges.label);
     edges.read(files.edges, builder)?;
     let mut relations = BTreeMap::new();
     for used in edges.relations.into_values() {
@@ -156,14 +137,9 @@ pub fn read<R: BufRead>(
     let entities = Untexted { without: without_name, all: nodes.kept };
     let without_name = entities.without.len() as u64;
     let relations_named = Untexted { without: Vec::new(), all: relations.len() as u64 };
-    let naming = Naming {
-        source: options.name.clone(),
-        allowed,
-        entities,
-        relations: relations_named,
-        unused: Vec::new(),
-    };
-    let (source, triples, supporting) = (options.name.clone(), edges.tally, vec![nodes]);
+    let naming =
+        Naming { source: name.to_owned(), allowed, entities, relations: relations_named, unused: Vec::new() };
+    let (source, triples, supporting) = (name.to_owned(), edges.tally, vec![nodes]);
     let funnel = Funnel { source, triples, supporting, subjects, objects, relations };
     Ok(Stated { funnel, without_name, naming })
 }
@@ -179,6 +155,7 @@ struct Used {
 /// The edges while they are read.
 #[derive(Debug)]
 struct Edges<'o> {
+    name: &'o str,
     options: &'o Options,
     nodes: Nodes<'o>,
     relations: HashMap<String, Used>,
@@ -198,13 +175,13 @@ struct Columns {
 }
 
 impl<'o> Edges<'o> {
-    fn new(options: &'o Options, nodes: Nodes<'o>, label: &Path) -> Self {
+    fn new(name: &'o str, options: &'o Options, nodes: Nodes<'o>, label: &Path) -> Self {
         let tally = Tally::new(label, &[BLANK_LINES, NEGATED, NO_NODE]);
-        Self { options, nodes, relations: HashMap::new(), origins: HashMap::new(), tally }
+        Self { name, options, nodes, relations: HashMap::new(), origins: HashMap::new(), tally }
     }
 
-    fn read<R: BufRead>(&mut self, file: (R, &Path), builder: &mut Builder) -> Result<(), Error> {
-        let mut records = Records::new(file, Shape::TABS)?;
+    fn read<R: BufRead>(&mut self, file: Input<R>, builder: &mut Builder) -> Result<(), ReadError> {
+        let mut records = Records::new(file.reader, &file.label, Shape::TABS)?;
         let columns = Columns::new(&mut records, self.options)?;
         while let Some(record) = records.next_record()? {
             self.edge(&record, columns, builder)?;
@@ -214,12 +191,17 @@ impl<'o> Edges<'o> {
         Ok(())
     }
 
-    fn edge(&mut self, record: &Record<'_>, columns: Columns, builder: &mut Builder) -> Result<(), Error> {
+    fn edge(
+        &mut self,
+        record: &Record<'_>,
+        columns: Columns,
+        builder: &mut Builder,
+    ) -> Result<(), ReadError> {
         let subject = node_key(record, columns.subject, "subject")?;
         let object = node_key(record, columns.object, "object")?;
         let predicate = record.field(columns.predicate).trim();
         if predicate.is_empty() || record.is_wrapped(columns.predicate) {
-            return Err(wrong(record, (columns.predicate, "predicate"), "a predicate without quotes"));
+            return Err(wrong(record, columns.predicate, "predicate", "a predicate without quotes"));
         }
         let weight = weight(record, columns.weight)?;
         let negated = is_negated(record, columns.negated)?;
@@ -238,18 +220,8 @@ impl<'o> Edges<'o> {
         let relation = self.relation(predicate, builder);
         let vocabulary = columns.source.map(|column| record.field(column).trim()).unwrap_or_default();
         let origin = self.origin(vocabulary, weight, builder);
-        self.state((subject, relation, object), origin, builder)
-    }
-
-    fn state(
-        &self,
-        (subject, relation, object): (DraftEntity, DraftRelation, DraftEntity),
-        origin: DraftOrigin,
-        builder: &mut Builder,
-    ) -> Result<(), Error> {
-        let name = &self.options.name;
         let stated = builder.triple(subject, relation, object, origin);
-        stated.map_err(|source| Error::Keep { name: name.clone(), source })
+        stated.map_err(|error| not_kept(self.name, &error))
     }
 
     fn relation(&mut self, predicate: &str, builder: &mut Builder) -> DraftRelation {
@@ -258,11 +230,11 @@ impl<'o> Edges<'o> {
             return used.draft;
         }
         let key = match curie::split(predicate) {
-            Some(("biolink", name)) => name.to_owned(),
-            Some(curie) => curie::key(curie),
+            Some(curie) if curie.prefix == "biolink" => curie.id.to_owned(),
+            Some(curie) => curie.key(),
             None => predicate.to_owned(),
         };
-        let draft = builder.relation(&self.options.name, &key, &key.replace('_', " "));
+        let draft = builder.relation(self.name, &key, &key.replace('_', " "));
         self.relations.insert(predicate.to_owned(), Used { draft, key, rows: 1 });
         draft
     }
@@ -270,7 +242,7 @@ impl<'o> Edges<'o> {
     /// The origin of an edge; that of a knowledge source is asked for once, unless edges have weights.
     fn origin(&mut self, vocabulary: &str, weight: Option<f64>, builder: &mut Builder) -> DraftOrigin {
         let named = Some(vocabulary.to_owned()).filter(|vocabulary| !vocabulary.is_empty());
-        let (source, level) = (self.options.name.clone(), self.options.level);
+        let (source, level) = (self.name.to_owned(), self.options.level);
         let origin = Origin { source, vocabulary: named, weight, count: None, level };
         if weight.is_some() {
             return builder.origin(origin);
@@ -285,8 +257,8 @@ impl<'o> Edges<'o> {
 }
 
 impl Columns {
-    fn new<R: BufRead>(records: &mut Records<'_, R>, options: &Options) -> Result<Self, Error> {
-        let mut named = |name: &str, role| records.column(&Column::Name(name.to_owned()), role);
+    fn new<R: BufRead>(records: &mut Records<'_, R>, options: &Options) -> Result<Self, ReadError> {
+        let mut named = |name: &str, role: &str| records.column(&Column::Name(name.to_owned()), role);
         let subject = named("subject", "subject")?;
         let predicate = named("predicate", "predicate")?;
         let object = named("object", "object")?;
@@ -303,34 +275,36 @@ impl Columns {
 }
 
 /// The key of the node that a field names.
-fn node_key(record: &Record<'_>, column: usize, name: &'static str) -> Result<String, Error> {
+fn node_key(record: &Record<'_>, column: usize, name: &'static str) -> Result<String, ReadError> {
     let curie = curie::split(record.field(column).trim()).filter(|_| !record.is_wrapped(column));
-    curie.map(curie::key).ok_or_else(|| wrong(record, (column, name), "a CURIE (PREFIX:id), without quotes"))
+    curie
+        .map(curie::Curie::key)
+        .ok_or_else(|| wrong(record, column, name, "a CURIE (PREFIX:id), without quotes"))
 }
 
-fn weight(record: &Record<'_>, column: Option<usize>) -> Result<Option<f64>, Error> {
+fn weight(record: &Record<'_>, column: Option<usize>) -> Result<Option<f64>, ReadError> {
     let Some(column) = column else { return Ok(None) };
     match record.field(column).trim() {
         "" => Ok(None),
         text => match text.parse::<f64>() {
             Ok(weight) if weight.is_finite() => Ok(Some(weight)),
-            _ => Err(wrong(record, (column, "weight"), "a finite number, or nothing")),
+            _ => Err(wrong(record, column, "weight", "a finite number, or nothing")),
         },
     }
 }
 
-fn is_negated(record: &Record<'_>, column: Option<usize>) -> Result<bool, Error> {
+fn is_negated(record: &Record<'_>, column: Option<usize>) -> Result<bool, ReadError> {
     let Some(column) = column else { return Ok(false) };
     match record.field(column).trim().to_ascii_lowercase().as_str() {
         "" | "false" | "0" => Ok(false),
         "true" | "1" => Ok(true),
-        _ => Err(wrong(record, (column, NEGATED), "true or false")),
+        _ => Err(wrong(record, column, NEGATED, "true or false")),
     }
 }
 
-fn wrong(record: &Record<'_>, (column, name): (usize, &'static str), expected: &'static str) -> Error {
-    let found = record.field(column).chars().take(60).collect();
-    Error::Field { place: record.place(Some((column, name))), found, expected }
+fn wrong(record: &Record<'_>, column: usize, name: &'static str, expected: &str) -> ReadError {
+    let (place, found) = (record.place(Some((column, name))), record.field(column));
+    ReadError::text(place, found, expected, "fix the line, or write the file anew with kgx")
 }
 
 #[cfg(test)]
@@ -354,7 +328,8 @@ mod tests {
 
     fn options() -> Options {
         Options {
-            name: "kgx".to_owned(),
+            nodes: Location::default(),
+            edges: Location::default(),
             xref: Xref::Ignore,
             weight: Some("score".to_owned()),
             inverses: Vec::new(),
@@ -366,10 +341,10 @@ mod tests {
     fn parse(nodes: &str, edges: &str, options: &Options) -> Result<(Stated, Canon), String> {
         let mut builder = Builder::new();
         let files = Files {
-            nodes: (nodes.as_bytes(), Path::new("kg/nodes.tsv")),
-            edges: (edges.as_bytes(), Path::new("kg/edges.tsv")),
+            nodes: Input::new(nodes.as_bytes(), "kg/nodes.tsv"),
+            edges: Input::new(edges.as_bytes(), "kg/edges.tsv"),
         };
-        let stated = read(files, options, &mut builder).map_err(|e| e.to_string())?;
+        let stated = read(files, "kgx", options, &mut builder).map_err(|e| e.to_string())?;
         Ok((stated, builder.finish(&Policy::standard()).map_err(|e| e.to_string())?))
     }
 
@@ -532,7 +507,7 @@ mod tests {
             let message = parse(&nodes, &edges, &options()).unwrap_err();
             assert!(message.contains(expected), "{message}\nlacks {expected}");
         }
-        let message = parse(NODES, EDGES, &Options { level: Some(11), ..options() }).unwrap_err();
-        assert!(message.contains("the licence level of kgx is 11"), "{message}");
+        let message = Options { level: Some(11), ..options() }.check("kgx").unwrap_err().to_string();
+        assert_eq!(message, "level is 11, expected at most 9");
     }
 }

@@ -28,15 +28,17 @@ mod tree;
 mod ui;
 
 use std::collections::BTreeSet;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::Read;
 
-use base::line::{self, Place};
+use base::read::ReadError;
+use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
 use self::gather::Gather;
 use self::record::Kind;
+use super::files::{Files as Found, Input, Location, Slot};
 use super::funnel::Funnel;
+use super::{Source, SourceReport};
 use crate::table::Builder;
 
 /// Name of the source in the table's origins.
@@ -45,86 +47,82 @@ pub const SOURCE: &str = "mesh";
 /// Licence level of all that MeSH says: no restriction.
 const LEVEL: u8 = 0;
 
-/// The files to read, each with the name that messages call it by.
+/// The files.
 #[derive(Debug)]
-pub struct Files<'f, R> {
+pub struct Files<R> {
     /// `descYYYY.xml`.
-    pub descriptors: (R, &'f Path),
+    pub descriptors: Input<R>,
     /// `suppYYYY.xml` of the same year, if its records are wanted.
-    pub supplements: Option<(R, &'f Path)>,
+    pub supplements: Option<Input<R>>,
 }
 
-/// What to take.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// MeSH: where it lies and what is taken of it; either `descriptors` or `tables`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
+    /// `descYYYY.xml`, or that packed with gzip.
+    #[serde(skip_serializing)]
+    pub descriptors: Option<Location>,
+    /// `suppYYYY.xml` of the same year.
+    #[serde(skip_serializing)]
+    pub supplements: Option<Location>,
+    /// Headings and tree numbers as two tables.
+    #[serde(skip_serializing)]
+    pub tables: Option<Tables>,
     /// The relations to keep, by key: `isa`, `has_pharmacologic_action`, `see_related`, `mapped_to`; none keeps all.
     pub relations: Option<BTreeSet<String>>,
 }
 
-/// Why MeSH cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The bytes cannot be had or are no text.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// The file stops too early.
-    #[error("{place}: the file ends here, expected {expected}; it is cut: fetch the file again")]
-    Cut {
-        /// The last line.
-        place: Place,
-        /// What is missing first.
-        expected: String,
-    },
-    /// The file is no XML, or no XML as published.
-    #[error("{place}: found {found:?}, expected {expected}; the file is damaged: fetch it again")]
-    Xml {
-        /// The line.
-        place: Place,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-    /// The file holds something else.
-    #[error("{place}: the root element is {found:?}, expected {expected}; give {name} as published")]
-    Root {
-        /// The root's line.
-        place: Place,
-        /// Its name.
-        found: String,
-        /// What it should be.
-        expected: &'static str,
-        /// What the publisher calls the file.
-        name: &'static str,
-    },
-    /// Two records are about the same.
-    #[error(
-        "{place}: {found} has a record before this one, expected one record each; give each file once and whole"
-    )]
-    Repeated {
-        /// The second record's line.
-        place: Place,
-        /// The identifier.
-        found: String,
-    },
-    /// A relation is asked for that MeSH does not state.
-    #[error(
-        "relation {0:?} is asked for, expected isa, has_pharmacologic_action, see_related or mapped_to; mend the list of relations"
-    )]
-    Relation(String),
-    /// A statement cannot be kept.
-    #[error("cannot keep a statement: {0}; make room in the folder for temporary files")]
-    Keep(#[source] io::Error),
+/// The tables of github.com/dhimmel/mesh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tables {
+    /// `terms.tsv`.
+    pub terms: Location,
+    /// `tree-numbers.tsv`.
+    pub tree_numbers: Location,
 }
 
-/// Whether MeSH states all of these relations, and there is one of them.
-///
-/// # Errors
-/// Names the first that it does not state.
-pub fn known_relations(asked: &BTreeSet<String>) -> Result<(), Error> {
-    let wrong = if asked.is_empty() { Some("none") } else { relation::unknown(asked).map(String::as_str) };
-    wrong.map_or(Ok(()), |key| Err(Error::Relation(key.to_owned())))
+impl Source for Options {
+    fn check(&self, _: &str) -> Result<(), InvalidSetting> {
+        let either = "either `descriptors` or `tables`, not both and not neither";
+        match (&self.descriptors, &self.tables) {
+            (Some(_), Some(_)) => return Err(InvalidSetting::new("", "a table with both", either)),
+            (None, None) => return Err(InvalidSetting::new("", "a table with neither", either)),
+            (None, Some(_)) if self.supplements.is_some() || self.relations.is_some() => {
+                let found = "a source with `tables`, which know `isa` only";
+                let expected =
+                    "no `supplements` and no `relations` beside them: leave these out, or give `descriptors`";
+                return Err(InvalidSetting::new("", found, expected));
+            }
+            _ => {}
+        }
+        let Some(asked) = &self.relations else { return Ok(()) };
+        let unknown = relation::unknown(asked).map(|relation| format!("{relation:?}"));
+        let wrong = if asked.is_empty() { Some("[]".to_owned()) } else { unknown };
+        let expected = "isa, has_pharmacologic_action, see_related or mapped_to";
+        wrong.map_or(Ok(()), |wrong| Err(InvalidSetting::new("relations", wrong, expected)))
+    }
+
+    fn slots(&self) -> Vec<Slot<'_>> {
+        let records = [("descriptors", &self.descriptors), ("supplements", &self.supplements)];
+        let records = records.into_iter().filter_map(|(key, at)| Some(Slot::file(key, at.as_ref()?)));
+        let tables = self.tables.iter().flat_map(|tables| {
+            let Tables { terms, tree_numbers } = tables;
+            [Slot::file("tables.terms", terms), Slot::file("tables.tree_numbers", tree_numbers)]
+        });
+        records.chain(tables).collect()
+    }
+
+    fn read(&self, _: &str, files: &Found<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
+        if self.tables.is_some() {
+            let (terms, trees) = (files.open("tables.terms")?, files.open("tables.tree_numbers")?);
+            return Ok(SourceReport::new(tables::read(tables::Files { terms, trees }, builder)?));
+        }
+        let supplements = files.maybe("supplements").transpose()?;
+        let files = Files { descriptors: files.open("descriptors")?, supplements };
+        Ok(SourceReport::new(read(files, self, builder)?))
+    }
 }
 
 /// Reads the files into `builder`, the descriptors first. The funnel's rows are statements: tree numbers, actions, related and
@@ -132,8 +130,7 @@ pub fn known_relations(asked: &BTreeSet<String>) -> Result<(), Error> {
 ///
 /// # Errors
 /// When a file is damaged, cut or of another kind; `builder` then holds a part of it.
-pub fn read<R: Read>(files: Files<'_, R>, options: &Options, builder: &mut Builder) -> Result<Funnel, Error> {
-    options.relations.as_ref().map_or(Ok(()), known_relations)?;
+pub fn read<R: Read>(files: Files<R>, options: &Options, builder: &mut Builder) -> Result<Funnel, ReadError> {
     let mut gather = Gather::new(builder, options);
     gather.file(files.descriptors, Kind::Descriptor)?;
     if let Some(supplements) = files.supplements {
@@ -240,11 +237,13 @@ mod tests {
         let origin = builder.origin(origin);
         builder.triple(named, relation, object, origin).unwrap();
         let files = Files {
-            descriptors: (desc, Path::new("mesh/desc2015.xml")),
-            supplements: supp.map(|supp| (supp, Path::new("mesh/supp2015.xml"))),
+            descriptors: Input::new(desc, "mesh/desc2015.xml"),
+            supplements: supp.map(|supp| Input::new(supp, "mesh/supp2015.xml")),
         };
         let relations = relations.map(|keys| keys.iter().map(|&key| key.to_owned()).collect());
-        let funnel = read(files, &Options { relations }, &mut builder).map_err(|e| e.to_string())?;
+        let options = Options { relations, descriptors: Some(Location::default()), ..Options::default() };
+        options.check("mesh").map_err(|e| e.to_string())?;
+        let funnel = read(files, &options, &mut builder).map_err(|e| e.to_string())?;
         Ok((funnel, builder.finish(&Policy::standard()).unwrap()))
     }
 
@@ -317,7 +316,7 @@ mod tests {
         assert_eq!(funnel.triples.dropped["relation_not_asked_for"], 6);
         assert_eq!(funnel.relations.len(), 1);
         let error = gather(desc.as_bytes(), None, Some(&["is_a"])).unwrap_err();
-        assert!(error.contains("relation \"is_a\" is asked for, expected isa, "), "{error}");
+        assert!(error.contains("relations is \"is_a\", expected isa, "), "{error}");
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
+use base::line::Place;
+use base::read::ReadError;
 use base::share::Share;
-use serde::{Deserialize, Serialize};
 
 use crate::canon::Canon;
 use crate::table::builder::DraftEntity;
 
 /// How much of a source may not fit. All of it is counted and told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allowed {
     /// Entities, or relations, that have no text though others of the source have.
     pub max_untexted: Share,
@@ -42,57 +42,10 @@ pub(super) struct Untexted<T> {
 pub(super) struct Unused {
     pub(super) file: PathBuf,
     /// The first one's id and line.
-    pub(super) first: (String, u64),
+    pub(super) id: String,
+    pub(super) line: u64,
     pub(super) texts: u64,
     pub(super) all: u64,
-}
-
-/// Why the texts of a source do not do.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Ids would become names.
-    #[error(
-        "{source_name}: {without} of {all} {things} have no text and would be called by their ids ({examples}){other}; expected the text of \
-         each: give texts for these ids (sources.*.{source_name}.max_untexted = {share:.4} would allow as many)"
-    )]
-    Untexted {
-        /// The source.
-        source_name: String,
-        /// Entities or relations.
-        things: &'static str,
-        /// How many have no text.
-        without: usize,
-        /// How many there are.
-        all: u64,
-        /// Some of their ids.
-        examples: String,
-        /// Which ids have texts instead.
-        other: String,
-        /// How much of it that is, rounded up.
-        share: f64,
-    },
-    /// Texts would be left over.
-    #[error(
-        "{}: line {line}: {unused} of {all} texts are of ids that are in no triple, this first ({id:?}); expected texts of the source's ids: \
-         give the file that belongs to the triples (sources.triples.{source_name}.max_unused_texts = {share:.4} would allow as many)",
-        file.display()
-    )]
-    Unused {
-        /// The source.
-        source_name: String,
-        /// The file.
-        file: PathBuf,
-        /// The first such line.
-        line: u64,
-        /// Its id.
-        id: String,
-        /// How many there are.
-        unused: u64,
-        /// Texts of the file.
-        all: u64,
-        /// How much of it that is, rounded up.
-        share: f64,
-    },
 }
 
 /// Ids that a message names.
@@ -103,28 +56,24 @@ impl Naming {
     ///
     /// # Errors
     /// When more is left without text, or more texts without use, than is allowed.
-    pub fn settle(self, canon: &Canon) -> Result<Vec<String>, Error> {
+    pub fn settle(self, canon: &Canon) -> Result<Vec<String>, ReadError> {
         let entities = self.entities.without.iter().filter(|(entity, _)| canon.is_nameless(*entity));
         let entities: Vec<&str> = entities.map(|(_, id)| id.as_str()).collect();
         let relations: Vec<&str> = self.relations.without.iter().map(String::as_str).collect();
         let mut told = Vec::new();
-        for (things, without, all) in
-            [("entities", entities, self.entities.all), ("relations", relations, self.relations.all)]
-        {
-            self.judge((things, &without, all))?;
-            if !without.is_empty() {
-                let examples = examples(&without);
-                let (n, source) = (without.len(), &self.source);
-                told.push(format!(
-                    "{source}: {n} of {all} {things} have no text and are called by their ids ({examples})"
-                ));
-            }
-        }
-        for Unused { file, first, texts, all } in &self.unused {
+        told.extend(self.untexted("entities", &entities, self.entities.all)?);
+        told.extend(self.untexted("relations", &relations, self.relations.all)?);
+        for Unused { file, id, line, texts, all } in &self.unused {
             if !self.allowed.max_unused_texts.allows(*texts, *all) {
-                let (source_name, file, (id, line)) = (self.source.clone(), file.clone(), first.clone());
-                let share = Share::least(*texts, *all, 4);
-                return Err(Error::Unused { source_name, file, line, id, unused: *texts, all: *all, share });
+                let place = Place { file: file.clone(), line: *line, column: None };
+                let found =
+                    format!("{texts} of {all} texts are of ids that are in no triple, this first ({id:?})");
+                let remedy = format!(
+                    "give the file that belongs to the triples (sources.triples.{}.max_unused_texts = {:.4} would allow as many)",
+                    self.source,
+                    Share::least(*texts, *all, 4)
+                );
+                return Err(ReadError::new(place, found, "texts of the source's ids", remedy));
             }
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             told.push(format!(
@@ -135,23 +84,30 @@ impl Naming {
         Ok(told)
     }
 
-    fn judge(&self, (things, without, all): (&'static str, &[&str], u64)) -> Result<(), Error> {
-        if self.allowed.max_untexted.allows(without.len() as u64, all) {
-            return Ok(());
+    /// What is to be told of `things` without a text, if there are any.
+    fn untexted(&self, things: &str, without: &[&str], all: u64) -> Result<Option<String>, ReadError> {
+        let (count, source, examples) = (without.len() as u64, &self.source, examples(without));
+        if self.allowed.max_untexted.allows(count, all) {
+            let told = || {
+                format!(
+                    "{source}: {count} of {all} {things} have no text and are called by their ids ({examples})"
+                )
+            };
+            return Ok((count > 0).then(told));
         }
         let other = self.unused.first().map(|unused| {
             let name = unused.file.file_name().unwrap_or_default().to_string_lossy();
-            format!("; {name} has texts of ids that are in no triple ({:?})", unused.first.0)
+            format!("; {name} has texts of ids that are in no triple ({:?})", unused.id)
         });
-        Err(Error::Untexted {
-            source_name: self.source.clone(),
-            things,
-            without: without.len(),
-            all,
-            examples: examples(without),
-            other: other.unwrap_or_default(),
-            share: Share::least(without.len() as u64, all, 4),
-        })
+        let found = format!(
+            "{count} of {all} {things} have no text and would be called by their ids ({examples}){}",
+            other.unwrap_or_default()
+        );
+        let remedy = format!(
+            "give texts for these ids (sources.*.{source}.max_untexted = {:.4} would allow as many)",
+            Share::least(count, all, 4)
+        );
+        Err(ReadError::new(source.as_str(), found, "the text of each", remedy))
     }
 }
 

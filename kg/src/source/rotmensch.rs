@@ -12,11 +12,15 @@ use base::bom::Unmarked;
 use base::funnel::{BLANK_LINES, Tally};
 use base::line::{self, Place};
 use base::newline::Newlines;
+use base::read::ReadError;
+use base::setting::InvalidSetting;
 use csv::ByteRecord;
 use serde::{Deserialize, Serialize};
 
+use super::files::{Files, Input, Location, Slot};
 use super::funnel::Funnel;
-use super::roster::{Known, Roster};
+use super::names::{Ids, NameTable};
+use super::{Source, SourceReport, not_kept};
 use crate::table::{Builder, Origin};
 
 /// Name of the source in the table's origins.
@@ -27,74 +31,58 @@ pub const RELATION: &str = "has_symptom";
 
 const HEADER: [&str; 2] = ["Diseases", "Symptoms"];
 
-/// What to take.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Rotmensch: where it lies and what is taken of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
+    /// The table (`DerivedKnowledgeGraph_final.csv`).
+    #[serde(skip_serializing)]
+    pub path: Location,
     /// Entries with a lower probability are dropped; none keeps all.
     pub min_probability: Option<f64>,
 }
 
-/// Why the table cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The bytes cannot be had, are no text, or stop too early.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// The file does not begin as published.
-    #[error(
-        "{place}: found {found:?}, expected the header \"Diseases,Symptoms\"; give the original table (DerivedKnowledgeGraph_final.csv)"
-    )]
-    Header {
-        /// The first line.
-        place: Place,
-        /// What stands there.
-        found: String,
-    },
-    /// A row has too few or too many columns.
-    #[error(
-        "{place}: {found} columns, expected 2 (the second in double quotes); the line is damaged, fetch the file again"
-    )]
-    Columns {
-        /// The row's first line.
-        place: Place,
-        /// Columns found.
-        found: usize,
-    },
-    /// A field is not what its column holds.
-    #[error("{place}: found {found:?}, expected {expected}; the line is damaged, fetch the file again")]
-    Field {
-        /// Line and column.
-        place: Place,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// The statements cannot be kept.
-    #[error("cannot keep rows on the disk: {0}; make room beside the output and run again")]
-    Keep(#[from] io::Error),
+impl Source for Options {
+    fn check(&self, _: &str) -> Result<(), InvalidSetting> {
+        match self.min_probability {
+            Some(least) if !(0.0..=1.0).contains(&least) => {
+                Err(InvalidSetting::new("min_probability", least, "from 0 to 1"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn slots(&self) -> Vec<Slot<'_>> {
+        vec![Slot::file("path", &self.path)]
+    }
+
+    fn read(&self, _: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
+        Ok(SourceReport::new(read(files.open("path")?, self, builder)?))
+    }
 }
 
-/// Reads the table into `builder`. `label` names the file in messages. What the funnel counts as rows are (symptom, probability)
+/// What to do about a row that is not as published.
+const DAMAGED: &str = "the line is damaged, fetch the file again";
+
+/// Reads the table into `builder`. What the funnel counts as rows are (symptom, probability)
 /// entries.
 ///
 /// # Errors
 /// When the file is damaged or of another kind; `builder` then holds a part of it.
 pub fn read<R: BufRead>(
-    reader: R,
-    label: &Path,
+    file: Input<R>,
     options: &Options,
     builder: &mut Builder,
-) -> Result<Funnel, Error> {
-    let mut rows = Rows::new(reader, label)?;
-    let mut tally = Tally::new(label, &[BLANK_LINES, "below_min_probability"]);
-    let no_ids = Known::new();
-    let [mut diseases, mut symptoms] = ["disease", "symptom"].map(|role| Roster::new(SOURCE, role, &no_ids));
+) -> Result<Funnel, ReadError> {
+    let mut rows = Rows::new(file.reader, &file.label)?;
+    let mut tally = Tally::new(&file.label, &[BLANK_LINES, "below_min_probability"]);
+    let no_ids = Ids::new();
+    let [mut diseases, mut symptoms] =
+        ["disease", "symptom"].map(|role| NameTable::new(SOURCE, role, &no_ids));
     while let Some(row) = rows.next_row()? {
         let disease = diseases.place(row.disease);
         for entry in entries(row.symptoms) {
-            let entry = entry.map_err(|(found, expected)| row.wrong(2, found, expected))?;
+            let entry = entry.map_err(|Mismatch { found, expected }| row.wrong(2, found, expected))?;
             let symptom = symptoms.place(entry.name);
             if options.min_probability.is_some_and(|least| entry.probability < least) {
                 tally.drop("below_min_probability");
@@ -104,12 +92,13 @@ pub fn read<R: BufRead>(
                 let relation = builder.relation(SOURCE, RELATION, "has symptom");
                 let object = symptoms.entity(symptom, builder);
                 let origin = builder.origin(entry.origin());
-                builder.triple(subject, relation, object, origin)?;
+                let stated = builder.triple(subject, relation, object, origin);
+                stated.map_err(|error| not_kept(SOURCE, &error))?;
             }
         }
     }
-    for roster in [&diseases, &symptoms] {
-        roster.settle(builder);
+    for names in [&diseases, &symptoms] {
+        names.settle(builder);
     }
     let read = rows.csv.get_ref().get_ref();
     (tally.lines, tally.bytes) = (read.lines_read(), read.bytes_read());
@@ -138,16 +127,16 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn wrong(&self, column: usize, found: &str, expected: &'static str) -> Error {
+    fn wrong(&self, column: usize, found: &str, expected: &str) -> ReadError {
         let column = Some((column, HEADER[column - 1]));
         let place = Place { file: self.file.to_owned(), line: self.line, column };
-        Error::Field { place, found: found.chars().take(60).collect(), expected }
+        ReadError::text(place, found, expected, DAMAGED)
     }
 }
 
 impl<'f, R: BufRead> Rows<'f, R> {
     /// Starts after the header.
-    fn new(reader: R, file: &'f Path) -> Result<Self, Error> {
+    fn new(reader: R, file: &'f Path) -> Result<Self, ReadError> {
         let csv = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -157,12 +146,16 @@ impl<'f, R: BufRead> Rows<'f, R> {
         if rows.record.iter().eq(HEADER.map(str::as_bytes)) {
             return Ok(rows);
         }
-        let found = String::from_utf8_lossy(rows.record.as_slice()).chars().take(60).collect();
-        Err(Error::Header { place: Place { file: file.to_owned(), line: 1, column: None }, found })
+        let (found, place) = (
+            String::from_utf8_lossy(rows.record.as_slice()),
+            Place { file: file.to_owned(), line: 1, column: None },
+        );
+        let remedy = "give the original table (DerivedKnowledgeGraph_final.csv)";
+        Err(ReadError::text(place, &found, "the header \"Diseases,Symptoms\"", remedy))
     }
 
     /// Reads the next record, if there is one, and returns its first line.
-    fn advance(&mut self) -> Result<Option<u64>, Error> {
+    fn advance(&mut self) -> Result<Option<u64>, ReadError> {
         let line = self.csv.position().line();
         let place = |line| Place { file: self.file.to_owned(), line, column: None };
         let more = self.csv.read_byte_record(&mut self.record).map_err(|e| {
@@ -171,12 +164,12 @@ impl<'f, R: BufRead> Rows<'f, R> {
         })?;
         let line = self.record.position().map_or(line, csv::Position::line);
         if more && self.csv.get_ref().get_ref().is_cut() {
-            return Err(line::cut(place(line)).into());
+            return Err(line::cut(place(line)));
         }
         Ok(more.then_some(line))
     }
 
-    fn next_row(&mut self) -> Result<Option<Row<'_>>, Error> {
+    fn next_row(&mut self) -> Result<Option<Row<'_>>, ReadError> {
         let Some(line) = self.advance()? else { return Ok(None) };
         let place = |column| Place { file: self.file.to_owned(), line, column };
         let text = |column: usize| {
@@ -184,7 +177,8 @@ impl<'f, R: BufRead> Rows<'f, R> {
                 .map_err(|e| line::not_utf8(place(Some((column + 1, HEADER[column]))), e.valid_up_to() + 1))
         };
         if self.record.len() != HEADER.len() {
-            return Err(Error::Columns { place: place(None), found: self.record.len() });
+            let found = format!("{} columns", self.record.len());
+            return Err(ReadError::new(place(None), found, "2 (the second in double quotes)", DAMAGED));
         }
         let row = Row { disease: text(0)?, symptoms: text(1)?, line, file: self.file };
         // A lost quote would otherwise join two rows into one that looks well-formed.
@@ -213,7 +207,10 @@ impl Entry<'_> {
 }
 
 /// What was found and what was expected instead.
-type Mismatch<'a> = (&'a str, &'static str);
+struct Mismatch<'a> {
+    found: &'a str,
+    expected: &'static str,
+}
 
 /// The entries of a `Symptoms` field: `name (number)` joined by `, `. Ends after the first mismatch.
 fn entries(field: &str) -> impl Iterator<Item = Result<Entry<'_>, Mismatch<'_>>> {
@@ -229,7 +226,7 @@ fn entries(field: &str) -> impl Iterator<Item = Result<Entry<'_>, Mismatch<'_>>>
 
 /// The first entry of `text`, and what follows its comma if there is one.
 fn entry(text: &str) -> Result<(Entry<'_>, Option<&str>), Mismatch<'_>> {
-    let shape = (text, "`name (probability)`, joined by a comma and a space");
+    let shape = Mismatch { found: text, expected: "`name (probability)`, joined by a comma and a space" };
     for (end, _) in text.match_indices(" (") {
         let inner = &text[end + 2..];
         let digits = inner.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(inner.len());
@@ -244,7 +241,8 @@ fn entry(text: &str) -> Result<(Entry<'_>, Option<&str>), Mismatch<'_>> {
             break;
         }
         let probability = number.parse().ok().filter(|p| (0.0..=1.0).contains(p));
-        let probability = probability.ok_or((number, "a probability between 0 and 1"))?;
+        let probability =
+            probability.ok_or(Mismatch { found: number, expected: "a probability between 0 and 1" })?;
         return Ok((Entry { name, probability }, rest));
     }
     Err(shape)
@@ -256,13 +254,16 @@ mod tests {
     use crate::canon::Policy;
     use crate::table::Graph;
 
-    const ALL: Options = Options { min_probability: None };
+    fn all() -> Options {
+        Options::default()
+    }
+
     const TABLE: &str = "Diseases,Symptoms\rabscess,\"pain (0.318), fever (0.119)\"\r\
         acid reflux,\"pain, burning (left) (0.225), nausea (1), fever (0.002)\"";
 
     fn parse(text: impl AsRef<[u8]>, options: &Options) -> Result<(Funnel, Graph), String> {
         let mut builder = Builder::new();
-        let funnel = read(text.as_ref(), Path::new("data/graph.csv"), options, &mut builder);
+        let funnel = read(Input::new(text.as_ref(), "data/graph.csv"), options, &mut builder);
         let graph = builder.finish(&Policy::standard()).and_then(|canon| canon.graph());
         Ok((funnel.map_err(|e| e.to_string())?, graph.map_err(|e| e.to_string())?))
     }
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn a_lost_quote_does_not_join_two_rows() {
         let text = "Diseases,Symptoms\rflu,\"a (0.5), b (0.2)\rcold,c (0.3), d (0.1)\"\r";
-        let error = parse(text, &ALL).unwrap_err();
+        let error = parse(text, &all()).unwrap_err();
         assert!(error.contains("line 2") && error.contains("a quote is missing"), "{error}");
     }
 
@@ -290,7 +291,7 @@ mod tests {
         for ending in ["\r", "\n", "\r\n"] {
             for last in ["", ending] {
                 let text = TABLE.replace('\r', ending) + last;
-                let (funnel, graph) = parse(&text, &ALL).unwrap();
+                let (funnel, graph) = parse(&text, &all()).unwrap();
                 assert_eq!((funnel.triples.read, funnel.triples.lines), (5, 3), "{text:?}");
                 assert_eq!((funnel.subjects, funnel.objects), (2, 4));
                 assert_eq!(funnel.triples.bytes, text.len() as u64);
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn rare_symptoms_and_repetitions_are_counted() {
         let text = format!("{TABLE}\rABSCESS,\"Pain (0.5)\"\r");
-        let (funnel, graph) = parse(text, &Options { min_probability: Some(0.1) }).unwrap();
+        let (funnel, graph) = parse(text, &Options { min_probability: Some(0.1), ..all() }).unwrap();
         assert_eq!(funnel.triples.dropped["below_min_probability"], 1);
         assert_eq!((funnel.triples.read, funnel.triples.kept, graph.triples().len()), (6, 5, 4));
         assert!(triples(&graph).contains(&("abscess", "pain", 0.5)));
@@ -317,7 +318,7 @@ mod tests {
             ["FEVER,\"Pain (0.5), fever (0.1)\"", "Cold,\"PAIN (0.2)\"", "Fever,\"pain (0.3), FEVER (0.4)\""];
         let given = |order: [usize; 3]| {
             let text = format!("Diseases,Symptoms\r{}\r", order.map(|row| rows[row]).join("\r"));
-            let graph = parse(text, &ALL).unwrap().1;
+            let graph = parse(text, &all()).unwrap().1;
             let terms: Vec<_> =
                 graph.entities().iter().map(|entity| (entity.key.clone(), entity.text.clone())).collect();
             let origins: Vec<f64> = (0..graph.triples().len())
@@ -339,7 +340,7 @@ mod tests {
     #[test]
     fn names_are_shared_with_other_sources() {
         let mut builder = Builder::new();
-        read(TABLE.as_bytes(), Path::new("x"), &ALL, &mut builder).unwrap();
+        read(Input::new(TABLE.as_bytes(), "x"), &all(), &mut builder).unwrap();
         let fever = builder.entity("other", "name:fever", "Fever!");
         assert_eq!(builder.entity(SOURCE, "name:fever", ""), fever);
         let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
@@ -367,7 +368,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             let shown = String::from_utf8_lossy(&text).into_owned();
-            let message = parse(text, &ALL).unwrap_err();
+            let message = parse(text, &all()).unwrap_err();
             assert!(message.contains(expected), "{shown:?}: {message}\nlacks {expected}");
         }
     }

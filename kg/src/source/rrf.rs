@@ -6,71 +6,7 @@ pub mod scan;
 use std::path::Path;
 
 use base::line::{self, Place, has_returns};
-
-/// Why there is no next record.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// The line has another number of fields.
-    #[error(
-        "{place}: {found} columns, expected {expected} with a | after each; the line is cut or the file is of another kind: fetch the file again"
-    )]
-    Columns {
-        /// The line.
-        place: Place,
-        /// Fields found.
-        found: usize,
-        /// Fields of this kind of file.
-        expected: usize,
-    },
-    /// The last field has no end.
-    #[error(
-        "{place}: the line does not end with |, found {found:?} after the last one; the line is cut: fetch the file again"
-    )]
-    Unfinished {
-        /// The line.
-        place: Place,
-        /// What follows the last `|`.
-        found: String,
-    },
-    /// A field is not what its column holds.
-    #[error("{place}: found {found:?}, expected {expected}; the line is damaged, fetch the file again")]
-    Field {
-        /// Line and column.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// A line is longer than any that is published.
-    #[error(
-        "{place}: the line is longer than {limit} bytes; expected lines that end with |: this is no RRF file, name another or fetch it again"
-    )]
-    TooLong {
-        /// The line.
-        place: Place,
-        /// What a line may have.
-        limit: usize,
-    },
-}
-
-impl Error {
-    /// The same error, `lines` further down.
-    fn moved(mut self, lines: u64) -> Self {
-        let place = match &mut self {
-            Error::Line(error) => return Error::Line(error.clone().moved(lines)),
-            Error::Columns { place, .. }
-            | Error::Unfinished { place, .. }
-            | Error::Field { place, .. }
-            | Error::TooLong { place, .. } => place,
-        };
-        place.line += lines;
-        self
-    }
-}
+use base::read::ReadError;
 
 /// Whole lines of a file in memory, read record by record without copying.
 #[derive(Debug)]
@@ -121,7 +57,7 @@ impl<'a, const N: usize> Rows<'a, N> {
     ///
     /// # Errors
     /// When the line is cut, no UTF-8, or has another number of fields.
-    pub fn next_record(&mut self) -> Result<Option<Record<'_, N>>, Error> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_, N>>, ReadError> {
         let (line, rest) = match memchr::memchr(b'\n', self.rest.as_bytes()) {
             Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
             None if self.is_last_line() => (self.rest, ""),
@@ -133,14 +69,17 @@ impl<'a, const N: usize> Rows<'a, N> {
         let found = split(line.as_bytes(), &mut self.ends);
         if found != N {
             if has_returns(line.as_bytes()) {
-                return Err(line::bare_cr(self.place()).into());
+                return Err(line::bare_cr(self.place()));
             }
-            return Err(Error::Columns { place: self.place(), found, expected: N });
+            let expected = format!("{N} with a | after each");
+            let remedy = "the line is cut or the file is of another kind: fetch the file again";
+            return Err(ReadError::new(self.place(), format!("{found} columns"), expected, remedy));
         }
         let after = self.ends[N - 1] + 1;
         if after != line.len() {
-            let found = line[after..].chars().take(40).collect();
-            return Err(Error::Unfinished { place: self.place(), found });
+            let found: String = line[after..].chars().take(40).collect();
+            let found = format!("the line does not end with |, found {found:?} after the last one");
+            return Err(ReadError::new(self.place(), found, "", "the line is cut: fetch the file again"));
         }
         Ok(Some(Record { line, number: self.number, file: self.file, ends: &self.ends }))
     }
@@ -150,10 +89,10 @@ impl<'a, const N: usize> Rows<'a, N> {
         !self.rest.is_empty() && matches!(self.after, After::Nothing)
     }
 
-    fn end(&mut self) -> Result<Option<Record<'_, N>>, Error> {
+    fn end(&mut self) -> Result<Option<Record<'_, N>>, ReadError> {
         let place = Place { file: self.file.to_owned(), line: self.number + 1, column: None };
         match self.after {
-            After::NoText(byte) => Err(line::not_utf8(place, byte).into()),
+            After::NoText(byte) => Err(line::not_utf8(place, byte)),
             After::Nothing => Ok(None),
         }
     }
@@ -211,9 +150,9 @@ impl<'a, const N: usize> Record<'a, N> {
 
     /// The error that a field (from 0, called `name` in the documentation) is not as `expected`.
     #[must_use]
-    pub fn wrong(&self, column: usize, name: &'static str, expected: &'static str) -> Error {
+    pub fn wrong(&self, column: usize, name: &'static str, expected: &'static str) -> ReadError {
         let place = Place { file: self.file.to_owned(), line: self.number, column: Some((column + 1, name)) };
-        Error::Field { place, found: self.field(column).chars().take(40).collect(), expected }
+        ReadError::text(place, self.field(column), expected, "the line is damaged, fetch the file again")
     }
 }
 

@@ -7,9 +7,7 @@
 
 mod records;
 
-use std::fmt;
-
-use base::line::{self, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::records::{Record, Records};
@@ -97,88 +95,40 @@ impl Shape {
     }
 }
 
-/// What else may separate the columns of a line that has too few, for messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hint(Option<Separator>);
+/// What else may separate the columns of a line that has too few, for messages: a separator that `line` has `columns` - 1 of at least.
+fn hint<'t>(line: &(impl Iterator<Item = &'t str> + Clone), columns: usize, separator: Separator) -> String {
+    let count = |byte: u8| -> usize {
+        line.clone().map(|text| memchr::memchr_iter(byte, text.as_bytes()).count()).sum()
+    };
+    let others = Separator::ALL.into_iter().filter(|(other, _)| *other != separator);
+    let counted = others.map(|(other, name)| (count(other.byte()), other, name));
+    let fitting = counted.filter(|(found, ..)| *found > 0 && found + 1 >= columns);
+    fitting.max_by_key(|(found, ..)| *found).map_or_else(String::new, |(_, other, name)| {
+        format!(" (if it is {:?}: separator = {name:?})", char::from(other.byte()))
+    })
+}
 
-impl Hint {
-    /// No other.
-    const NONE: Self = Self(None);
+/// Why there is no row.
+#[derive(Debug)]
+pub(super) enum NoRow {
+    /// It is not as its columns ask; the file can be read on behind it.
+    Unfit(ReadError),
+    /// The file cannot be read on.
+    End(ReadError),
+}
 
-    /// Looks for another separator that `line` has `columns` - 1 of at least.
-    fn of<'t>(line: &(impl Iterator<Item = &'t str> + Clone), columns: usize, separator: Separator) -> Self {
-        let count = |byte: u8| -> usize {
-            line.clone().map(|text| memchr::memchr_iter(byte, text.as_bytes()).count()).sum()
-        };
-        let others = Separator::ALL.into_iter().map(|(other, _)| other).filter(|other| *other != separator);
-        let counted = others.map(|other| (count(other.byte()), other));
-        let most =
-            counted.filter(|(found, _)| *found > 0 && found + 1 >= columns).max_by_key(|(found, _)| *found);
-        Self(most.map(|(_, other)| other))
+impl From<ReadError> for NoRow {
+    fn from(error: ReadError) -> Self {
+        Self::End(error)
     }
 }
 
-impl fmt::Display for Hint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(separator) = self.0 else { return Ok(()) };
-        let name = Separator::ALL.into_iter().find_map(|(other, name)| (other == separator).then_some(name));
-        write!(
-            f,
-            " (if it is {:?}: separator = {:?})",
-            char::from(separator.byte()),
-            name.unwrap_or_default()
-        )
+impl From<NoRow> for ReadError {
+    fn from(no: NoRow) -> Self {
+        match no {
+            NoRow::Unfit(error) | NoRow::End(error) => error,
+        }
     }
-}
-
-/// Why there is no next row.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A row has too few or too many columns.
-    #[error(
-        "{place}: {found} columns, expected {expected} as in the first line; mend the line, or say in the config what separates the columns{hint}"
-    )]
-    Width {
-        /// The row.
-        place: Place,
-        /// Columns found.
-        found: usize,
-        /// Columns of the first line, or as many as are read.
-        expected: usize,
-        /// What else may separate them.
-        hint: Hint,
-    },
-    /// The first line does not name a column that is read.
-    #[error(
-        "{place}: found {found:?}, expected a column named {name:?}; say in the config which column has the {role}{hint}"
-    )]
-    NoName {
-        /// The first line.
-        place: Place,
-        /// What stands there.
-        found: Box<str>,
-        /// The name that is missing.
-        name: String,
-        /// What the column is read as.
-        role: &'static str,
-        /// What else may separate columns.
-        hint: Hint,
-    },
-    /// The config asks for a column in a way that the file cannot have.
-    #[error("{place}: the {role} is asked for as column {asked}, expected {expected}; mend the config")]
-    Asked {
-        /// The first line.
-        place: Place,
-        /// What the column is read as.
-        role: &'static str,
-        /// How the config says it.
-        asked: String,
-        /// How it may.
-        expected: &'static str,
-    },
 }
 
 #[cfg(test)]

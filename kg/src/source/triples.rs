@@ -9,46 +9,27 @@ mod fit;
 pub mod kg_bert;
 mod layout;
 mod names;
+mod options;
 mod parquet;
 mod row;
 mod statements;
 mod tables;
 
-use std::collections::BTreeSet;
-use std::io;
-
 use base::funnel::Tally;
-use base::line::{self, Place};
-use serde::{Deserialize, Serialize};
+use base::read::ReadError;
+use base::setting::InvalidSetting;
+use serde_json::json;
 
 pub use self::layout::{Columns, Inactive, Layout, TextColumns, TextLayout};
-pub use self::parquet::{Error as ParquetError, Fields};
-pub use self::statements::{NEGATIVE, Statements, Things};
-use super::curie;
+pub use self::options::{Options, Parquet, Piece, Table, Texts};
+pub use self::parquet::Fields;
+pub use self::statements::{Names, Statements, Things};
+use super::files::{Files, Slot};
 use super::funnel::Funnel;
-use super::naming::{Allowed, Naming};
-use super::separated;
+use super::naming::Naming;
 pub use super::separated::{Column, FirstLine, Quotes, Separator};
-
-/// Names that no source of triples may take: their keys have a meaning, or their origins would be mixed up.
-pub const RESERVED: [&str; 5] = ["umls", "mesh", "name", "hsdn", "rotmensch"];
-
-/// What the source is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Options {
-    /// Its name in origins and keys: small letters, digits, `_` and `-`.
-    pub name: String,
-    /// Prefixes of ids that are CURIEs, in any case: `["UMLS", "MESH"]`.
-    pub curies: BTreeSet<String>,
-    /// Relations that say the same the other way round; twice the same relation: symmetric.
-    pub inverses: Vec<[String; 2]>,
-    /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
-    pub level: Option<u8>,
-    /// How much may not fit.
-    #[serde(default)]
-    pub allowed: Allowed,
-}
+use super::{Source, SourceReport};
+use crate::table::{self, Builder};
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,136 +46,76 @@ pub struct Stated {
     pub naming: Naming,
 }
 
-/// Why a source cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// There is no row to be had.
-    #[error(transparent)]
-    Row(#[from] separated::Error),
-    /// A Parquet file has other columns, or cannot be decoded.
-    #[error(transparent)]
-    Parquet(#[from] Box<ParquetError>),
-    /// The source is called something that cannot be.
-    #[error("the source is called {found:?}, expected small letters, digits, _ and -, and none of {}; rename it in the config", RESERVED.join(", "))]
-    Name {
-        /// The name.
-        found: String,
-    },
-    /// The licence level is none.
-    #[error("the licence level is {found}, expected 0 to 9; mend the config")]
-    Level {
-        /// The level.
-        found: u8,
-    },
-    /// A field is not what its column holds.
-    #[error(
-        "{place}: found {found:?}, expected {expected}; mend the line, or say in the config which column is meant"
-    )]
-    Field {
-        /// Line and column.
-        place: Place,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-    /// A file is not laid out as the config says, or as nothing says how it is.
-    #[error(
-        "{place}: found {found:?}, expected {expected}; say in the config how the file is laid out (docs/config.md)"
-    )]
-    Laid {
-        /// The line.
-        place: Place,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What should, and how else it is said.
-        expected: &'static str,
-    },
-    /// More rows do not fit than the config allows.
-    #[error("{first}; {rows} of {all} rows of the file do not fit, this first: max_unfit allows fewer")]
-    Unfit {
-        /// What is wrong with the first one.
-        first: Box<Error>,
-        /// How many there are.
-        rows: u64,
-        /// Rows of the file.
-        all: u64,
-    },
-    /// A part of an official split has neither three nor four columns.
-    #[error(
-        "{place}: {found} columns, expected 3 (subject, relation, object), or 4 of which the last is a label, 1 or -1; mend the line, or read the file as a `table` whose columns the config names"
-    )]
-    PartWidth {
-        /// The line.
-        place: Place,
-        /// Columns found.
-        found: usize,
-    },
-    /// A label is neither of a fact nor of a negative.
-    #[error(
-        "{place}: found {found:?}, expected 1 (a fact) or -1 (published as a negative); mend the line, or read the file as a `table` whose columns the config names"
-    )]
-    Label {
-        /// Line and column.
-        place: Place,
-        /// What stands there, its beginning at least.
-        found: String,
-    },
-    /// A line of a file of names has no tab.
-    #[error(
-        "{place}: no tab, expected an id, a tab and a text; mend the line, or say in the config how the file is laid out"
-    )]
-    NoTab {
-        /// The line.
-        place: Place,
-    },
-    /// An id has two texts.
-    #[error(
-        "{place}: {id:?} has another text in line {line}; expected one text for an id: remove one of the lines"
-    )]
-    TwoTexts {
-        /// The later line.
-        place: Place,
-        /// The id.
-        id: String,
-        /// The earlier line.
-        line: u64,
-    },
-    /// The statements cannot be kept.
-    #[error("cannot keep rows of {name} on the disk: {source}; make room beside the output and run again")]
-    Keep {
-        /// The source.
-        name: String,
-        /// The operating system's word.
-        source: io::Error,
-    },
+impl Source for Options {
+    fn check(&self, name: &str) -> Result<(), InvalidSetting> {
+        self.check_name(name)?;
+        self.check_files()?;
+        self.check_columns()
+    }
+
+    fn slots(&self) -> Vec<Slot<'_>> {
+        let folder = self.kg_bert.iter().map(|location| {
+            let key = "kg_bert".to_owned();
+            Slot { key, location, members: &kg_bert::MEMBERS }
+        });
+        let pieces = self.pieces().map(|piece| Slot::file(piece.key, &piece.of.path));
+        let texts = self.texts().map(|(key, texts)| Slot::file(key, &texts.path));
+        folder.chain(pieces).chain(texts).collect()
+    }
+
+    fn inverses(&self) -> &[[String; 2]] {
+        &self.inverses
+    }
+
+    fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
+        let stated = match &self.kg_bert {
+            Some(_) => kg_bert::read(kg_bert::Files::open(files)?, name, self, builder)?,
+            None => self.statements(name, files, builder)?,
+        };
+        let mut report = SourceReport::new(stated.funnel);
+        report.naming = Some(stated.naming);
+        if let Some(rows) = report.funnel.triples.dropped.get(statements::NEGATIVE) {
+            let kept = json!({"rows": rows, "kept_in": table::schema::Table::Negatives.file()});
+            report.note("published_negatives", kept);
+        }
+        report.note("tables", json!(stated.tables));
+        report.note("entities_without_text", json!(stated.entities_without_text));
+        report.note("relations_without_text", json!(stated.relations_without_text));
+        Ok(report)
+    }
 }
 
 impl Options {
-    fn check(&self) -> Result<(), Error> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        let name = self.name.as_str();
-        if name.is_empty() || !name.chars().all(fits) || RESERVED.contains(&name) {
-            return Err(Error::Name { found: name.to_owned() });
+    /// Files of names first, then the tables.
+    fn statements(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<Stated, ReadError> {
+        let mut statements = Statements::new(name, self, builder);
+        for (key, texts) in self.texts() {
+            let of = match key {
+                "relation_texts" => Names::Texts(Things::Relations),
+                "definitions" => Names::Definitions,
+                _ => Names::Texts(Things::Entities),
+            };
+            statements.names(of, files.open(key)?, texts.layout.as_ref())?;
         }
-        match self.level {
-            Some(found) if found > 9 => Err(Error::Level { found }),
-            _ => Ok(()),
+        for piece in self.pieces() {
+            let part = piece.of.part.as_deref();
+            match piece.from {
+                options::From::Table(layout) => {
+                    statements.table(files.open(&piece.key)?, layout, part, builder)?;
+                }
+                options::From::Parquet(fields) => {
+                    statements.parquet(files.seekable(&piece.key)?, fields, part, builder)?;
+                }
+            }
         }
-    }
-
-    /// The key of an entity.
-    fn key(&self, id: &str) -> String {
-        let listed = |prefix: &str| self.curies.iter().any(|curie| curie.eq_ignore_ascii_case(prefix));
-        match curie::split(id) {
-            Some(curie) if listed(curie.0) => curie::key(curie),
-            _ => format!("{}:{id}", self.name),
-        }
+        Ok(statements.finish(name))
     }
 }
+
+/// What to do about a row that does not fit its columns.
+const OTHER_COLUMN: &str = "fix the line, or say in the config which column is meant";
+/// What to do about a file that is not laid out as the config says, or as nothing says how it is.
+const OTHER_LAYOUT: &str = "say in the config how the file is laid out (docs/config.md)";
 
 /// The beginning of what stands somewhere, for messages.
 fn start(text: &str) -> String {
@@ -203,7 +124,7 @@ fn start(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
     use ::parquet::arrow::ArrowWriter;
@@ -215,17 +136,13 @@ mod tests {
 
     use super::*;
     use crate::canon::{Canon, Policy};
+    use crate::source::files::Input;
+    use crate::source::naming::Allowed;
     use crate::table::{Builder, Graph, read};
     use base::share::Share;
 
     fn options() -> Options {
-        Options {
-            name: "mine".to_owned(),
-            curies: BTreeSet::from(["UMLS".to_owned(), "mesh".to_owned()]),
-            inverses: Vec::new(),
-            level: None,
-            allowed: Allowed::default(),
-        }
+        Options { curies: BTreeSet::from(["UMLS".to_owned(), "mesh".to_owned()]), ..Options::default() }
     }
 
     fn layout(separator: Separator, first_line: FirstLine) -> Layout {
@@ -245,10 +162,10 @@ mod tests {
 
     fn parse(text: &[u8], layout: &Layout, options: &Options) -> Result<(Stated, Graph), String> {
         let mut builder = Builder::new();
-        let read = |builder: &mut Builder| -> Result<Stated, Error> {
-            let mut statements = Statements::new(options, builder)?;
-            statements.table((text, Path::new("data/t.tsv")), layout, None, builder)?;
-            Ok(statements.finish(Path::new("data")))
+        let read = |builder: &mut Builder| -> Result<Stated, ReadError> {
+            let mut statements = Statements::new("mine", options, builder);
+            statements.table(Input::new(text, "data/t.tsv"), layout, None, builder)?;
+            Ok(statements.finish("data"))
         };
         let stated = read(&mut builder).map_err(|e| e.to_string())?;
         Ok((stated, graph(builder)))
@@ -259,7 +176,7 @@ mod tests {
     }
 
     fn sentences(graph: &Graph) -> Vec<String> {
-        let entity = |id: crate::table::EntityId| graph.entities()[id.index()].key.as_str();
+        let entity = |id: table::EntityId| graph.entities()[id.index()].key.as_str();
         let sentence = |row: usize| {
             let triple = graph.triples()[row];
             let relation = &graph.relations()[triple.relation.index()].key;
@@ -305,18 +222,22 @@ mod tests {
             ..options()
         };
         let mut builder = Builder::new();
-        let mut statements = Statements::new(&options, &mut builder).unwrap();
-        let file = |text: &'static str| (text.as_bytes(), Path::new("some.txt"));
+        let mut statements = Statements::new("mine", &options, &mut builder);
+        let file = |text: &'static str| Input::new(text.as_bytes(), "some.txt");
         statements
-            .texts(Things::Entities, file("a\tAspirin\nb\tFlu\nb\t Flu \nx\tunused\ny\t\n"), None)
+            .names(
+                Names::Texts(Things::Entities),
+                file("a\tAspirin\nb\tFlu\nb\t Flu \nx\tunused\ny\t\n"),
+                None,
+            )
             .unwrap();
-        statements.definitions(file("a\tA pill.  Really."), None).unwrap();
-        statements.texts(Things::Relations, file("treats\ttreats well"), None).unwrap();
+        statements.names(Names::Definitions, file("a\tA pill.  Really."), None).unwrap();
+        statements.names(Names::Texts(Things::Relations), file("treats\ttreats well"), None).unwrap();
         let layout = layout(Separator::Tab, FirstLine::Row);
         statements
             .table(file("a\ttreats\tb\nb\ttreated_by\ta\nb\ttreats\tc\n"), &layout, None, &mut builder)
             .unwrap();
-        let stated = statements.finish(Path::new("folder"));
+        let stated = statements.finish("folder");
         assert_eq!((stated.entities_without_text, stated.relations_without_text), (1, 1));
         let texts = &stated.funnel.supporting[0];
         assert_eq!((texts.read, texts.kept, texts.dropped["repeated"]), (5, 2, 1));
@@ -356,31 +277,40 @@ mod tests {
         layout: Option<&TextLayout>,
         allowed: Allowed,
     ) -> Result<(Funnel, Vec<String>, Vec<String>), String> {
-        let options = Options { allowed, ..options() };
+        let options = allowing(allowed);
         let mut builder = Builder::new();
-        let read = |builder: &mut Builder| -> Result<Stated, Error> {
-            let mut statements = Statements::new(&options, builder)?;
-            statements.texts(Things::Entities, (texts.as_bytes(), Path::new("data/texts.tsv")), layout)?;
+        let read = |builder: &mut Builder| -> Result<Stated, ReadError> {
+            let mut statements = Statements::new("mine", &options, builder);
+            statements.names(
+                Names::Texts(Things::Entities),
+                Input::new(texts.as_bytes(), "data/texts.tsv"),
+                layout,
+            )?;
             if !relations.is_empty() {
-                statements.texts(
-                    Things::Relations,
-                    (relations.as_bytes(), Path::new("data/rel.tsv")),
+                statements.names(
+                    Names::Texts(Things::Relations),
+                    Input::new(relations.as_bytes(), "data/rel.tsv"),
                     None,
                 )?;
             }
             statements.table(
-                (triples.as_bytes(), Path::new("data/t.tsv")),
+                Input::new(triples.as_bytes(), "data/t.tsv"),
                 &Layout::three(),
                 None,
                 builder,
             )?;
-            Ok(statements.finish(Path::new("data")))
+            Ok(statements.finish("data"))
         };
         let stated = read(&mut builder).map_err(|e| e.to_string())?;
         let canon = builder.finish(&Policy::standard()).unwrap();
         let told = stated.naming.settle(&canon).map_err(|e| e.to_string())?;
         let texts = canon.graph().unwrap().entities().iter().map(|entity| entity.text.clone()).collect();
         Ok((stated.funnel, told, texts))
+    }
+
+    fn allowing(allowed: Allowed) -> Options {
+        let Allowed { max_untexted, max_unused_texts, max_unfit } = allowed;
+        Options { max_untexted, max_unused_texts, max_unfit, ..options() }
     }
 
     fn share(share: f64) -> Share {
@@ -436,11 +366,11 @@ mod tests {
     fn silent_02_a_text_of_another_source_names_an_id() {
         let mut builder = Builder::new();
         let options = options();
-        let mut statements = Statements::new(&options, &mut builder).unwrap();
-        statements.texts(Things::Entities, (&b"a\tA\n"[..], Path::new("x")), None).unwrap();
-        let table = (&b"a\tr\tUMLS:C0000001\n"[..], Path::new("t"));
+        let mut statements = Statements::new("mine", &options, &mut builder);
+        statements.names(Names::Texts(Things::Entities), Input::new(&b"a\tA\n"[..], "x"), None).unwrap();
+        let table = Input::new(&b"a\tr\tUMLS:C0000001\n"[..], "t");
         statements.table(table, &Layout::three(), None, &mut builder).unwrap();
-        let stated = statements.finish(Path::new("x"));
+        let stated = statements.finish("x");
         let entity = builder.entity("umls", "umls:C0000001", "Fever");
         builder.own(entity, "Fever", None);
         let canon = builder.finish(&Policy::standard()).unwrap();
@@ -552,10 +482,7 @@ mod tests {
         let tab = layout(Separator::Tab, FirstLine::Row);
         let table = b"a\tr\tb\nx\tr\n\n\tr\ty\nb\tr\tc\n";
         assert!(parse(table, &tab, &options()).unwrap_err().contains("line 2: 2 columns, expected 3"));
-        let allowing = |unfit| Options {
-            allowed: Allowed { max_unfit: share(unfit), ..Allowed::default() },
-            ..options()
-        };
+        let allowing = |unfit| Options { max_unfit: share(unfit), ..options() };
         let (stated, graph) = parse(table, &tab, &allowing(0.4)).unwrap();
         assert_eq!(sentences(&graph), ["mine:a r mine:b None", "mine:b r mine:c None"]);
         let triples = &stated.funnel.triples;
@@ -577,9 +504,9 @@ mod tests {
         let with = columns().into_iter().filter(|(name, _)| *name != "s").chain([("s", null)]);
         let bytes = parquet(with.collect());
         let (options, mut builder) = (allowing(0.4), Builder::new());
-        let mut statements = Statements::new(&options, &mut builder).unwrap();
-        statements.parquet((bytes, Path::new("t.parquet")), &fields(), None, &mut builder).unwrap();
-        let triples = statements.finish(Path::new("x")).funnel.triples;
+        let mut statements = Statements::new("mine", &options, &mut builder);
+        statements.parquet(Input::new(bytes, "t.parquet"), &fields(), None, &mut builder).unwrap();
+        let triples = statements.finish("x").funnel.triples;
         assert_eq!((triples.read, triples.kept, triples.dropped["unfit"]), (3, 2, 1));
     }
 
@@ -637,12 +564,10 @@ mod tests {
             let message = parse(text, layout, &options()).unwrap_err();
             assert!(message.contains(expected), "{message}\nlacks {expected}");
         }
-        for name in ["", "umls", "My", "a b", "hsdn"] {
-            let options = Options { name: name.to_owned(), ..options() };
-            assert!(parse(b"", &tab, &options).unwrap_err().contains("expected small letters"), "{name}");
+        for name in ["", "My", "a b"] {
+            let message = options().check(name).unwrap_err().to_string();
+            assert!(message.contains("expected small letters"), "{name}");
         }
-        let options = Options { level: Some(10), ..options() };
-        assert!(parse(b"", &tab, &options).unwrap_err().contains("the licence level is 10, expected 0 to 9"));
     }
 
     #[test]
@@ -650,12 +575,12 @@ mod tests {
         let options = options();
         let mut builder = Builder::new();
         let mut refuse = |list: &[u8], texts: &[u8], expected: &str| {
-            let mut statements = Statements::new(&options, &mut builder).unwrap();
+            let mut statements = Statements::new("mine", &options, &mut builder);
             let mut read = || {
-                statements.list(Things::Entities, (list, Path::new("entities.txt")))?;
-                statements.texts(Things::Entities, (texts, Path::new("texts.txt")), None)?;
+                statements.names(Names::List(Things::Entities), Input::new(list, "entities.txt"), None)?;
+                statements.names(Names::Texts(Things::Entities), Input::new(texts, "texts.txt"), None)?;
                 let layout = layout(Separator::Tab, FirstLine::Row);
-                statements.table((&b"a\tr\tb\n"[..], Path::new("t.tsv")), &layout, None, &mut builder)
+                statements.table(Input::new(&b"a\tr\tb\n"[..], "t.tsv"), &layout, None, &mut builder)
             };
             let message = read().unwrap_err().to_string();
             assert!(message.contains(expected), "{message}\nlacks {expected}");
@@ -690,10 +615,10 @@ mod tests {
 
     fn parse_fields(bytes: Bytes, fields: &Fields) -> Result<(Stated, Graph), String> {
         let (options, mut builder) = (options(), Builder::new());
-        let mut statements = Statements::new(&options, &mut builder).unwrap();
-        let read = statements.parquet((bytes, Path::new("t.parquet")), fields, None, &mut builder);
+        let mut statements = Statements::new("mine", &options, &mut builder);
+        let read = statements.parquet(Input::new(bytes, "t.parquet"), fields, None, &mut builder);
         read.map_err(|e| e.to_string())?;
-        Ok((statements.finish(Path::new("x")), graph(builder)))
+        Ok((statements.finish("x"), graph(builder)))
     }
 
     fn columns() -> Vec<(&'static str, ArrayRef)> {
@@ -791,9 +716,8 @@ mod tests {
 
     #[test]
     fn an_official_split_stays_with_its_triples() {
-        let file = |name: &'static str, text: &'static str| (text.as_bytes(), Path::new(name));
+        let file = |name: &'static str, text: &'static str| Input::new(text.as_bytes(), name);
         let files = |test: &'static str| kg_bert::Files {
-            folder: Path::new("data/umls"),
             parts: [
                 file("train.tsv", "a_b\tisa\tc\nc\tisa\td\n"),
                 file("dev.tsv", "a_b\tisa\td\n"),
@@ -806,7 +730,7 @@ mod tests {
             relation_texts: file("relation2text.txt", "isa\tis a"),
         };
         let mut builder = Builder::new();
-        let stated = kg_bert::read(files("d\tisa\tc\n"), &options(), &mut builder).unwrap();
+        let stated = kg_bert::read(files("d\tisa\tc\n"), "umls", &options(), &mut builder).unwrap();
         let rows: Vec<(&str, u64)> =
             stated.tables.iter().map(|tally| (tally.file.as_str(), tally.kept)).collect();
         assert_eq!(rows, [("train.tsv", 2), ("dev.tsv", 1), ("test.tsv", 1)]);
@@ -824,8 +748,9 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, ["dev", "test", "train", "train"]);
         assert_eq!((graph.entities()[1].text.as_str(), graph.relations()[0].text.as_str()), ("sea", "is a"));
-        let error =
-            kg_bert::read(files("d\tisa\tz\n"), &options(), &mut Builder::new()).unwrap_err().to_string();
+        let error = kg_bert::read(files("d\tisa\tz\n"), "umls", &options(), &mut Builder::new())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("test.tsv: line 1, column 3 (object): found \"z\""), "{error}");
     }
 }

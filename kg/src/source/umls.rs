@@ -19,7 +19,6 @@ mod count;
 mod cui;
 mod def;
 mod doc;
-pub mod files;
 mod label;
 mod name;
 mod options;
@@ -36,94 +35,127 @@ mod vocabulary;
 mod testing;
 
 use std::collections::BTreeSet;
-use std::io;
-use std::path::PathBuf;
 
-use base::funnel::Tally;
+use base::read::ReadError;
+use base::setting::InvalidSetting;
 
 use self::asked::Known;
 use self::conso::Choice;
+use self::cui::Cui;
 use self::doc::Documentation;
-pub use self::files::{Files, Source};
 use self::label::Labels;
+use self::name::{Found, Named, Names};
 pub use self::options::{Keep, Options, Suppressed, Unlabelled, Vocabularies};
 use self::rank::Ranks;
+use self::rel::Used;
 use self::sieve::Sieve;
 use self::vocabulary::Vocabularies as Listed;
+pub use super::files::Reopened as File;
+use super::files::{self, Form, Member, Slot};
 use super::funnel::Funnel;
-use super::rrf;
+use super::rrf::{Rows, scan};
+use super::{Source, SourceReport, check_level};
 use crate::table::Builder;
+use crate::table::builder::DraftEntity;
 
 /// Name of the source in the table's origins.
 pub const SOURCE: &str = "umls";
 
-/// Why UMLS cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A line or a field is not as published.
-    #[error(transparent)]
-    Record(#[from] rrf::Error),
-    /// A file or the folder cannot be opened.
-    #[error("{}: cannot open it: {source}; name the folder with the RRF files and see that it can be read", file.display())]
-    Open {
-        /// The file or folder.
-        file: PathBuf,
-        /// The operating system's word.
-        source: io::Error,
-    },
-    /// Something else has the name of a file.
-    #[error("{}: found no file but a folder or a device, expected an RRF file: move it away", path.display())]
-    NoFile {
-        /// What has the name.
-        path: PathBuf,
-    },
-    /// A file in parts is not whole.
-    #[error("{}: this part is missing, later ones are there; expected all from .aa.gz on: fetch it", path.display())]
-    MissingPart {
-        /// The part.
-        path: PathBuf,
-    },
-    /// A needed file has no row.
-    #[error("{}: found no row, expected at least one: fetch the file again", file.display())]
-    Empty {
-        /// The file.
-        file: PathBuf,
-    },
-    /// No name can be chosen.
-    #[error(
-        "no language is asked for; expected at least one, as column LAT of MRCONSO.RRF has it: [\"ENG\"]"
-    )]
-    NoLanguage,
-    /// An option cannot be followed without a file.
-    #[error(
-        "{option} is set, which needs {file}, and that is not there: bring the file or leave the option out"
-    )]
-    Missing {
-        /// The option.
-        option: &'static str,
-        /// The file.
-        file: &'static str,
-    },
-    /// An option names something that there is not.
-    #[error(
-        "{option} names {name:?}, which never occurs; {place} has {nearest}: mend the name or leave it out"
-    )]
-    NeverOccurs {
-        /// The option.
-        option: &'static str,
-        /// What it names.
-        name: String,
-        /// The file that should have it.
-        place: &'static str,
-        /// What is there, the nearest first.
-        nearest: String,
-    },
-    /// The triples cannot be held.
-    #[error("cannot put triples into temporary files: {source}; make room there or name another folder")]
-    Hold {
-        /// The operating system's word.
-        source: io::Error,
-    },
+/// The files to read. MRCONSO and MRREL are needed; without another one what it tells is not known.
+#[derive(Debug)]
+pub struct Files<'f> {
+    /// MRCONSO.RRF: names. It is read twice if terms are kept.
+    pub conso: File<'f>,
+    /// MRREL.RRF: relations.
+    pub rel: File<'f>,
+    /// MRSTY.RRF: semantic types.
+    pub sty: Option<File<'f>>,
+    /// MRDEF.RRF: definitions.
+    pub def: Option<File<'f>>,
+    /// MRSAB.RRF: source vocabularies with their licence levels.
+    pub sab: Option<File<'f>>,
+    /// MRRANK.RRF: which name is preferred.
+    pub rank: Option<File<'f>>,
+    /// MRDOC.RRF: inverses and words of relations.
+    pub doc: Option<File<'f>>,
+    /// MRCUI.RRF: retired concepts.
+    pub cui: Option<File<'f>>,
+}
+
+/// The files of a folder.
+const MEMBERS: [Member; 8] = [
+    member("MRCONSO.RRF", true),
+    member("MRCUI.RRF", false),
+    member("MRDEF.RRF", false),
+    member("MRDOC.RRF", false),
+    member("MRRANK.RRF", false),
+    member("MRREL.RRF", true),
+    member("MRSAB.RRF", false),
+    member("MRSTY.RRF", false),
+];
+
+const fn member(name: &'static str, needed: bool) -> Member {
+    Member { name, needed, form: Form::Release }
+}
+
+impl Source for Options {
+    fn check(&self, _: &str) -> Result<(), InvalidSetting> {
+        let none = |names: &Option<BTreeSet<String>>| names.as_ref().is_some_and(BTreeSet::is_empty);
+        let lists = [
+            ("languages", self.languages.is_empty()),
+            ("semantic_types", none(&self.semantic_types)),
+            ("rels", none(&self.rels)),
+            ("relations", none(&self.relations)),
+        ];
+        if let Some((key, _)) = lists.into_iter().find(|(_, empty)| *empty) {
+            return Err(InvalidSetting::new(key, "[], which keeps nothing", "one name at least"));
+        }
+        check_level("max_srl", self.max_srl)
+    }
+
+    fn slots(&self) -> Vec<Slot<'_>> {
+        vec![Slot { key: "path".to_owned(), location: &self.path, members: &MEMBERS }]
+    }
+
+    fn read(
+        &self,
+        _: &str,
+        files: &files::Files<'_>,
+        builder: &mut Builder,
+    ) -> Result<SourceReport, ReadError> {
+        let file = |name: &str| files.release(&format!("path/{name}"));
+        let needed = |name: &str| {
+            file(name).ok_or_else(|| ReadError::new(name, "the file is not there", "it", "fetch it"))
+        };
+        let files = Files {
+            conso: needed("MRCONSO.RRF")?,
+            rel: needed("MRREL.RRF")?,
+            sty: file("MRSTY.RRF"),
+            def: file("MRDEF.RRF"),
+            sab: file("MRSAB.RRF"),
+            rank: file("MRRANK.RRF"),
+            doc: file("MRDOC.RRF"),
+            cui: file("MRCUI.RRF"),
+        };
+        Ok(SourceReport::new(read(&files, self, builder)?))
+    }
+}
+
+impl File<'_> {
+    /// Has the records parsed and taken; see [`scan::scan`].
+    fn scan<const N: usize, T: Send>(
+        &self,
+        parse: impl Fn(&mut Rows<'_, N>) -> Result<T, ReadError> + Sync,
+        take: impl FnMut(T) -> Result<(), ReadError> + Send,
+    ) -> Result<scan::Totals, ReadError> {
+        let reader = (self.open)().map_err(|error| files::unopened(&self.label, &error))?;
+        scan::scan(scan::Input::new(reader, &self.label), parse, take)
+    }
+
+    /// That a needed file says nothing.
+    fn is_empty(&self) -> ReadError {
+        ReadError::new(&self.label, "found no row", "at least one", "fetch the file again")
+    }
 }
 
 /// Reads the files into `builder`: names first, then the relations between named concepts, then what else is known of the concepts
@@ -134,30 +166,30 @@ pub enum Error {
 ///
 /// # Errors
 /// When a file is damaged or of another kind, or the options ask for what is not there; `builder` then holds a part of it.
-pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Result<Funnel, Error> {
+pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Result<Funnel, ReadError> {
     check(files, options)?;
     let mut supporting = Vec::new();
-    let mut tallied = |tally: Tally| supporting.push(tally);
     let vocabularies = match &files.sab {
         None => Listed::unlisted(options),
-        Some(file) => with_tally(Listed::read(file, options)?, &mut tallied),
+        Some(file) => Listed::read(file, options, &mut supporting)?,
     };
     let ranks = match &files.rank {
         None => Ranks::none(),
-        Some(file) => with_tally(Ranks::read(file)?, &mut tallied),
+        Some(file) => Ranks::read(file, &mut supporting)?,
     };
     let doc = match &files.doc {
         None => Documentation::built_in(),
-        Some(file) => with_tally(Documentation::read(file)?, &mut tallied),
+        Some(file) => Documentation::read(file, &mut supporting)?,
     };
     declare(&doc, options, builder);
     let mut met = Labels::new();
     let choice = Choice { options, vocabularies: &vocabularies, ranks: &ranks };
-    let (mut names, spoken) = with_tally(conso::read(&files.conso, choice, &mut met, builder)?, &mut tallied);
+    let conso::Read { mut names, spoken, tally } = conso::read(&files.conso, choice, &mut met, builder)?;
+    supporting.push(tally);
     if let Some(file) = &files.cui {
-        tallied(retired::read(file, &mut names)?);
+        supporting.push(retired::read(file, &mut names)?);
     }
-    let types = files.sty.as_ref().map(|file| Ok::<_, Error>((sty::read(file)?, file))).transpose()?;
+    let types = files.sty.as_ref().map(|file| Ok::<_, ReadError>((sty::read(file)?, file))).transpose()?;
     let mut sieve = Sieve::new(options, &vocabularies, &doc, &names);
     if let (Some((types, _)), Some(wanted)) = (&types, &options.semantic_types) {
         sieve.typed = Some(types.having(wanted, &names)?);
@@ -168,14 +200,15 @@ pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Resu
     for (option, name) in vocabularies.named() {
         asked::check(option, [name].into_iter(), &known)?;
     }
+    let drafts = Drafts { names: &names, used: &relations.used };
     if let Some((types, file)) = &types {
-        tallied(types.give(&file.label, &names, &relations.used, builder));
+        supporting.push(types.give(&file.label, drafts, builder));
     }
     if let (Keep::Keep, Some(file)) = (options.definitions, &files.def) {
-        tallied(def::read(file, &vocabularies, (&names, &relations.used), builder)?);
+        supporting.push(def::read(file, &vocabularies, drafts, builder)?);
     }
     if options.terms == Keep::Keep {
-        term::read(&files.conso, choice, (&names, &relations.used), builder)?;
+        term::read(&files.conso, choice, drafts, builder)?;
     }
     Ok(Funnel {
         source: SOURCE.to_owned(),
@@ -187,23 +220,39 @@ pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Resu
     })
 }
 
-fn with_tally<T>((thing, tally): (T, Tally), tallied: &mut impl FnMut(Tally)) -> T {
-    tallied(tally);
-    thing
+/// The named concepts, and the entities of those that triples and other sources speak of.
+#[derive(Debug, Clone, Copy)]
+struct Drafts<'a> {
+    names: &'a Names,
+    used: &'a Used,
+}
+
+impl Drafts<'_> {
+    /// The concept by its name's number, and its entity if it has one.
+    fn find(&self, cui: Cui) -> Option<(Named, DraftEntity)> {
+        match self.names.find(cui) {
+            Found::Named(named) => Some((named, self.used.get(named)?)),
+            _ => None,
+        }
+    }
 }
 
 /// Fails on options that cannot be followed.
-fn check(files: &Files<'_>, options: &Options) -> Result<(), Error> {
+fn check(files: &Files<'_>, options: &Options) -> Result<(), ReadError> {
     if options.languages.is_empty() {
-        return Err(Error::NoLanguage);
+        let expected = "at least one, as column LAT of MRCONSO.RRF has it: [\"ENG\"]";
+        return Err(ReadError::new("sources.umls.languages", "no language is asked for", expected, ""));
     }
     let needs = [
-        (options.max_srl.is_some(), files.sab.is_some(), "max_srl", "MRSAB.RRF"),
-        (options.semantic_types.is_some(), files.sty.is_some(), "semantic_types", "MRSTY.RRF"),
-        (options.definitions == Keep::Keep, files.def.is_some(), "definitions = \"keep\"", "MRDEF.RRF"),
+        (options.max_srl.is_some(), &files.sab, "max_srl", "MRSAB.RRF"),
+        (options.semantic_types.is_some(), &files.sty, "semantic_types", "MRSTY.RRF"),
+        (options.definitions == Keep::Keep, &files.def, "definitions = \"keep\"", "MRDEF.RRF"),
     ];
-    match needs.into_iter().find(|(is_asked, is_there, _, _)| *is_asked && !is_there) {
-        Some((_, _, option, file)) => Err(Error::Missing { option, file }),
+    match needs.into_iter().find(|(is_asked, given, ..)| *is_asked && given.is_none()) {
+        Some((_, _, option, file)) => {
+            let found = format!("{option} is set, which needs {file}, and that is not there");
+            Err(ReadError::new("sources.umls", found, "", "bring the file or leave the option out"))
+        }
         None => Ok(()),
     }
 }

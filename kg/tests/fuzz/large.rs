@@ -1,13 +1,13 @@
 //! The readers of whole vocabularies, each with small files that it reads.
 
-use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use base::gz as unpack;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use kg::source::umls::{Files, Keep, Source, Suppressed, Unlabelled, Vocabularies};
+use kg::source::files::Location;
+use kg::source::umls::{File, Files, Keep, Suppressed, Unlabelled};
 use kg::source::{mesh as xml, umls as metathesaurus};
 use kg::table::{Builder, Origin};
 
@@ -48,9 +48,12 @@ pub(crate) fn umls_seeds() -> Vec<Vec<Vec<u8>>> {
     ])]
 }
 
-fn source<'f>(files: &'f [Vec<u8>], place: usize) -> Source<'f> {
-    let label = PathBuf::from(metathesaurus::files::NAMES[place]);
-    Source { label, open: Box::new(move || Ok(Box::new(Asked::new(&files[place])))) }
+/// The files in the order of the seeds.
+const NAMES: [&str; 8] = ["CONSO", "REL", "STY", "DEF", "SAB", "RANK", "DOC", "CUI"];
+
+fn source<'f>(files: &'f [Vec<u8>], place: usize) -> File<'f> {
+    let label = PathBuf::from(format!("MR{}.RRF", NAMES[place]));
+    File { label, open: Box::new(move || Ok(Box::new(Asked::new(&files[place])))) }
 }
 
 pub(crate) fn umls(files: &[Vec<u8>]) -> Result<(), String> {
@@ -69,9 +72,10 @@ pub(crate) fn umls(files: &[Vec<u8>]) -> Result<(), String> {
         cui: given(7),
     };
     let options = metathesaurus::Options {
+        path: Location::default(),
         languages: vec!["ENG".to_owned(), "FRE".to_owned()],
         suppressed: if narrow { Suppressed::Drop } else { Suppressed::Keep },
-        vocabularies: Vocabularies { allow: None, deny: BTreeSet::new() },
+        vocabularies: None,
         max_srl: narrow.then_some(0),
         semantic_types: None,
         rels: None,
@@ -136,8 +140,7 @@ pub(crate) fn mesh(files: &[Vec<u8>]) -> Result<(), String> {
         descriptors: file(files, 0, "desc2015.xml"),
         supplements: Some(file(files, 1, "supp2015.xml")),
     };
-    let funnel =
-        xml::read(both, &xml::Options { relations: None }, &mut builder).map_err(|e| e.to_string())?;
+    let funnel = xml::read(both, &xml::Options::default(), &mut builder).map_err(|e| e.to_string())?;
     settle_rows(&funnel, files.iter().map(Vec::len).sum(), builder)
 }
 
@@ -177,7 +180,7 @@ pub(crate) fn gz_seeds() -> Vec<Vec<Vec<u8>>> {
 }
 
 pub(crate) fn gz(files: &[Vec<u8>]) -> Result<(), String> {
-    let (reader, _) = file(files, 0, "x.gz");
+    let reader = file(files, 0, "x.gz").reader;
     let mut out = Vec::new();
     // A kilobyte of deflate can say a megabyte; who reads in pieces holds no more than a piece.
     let most = 2048 * files[0].len() as u64 + 1024;

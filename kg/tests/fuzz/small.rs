@@ -1,15 +1,14 @@
 //! The readers of tables, each with small files that it reads.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use base::share::Share;
 use bytes::Bytes;
-use kg::source::naming::Allowed;
+use kg::source::files::{Input, Location};
 use kg::source::triples::{
-    Column, Columns, Fields, FirstLine, Layout, Options, Quotes, Separator, Statements, TextColumns,
+    Column, Columns, Fields, FirstLine, Layout, Names, Options, Quotes, Separator, Statements, TextColumns,
     TextLayout, Things, kg_bert,
 };
 use kg::source::{hsdn, kgx, rotmensch};
@@ -39,7 +38,7 @@ pub(crate) fn hsdn(files: &[Vec<u8>]) -> Result<(), String> {
         symptom_ids: Some(file(files, 1, "symptoms.tsv")),
         disease_ids: Some(file(files, 2, "diseases.tsv")),
     };
-    let options = hsdn::Options { min_tfidf: Some(0.6) };
+    let options = hsdn::Options { min_tfidf: Some(0.6), ..hsdn::Options::default() };
     let stated = hsdn::read(named, &options, &mut builder).map_err(|e| e.to_string())?;
     assert_eq!(stated.funnel.subjects, stated.diseases.with_id + stated.diseases.without_id.len() as u64);
     settle(&stated.funnel, files, builder)
@@ -53,22 +52,22 @@ pub(crate) fn rotmensch_seeds() -> Vec<Vec<Vec<u8>>> {
 
 pub(crate) fn rotmensch(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
-    let (reader, label) = file(files, 0, "graph.csv");
-    let options = rotmensch::Options { min_probability: Some(0.1) };
-    let funnel = rotmensch::read(reader, label, &options, &mut builder).map_err(|e| e.to_string())?;
+    let graph = file(files, 0, "graph.csv");
+    let options = rotmensch::Options { min_probability: Some(0.1), ..rotmensch::Options::default() };
+    let funnel = rotmensch::read(graph, &options, &mut builder).map_err(|e| e.to_string())?;
     settle(&funnel, files, builder)
 }
 
 fn options() -> Options {
     Options {
-        name: "fuzz".to_owned(),
         curies: BTreeSet::from(["umls".to_owned(), "mesh".to_owned()]),
         inverses: vec![
             ["treats".to_owned(), "treated_by".to_owned()],
             ["like".to_owned(), "like".to_owned()],
         ],
         level: Some(0),
-        allowed: Allowed { max_unfit: Share::try_from(0.5).unwrap(), ..Allowed::default() },
+        max_unfit: Share::try_from(0.5).unwrap(),
+        ..Options::default()
     }
 }
 
@@ -91,20 +90,20 @@ pub(crate) fn tsv_seeds() -> Vec<Vec<Vec<u8>>> {
 
 pub(crate) fn tsv(files: &[Vec<u8>]) -> Result<(), String> {
     let (options, mut builder) = (options(), Builder::new());
-    let mut statements = Statements::new(&options, &mut builder).map_err(|e| e.to_string())?;
+    let mut statements = Statements::new("fuzz", &options, &mut builder);
     let mut read = || -> Result<(), Box<dyn std::error::Error>> {
-        statements.list(Things::Entities, file(files, 1, "entities.txt"))?;
-        statements.texts(Things::Entities, file(files, 2, "texts.txt"), None)?;
-        statements.texts(Things::Relations, file(files, 3, "relations.txt"), None)?;
+        statements.names(Names::List(Things::Entities), file(files, 1, "entities.txt"), None)?;
+        statements.names(Names::Texts(Things::Entities), file(files, 2, "texts.txt"), None)?;
+        statements.names(Names::Texts(Things::Relations), file(files, 3, "relations.txt"), None)?;
         let columns = TextColumns { id: Column::Position(1), text: Column::Position(2), active: None };
         let (separator, first_line, quotes) = (Separator::Pipe, FirstLine::Row, Some(Quotes::Double));
         let layout = TextLayout { separator, quotes, first_line, columns, inactive: None };
-        statements.definitions(file(files, 4, "long.txt"), Some(&layout))?;
+        statements.names(Names::Definitions, file(files, 4, "long.txt"), Some(&layout))?;
         statements.table(file(files, 0, "t.tsv"), &weighted(Separator::Tab), None, &mut builder)?;
         Ok(())
     };
     read().map_err(|e| e.to_string())?;
-    settle(&statements.finish(Path::new("x")).funnel, files, builder)
+    settle(&statements.finish("x").funnel, files, builder)
 }
 
 pub(crate) fn csv_seeds() -> Vec<Vec<Vec<u8>>> {
@@ -114,11 +113,11 @@ pub(crate) fn csv_seeds() -> Vec<Vec<Vec<u8>>> {
 
 pub(crate) fn csv(files: &[Vec<u8>]) -> Result<(), String> {
     let (options, mut builder) = (options(), Builder::new());
-    let mut statements = Statements::new(&options, &mut builder).map_err(|e| e.to_string())?;
+    let mut statements = Statements::new("fuzz", &options, &mut builder);
     let read =
         statements.table(file(files, 0, "t.csv"), &weighted(Separator::Comma), Some("train"), &mut builder);
     read.map_err(|e| e.to_string())?;
-    settle(&statements.finish(Path::new("x")).funnel, files, builder)
+    settle(&statements.finish("x").funnel, files, builder)
 }
 
 pub(crate) fn parquet_seeds() -> Vec<Vec<Vec<u8>>> {
@@ -156,14 +155,14 @@ pub(crate) fn parquet_seeds() -> Vec<Vec<Vec<u8>>> {
 
 pub(crate) fn parquet(files: &[Vec<u8>]) -> Result<(), String> {
     let (options, mut builder) = (options(), Builder::new());
-    let mut statements = Statements::new(&options, &mut builder).map_err(|e| e.to_string())?;
+    let mut statements = Statements::new("fuzz", &options, &mut builder);
     let [subject, relation, object] = ["s", "r", "o"].map(str::to_owned);
     let fields =
         Fields { subject, relation, object, weight: Some("w".to_owned()), active: None, inactive: None };
     let bytes = Bytes::copy_from_slice(&files[0]);
-    let read = statements.parquet((bytes, Path::new("t.parquet")), &fields, None, &mut builder);
+    let read = statements.parquet(Input::new(bytes, "t.parquet"), &fields, None, &mut builder);
     read.map_err(|e| e.to_string())?;
-    settle(&statements.finish(Path::new("x")).funnel, files, builder)
+    settle(&statements.finish("x").funnel, files, builder)
 }
 
 pub(crate) fn kg_bert_seeds() -> Vec<Vec<Vec<u8>>> {
@@ -182,7 +181,6 @@ pub(crate) fn kg_bert_seeds() -> Vec<Vec<Vec<u8>>> {
 pub(crate) fn kg_bert(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
     let named = kg_bert::Files {
-        folder: Path::new("folder"),
         parts: [file(files, 0, "train.tsv"), file(files, 1, "dev.tsv"), file(files, 2, "test.tsv")],
         entities: file(files, 3, "entities.txt"),
         relations: file(files, 4, "relations.txt"),
@@ -190,7 +188,7 @@ pub(crate) fn kg_bert(files: &[Vec<u8>]) -> Result<(), String> {
         relation_texts: file(files, 6, "relation2text.txt"),
         definitions: Some(file(files, 7, "entity2textlong.txt")),
     };
-    let stated = kg_bert::read(named, &options(), &mut builder).map_err(|e| e.to_string())?;
+    let stated = kg_bert::read(named, "fuzz", &options(), &mut builder).map_err(|e| e.to_string())?;
     assert_eq!(stated.tables.iter().map(|table| table.read).sum::<u64>(), stated.funnel.triples.read);
     settle(&stated.funnel, files, builder)
 }
@@ -210,7 +208,8 @@ pub(crate) fn kgx_seeds() -> Vec<Vec<Vec<u8>>> {
 pub(crate) fn kgx(files: &[Vec<u8>]) -> Result<(), String> {
     let mut builder = Builder::new();
     let options = kgx::Options {
-        name: "kgx".to_owned(),
+        nodes: Location::default(),
+        edges: Location::default(),
         xref: kgx::Xref::SameAs,
         weight: Some("score".to_owned()),
         inverses: options().inverses,
@@ -218,6 +217,6 @@ pub(crate) fn kgx(files: &[Vec<u8>]) -> Result<(), String> {
         max_untexted: Share::default(),
     };
     let named = kgx::Files { nodes: file(files, 0, "nodes.tsv"), edges: file(files, 1, "edges.tsv") };
-    let stated = kgx::read(named, &options, &mut builder).map_err(|e| e.to_string())?;
+    let stated = kgx::read(named, "kgx", &options, &mut builder).map_err(|e| e.to_string())?;
     settle(&stated.funnel, files, builder)
 }

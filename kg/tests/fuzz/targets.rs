@@ -1,11 +1,11 @@
 //! The readers under test, and what holds for all that they read.
 
 use std::io::{self, BufRead, Read};
-use std::path::Path;
 
 use base::funnel::Tally;
 use kg::canon::Policy;
 use kg::source::Funnel;
+use kg::source::files::Input;
 use kg::table::Builder;
 
 use crate::fuzz::{large, small};
@@ -69,8 +69,8 @@ impl BufRead for Asked<'_> {
 }
 
 /// One of the files, called `name` in messages.
-pub(crate) fn file<'a>(files: &'a [Vec<u8>], place: usize, name: &'static str) -> (Asked<'a>, &'static Path) {
-    (Asked::new(&files[place]), Path::new(name))
+pub(crate) fn file<'a>(files: &'a [Vec<u8>], place: usize, name: &str) -> Input<Asked<'a>> {
+    Input::new(Asked::new(&files[place]), name)
 }
 
 pub(crate) fn seed(files: &[&str]) -> Vec<Vec<u8>> {

@@ -215,7 +215,7 @@ impl Outline {
             return all("knowledge", "there beside labels".to_owned(), "one attention: labels or knowledge");
         }
         if let Err(InvalidSetting { setting, found, expected }) = self.attention().sibling().check() {
-            return all(setting, found, &expected);
+            return all(&setting, found, &expected);
         }
         if self.labels.is_none() {
             return Ok(());

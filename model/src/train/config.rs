@@ -267,7 +267,7 @@ impl Common<'_> {
 
 fn at_least_one(numbers: &[(&'static str, u64)]) -> Result<(), InvalidSetting> {
     match numbers.iter().find(|(_, number)| *number == 0) {
-        Some((field, _)) => Err(InvalidSetting::new(field, 0, "at least 1")),
+        Some((field, _)) => Err(InvalidSetting::new(*field, 0, "at least 1")),
         None => Ok(()),
     }
 }

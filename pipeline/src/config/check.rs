@@ -46,7 +46,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
 /// The tables that make a graph and its samples.
 fn graph(config: &Config) -> anyhow::Result<()> {
     if let Some(sources) = &config.sources {
-        sources.ranges()?;
+        sources.check()?;
     }
     if let Some(canon) = &config.canon {
         whole("canon.rows_in_memory", canon.rows_in_memory as u64, 1..=1 << 40)?;

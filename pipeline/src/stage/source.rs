@@ -1,158 +1,123 @@
-//! The sources of a config, each a thin adapter to its reader.
+//! The files of a config's sources: where they lie, and how a stage hands them to [`kg::source`].
 
-mod hsdn;
-mod kgx;
-mod mesh;
-mod open;
-mod rotmensch;
-mod texts;
-mod triples;
-mod umls;
+use std::collections::BTreeMap;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use anyhow::Context as _;
-use kg::source::Funnel;
-use kg::source::naming::Naming;
+use kg::source::files::{self, Files, Form, Found, Member, Slot};
+use kg::source::{Config, Entry, SourceReport};
 use kg::table::Builder;
-use model::range::SHARE;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use super::location::{Place, Places};
-use crate::config::range::{number, whole};
+use super::location::{Location, Place, Places};
 use crate::engine::context::Context;
 
-/// The sources of a config; at least one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// The Health Knowledge Graph.
-    pub rotmensch: Option<rotmensch::Config>,
-    /// The Human Symptoms-Disease Network.
-    pub hsdn: Option<hsdn::Config>,
-    /// Graphs in KGX form, by the name of the source.
-    #[serde(default)]
-    pub kgx: BTreeMap<String, kgx::Config>,
-    /// Triples of any origin, by the name of the source.
-    #[serde(default)]
-    pub triples: BTreeMap<String, triples::Config>,
-    /// Medical Subject Headings.
-    pub mesh: Option<mesh::Config>,
-    /// A Metathesaurus.
-    pub umls: Option<umls::Config>,
+/// Where the files of a source lie, by their keys: those of its slots, and `SLOT/NAME` of a folder's members.
+#[derive(Debug)]
+pub struct Located {
+    files: Vec<File>,
 }
 
-impl Config {
-    /// Relations that sources are told to be inverse, by their key.
-    pub(super) fn inverses(&self) -> Vec<(String, &[[String; 2]])> {
-        let kgx =
-            self.kgx.iter().map(|(name, of)| (format!("sources.kgx.{name}.inverses"), &of.inverses[..]));
-        let triples = self
-            .triples
-            .iter()
-            .map(|(name, of)| (format!("sources.triples.{name}.inverses"), &of.inverses[..]));
-        kgx.chain(triples).collect()
-    }
-
-    /// Whether every number is in its range, and every list asks for something.
-    ///
-    /// # Errors
-    /// Names the first that is not.
-    pub fn ranges(&self) -> anyhow::Result<()> {
-        if let Some(umls) = &self.umls {
-            let none = |names: &Option<BTreeSet<String>>| names.as_ref().is_some_and(BTreeSet::is_empty);
-            let lists = [
-                ("languages", umls.languages.is_empty()),
-                ("semantic_types", none(&umls.semantic_types)),
-                ("rels", none(&umls.rels)),
-                ("relations", none(&umls.relations)),
-            ];
-            if let Some((key, _)) = lists.into_iter().find(|(_, empty)| *empty) {
-                anyhow::bail!("sources.umls.{key} is [], which keeps nothing; expected one name at least");
-            }
-        }
-        if let Some(asked) = self.mesh.as_ref().and_then(|mesh| mesh.relations.as_ref()) {
-            kg::source::mesh::known_relations(asked).context("sources.mesh.relations")?;
-        }
-        if let Some(least) = self.rotmensch.as_ref().and_then(|of| of.min_probability) {
-            number("sources.rotmensch.min_probability", least, &SHARE)?;
-        }
-        let kgx = self.kgx.iter().map(|(name, of)| (format!("sources.kgx.{name}.level"), of.level));
-        let triples =
-            self.triples.iter().map(|(name, of)| (format!("sources.triples.{name}.level"), of.level));
-        let umls = self.umls.iter().map(|of| ("sources.umls.max_srl".to_owned(), of.max_srl));
-        for (key, level) in kgx.chain(triples).chain(umls) {
-            whole(key, level.unwrap_or(0).into(), 0..=9)?;
-        }
-        self.triples.iter().try_for_each(|(name, of)| of.ranges(&format!("sources.triples.{name}")))
-    }
+#[derive(Debug)]
+struct File {
+    key: String,
+    /// What messages call it, where that is not the file itself: a file in parts.
+    name: Option<&'static str>,
+    /// One, or those of its parts.
+    places: Vec<Place>,
 }
 
-/// What a source left besides its statements.
-pub struct Told {
-    /// Its rows.
-    pub funnel: Funnel,
-    /// What else there is to know of it, by name.
-    pub notes: Map<String, Value>,
-    /// Whether its texts fit its ids; to be judged when all sources are read.
-    pub naming: Option<Naming>,
-}
-
-impl Told {
-    fn plain(funnel: Funnel) -> Self {
-        Self { funnel, notes: Map::new(), naming: None }
-    }
-}
-
-/// A source that a stage can read.
-pub trait Source: Send + Sync + std::fmt::Debug {
-    /// The files that it reads.
-    fn places(&self) -> Vec<&Place>;
-
-    /// States what they say.
-    ///
-    /// # Errors
-    /// When a file is missing, damaged or of another kind.
-    fn read(&self, context: &Context, builder: &mut Builder) -> anyhow::Result<Told>;
-}
-
-/// The sources in the order in which they are read: those that only mention MeSH records and UMLS concepts, or have names only, come
-/// before MeSH and UMLS, which know more of what was mentioned.
+/// Where the files of all sources lie, in the order of [`Config::entries`].
 ///
 /// # Errors
 /// When the config names no source, or a place that cannot be meant.
-pub fn all(config: &Config, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Source>>> {
-    let mut sources: Vec<Box<dyn Source>> = Vec::new();
-    if let Some(config) = &config.rotmensch {
-        sources.push(Box::new(rotmensch::Rotmensch::new(config, places)?));
-    }
-    if let Some(config) = &config.hsdn {
-        sources.push(Box::new(hsdn::Hsdn::new(config, places)?));
-    }
-    for (name, config) in &config.kgx {
-        anyhow::ensure!(
-            !triples::is_taken(name),
-            "sources.kgx.{name}: the name is that of another source; choose one of your own"
-        );
-        sources.push(Box::new(kgx::Kgx::new(name, config, places)?));
-    }
-    for (name, config) in &config.triples {
-        sources.push(Box::new(triples::Triples::new(name, config, places)?));
-    }
-    if let Some(config) = &config.mesh {
-        sources.push(Box::new(mesh::Mesh::new(config, places)?));
-    }
-    if let Some(config) = &config.umls {
-        sources.push(Box::new(umls::Umls::new(config, places)?));
-    }
-    let twice = config.kgx.keys().find(|name| config.triples.contains_key(*name));
-    if let Some(name) = twice {
-        anyhow::bail!("sources.triples.{name} and sources.kgx.{name} have one name: choose two");
-    }
+pub fn locate(config: &Config, places: &Places<'_>) -> anyhow::Result<Vec<Located>> {
+    let entries = config.entries();
     anyhow::ensure!(
-        !sources.is_empty(),
+        !entries.is_empty(),
         "[sources] is empty: name at least one of sources.umls, mesh, hsdn, rotmensch, triples.NAME, kgx.NAME"
     );
-    Ok(sources)
+    entries.iter().map(|entry| Located::new(entry, places)).collect()
+}
+
+impl Located {
+    fn new(entry: &Entry<'_>, places: &Places<'_>) -> anyhow::Result<Self> {
+        let mut files = Vec::new();
+        for Slot { key, location, members } in entry.source.slots() {
+            let place = Location(location.0.clone()).place(&format!("{}.{key}", entry.key), places)?;
+            for member in members {
+                let found = member_of(&place, member)?;
+                if !found.is_empty() {
+                    let name = (member.form == Form::Release).then_some(member.name);
+                    files.push(File { key: format!("{key}/{}", member.name), name, places: found });
+                }
+            }
+            if members.is_empty() {
+                files.push(File { key, name: None, places: vec![place] });
+            }
+        }
+        Ok(Self { files })
+    }
+
+    /// All of them.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.files.iter().flat_map(|file| &file.places)
+    }
+
+    /// Has the source read them.
+    ///
+    /// # Errors
+    /// When a file is missing, damaged or of another kind.
+    pub fn read(
+        &self,
+        entry: &Entry<'_>,
+        context: &Context,
+        builder: &mut Builder,
+    ) -> anyhow::Result<SourceReport> {
+        let mut found = BTreeMap::new();
+        for File { key, name, places } in &self.files {
+            let paths = places.iter().map(|place| place.path(context)).collect::<anyhow::Result<Vec<_>>>()?;
+            let label = places.first().zip(paths.first()).map(|(place, path)| place.shown(path));
+            let label = label.unwrap_or_default();
+            let label = name.map_or_else(|| label.clone(), |name| label.with_file_name(name));
+            found.insert(key.clone(), Found { label, paths });
+        }
+        let watch = |file| -> files::Bytes<'_> { Box::new(context.progress().reader(file)) };
+        Ok(entry.source.read(entry.name, &Files::new(found, &watch), builder)?)
+    }
+}
+
+/// Where a member of a folder lies; nowhere if it is not there and not needed. A needed one that is not there is named by the engine.
+fn member_of(folder: &Place, member: &Member) -> anyhow::Result<Vec<Place>> {
+    let plain = folder.file(member.name);
+    let found = match (member.form, folder) {
+        (Form::Plain, _) if member.needed => None,
+        (Form::Plain, _) => folder.has(member.name)?.then(|| vec![plain.clone()]),
+        // A world makes all files of a release.
+        (Form::Release, Place::World { .. }) => Some(vec![plain.clone()]),
+        (Form::Release, Place::Outside { path, .. }) if path.is_dir() => {
+            let parts = files::locate(path, member.name)?;
+            parts.map(|parts| {
+                let names = parts.iter().filter_map(|part| part.file_name());
+                names.map(|name| folder.file(&name.to_string_lossy())).collect()
+            })
+        }
+        (Form::Release, Place::Outside { .. }) => None,
+        (Form::Release, Place::Remote { .. }) => remote(folder, member.name)?,
+    };
+    Ok(found.unwrap_or_else(|| if member.needed { vec![plain] } else { Vec::new() }))
+}
+
+/// The file `name` of a folder in a store, which need not list what it has: plain, packed, or in packed parts.
+fn remote(folder: &Place, name: &str) -> anyhow::Result<Option<Vec<Place>>> {
+    for whole in [name.to_owned(), format!("{name}.gz")] {
+        if folder.has(&whole)? {
+            return Ok(Some(vec![folder.file(&whole)]));
+        }
+    }
+    let mut parts = Vec::new();
+    for part in files::part_names(name) {
+        if !folder.has(&part)? {
+            break;
+        }
+        parts.push(folder.file(&part));
+    }
+    Ok(Some(parts).filter(|parts| !parts.is_empty()))
 }

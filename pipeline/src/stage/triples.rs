@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use base::funnel::Tally;
 use base::whole::write_whole;
 use kg::canon;
-use kg::source::funnel::{Funnel, Report};
+use kg::source::{Config as Sources, Entry, Funnel, Report, SourceReport};
 use kg::table::{Builder, Graph};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::location::{self, Place, Places};
-use super::source::{self, Source, Told};
+use super::source::{self, Located};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -45,9 +45,10 @@ pub struct Config {
 /// The stage.
 #[derive(Debug)]
 pub struct Triples {
-    sources_config: source::Config,
+    sources: Sources,
     config: Config,
-    sources: Vec<Box<dyn Source>>,
+    /// Where the files of each source lie.
+    located: Vec<Located>,
 }
 
 impl Triples {
@@ -55,14 +56,14 @@ impl Triples {
     ///
     /// # Errors
     /// When the config names no source, or a place that cannot be meant.
-    pub fn new(sources: &source::Config, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub fn new(sources: &Sources, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         anyhow::ensure!(config.rows_in_memory > 0, "canon.rows_in_memory = 0: expected at least 1");
-        let (sources_config, sources) = (sources.clone(), source::all(sources, places)?);
-        Ok(Self { sources_config, config: config.clone(), sources })
+        let located = source::locate(sources, places)?;
+        Ok(Self { sources: sources.clone(), config: config.clone(), located })
     }
 
     fn places(&self) -> Vec<&Place> {
-        self.sources.iter().flat_map(|source| source.places()).collect()
+        self.located.iter().flat_map(Located::places).collect()
     }
 
     fn policy(&self) -> canon::Policy {
@@ -85,7 +86,7 @@ impl Stage for Triples {
     }
 
     fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, "sources", &self.sources_config);
+        describe::config(to, "sources", &self.sources);
         describe::config(to, "canon", &self.config);
         self.places().iter().for_each(|place| place.describe(to));
     }
@@ -103,15 +104,15 @@ impl Stage for Triples {
         for [one, other] in &self.config.declared {
             builder.declare_inverse(one, other);
         }
-        let mut told = Vec::new();
-        for source in &self.sources {
-            told.push(source.read(context, &mut builder)?);
+        let mut reports = Vec::new();
+        for (entry, files) in self.sources.entries().iter().zip(&self.located) {
+            reports.push(files.read(entry, context, &mut builder)?);
             context.check()?;
         }
         let canon = builder.finish(&self.policy())?;
         context.check()?;
         let (mut read, mut notes) = (Vec::new(), Vec::new());
-        for Told { funnel, notes: noted, naming } in told {
+        for SourceReport { funnel, notes: noted, naming } in reports {
             if let Some(nothing) = nothing_kept(&funnel) {
                 context.warn(nothing);
             }
@@ -133,7 +134,7 @@ impl Stage for Triples {
                 .join("; "),
         );
         canon.write(context.out())?;
-        for warning in unknown_relations(&merged, &self.config.declared, &self.sources_config) {
+        for warning in unknown_relations(&merged, &self.config.declared, &self.sources) {
             context.warn(warning);
         }
         drop(canon);
@@ -193,7 +194,7 @@ fn nothing_kept(funnel: &Funnel) -> Option<String> {
 fn unknown_relations(
     merged: &canon::Report,
     declared: &BTreeSet<[String; 2]>,
-    sources: &source::Config,
+    sources: &Sources,
 ) -> Vec<String> {
     let mut stated: BTreeSet<&str> = BTreeSet::new();
     for one in &merged.relations {
@@ -204,14 +205,14 @@ fn unknown_relations(
     }
     let is_stated = |name: &String| stated.contains(name.as_str());
     let neither = declared.iter().filter(|pair| !pair.iter().any(is_stated));
-    let mut told: Vec<String> = neither
+    let mut warnings: Vec<String> = neither
         .map(|[one, other]| format!("canon.declared: no source states {one:?} or {other:?}"))
         .collect();
-    for (key, pairs) in sources.inverses() {
-        let names = pairs.iter().flatten().filter(|name| !is_stated(name));
-        told.extend(names.map(|name| format!("{key}: no source states {name:?}")));
+    for Entry { key, source, .. } in sources.entries() {
+        let names = source.inverses().iter().flatten().filter(|name| !is_stated(name));
+        warnings.extend(names.map(|name| format!("{key}.inverses: no source states {name:?}")));
     }
-    told
+    warnings
 }
 
 /// Leaves the funnel for `inspect` and the ledger.

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::io::BufRead;
-use std::path::Path;
 
 use base::funnel::{BLANK_LINES, Tally};
 use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 
-use super::super::roster::{Id, Known, Roster};
-use super::{Error, TwoIds, columns, header, wrong};
+use super::super::files::Input;
+use super::super::names::{Id, Ids as Known, NameTable};
+use super::{columns, header, wrong};
 use crate::canon::fold::{fold, tidy};
 
 const SYMPTOMS: [&str; 4] = ["", "MeSH Symptom Term", "PubMed occurrence", "MeSH Symptom ID"];
@@ -60,12 +61,9 @@ pub(super) struct Pending {
 
 impl Ids {
     /// Reads one file.
-    pub(super) fn read<R: BufRead>(
-        &mut self,
-        (reader, label): (R, &Path),
-        role: Role,
-    ) -> Result<Pending, Error> {
-        let mut lines = Lines::new(reader, label);
+    pub(super) fn read<R: BufRead>(&mut self, file: Input<R>, role: Role) -> Result<Pending, ReadError> {
+        let label = &file.label;
+        let mut lines = Lines::new(file.reader, label);
         header(&mut lines, label, role.header())?;
         let mut pending = Pending {
             tally: Tally::new(label, &[BLANK_LINES, NO_ID, REPEATED, NOT_IN_TABLE]),
@@ -78,7 +76,7 @@ impl Ids {
         Ok(pending)
     }
 
-    fn row(&mut self, line: &Line<'_>, role: Role, pending: &mut Pending) -> Result<(), Error> {
+    fn row(&mut self, line: &Line<'_>, role: Role, pending: &mut Pending) -> Result<(), ReadError> {
         let names = role.header();
         let [number, name, count, id] = columns(line)?;
         if number.parse::<u64>().is_err() {
@@ -103,9 +101,9 @@ impl Ids {
         let folded = fold(name);
         let known = self.name_of.get(&folded);
         if let Some(before) = known.filter(|before| before.id != id) {
-            let (place, name) = (line.place(Some((4, names[3]))), name.to_owned());
-            let (found, id, other) = (id.to_owned(), before.id.clone(), before.place.clone());
-            return Err(Error::TwoIds(Box::new(TwoIds { place, name, found, id, other })));
+            let place = line.place(Some((4, names[3])));
+            let found = format!("{name:?} has the id {id}, but {} in {}", before.id, before.place);
+            return Err(ReadError::new(place, found, "one id for a name", "remove the wrong line"));
         }
         if known.is_some_and(|before| before.place.file == line.place(None).file) {
             pending.tally.drop(REPEATED);
@@ -136,9 +134,9 @@ impl Ids {
 
 impl Pending {
     /// Counts the names by whether the table has them.
-    pub(super) fn settle(mut self, roster: &Roster<'_>) -> Tally {
+    pub(super) fn settle(mut self, table: &NameTable<'_>) -> Tally {
         for folded in &self.names {
-            if roster.has(folded) { self.tally.keep() } else { self.tally.drop(NOT_IN_TABLE) }
+            if table.has(folded) { self.tally.keep() } else { self.tally.drop(NOT_IN_TABLE) }
         }
         self.tally
     }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
-use std::path::Path;
 
 use base::funnel::{BLANK_LINES, Tally};
+use base::read::ReadError;
 
 use super::super::curie;
+use super::super::files::Input;
 use super::super::separated::{Column, Records, Shape};
-use super::{Error, Options, Xref, node_key};
+use super::{Options, Xref, node_key};
 use crate::canon::crosswalk::namespace;
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
@@ -19,6 +20,7 @@ const IN_NO_TRIPLE: &str = "in_no_triple";
 /// The nodes, and the ends of edges that are none.
 #[derive(Debug)]
 pub(super) struct Nodes<'o> {
+    name: &'o str,
     options: &'o Options,
     columns: Columns,
     nodes: HashMap<String, Node>,
@@ -64,8 +66,12 @@ struct Columns {
 }
 
 impl<'o> Nodes<'o> {
-    pub(super) fn read<R: BufRead>((reader, label): (R, &Path), options: &'o Options) -> Result<Self, Error> {
-        let mut records = Records::new((reader, label), Shape::TABS)?;
+    pub(super) fn read<R: BufRead>(
+        file: Input<R>,
+        name: &'o str,
+        options: &'o Options,
+    ) -> Result<Self, ReadError> {
+        let mut records = Records::new(file.reader, &file.label, Shape::TABS)?;
         let id = records.column(&Column::Name("id".to_owned()), "id")?;
         let xref = (options.xref == Xref::SameAs).then(|| records.optional(&["xref"])).flatten();
         let same = [records.optional(&["same_as"]), records.optional(&["equivalent_identifiers"]), xref];
@@ -77,7 +83,7 @@ impl<'o> Nodes<'o> {
             same: same.into_iter().flatten().collect(),
         };
         let mut nodes: HashMap<String, Node> = HashMap::new();
-        let mut tally = Tally::new(label, &[BLANK_LINES, REPEATED, IN_NO_TRIPLE]);
+        let mut tally = Tally::new(&file.label, &[BLANK_LINES, REPEATED, IN_NO_TRIPLE]);
         while let Some(record) = records.next_record()? {
             let key = node_key(&record, id, "id")?;
             let (row, place) = (record.line(), record.place(Some((id, "id"))));
@@ -87,16 +93,20 @@ impl<'o> Nodes<'o> {
                     nodes.insert(key, Node { row, line, met: Roles::default(), entity: None });
                 }
                 Some(before) if before.row == row => tally.drop(REPEATED),
-                Some(before) => return Err(Error::TwoNodes { place, key, line: before.line }),
+                Some(before) => {
+                    let found = format!("the node {key} stands in line {} with other fields", before.line);
+                    let expected = "one line for a node";
+                    return Err(ReadError::new(place, found, expected, "merge them (kgx merge)"));
+                }
             }
         }
         records.account(&mut tally);
-        let Columns { category, name, synonym, description, same } = &columns;
-        let maybe = [category, name, synonym, description].into_iter().copied().flatten();
-        let used: Vec<usize> = [id].into_iter().chain(maybe).chain(same.iter().copied()).collect();
+        let maybe = [columns.category, columns.name, columns.synonym, columns.description];
+        let maybe = maybe.into_iter().flatten().chain(columns.same.iter().copied());
+        let used: Vec<usize> = [id].into_iter().chain(maybe).collect();
         tally.columns_not_used = records.unused(&used);
         let (missing, terms, without_name) = (HashMap::new(), None, Vec::new());
-        Ok(Self { options, columns, nodes, missing, terms, without_name, tally })
+        Ok(Self { name, options, columns, nodes, missing, terms, without_name, tally })
     }
 
     /// Notes that an edge has the id; says whether there is such a node.
@@ -121,13 +131,13 @@ impl<'o> Nodes<'o> {
             return Some(entity);
         }
         let terms = *self.terms.get_or_insert_with(|| {
-            let (source, level) = (self.options.name.clone(), self.options.level);
+            let (source, level) = (self.name.to_owned(), self.options.level);
             builder.term_origin(TermOrigin { source, vocabulary: None, language: None, level })
         });
         let fields: Vec<&str> = node.row.split('\t').collect();
         let printed = Printed { key, fields: &fields, columns: &self.columns };
-        let (entity, is_named) = (printed.state((self.options, terms), builder), printed.name().is_some());
-        if !is_named {
+        let entity = printed.state(self.name, self.options.level, terms, builder);
+        if printed.name().is_none() {
             self.without_name.push((entity, key.to_owned()));
         }
         node.entity = Some(entity);
@@ -173,13 +183,19 @@ impl<'a> Printed<'a> {
         Some(self.field(self.columns.name)).filter(|name| !name.is_empty())
     }
 
-    fn state(&self, (options, terms): (&Options, DraftTermOrigin), builder: &mut Builder) -> DraftEntity {
+    fn state(
+        &self,
+        source: &str,
+        level: Option<u8>,
+        terms: DraftTermOrigin,
+        builder: &mut Builder,
+    ) -> DraftEntity {
         let text = self.name().unwrap_or(self.key);
         let entity = match self.name() {
-            Some(name) => builder.entity(&options.name, self.key, name),
-            None => builder.nameless(&options.name, self.key, self.key),
+            Some(name) => builder.entity(source, self.key, name),
+            None => builder.nameless(source, self.key, self.key),
         };
-        if let Some(level) = options.level {
+        if let Some(level) = level {
             builder.set_level(entity, level);
         }
         for category in self.values(self.columns.category) {
@@ -208,7 +224,7 @@ impl<'a> Printed<'a> {
     /// concepts of UMLS are, without such what its descriptors of MeSH are.
     fn aliases(&self) -> BTreeSet<(String, String)> {
         let same = self.columns.same.iter().flat_map(|&column| self.values(Some(column)));
-        let same = same.filter_map(curie::split).map(curie::key).chain([self.key.to_owned()]);
+        let same = same.filter_map(curie::split).map(curie::Curie::key).chain([self.key.to_owned()]);
         let same: BTreeSet<String> = same.collect();
         let of =
             |wanted: &str| -> Vec<&String> { same.iter().filter(|key| namespace(key) == wanted).collect() };

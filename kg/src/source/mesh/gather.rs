@@ -6,15 +6,18 @@ use std::path::Path;
 use ahash::{AHashMap, AHashSet};
 use base::funnel::Tally;
 use base::line::Place;
+use base::read::ReadError;
 
 use super::record::{Item, Kind, Record};
 use super::relation::Relation;
 use super::stream::{Size, Stream};
 use super::tree::{Above, Tree};
 use super::ui::Ui;
-use super::{Error, LEVEL, Options, SOURCE};
+use super::{LEVEL, Options, SOURCE};
 use crate::canon::fold::tidy;
+use crate::source::files::Input;
 use crate::source::funnel::Funnel;
+use crate::source::not_kept;
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, Origin, SemanticType, TermKind, TermOrigin};
 
@@ -89,9 +92,9 @@ impl<'b> Gather<'b> {
     }
 
     /// Reads a file; descriptors come before supplements, which refer to them.
-    pub(super) fn file<R: io::Read>(&mut self, file: (R, &Path), kind: Kind) -> Result<(), Error> {
-        let label = file.1;
-        let stream = Stream::open(file, kind)?;
+    pub(super) fn file<R: io::Read>(&mut self, file: Input<R>, kind: Kind) -> Result<(), ReadError> {
+        let Input { reader, label } = file;
+        let stream = Stream::open(reader, &label, kind)?;
         let origin = self.builder.term_origin(TermOrigin {
             source: SOURCE.to_owned(),
             vocabulary: None,
@@ -103,20 +106,21 @@ impl<'b> Gather<'b> {
             counts.permuted += tape.permuted;
             counts.major += tape.major;
             for record in tape.records() {
-                let entity = self.name(&record, kind).ok_or_else(|| Error::Repeated {
-                    place: Place { file: label.to_owned(), line: line + record.line, column: None },
-                    found: record.ui.to_string(),
+                let entity = self.name(&record, kind).ok_or_else(|| {
+                    let place = Place { file: label.clone(), line: line + record.line, column: None };
+                    let found = format!("{} has a record before this one", record.ui);
+                    ReadError::new(place, found, "one record each", "give each file once and whole")
                 })?;
                 counts.add(&record);
                 self.describe(entity, &record, origin);
-                self.link(entity, &record, kind).map_err(Error::Keep)?;
+                self.link(entity, &record, kind).map_err(|error| not_kept(SOURCE, &error))?;
             }
             Ok(())
         })?;
         if kind == Kind::Descriptor {
-            self.settle().map_err(Error::Keep)?;
+            self.settle().map_err(|error| not_kept(SOURCE, &error))?;
         }
-        self.count(label, kind, size, &counts);
+        self.count(&label, kind, size, &counts);
         Ok(())
     }
 

@@ -4,9 +4,9 @@ use std::io::Read;
 use std::path::Path;
 
 use base::line::{self, Place};
+use base::read::ReadError;
 use memchr::{memchr_iter, memrchr};
 
-use super::Error;
 use super::record::{self, Kind, Tape};
 use crate::source::xml::chunk::{LONGEST, Stop};
 use crate::source::xml::{Chunks, Fault, Scanner, prolog};
@@ -33,12 +33,15 @@ pub(super) struct Size {
     pub(super) lines: u64,
 }
 
+/// What to do about a file that is no XML, or none as published.
+const DAMAGED: &str = "the file is damaged: fetch it again";
+
 /// A parsed piece, or what is wrong with it.
 type Piece = Result<Tape, Flaw>;
 
 impl<'f, R: Read> Stream<'f, R> {
     /// Reads up to the first records and checks what stands before them.
-    pub(super) fn open((reader, file): (R, &'f Path), kind: Kind) -> Result<Self, Error> {
+    pub(super) fn open(reader: R, file: &'f Path, kind: Kind) -> Result<Self, ReadError> {
         let mut chunks = Chunks::new(reader, kind.record());
         let mut chunk = Vec::new();
         let filled = chunks.fill(&mut chunk);
@@ -55,19 +58,20 @@ impl<'f, R: Read> Stream<'f, R> {
         Ok(stream)
     }
 
-    fn prolog(&mut self) -> Result<(), Error> {
+    fn prolog(&mut self) -> Result<(), ReadError> {
         let known = if self.chunk.is_empty() { self.chunks.tail() } else { &self.chunk };
         let valid = std::str::from_utf8(known).map_or_else(|e| e.valid_up_to(), str::len);
         let text = std::str::from_utf8(&known[..valid]).unwrap_or_default();
         if text.is_empty() && !known.is_empty() {
-            return Err(line::not_utf8(place(self.file, 1), 1).into());
+            return Err(line::not_utf8(place(self.file, 1), 1));
         }
         let wrong = |fault: Box<Fault>| Flaw::new(text, *fault).into_error(self.file, 1);
         let (scanner, root) = prolog::read(text).map_err(wrong)?;
         if root.name != self.kind.root() {
             let place = place(self.file, 1 + newlines(&text[..root.at]));
-            let (found, expected) = (root.name.chars().take(40).collect(), self.kind.root());
-            return Err(Error::Root { place, found, expected, name: self.kind.file() });
+            let found = format!("the root element is {:?}", root.name.chars().take(40).collect::<String>());
+            let remedy = format!("give {} as published", self.kind.file());
+            return Err(ReadError::new(place, found, self.kind.root(), remedy));
         }
         let language = scanner.attribute(&root, "LanguageCode");
         let language = language.map_err(wrong)?;
@@ -82,7 +86,7 @@ impl<'f, R: Read> Stream<'f, R> {
     ///
     /// # Errors
     /// What is wrong with the file, by the first place, or what `apply` refused.
-    pub(super) fn each(mut self, apply: Apply<'_>) -> Result<Size, Error> {
+    pub(super) fn each(mut self, apply: Apply<'_>) -> Result<Size, ReadError> {
         let (mut parsed, mut next, mut stop) = (Vec::new(), Vec::new(), None);
         let mut line = self.line;
         let mut tail_from = self.start;
@@ -97,7 +101,7 @@ impl<'f, R: Read> Stream<'f, R> {
                 }
                 hand_on(std::mem::take(&mut parsed), file, &mut line, apply)?;
                 stop = chunks.fill(&mut next).err();
-                Ok::<(), Error>(())
+                Ok::<(), ReadError>(())
             })?;
             parsed = fresh;
             std::mem::swap(&mut self.chunk, &mut next);
@@ -115,7 +119,7 @@ impl<'f, R: Read> Stream<'f, R> {
     }
 
     /// Checks what follows the last record, from byte `from` of the tail and `line` on. Gives the number of lines in the file.
-    fn end(&self, from: usize, line: u64) -> Result<u64, Error> {
+    fn end(&self, from: usize, line: u64) -> Result<u64, ReadError> {
         let bytes = self.chunks.tail().get(from..).unwrap_or_default();
         let text = utf8(bytes).map_err(|flaw| flaw.into_error(self.file, line))?;
         let mut scanner = Scanner::inside(self.kind.root(), text);
@@ -140,23 +144,22 @@ impl<'f, R: Read> Stream<'f, R> {
         Ok(line - 1 + newlines(text) + u64::from(!text.is_empty() && !text.ends_with('\n')))
     }
 
-    fn stopped(&self, stop: Stop, line: u64) -> Error {
+    fn stopped(&self, stop: Stop, line: u64) -> ReadError {
         let place = place(self.file, line);
         match stop {
-            Stop::Read(source) => line::unreadable(place, &source).into(),
-            Stop::TooLong => Error::Xml {
-                place,
-                found: format!("more than {} MiB without </{}>", LONGEST >> 20, self.kind.record()),
-                expected: "records as published, which are shorter".to_owned(),
-            },
+            Stop::Read(source) => line::unreadable(place, &source),
+            Stop::TooLong => {
+                let found = format!("more than {} MiB without </{}>", LONGEST >> 20, self.kind.record());
+                ReadError::text(place, &found, "records as published, which are shorter", DAMAGED)
+            }
         }
     }
 }
 
 /// Takes a piece and the line it begins at.
-type Apply<'a> = &'a mut dyn FnMut(&Tape, u64) -> Result<(), Error>;
+type Apply<'a> = &'a mut dyn FnMut(&Tape, u64) -> Result<(), ReadError>;
 
-fn hand_on(parsed: Vec<Piece>, file: &Path, line: &mut u64, apply: Apply<'_>) -> Result<(), Error> {
+fn hand_on(parsed: Vec<Piece>, file: &Path, line: &mut u64, apply: Apply<'_>) -> Result<(), ReadError> {
     for piece in parsed {
         let tape = piece.map_err(|flaw| flaw.into_error(file, *line))?;
         apply(&tape, *line)?;
@@ -196,12 +199,15 @@ impl Flaw {
         Self::Xml { line: newlines(text.get(..at).unwrap_or(text)), found, expected }
     }
 
-    fn into_error(self, file: &Path, first: u64) -> Error {
+    fn into_error(self, file: &Path, first: u64) -> ReadError {
         match self {
-            Self::Utf8 { line, byte } => line::not_utf8(place(file, first + line), byte).into(),
-            Self::Cut { line, expected } => Error::Cut { place: place(file, first + line), expected },
+            Self::Utf8 { line, byte } => line::not_utf8(place(file, first + line), byte),
+            Self::Cut { line, expected } => {
+                let remedy = "it is cut: fetch the file again";
+                ReadError::new(place(file, first + line), "the file ends here", expected, remedy)
+            }
             Self::Xml { line, found, expected } => {
-                Error::Xml { place: place(file, first + line), found, expected }
+                ReadError::text(place(file, first + line), &found, expected, DAMAGED)
             }
         }
     }

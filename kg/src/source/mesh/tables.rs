@@ -4,86 +4,49 @@
 //! header line, nothing quoted. They state `isa` as the descriptor file does, under the same keys, and nothing else.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead};
+use std::io::BufRead;
 use std::path::Path;
 
 use ahash::{AHashMap, AHashSet};
 use base::funnel::{BLANK_LINES, Tally};
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 
 use super::relation::Relation;
 use super::tree::{Above, Tree};
 use super::ui::Ui;
 use super::{LEVEL, SOURCE};
 use crate::canon::fold::tidy;
+use crate::source::files::Input;
 use crate::source::funnel::Funnel;
+use crate::source::not_kept;
 use crate::table::builder::{DraftEntity, OfferKind};
 use crate::table::{Builder, Origin, TermKind, TermOrigin};
 
 const TERMS: [&str; 2] = ["mesh_id", "mesh_name"];
 const TREES: [&str; 3] = ["mesh_id", "mesh_name", "mesh_tree_number"];
 
-/// The files to read, each with the name that messages call it by.
+/// The files.
 #[derive(Debug)]
-pub struct Files<'f, R> {
+pub struct Files<R> {
     /// `terms.tsv`.
-    pub terms: (R, &'f Path),
+    pub terms: Input<R>,
     /// `tree-numbers.tsv`.
-    pub trees: (R, &'f Path),
+    pub trees: Input<R>,
 }
 
-/// Why the tables cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A file does not begin as published.
-    #[error("{place}: found {found:?}, expected the header {expected:?}; give the original table")]
-    Header {
-        /// The first line.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-    /// A line has too few or too many columns.
-    #[error(
-        "{place}: {found} columns, expected {expected} with a tab between; the line is damaged, fetch the file again"
-    )]
-    Columns {
-        /// The line.
-        place: Place,
-        /// Columns found.
-        found: usize,
-        /// Columns of this table.
-        expected: usize,
-    },
-    /// A field is not what its column holds.
-    #[error("{place}: found {found:?}, expected {expected}; the line is damaged, fetch the file again")]
-    Field {
-        /// Line and column.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// A statement cannot be kept.
-    #[error("cannot keep a statement: {0}; make room in the folder for temporary files")]
-    Keep(#[source] io::Error),
-}
+/// What to do about a line that is not as published.
+const DAMAGED: &str = "the line is damaged, fetch the file again";
 
 /// Reads the tables into `builder`.
 ///
 /// # Errors
 /// When a file is damaged or of another kind; `builder` then holds a part of it.
-pub fn read<R: BufRead>(files: Files<'_, R>, builder: &mut Builder) -> Result<Funnel, Error> {
+pub fn read<R: BufRead>(files: Files<R>, builder: &mut Builder) -> Result<Funnel, ReadError> {
     let (entities, terms) = headings(files.terms, builder)?;
-    let (reader, label) = files.trees;
-    let mut tally = Tally::new(label, &[BLANK_LINES, "unknown_descriptor", "tree_root", "no_parent"]);
-    let mut table = Table::new(reader, label, TREES)?;
+    let Input { reader, label } = files.trees;
+    let mut tally = Tally::new(&label, &[BLANK_LINES, "unknown_descriptor", "tree_root", "no_parent"]);
+    let mut table = Table::new(reader, &label, TREES)?;
     let mut tree = Tree::new();
     let (mut subjects, mut objects) = (AHashSet::new(), AHashSet::new());
     while let Some(row) = table.next_row()? {
@@ -121,7 +84,7 @@ pub fn read<R: BufRead>(files: Files<'_, R>, builder: &mut Builder) -> Result<Fu
         }
         Ok(())
     })
-    .map_err(Error::Keep)?;
+    .map_err(|error| not_kept(SOURCE, &error))?;
     Ok(Funnel {
         source: SOURCE.to_owned(),
         subjects: subjects.len() as u64,
@@ -134,11 +97,12 @@ pub fn read<R: BufRead>(files: Files<'_, R>, builder: &mut Builder) -> Result<Fu
 
 /// Every descriptor with its heading.
 fn headings<R: BufRead>(
-    (reader, label): (R, &Path),
+    file: Input<R>,
     builder: &mut Builder,
-) -> Result<(AHashMap<Ui, DraftEntity>, Tally), Error> {
-    let mut tally = Tally::new(label, &[BLANK_LINES]);
-    let mut table = Table::new(reader, label, TERMS)?;
+) -> Result<(AHashMap<Ui, DraftEntity>, Tally), ReadError> {
+    let Input { reader, label } = file;
+    let mut tally = Tally::new(&label, &[BLANK_LINES]);
+    let mut table = Table::new(reader, &label, TERMS)?;
     let mut entities = AHashMap::new();
     let origin = builder.term_origin(TermOrigin {
         source: SOURCE.to_owned(),
@@ -180,18 +144,19 @@ struct Row<'a, const N: usize> {
 
 impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     /// Starts after the header.
-    fn new(reader: R, file: &'f Path, header: [&'static str; N]) -> Result<Self, Error> {
+    fn new(reader: R, file: &'f Path, header: [&'static str; N]) -> Result<Self, ReadError> {
         let mut lines = Lines::new(reader, file);
         let nothing = Place { file: file.to_owned(), line: 1, column: None };
         let (place, found) = match lines.next_filled()? {
             Some(line) if line.text.split('\t').eq(header) => return Ok(Self { lines, header }),
-            Some(line) => (line.place(None), line.text.chars().take(80).collect()),
-            None => (nothing, String::new()),
+            Some(line) => (line.place(None), line.text),
+            None => (nothing, ""),
         };
-        Err(Error::Header { place, found, expected: header.join("\t") })
+        let expected = format!("the header {:?}", header.join("\t"));
+        Err(ReadError::text(place, found, expected, "give the original table"))
     }
 
-    fn next_row(&mut self) -> Result<Option<Row<'_, N>>, Error> {
+    fn next_row(&mut self) -> Result<Option<Row<'_, N>>, ReadError> {
         let header = self.header;
         let Some(line) = self.lines.next_filled()? else { return Ok(None) };
         let (mut fields, mut found) = ([""; N], 0);
@@ -202,25 +167,26 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
             found += 1;
         }
         if found != N {
-            return Err(Error::Columns { place: line.place(None), found, expected: N });
+            let expected = format!("{N} with a tab between");
+            return Err(ReadError::new(line.place(None), format!("{found} columns"), expected, DAMAGED));
         }
         Ok(Some(Row { line, fields, header }))
     }
 }
 
 impl<'a, const N: usize> Row<'a, N> {
-    fn ui(&self) -> Result<Ui, Error> {
+    fn ui(&self) -> Result<Ui, ReadError> {
         Ui::parse(self.fields[0], b'D').ok_or_else(|| self.wrong(0, "D and up to nine digits"))
     }
 
-    fn filled(&self, column: usize, expected: &'static str) -> Result<&'a str, Error> {
+    fn filled(&self, column: usize, expected: &'static str) -> Result<&'a str, ReadError> {
         let field = self.fields[column];
         if field.trim().is_empty() { Err(self.wrong(column, expected)) } else { Ok(field) }
     }
 
-    fn wrong(&self, column: usize, expected: &'static str) -> Error {
+    fn wrong(&self, column: usize, expected: &'static str) -> ReadError {
         let place = self.line.place(Some((column + 1, self.header[column])));
-        Error::Field { place, found: self.fields[column].chars().take(40).collect(), expected }
+        ReadError::text(place, self.fields[column], expected, DAMAGED)
     }
 }
 
@@ -237,8 +203,8 @@ mod tests {
     fn parse(terms: &str, trees: &str) -> Result<(Funnel, Graph), String> {
         let mut builder = Builder::new();
         let files = Files {
-            terms: (terms.as_bytes(), Path::new("data/terms.tsv")),
-            trees: (trees.as_bytes(), Path::new("data/tree-numbers.tsv")),
+            terms: Input::new(terms.as_bytes(), "data/terms.tsv"),
+            trees: Input::new(trees.as_bytes(), "data/tree-numbers.tsv"),
         };
         let funnel = read(files, &mut builder).map_err(|e| e.to_string())?;
         Ok((funnel, builder.finish(&Policy::standard()).unwrap().graph().unwrap()))

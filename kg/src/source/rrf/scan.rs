@@ -4,10 +4,11 @@ use std::io::Read;
 use std::path::Path;
 
 use base::line::{self, Place};
+use base::read::ReadError;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use super::Rows;
 use super::feed::{Failure, Feed, LONGEST_LINE, Piece, emptied};
-use super::{Error, Rows};
 
 /// Bytes of a piece of a file.
 const PIECE: usize = 512 << 10;
@@ -52,7 +53,7 @@ pub struct Totals {
 
 /// What became of a piece.
 struct Parsed<T> {
-    found: Result<T, Error>,
+    found: Result<T, ReadError>,
     lines: u64,
     bytes: u64,
     buffer: Vec<u8>,
@@ -64,11 +65,11 @@ struct Parsed<T> {
 ///
 /// # Errors
 /// The first error in the order of the file, with its line counted from the file's beginning; or that of `take`.
-pub fn scan<const N: usize, T: Send, E: From<Error> + Send>(
+pub fn scan<const N: usize, T: Send>(
     input: Input<'_>,
-    parse: impl Fn(&mut Rows<'_, N>) -> Result<T, Error> + Sync,
-    mut take: impl FnMut(T) -> Result<(), E> + Send,
-) -> Result<Totals, E> {
+    parse: impl Fn(&mut Rows<'_, N>) -> Result<T, ReadError> + Sync,
+    mut take: impl FnMut(T) -> Result<(), ReadError> + Send,
+) -> Result<Totals, ReadError> {
     let label = input.label;
     let mut feed = Feed::new(input.reader, input.piece);
     let count = PIECES_PER_THREAD * rayon::current_num_threads();
@@ -88,7 +89,7 @@ pub fn scan<const N: usize, T: Send, E: From<Error> + Send>(
 fn parse_all<const N: usize, T: Send>(
     pieces: Vec<Piece>,
     label: &Path,
-    parse: &(impl Fn(&mut Rows<'_, N>) -> Result<T, Error> + Sync),
+    parse: &(impl Fn(&mut Rows<'_, N>) -> Result<T, ReadError> + Sync),
 ) -> Vec<Parsed<T>> {
     let one = |mut piece: Piece| {
         let mut rows = Rows::new(&piece.bytes, label);
@@ -103,21 +104,25 @@ fn parse_all<const N: usize, T: Send>(
     pieces.into_par_iter().map(one).collect()
 }
 
-fn error(failure: Failure, label: &Path, line: u64) -> Error {
+fn error(failure: Failure, label: &Path, line: u64) -> ReadError {
     let place = Place { file: label.to_owned(), line, column: None };
     match failure {
-        Failure::Read(source) => line::unreadable(place, &source).into(),
-        Failure::TooLong => Error::TooLong { place, limit: LONGEST_LINE },
-        Failure::Returns => line::bare_cr(place).into(),
+        Failure::Read(source) => line::unreadable(place, &source),
+        Failure::TooLong => {
+            let found = format!("the line is longer than {LONGEST_LINE} bytes");
+            let remedy = "this is no RRF file, name another or fetch it again";
+            ReadError::new(place, found, "lines that end with |", remedy)
+        }
+        Failure::Returns => line::bare_cr(place),
     }
 }
 
 /// Takes the findings and returns the buffers.
-fn take_all<T, E: From<Error>>(
+fn take_all<T>(
     parsed: Vec<Parsed<T>>,
     totals: &mut Totals,
-    take: &mut impl FnMut(T) -> Result<(), E>,
-) -> Result<Vec<Vec<u8>>, E> {
+    take: &mut impl FnMut(T) -> Result<(), ReadError>,
+) -> Result<Vec<Vec<u8>>, ReadError> {
     let mut buffers = Vec::with_capacity(parsed.len());
     for one in parsed {
         let found = one.found.map_err(|error| error.moved(totals.lines))?;
@@ -152,7 +157,7 @@ mod tests {
         let mut all = Vec::new();
         let take = |firsts: Vec<String>| {
             all.extend(firsts);
-            Ok::<(), Error>(())
+            Ok::<(), ReadError>(())
         };
         let totals = scan(input, parse, take).map_err(|e| e.to_string())?;
         Ok((all, totals))

@@ -7,9 +7,10 @@ use base::bom::Unmarked;
 use base::funnel::{BLANK_LINES, Tally};
 use base::line::{self, Line, Lines, Place};
 use base::newline::Newlines;
+use base::read::ReadError;
 use csv::StringRecord;
 
-use super::{Column, Error, FirstLine, Hint, Quotes, REPEATED_HEADER, Shape};
+use super::{Column, FirstLine, NoRow, Quotes, REPEATED_HEADER, Shape, hint};
 
 /// Reads rows into one buffer.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ fn field<'a>(text: &'a str, ends: &[usize], column: usize) -> &'a str {
 
 impl<'f, R: BufRead> Records<'f, R> {
     /// Rows of `reader` after the names of its columns, if the first line has such.
-    pub(in crate::source) fn new((reader, file): (R, &'f Path), shape: Shape) -> Result<Self, Error> {
+    pub(in crate::source) fn new(reader: R, file: &'f Path, shape: Shape) -> Result<Self, ReadError> {
         let separator = shape.separator.byte();
         let rows = match shape.quotes() {
             Quotes::None => {
@@ -173,14 +174,15 @@ impl<'f, R: BufRead> Records<'f, R> {
     }
 
     /// The place (from 0) of a column that is read as `role`.
-    pub(in crate::source) fn column(&mut self, column: &Column, role: &'static str) -> Result<usize, Error> {
+    pub(in crate::source) fn column(&mut self, column: &Column, role: &str) -> Result<usize, ReadError> {
         let place = || Place { file: self.file.to_owned(), line: self.names_line, column: None };
-        let asked = |expected| {
+        let asked = |expected: &str| {
             let asked = match column {
                 Column::Position(position) => position.to_string(),
                 Column::Name(name) => format!("{name:?}"),
             };
-            Error::Asked { place: place(), role, asked, expected }
+            let found = format!("the {role} is asked for as column {asked}");
+            ReadError::new(place(), found, expected, "fix the config")
         };
         let found = match (column, &self.names) {
             (Column::Position(0), _) => return Err(asked("a number from 1")),
@@ -192,9 +194,10 @@ impl<'f, R: BufRead> Records<'f, R> {
                     (Some(_), Some(_)) => return Err(asked("its number, since the name stands there twice")),
                     (Some(found), None) => found,
                     (None, _) => {
-                        let hint = Hint::of(&names.iter().map(String::as_str), 2, self.shape.separator);
-                        let found = names.join(" ").chars().take(80).collect();
-                        return Err(Error::NoName { place: place(), found, name: name.clone(), role, hint });
+                        let hint = hint(&names.iter().map(String::as_str), 2, self.shape.separator);
+                        let expected = format!("a column named {name:?}");
+                        let remedy = format!("say in the config which column has the {role}{hint}");
+                        return Err(ReadError::text(place(), &names.join(" "), expected, remedy));
                     }
                 }
             }
@@ -213,7 +216,7 @@ impl<'f, R: BufRead> Records<'f, R> {
     }
 
     /// The next row, or none at the end of the file. After a row of another width, the one behind it can be asked for.
-    pub(in crate::source) fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+    pub(in crate::source) fn next_record(&mut self) -> Result<Option<Record<'_>>, NoRow> {
         loop {
             if !self.advance()? {
                 return Ok(None);
@@ -229,8 +232,13 @@ impl<'f, R: BufRead> Records<'f, R> {
         let (found, expected) = (row.width(), self.width.unwrap_or(self.least.max(row.width())));
         if found != expected && !self.any_width {
             let few = found < expected;
-            let hint = if few { Hint::of(&row.fields(), expected, self.shape.separator) } else { Hint::NONE };
-            return Err(Error::Width { place: row.place(None), found, expected, hint });
+            let hint = if few { hint(&row.fields(), expected, self.shape.separator) } else { String::new() };
+            return Err(NoRow::Unfit(ReadError::new(
+                row.place(None),
+                format!("{found} columns"),
+                format!("{expected} as in the first line"),
+                format!("fix the line, or say in the config what separates the columns{hint}"),
+            )));
         }
         self.width = Some(found);
         Ok(Some(row))
@@ -246,7 +254,7 @@ impl<'f, R: BufRead> Records<'f, R> {
     }
 
     /// Reads on to a row that has anything in it.
-    fn advance(&mut self) -> Result<bool, Error> {
+    fn advance(&mut self) -> Result<bool, ReadError> {
         while self.rows.advance(self.file)? {
             if self.rows.row(self.file).fields().any(|field| !field.trim().is_empty()) {
                 return Ok(true);
@@ -275,7 +283,7 @@ impl<'f, R: BufRead> Records<'f, R> {
 
 impl<R: BufRead> Rows<'_, R> {
     /// Reads a row, if there is one.
-    fn advance(&mut self, file: &Path) -> Result<bool, line::Error> {
+    fn advance(&mut self, file: &Path) -> Result<bool, ReadError> {
         match self {
             Rows::Bare(bare) => bare.advance(),
             Rows::Quoted(quoted) => quoted.advance(file),
@@ -295,7 +303,7 @@ impl<R: BufRead> Rows<'_, R> {
 }
 
 impl<R: BufRead> Bare<'_, R> {
-    fn advance(&mut self) -> Result<bool, line::Error> {
+    fn advance(&mut self) -> Result<bool, ReadError> {
         let first = self.lines.lines() == 0;
         if !self.lines.advance()? {
             return Ok(false);
@@ -310,7 +318,7 @@ impl<R: BufRead> Bare<'_, R> {
 }
 
 impl<R: BufRead> Quoted<R> {
-    fn advance(&mut self, file: &Path) -> Result<bool, line::Error> {
+    fn advance(&mut self, file: &Path) -> Result<bool, ReadError> {
         let before = self.csv.position().line();
         let place = |line| Place { file: file.to_owned(), line, column: None };
         let more = self.csv.read_record(&mut self.record).map_err(|e| {

@@ -15,8 +15,8 @@ fn rows(text: impl AsRef<[u8]>, separator: Separator, first: FirstLine) -> Resul
 }
 
 fn shaped(text: &[u8], shape: Shape) -> Result<(Vec<String>, Tally), String> {
-    let read = || -> Result<(Vec<String>, Tally), Error> {
-        let mut records = Records::new((text, Path::new("t.txt")), shape)?;
+    let read = || -> Result<(Vec<String>, Tally), ReadError> {
+        let mut records = Records::new(text, Path::new("t.txt"), shape)?;
         let mut rows = Vec::new();
         while let Some(record) = records.next_record()? {
             let fields: Vec<&str> = (0..record.width()).map(|column| record.field(column)).collect();
@@ -41,7 +41,7 @@ fn tabs_quote_nothing_and_commas_do() {
     // As a file is read: its first two bytes come by themselves.
     let pieces = std::io::BufReader::with_capacity(2, commas.as_bytes());
     let mut records =
-        Records::new((pieces, Path::new("t.txt")), shape(Separator::Comma, FirstLine::Row)).unwrap();
+        Records::new(pieces, Path::new("t.txt"), shape(Separator::Comma, FirstLine::Row)).unwrap();
     assert_eq!(records.next_record().unwrap().unwrap().field(0), "a,b");
 }
 
@@ -49,7 +49,7 @@ fn tabs_quote_nothing_and_commas_do() {
 fn columns_are_found_by_name_or_number() {
     let open = |first| {
         let text = &b"id\tname\tid\nx\ty\tz\n"[..];
-        Records::new((text, Path::new("t.txt")), shape(Separator::Tab, first))
+        Records::new(text, Path::new("t.txt"), shape(Separator::Tab, first))
     };
     let name = |name: &str| Column::Name(name.to_owned());
     let mut named = open(FirstLine::Names).unwrap();
@@ -73,7 +73,7 @@ fn columns_are_found_by_name_or_number() {
     let message = plain.column(&name("id"), "text").unwrap_err().to_string();
     assert!(message.contains("expected its number, since the first line has no names"), "{message}");
     plain.column(&Column::Position(4), "text").unwrap();
-    let message = plain.next_record().unwrap_err().to_string();
+    let message = ReadError::from(plain.next_record().unwrap_err()).to_string();
     assert!(message.contains("line 1: 3 columns, expected 4"), "{message}");
 }
 
@@ -122,11 +122,11 @@ fn silent_26_semicolons_and_pipes_separate_and_are_found_where_another_is_said()
         (b"x,y,z\n", "(if it is ',': separator = \"comma\")"),
     ] {
         let mut records =
-            Records::new((text, Path::new("t.txt")), shape(Separator::Tab, FirstLine::Row)).unwrap();
+            Records::new(text, Path::new("t.txt"), shape(Separator::Tab, FirstLine::Row)).unwrap();
         records.column(&Column::Position(3), "object").unwrap();
-        let message = records.next_record().unwrap_err().to_string();
+        let message = ReadError::from(records.next_record().unwrap_err()).to_string();
         assert!(message.contains("1 columns, expected 3") && message.ends_with(hint), "{message}");
-        let mut records = Records::new((text, Path::new("t.txt")), Shape::TABS).unwrap();
+        let mut records = Records::new(text, Path::new("t.txt"), Shape::TABS).unwrap();
         let message = records.column(&Column::Name("x".to_owned()), "subject").unwrap_err().to_string();
         assert!(message.ends_with(hint), "{message}");
     }
@@ -153,7 +153,7 @@ fn silent_16_a_repeated_header_is_no_row_and_counted() {
 fn silent_16_quotes_that_wrap_a_field_are_seen() {
     let text = "\"a\"\t \"say \"\"b\"\"\" \t\"c\" or \"d\"\t\"\te\n";
     let mut records =
-        Records::new((text.as_bytes(), Path::new("t.txt")), shape(Separator::Tab, FirstLine::Row)).unwrap();
+        Records::new(text.as_bytes(), Path::new("t.txt"), shape(Separator::Tab, FirstLine::Row)).unwrap();
     let row = records.next_record().unwrap().unwrap();
     assert_eq!([0, 1, 2, 3, 4].map(|column| row.is_wrapped(column)), [true, true, false, false, false]);
 }

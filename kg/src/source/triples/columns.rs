@@ -2,14 +2,19 @@
 
 use std::io::BufRead;
 
+use base::read::ReadError;
+
 use super::fit::{Activity, NO_NAMES, NO_QUOTES, TRIPLE, is_header};
 use super::layout::Layout;
-use super::row::{Role, Row, finite};
-use super::{Error, start};
-use crate::source::separated::{Column, FirstLine, Record, Records};
+use super::row::{Role, Row, Wrong, finite};
+use super::{OTHER_COLUMN, OTHER_LAYOUT};
+use crate::source::separated::{Column, FirstLine, NoRow, Record, Records};
 
 /// The place of labels in a part of an official split.
 const LABEL: usize = 3;
+
+/// What to do about a part that is no part of an official split.
+const AS_TABLE: &str = "fix the line, or read the file as a `table` whose columns the config names";
 
 /// Where a table says whether its rows are facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +35,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new<R: BufRead>(layout: &Layout, records: &mut Records<'_, R>) -> Result<Self, Error> {
+    pub(super) fn new<R: BufRead>(layout: &Layout, records: &mut Records<'_, R>) -> Result<Self, ReadError> {
         let columns = &layout.columns;
         let mut place = |column: &Column, role: Role| records.column(column, role.name());
         let ids = [
@@ -44,7 +49,7 @@ impl Places {
     }
 
     /// Those of a part of an official split: three columns, and a label perhaps.
-    pub(super) fn of_part<R: BufRead>(records: &mut Records<'_, R>) -> Result<Self, Error> {
+    pub(super) fn of_part<R: BufRead>(records: &mut Records<'_, R>) -> Result<Self, ReadError> {
         Ok(Self { label: Label::Fourth, ..Self::new(&Layout::three(), records)? })
     }
 
@@ -55,63 +60,60 @@ impl Places {
     }
 
     /// What a row holds.
-    pub(super) fn row<'a>(&self, record: &Record<'a>) -> Result<Row<'a>, Error> {
+    pub(super) fn row<'a>(&self, record: &Record<'a>) -> Result<Row<'a>, NoRow> {
         let weight = self.weight.map(|column| record.field(column).trim()).filter(|text| !text.is_empty());
         let weight = weight.map(|text| finite(text).ok_or(text)).transpose().map_err(|text| {
-            let expected = "a finite number, or nothing".to_owned();
-            self.wrong(record, Role::Weight, (start(text), expected))
+            self.wrong(record, &Wrong::new(Role::Weight, text, "a finite number, or nothing"))
         })?;
         let [subject, relation, object] = self.ids.map(|column| record.field(column));
         Ok(Row { subject, relation, object, weight })
     }
 
     /// Whether a row is published as a negative.
-    pub(super) fn is_negative(&self, record: &Record<'_>) -> Result<bool, Error> {
+    pub(super) fn is_negative(&self, record: &Record<'_>) -> Result<bool, ReadError> {
         match (self.label, record.width()) {
             (Label::None, _) | (Label::Fourth, 3) => Ok(false),
             (Label::Fourth, 4) => match record.field(LABEL).trim() {
                 "1" => Ok(false),
                 "-1" => Ok(true),
                 found => {
-                    Err(Error::Label { place: record.place(Some((LABEL, "label"))), found: start(found) })
+                    let expected = "1 (a fact) or -1 (published as a negative)";
+                    Err(ReadError::text(record.place(Some((LABEL, "label"))), found, expected, AS_TABLE))
                 }
             },
-            (Label::Fourth, found) => Err(Error::PartWidth { place: record.place(None), found }),
+            (Label::Fourth, found) => {
+                let expected = "3 (subject, relation, object), or 4 of which the last is a label, 1 or -1";
+                Err(ReadError::new(record.place(None), format!("{found} columns"), expected, AS_TABLE))
+            }
         }
     }
 
     /// A field of a row that is not what its column holds.
-    pub(super) fn wrong(
-        &self,
-        record: &Record<'_>,
-        role: Role,
-        (found, expected): (String, String),
-    ) -> Error {
-        Error::Field { place: record.place(Some((self.of(role), role.name()))), found, expected }
+    pub(super) fn wrong(&self, record: &Record<'_>, wrong: &Wrong) -> NoRow {
+        let place = record.place(Some((self.of(wrong.role), wrong.role.name())));
+        NoRow::Unfit(ReadError::text(place, &wrong.found, &wrong.expected, OTHER_COLUMN))
     }
 
     /// Refuses a first row of names where a row is expected.
-    pub(super) fn look_at_first(&self, record: &Record<'_>) -> Result<(), Error> {
+    pub(super) fn look_at_first(&self, record: &Record<'_>) -> Result<(), ReadError> {
         if self.first_line == FirstLine::Names {
             return Ok(());
         }
         let fields = self.ids.map(|column| record.field(column));
         if is_header(&fields, &TRIPLE) {
-            let (place, found) = (record.place(None), start(&fields.join(" ")));
-            return Err(Error::Laid { place, found, expected: NO_NAMES });
+            return Err(ReadError::text(record.place(None), &fields.join(" "), NO_NAMES, OTHER_LAYOUT));
         }
         Ok(())
     }
 
     /// Refuses a row whose ids are quoted though the layout does not say what quotes are.
-    pub(super) fn look(&self, record: &Record<'_>) -> Result<(), Error> {
+    pub(super) fn look(&self, record: &Record<'_>) -> Result<(), ReadError> {
         let roles = [Role::Subject, Role::Relation, Role::Object];
         match self.ids.into_iter().zip(roles).find(|(column, _)| record.is_wrapped(*column)) {
-            Some((column, role)) => Err(Error::Laid {
-                place: record.place(Some((column, role.name()))),
-                found: start(record.field(column)),
-                expected: NO_QUOTES,
-            }),
+            Some((column, role)) => {
+                let place = record.place(Some((column, role.name())));
+                Err(ReadError::text(place, record.field(column), NO_QUOTES, OTHER_LAYOUT))
+            }
             None => Ok(()),
         }
     }

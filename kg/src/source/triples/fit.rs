@@ -3,11 +3,12 @@
 use std::io::BufRead;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 use base::share::Share;
 
 use super::layout::Inactive;
-use super::{Error, ParquetError};
-use crate::source::separated::{self, Column, Record, Records};
+use super::{OTHER_COLUMN, OTHER_LAYOUT};
+use crate::source::separated::{Column, NoRow, Record, Records};
 
 /// Rows that do not fit and are left out, which the config has to allow.
 pub(super) const UNFIT: &str = "unfit";
@@ -18,7 +19,7 @@ pub(super) const INACTIVE: &str = "inactive";
 #[derive(Debug)]
 pub(super) struct Unfit {
     allowed: Share,
-    first: Option<Box<Error>>,
+    first: Option<ReadError>,
 }
 
 impl Unfit {
@@ -27,34 +28,28 @@ impl Unfit {
     }
 
     /// Drops a row that does not fit, if any may be dropped.
-    pub(super) fn drop(&mut self, error: Error, tally: &mut Tally) -> Result<(), Error> {
-        if self.allowed.is_nothing() || !error.is_of_a_row() {
-            return Err(error);
+    pub(super) fn drop(&mut self, no: NoRow, tally: &mut Tally) -> Result<(), ReadError> {
+        match no {
+            NoRow::Unfit(error) if !self.allowed.is_nothing() => {
+                tally.drop(UNFIT);
+                self.first.get_or_insert(error);
+                Ok(())
+            }
+            NoRow::Unfit(error) | NoRow::End(error) => Err(error),
         }
-        tally.drop(UNFIT);
-        self.first.get_or_insert_with(|| Box::new(error));
-        Ok(())
     }
 
     /// Refuses the file if more was dropped than may be.
-    pub(super) fn settle(self, tally: &Tally) -> Result<(), Error> {
+    pub(super) fn settle(self, tally: &Tally) -> Result<(), ReadError> {
         let rows = tally.dropped.get(UNFIT).copied().unwrap_or_default();
         match self.first {
             Some(first) if !self.allowed.allows(rows, tally.read) => {
-                Err(Error::Unfit { first, rows, all: tally.read })
+                let all = tally.read;
+                let many = format!("{rows} of {all} rows of the file do not fit, this first");
+                let remedy = format!("{}; {many}: max_unfit allows fewer", first.remedy());
+                Err(ReadError::new(first.place().clone(), first.found(), first.expected(), remedy))
             }
             _ => Ok(()),
-        }
-    }
-}
-
-impl Error {
-    /// Whether it is about one row, behind which the file can be read on.
-    fn is_of_a_row(&self) -> bool {
-        match self {
-            Error::Field { .. } | Error::NoTab { .. } | Error::Row(separated::Error::Width { .. }) => true,
-            Error::Parquet(error) => matches!(error.as_ref(), ParquetError::Field { .. }),
-            _ => false,
         }
     }
 }
@@ -104,7 +99,7 @@ impl Activity {
         records: &mut Records<'_, R>,
         named: Option<&Column>,
         inactive: Option<Inactive>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ReadError> {
         let rule = Rule::new(named, inactive);
         let column = match (named, records.optional(&ACTIVE)) {
             (Some(column), _) => Some(records.column(column, "active")?),
@@ -123,15 +118,17 @@ impl Activity {
     }
 
     /// Whether the row is left out.
-    pub(super) fn leaves_out(self, record: &Record<'_>) -> Result<bool, Error> {
+    pub(super) fn leaves_out(self, record: &Record<'_>) -> Result<bool, NoRow> {
         let Some(column) = self.column.filter(|_| self.rule != Rule::Keep) else { return Ok(false) };
         let text = record.field(column).trim();
-        let (place, found) = (record.place(Some((column, "active"))), super::start(text));
+        let wrong = |expected, remedy| {
+            ReadError::text(record.place(Some((column, "active"))), text, expected, remedy)
+        };
         match (is_active(text), self.rule) {
             (Some(true), _) | (None, Rule::Refuse) => Ok(false),
-            (Some(false), Rule::Refuse) => Err(Error::Laid { place, found, expected: ACTIVE_ROWS }),
+            (Some(false), Rule::Refuse) => Err(NoRow::End(wrong(ACTIVE_ROWS, OTHER_LAYOUT))),
             (Some(false), _) => Ok(true),
-            (None, _) => Err(Error::Field { place, found, expected: "1 or 0".to_owned() }),
+            (None, _) => Err(NoRow::Unfit(wrong("1 or 0", OTHER_COLUMN))),
         }
     }
 }

@@ -6,50 +6,82 @@
 //! vocabulary of its origin: `train`, `dev` or `test`.
 
 use std::io::BufRead;
-use std::path::Path;
 
-use super::{Error, Options, Stated, Statements, Things};
+use base::read::ReadError;
+
+use super::{Names, Options, Stated, Statements, Things};
+use crate::source::files::{self, Form, Input, Member};
 use crate::table::Builder;
 
 /// The parts of the split, as in the origins and, with `.tsv`, on disk.
 pub const PARTS: [&str; 3] = ["train", "dev", "test"];
 
-/// The files of a folder, each with the name it has in messages.
-#[derive(Debug)]
-pub struct Files<'f, R> {
-    /// The folder's name in messages.
-    pub folder: &'f Path,
-    /// `train.tsv`, `dev.tsv`, `test.tsv`.
-    pub parts: [(R, &'f Path); 3],
-    /// `entities.txt`.
-    pub entities: (R, &'f Path),
-    /// `relations.txt`.
-    pub relations: (R, &'f Path),
-    /// `entity2text.txt`.
-    pub entity_texts: (R, &'f Path),
-    /// `entity2textlong.txt`.
-    pub definitions: Option<(R, &'f Path)>,
-    /// `relation2text.txt`.
-    pub relation_texts: (R, &'f Path),
+/// The files of a folder.
+pub(super) const MEMBERS: [Member; 8] = [
+    needed("train.tsv"),
+    needed("dev.tsv"),
+    needed("test.tsv"),
+    needed("entities.txt"),
+    needed("relations.txt"),
+    needed("entity2text.txt"),
+    needed("relation2text.txt"),
+    Member { name: "entity2textlong.txt", needed: false, form: Form::Plain },
+];
+
+const fn needed(name: &'static str) -> Member {
+    Member { name, needed: true, form: Form::Plain }
 }
 
-/// Reads the files into `builder`. The tables of what is returned are those of [`PARTS`].
+/// The files of a folder.
+#[derive(Debug)]
+pub struct Files<R> {
+    /// `train.tsv`, `dev.tsv`, `test.tsv`.
+    pub parts: [Input<R>; 3],
+    /// `entities.txt`.
+    pub entities: Input<R>,
+    /// `relations.txt`.
+    pub relations: Input<R>,
+    /// `entity2text.txt`.
+    pub entity_texts: Input<R>,
+    /// `entity2textlong.txt`.
+    pub definitions: Option<Input<R>>,
+    /// `relation2text.txt`.
+    pub relation_texts: Input<R>,
+}
+
+impl<'f> Files<Box<dyn BufRead + Send + 'f>> {
+    pub(super) fn open(files: &files::Files<'f>) -> Result<Self, ReadError> {
+        let open = |name: &str| files.open(&format!("kg_bert/{name}"));
+        Ok(Self {
+            parts: [open("train.tsv")?, open("dev.tsv")?, open("test.tsv")?],
+            entities: open("entities.txt")?,
+            relations: open("relations.txt")?,
+            entity_texts: open("entity2text.txt")?,
+            relation_texts: open("relation2text.txt")?,
+            definitions: files.maybe("kg_bert/entity2textlong.txt").transpose()?,
+        })
+    }
+}
+
+/// Reads the files into `builder`, as the source `name`. The tables of what is returned are those of [`PARTS`].
 ///
 /// # Errors
 /// When a file is damaged, or a triple has an id that is not listed; `builder` then holds a part of it.
 pub fn read<R: BufRead>(
-    files: Files<'_, R>,
+    files: Files<R>,
+    name: &str,
     options: &Options,
     builder: &mut Builder,
-) -> Result<Stated, Error> {
-    let mut statements = Statements::new(options, builder)?;
-    statements.list(Things::Entities, files.entities)?;
-    statements.list(Things::Relations, files.relations)?;
-    statements.texts(Things::Entities, files.entity_texts, None)?;
-    statements.texts(Things::Relations, files.relation_texts, None)?;
-    files.definitions.map(|file| statements.definitions(file, None)).transpose()?;
+) -> Result<Stated, ReadError> {
+    let mut statements = Statements::new(name, options, builder);
+    statements.names(Names::List(Things::Entities), files.entities, None)?;
+    statements.names(Names::List(Things::Relations), files.relations, None)?;
+    statements.names(Names::Texts(Things::Entities), files.entity_texts, None)?;
+    statements.names(Names::Texts(Things::Relations), files.relation_texts, None)?;
+    files.definitions.map(|file| statements.names(Names::Definitions, file, None)).transpose()?;
     for (file, part) in files.parts.into_iter().zip(PARTS) {
         statements.part(file, part, builder)?;
     }
-    Ok(statements.finish(files.folder))
+    // Where the folder lies must not reach the funnel.
+    Ok(statements.finish(name))
 }

@@ -4,18 +4,20 @@
 
 use std::collections::HashMap;
 use std::io::BufRead;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use base::funnel::{BLANK_LINES, Tally};
 use base::line::Place;
+use base::read::ReadError;
 use base::share::Share;
 
 use super::fit::{Activity, INACTIVE, NO_NAMES, NO_QUOTES, TEXT, TWO_COLUMNS, Unfit, is_header};
 use super::layout::{TextColumns, TextLayout};
-use super::{Error, start};
+use super::{OTHER_COLUMN, OTHER_LAYOUT, start};
 use crate::canon::fold::tidy;
+use crate::source::files::Input;
 use crate::source::naming::Unused;
-use crate::source::separated::{Column, FirstLine, Quotes, Record, Records, Separator, Shape};
+use crate::source::separated::{Column, FirstLine, NoRow, Quotes, Record, Records, Separator, Shape};
 
 const REPEATED: &str = "repeated";
 const NO_TEXT: &str = "no_text";
@@ -23,7 +25,7 @@ const IN_NO_TRIPLE: &str = "in_no_triple";
 
 /// The files of one kind of things.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameFiles {
     list: Option<Book>,
     texts: Option<Book>,
     definitions: Option<Book>,
@@ -78,7 +80,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn new<R: BufRead>(form: Form<'_>, records: &mut Records<'_, R>) -> Result<Self, Error> {
+    fn new<R: BufRead>(form: Form<'_>, records: &mut Records<'_, R>) -> Result<Self, ReadError> {
         let [first, second] = [1, 2].map(Column::Position);
         let plain = TextColumns { id: first, text: second, active: None };
         let (columns, inactive, all) = match form {
@@ -99,28 +101,29 @@ impl Columns {
     }
 }
 
-impl Names {
-    pub(super) fn list<R: BufRead>(&mut self, file: (R, &Path), unfit: Share) -> Result<(), Error> {
+impl NameFiles {
+    /// Reads the list of all ids.
+    pub(super) fn list<R: BufRead>(&mut self, file: Input<R>, unfit: Share) -> Result<(), ReadError> {
         self.list = Some(Book::read(file, Form::Ids, unfit)?);
         Ok(())
     }
 
     pub(super) fn texts<R: BufRead>(
         &mut self,
-        file: (R, &Path),
+        file: Input<R>,
         form: Form<'_>,
         unfit: Share,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ReadError> {
         self.texts = Some(Book::read(file, form, unfit)?);
         Ok(())
     }
 
     pub(super) fn definitions<R: BufRead>(
         &mut self,
-        file: (R, &Path),
+        file: Input<R>,
         form: Form<'_>,
         unfit: Share,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ReadError> {
         self.definitions = Some(Book::read(file, form, unfit)?);
         Ok(())
     }
@@ -164,21 +167,22 @@ impl Names {
 }
 
 impl Book {
-    fn read<R: BufRead>((reader, label): (R, &Path), form: Form<'_>, unfit: Share) -> Result<Self, Error> {
+    fn read<R: BufRead>(file: Input<R>, form: Form<'_>, unfit: Share) -> Result<Self, ReadError> {
+        let Input { reader, label } = file;
         let reasons: &[&'static str] = match form {
             Form::Ids => &[BLANK_LINES, REPEATED, IN_NO_TRIPLE],
             Form::Plain | Form::Laid(_) => &[BLANK_LINES, REPEATED, NO_TEXT, IN_NO_TRIPLE],
         };
-        let mut records = Records::new((reader, label), form.shape())?;
+        let mut records = Records::new(reader, &label, form.shape())?;
         let columns = Columns::new(form, &mut records)?;
         let mut unfit = Unfit::new(unfit);
         let mut book =
-            Self { file: label.to_owned(), entries: HashMap::new(), tally: Tally::new(label, reasons) };
+            Self { file: label.clone(), entries: HashMap::new(), tally: Tally::new(&label, reasons) };
         loop {
             let entered = match records.next_record() {
                 Ok(None) => break,
                 Ok(Some(record)) => book.enter(&record, &columns),
-                Err(error) => Err(error.into()),
+                Err(error) => Err(error),
             };
             if let Err(error) = entered {
                 unfit.drop(error, &mut book.tally)?;
@@ -192,22 +196,23 @@ impl Book {
         Ok(book)
     }
 
-    fn enter(&mut self, record: &Record<'_>, columns: &Columns) -> Result<(), Error> {
+    fn enter(&mut self, record: &Record<'_>, columns: &Columns) -> Result<(), NoRow> {
         let place = |column| record.place(column);
-        let at_id = || place(Some((columns.id, "id")));
+        let at_id = |found| {
+            let at = place(Some((columns.id, "id")));
+            Err(NoRow::Unfit(ReadError::text(at, found, "one id", OTHER_COLUMN)))
+        };
+        let laid = |column, found: &str, expected| {
+            Err(NoRow::End(ReadError::text(place(column), found, expected, OTHER_LAYOUT)))
+        };
         match (columns.all, record.width()) {
-            (Some(1), found) if found > 1 => {
-                let expected = "one id".to_owned();
-                return Err(Error::Field { place: at_id(), found: start(record.line()), expected });
+            (Some(1), found) if found > 1 => return at_id(record.line()),
+            (Some(2), 1) => {
+                let remedy = "fix the line, or say in the config how the file is laid out";
+                let error = ReadError::new(place(None), "no tab", "an id, a tab and a text", remedy);
+                return Err(NoRow::Unfit(error));
             }
-            (Some(2), 1) => return Err(Error::NoTab { place: place(None) }),
-            (Some(2), found) if found > 2 => {
-                return Err(Error::Laid {
-                    place: place(None),
-                    found: start(record.line()),
-                    expected: TWO_COLUMNS,
-                });
-            }
+            (Some(2), found) if found > 2 => return laid(None, record.line(), TWO_COLUMNS),
             _ => {}
         }
         if columns.active.leaves_out(record)? {
@@ -216,23 +221,21 @@ impl Book {
         }
         let (id, text) = (record.field(columns.id).trim(), columns.text.map(|column| record.field(column)));
         if self.entries.is_empty() && is_header(&[id, text.unwrap_or_default()], &TEXT) {
-            let found = start(&[id, text.unwrap_or_default()].join(" "));
-            return Err(Error::Laid { place: place(None), found, expected: NO_NAMES });
+            return laid(None, &[id, text.unwrap_or_default()].join(" "), NO_NAMES);
         }
         let wrapped = [Some((columns.id, "id")), columns.text.map(|text| (text, "text"))];
         if let Some((column, name)) =
             wrapped.into_iter().flatten().find(|(column, _)| record.is_wrapped(*column))
         {
-            let found = start(record.field(column));
-            return Err(Error::Laid { place: place(Some((column, name))), found, expected: NO_QUOTES });
+            return laid(Some((column, name)), record.field(column), NO_QUOTES);
         }
         if id.is_empty() || id.contains(['\n', '\r']) {
-            return Err(Error::Field { place: at_id(), found: start(id), expected: "one id".to_owned() });
+            return at_id(id);
         }
-        self.add(id, text.map(tidy), &place(None))
+        Ok(self.add(id, text.map(tidy), place(None))?)
     }
 
-    fn add(&mut self, id: &str, text: Option<String>, place: &Place) -> Result<(), Error> {
+    fn add(&mut self, id: &str, text: Option<String>, place: Place) -> Result<(), ReadError> {
         if text.as_ref().is_some_and(String::is_empty) {
             self.tally.drop(NO_TEXT);
             return Ok(());
@@ -244,8 +247,8 @@ impl Book {
             }
             Some(before) if before.text == text => self.tally.drop(REPEATED),
             Some(before) => {
-                let line = before.line;
-                return Err(Error::TwoTexts { place: place.clone(), id: start(id), line });
+                let found = format!("{:?} has another text in line {}", start(id), before.line);
+                return Err(ReadError::new(place, found, "one text for an id", "remove one of the lines"));
             }
         }
         Ok(())
@@ -263,7 +266,8 @@ impl Book {
         let (first, entry) = unused().min_by_key(|(_, entry)| entry.line)?;
         Some(Unused {
             file: self.file.clone(),
-            first: (start(first), entry.line),
+            id: start(first),
+            line: entry.line,
             texts: unused().count() as u64,
             all: self.entries.len() as u64,
         })

@@ -1,17 +1,20 @@
 //! Triples in a Parquet file, batch by batch.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
 use arrow_schema::DataType;
+use base::read::ReadError;
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
 use super::fit::{ACTIVE, ACTIVE_ROWS, Rule};
 use super::layout::Inactive;
-use super::row::{Role, Row};
+use super::row::{Role, Row, Wrong};
+use crate::source::files::Input;
+use crate::source::separated::NoRow;
 use crate::table::batches::{self, Batches};
 
 /// Most rows that are decoded at once.
@@ -35,72 +38,26 @@ pub struct Fields {
     pub inactive: Option<Inactive>,
 }
 
-/// Why a Parquet file cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file is damaged, or uses a coding that is not read.
-    #[error("{}: cannot decode it: {source}; fetch the file again, or write it anew with Snappy, gzip, LZ4_RAW, zstd or no compression", file.display())]
-    Decode {
-        /// The file.
-        file: PathBuf,
-        /// The decoder's word.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The file would take too much memory.
-    #[error("{}: {source}; write it anew with smaller values, pages and row groups", file.display())]
-    Large {
-        /// The file.
-        file: PathBuf,
-        /// What would.
-        source: batches::Error,
-    },
-    /// A column is missing or of another type.
-    #[error("{}, column {column:?} ({role}): found {found}, expected {expected}; say in the config which column is meant", file.display())]
-    Column {
-        /// The file.
-        file: PathBuf,
-        /// The column as the config names it.
-        column: String,
-        /// What it is read as.
-        role: &'static str,
-        /// What there is.
-        found: String,
-        /// What there should be.
-        expected: &'static str,
-    },
-    /// A field is not what its column holds.
-    #[error("{}: row {row}, column {column:?} ({role}): found {found:?}, expected {expected}; mend the row, or say in the config which column is meant", file.display())]
-    Field {
-        /// The file.
-        file: PathBuf,
-        /// The row, from 1.
-        row: u64,
-        /// The column as the config names it.
-        column: String,
-        /// What it is read as.
-        role: &'static str,
-        /// What stands there, its beginning at least.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-}
-
-/// What is wrong with a row: in which column, what stands there, what should.
-pub(super) type Wrong = (Role, String, String);
-
 /// Gives each row with its number (from 1) to `each`, or what is wrong with it, or nothing if it is inactive and left out. Returns the columns
 /// that are not read.
 pub(super) fn rows<C: ChunkReader + 'static>(
-    (chunks, file): (C, &Path),
+    input: Input<C>,
     fields: &Fields,
-    mut each: impl FnMut(u64, Result<Option<Row<'_>>, Wrong>) -> Result<(), super::Error>,
-) -> Result<Vec<String>, super::Error> {
+    mut each: impl FnMut(u64, Result<Option<Row<'_>>, Wrong>) -> Result<(), ReadError>,
+) -> Result<Vec<String>, ReadError> {
+    let file = &input.label;
     let refused = |error| match error {
-        batches::Error::Decode(source) => Error::Decode { file: file.to_owned(), source },
-        source => Error::Large { file: file.to_owned(), source },
+        batches::Error::Decode(source) => {
+            let remedy =
+                "fetch the file again, or write it anew with Snappy, gzip, LZ4_RAW, zstd or no compression";
+            ReadError::new(file, format!("cannot decode it: {source}"), "", remedy)
+        }
+        source => {
+            let remedy = "write it anew with smaller values, pages and row groups";
+            ReadError::new(file, source.to_string(), "", remedy)
+        }
     };
-    let batches = Batches::new(chunks, BATCH).map_err(refused)?;
+    let batches = Batches::new(input.reader, BATCH).map_err(refused)?;
     let rule = Rule::new(fields.active.as_ref(), fields.inactive);
     let fields = &fields.with_activity(batches.schema(), rule);
     let roots = fields.roots(batches.schema(), file)?;
@@ -115,8 +72,8 @@ pub(super) fn rows<C: ChunkReader + 'static>(
             number += 1;
             match columns.active.as_ref().map_or(Ok(true), |column| activity(column, row)) {
                 Ok(false) if rule == Rule::Refuse => {
-                    let said = ("0".to_owned(), ACTIVE_ROWS.to_owned());
-                    return Err(fields.refused((file, number), Role::Active, said).into());
+                    let wrong = Wrong::new(Role::Active, "0", ACTIVE_ROWS);
+                    return Err(fields.refused(file, number, &wrong).into());
                 }
                 Ok(false) => each(number, Ok(None))?,
                 Ok(true) => each(number, columns.row(row).map(Some))?,
@@ -127,12 +84,6 @@ pub(super) fn rows<C: ChunkReader + 'static>(
         }
     }
     Ok(unused)
-}
-
-impl From<Error> for super::Error {
-    fn from(error: Error) -> Self {
-        Self::Parquet(Box::new(error))
-    }
 }
 
 impl Fields {
@@ -170,59 +121,53 @@ impl Fields {
     }
 
     /// What is wrong with a row.
-    pub(super) fn refused(
-        &self,
-        (file, row): (&Path, u64),
-        role: Role,
-        (found, expected): (String, String),
-    ) -> Error {
+    pub(super) fn refused(&self, file: &Path, row: u64, wrong: &Wrong) -> NoRow {
+        let role = wrong.role;
         let name = if role == Role::Active && self.active.is_none() { ACTIVE[0] } else { self.name(role) };
-        let column = name.to_owned();
-        Error::Field { file: file.to_owned(), row, column, role: role.name(), found, expected }
+        let place = format!("{}: row {row}, column {name:?} ({})", file.display(), role.name());
+        let remedy = "fix the row, or say in the config which column is meant";
+        NoRow::Unfit(ReadError::text(place, &wrong.found, &wrong.expected, remedy))
+    }
+
+    /// A column that is missing or of another type.
+    fn other_column(&self, file: &Path, role: Role, found: &str, expected: &str) -> ReadError {
+        let place = format!("{}, column {:?} ({})", file.display(), self.name(role), role.name());
+        ReadError::new(place, format!("found {found}"), expected, "say in the config which column is meant")
     }
 
     /// The places of the columns, after a look at their types.
-    fn roots(&self, schema: &arrow_schema::Schema, file: &Path) -> Result<Vec<usize>, Error> {
+    fn roots(&self, schema: &arrow_schema::Schema, file: &Path) -> Result<Vec<usize>, ReadError> {
         self.roles()
             .map(|role| {
-                let wrong = |found: String, expected| {
-                    let (file, column) = (file.to_owned(), self.name(role).to_owned());
-                    Error::Column { file, column, role: role.name(), found, expected }
-                };
+                let wrong = |found: String, expected| Err(self.other_column(file, role, &found, expected));
                 let mut named =
                     schema.fields().iter().enumerate().filter(|(_, field)| field.name() == self.name(role));
                 let (Some((place, field)), None) = (named.next(), named.next()) else {
                     let names: Vec<&str> =
                         schema.fields().iter().map(|field| field.name().as_str()).collect();
                     let found = super::start(&format!("columns {}", names.join(", ")));
-                    return Err(wrong(found, "exactly one column of that name"));
+                    return wrong(found, "exactly one column of that name");
                 };
                 match (role, field.data_type()) {
                     (Role::Weight, DataType::Float32 | DataType::Float64) => Ok(place),
-                    (Role::Weight, other) => Err(wrong(
-                        super::start(&other.to_string()),
-                        "floating-point numbers of 32 or 64 bits",
-                    )),
+                    (Role::Weight, other) => {
+                        wrong(super::start(&other.to_string()), "floating-point numbers of 32 or 64 bits")
+                    }
                     (Role::Active, kind) if is_flag(kind) => Ok(place),
                     (Role::Active, other) => {
-                        Err(wrong(super::start(&other.to_string()), "true or false, or whole numbers"))
+                        wrong(super::start(&other.to_string()), "true or false, or whole numbers")
                     }
                     (_, DataType::Utf8) => Ok(place),
-                    (_, other) => Err(wrong(super::start(&other.to_string()), "text (UTF-8)")),
+                    (_, other) => wrong(super::start(&other.to_string()), "text (UTF-8)"),
                 }
             })
             .collect()
     }
 
-    fn columns(&self, batch: &RecordBatch, file: &Path) -> Result<Columns, Error> {
+    fn columns(&self, batch: &RecordBatch, file: &Path) -> Result<Columns, ReadError> {
         let column = |role: Role| {
-            batch.column_by_name(self.name(role)).cloned().ok_or_else(|| Error::Column {
-                file: file.to_owned(),
-                column: self.name(role).to_owned(),
-                role: role.name(),
-                found: "none".to_owned(),
-                expected: "exactly one column of that name",
-            })
+            let column = batch.column_by_name(self.name(role)).cloned();
+            column.ok_or_else(|| self.other_column(file, role, "none", "exactly one column of that name"))
         };
         Ok(Columns {
             subject: column(Role::Subject)?,
@@ -258,7 +203,7 @@ impl Columns {
 fn text(column: &ArrayRef, row: usize, role: Role) -> Result<&str, Wrong> {
     match column.as_string_opt::<i32>() {
         Some(texts) if texts.is_valid(row) => Ok(texts.value(row)),
-        _ => Err((role, "null".to_owned(), "an id".to_owned())),
+        _ => Err(Wrong::new(role, "null", "an id")),
     }
 }
 
@@ -272,7 +217,7 @@ fn number(column: &ArrayRef, row: usize) -> Result<Option<f64>, Wrong> {
         Some(weight) if weight.is_finite() => Ok(Some(weight)),
         other => {
             let found = other.map_or_else(String::new, |weight| weight.to_string());
-            Err((Role::Weight, found, "a finite number, or null".to_owned()))
+            Err(Wrong::new(Role::Weight, found, "a finite number, or null"))
         }
     }
 }
@@ -294,6 +239,6 @@ fn activity(column: &ArrayRef, row: usize) -> Result<bool, Wrong> {
     match shown.as_str() {
         "1" => Ok(true),
         "0" => Ok(false),
-        _ => Err((Role::Active, shown, "1 or 0".to_owned())),
+        _ => Err(Wrong::new(Role::Active, shown, "1 or 0")),
     }
 }

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use super::names::Names;
-use super::start;
+use super::names::NameFiles;
 
 /// What a column is read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,31 +35,42 @@ pub(super) struct Row<'a> {
     pub(super) weight: Option<f64>,
 }
 
-/// Why a row is not stated; the table adds the place.
+/// What is wrong with a row; the table adds the place.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) role: Role,
+    pub(super) found: String,
+    pub(super) expected: String,
+}
+
+impl Wrong {
+    pub(super) fn new(role: Role, found: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self { role, found: found.into(), expected: expected.into() }
+    }
+}
+
+/// Why a row is not stated.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// A field is not as expected.
-    Field { role: Role, found: String, expected: String },
+    Field(Wrong),
     /// The rows read so far cannot be kept.
     Keep(io::Error),
 }
 
 /// Refuses an id that cannot be one, or that is not listed.
-pub(super) fn check(id: &str, role: Role, names: &Names) -> Result<(), Refused> {
+pub(super) fn check(id: &str, role: Role, names: &NameFiles) -> Result<(), Refused> {
+    let refused = |expected: String| Err(Refused::Field(Wrong::new(role, id, expected)));
     if id.is_empty() {
-        return Err(refused(id, role, "an id".to_owned()));
+        return refused("an id".to_owned());
     }
     if id.contains(['\n', '\r']) {
-        return Err(refused(id, role, "an id without line break (a quote may be missing)".to_owned()));
+        return refused("an id without line break (a quote may be missing)".to_owned());
     }
     match names.lacks(id) {
-        Some(list) => Err(refused(id, role, format!("an id that is listed in {list}"))),
+        Some(list) => refused(format!("an id that is listed in {list}")),
         None => Ok(()),
     }
-}
-
-fn refused(id: &str, role: Role, expected: String) -> Refused {
-    Refused::Field { role, found: start(id), expected }
 }
 
 /// A weight.

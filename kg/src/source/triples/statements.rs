@@ -1,24 +1,27 @@
 //! Stating the triples of one source, whatever file they come from.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, BufRead};
+use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
 use ::parquet::file::reader::ChunkReader;
 
 use super::columns::Places;
 use super::fit::{INACTIVE, Unfit};
 use super::layout::{Layout, TextLayout};
-use super::names::{Form, Names};
+use super::names::{Form, NameFiles};
 use super::parquet::{self, Fields};
 use super::row::{Refused, Role, Row, check};
 use super::tables::{Table, together};
-use super::{Error, Options, Stated};
+use super::{Options, Stated};
+use crate::source::files::Input;
 use crate::source::funnel::Funnel;
 use crate::source::naming::{Naming, Untexted};
-use crate::source::separated::{Record, Records};
+use crate::source::not_kept;
+use crate::source::separated::{NoRow, Record, Records};
 use crate::table::builder::{DraftEntity, DraftRelation, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, TermKind, TermOrigin};
 
@@ -31,12 +34,24 @@ pub enum Things {
     Relations,
 }
 
+/// A file of names, and of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// All ids, one a line; a triple with another id then does not fit.
+    List(Things),
+    /// A text for each id.
+    Texts(Things),
+    /// A definition for each entity.
+    Definitions,
+}
+
 /// A source while its files are read: first those of names, then the tables.
 #[derive(Debug)]
 pub struct Statements<'o> {
+    name: &'o str,
     options: &'o Options,
-    entity_names: Names,
-    relation_names: Names,
+    entity_names: NameFiles,
+    relation_names: NameFiles,
     /// Places in `ends` and `used`.
     entities: HashMap<String, usize>,
     relations: HashMap<String, usize>,
@@ -66,24 +81,22 @@ struct Used {
 }
 
 /// Reason for rows that their publisher labels as false: no facts, but kept beside them.
-pub const NEGATIVE: &str = "published_negative";
+pub(super) const NEGATIVE: &str = "published_negative";
 
 impl<'o> Statements<'o> {
-    /// Begins a source.
-    ///
-    /// # Errors
-    /// When its name or level cannot be.
-    pub fn new(options: &'o Options, builder: &mut Builder) -> Result<Self, Error> {
-        options.check()?;
+    /// Begins the source `name`.
+    #[must_use]
+    pub fn new(name: &'o str, options: &'o Options, builder: &mut Builder) -> Self {
         for [one, other] in &options.inverses {
             builder.declare_inverse(one, other);
         }
-        let source = options.name.clone();
+        let source = name.to_owned();
         let terms = TermOrigin { source, vocabulary: None, language: None, level: options.level };
-        Ok(Self {
+        Self {
+            name,
             options,
-            entity_names: Names::default(),
-            relation_names: Names::default(),
+            entity_names: NameFiles::default(),
+            relation_names: NameFiles::default(),
             entities: HashMap::new(),
             relations: HashMap::new(),
             ends: Vec::new(),
@@ -92,46 +105,28 @@ impl<'o> Statements<'o> {
             untexted_relations: Vec::new(),
             terms: builder.term_origin(terms),
             tables: Vec::new(),
-        })
+        }
     }
 
-    /// Reads the list of all ids, one a line; a triple with another id then does not fit.
-    ///
-    /// # Errors
-    /// When the file is damaged.
-    pub fn list<R: BufRead>(&mut self, things: Things, file: (R, &Path)) -> Result<(), Error> {
-        let unfit = self.options.allowed.max_unfit;
-        self.names(things).list(file, unfit)
-    }
-
-    /// Reads texts, `id<TAB>text` a line or as `layout` says.
+    /// Reads a file of names: a list of ids, one a line, or texts or definitions, `id<TAB>text` a line or as `layout` says.
     ///
     /// # Errors
     /// When the file is damaged or of another layout, or an id has two texts.
-    pub fn texts<R: BufRead>(
+    pub fn names<R: BufRead>(
         &mut self,
-        things: Things,
-        file: (R, &Path),
+        of: Names,
+        file: Input<R>,
         layout: Option<&TextLayout>,
-    ) -> Result<(), Error> {
-        let unfit = self.options.allowed.max_unfit;
-        self.names(things).texts(file, layout.map_or(Form::Plain, Form::Laid), unfit)
+    ) -> Result<(), ReadError> {
+        let (unfit, form) = (self.options.max_unfit, layout.map_or(Form::Plain, Form::Laid));
+        match of {
+            Names::List(things) => self.names_of(things).list(file, unfit),
+            Names::Texts(things) => self.names_of(things).texts(file, form, unfit),
+            Names::Definitions => self.entity_names.definitions(file, form, unfit),
+        }
     }
 
-    /// Reads definitions of entities, `id<TAB>text` a line or as `layout` says.
-    ///
-    /// # Errors
-    /// When the file is damaged or of another layout, or an id has two definitions.
-    pub fn definitions<R: BufRead>(
-        &mut self,
-        file: (R, &Path),
-        layout: Option<&TextLayout>,
-    ) -> Result<(), Error> {
-        let unfit = self.options.allowed.max_unfit;
-        self.entity_names.definitions(file, layout.map_or(Form::Plain, Form::Laid), unfit)
-    }
-
-    fn names(&mut self, things: Things) -> &mut Names {
+    fn names_of(&mut self, things: Things) -> &mut NameFiles {
         match things {
             Things::Entities => &mut self.entity_names,
             Things::Relations => &mut self.relation_names,
@@ -144,14 +139,15 @@ impl<'o> Statements<'o> {
     /// When the table is damaged or of another layout, or more rows do not fit than may.
     pub fn table<R: BufRead>(
         &mut self,
-        (reader, label): (R, &Path),
+        file: Input<R>,
         layout: &Layout,
         part: Option<&str>,
         builder: &mut Builder,
-    ) -> Result<(), Error> {
-        let mut records = Records::new((reader, label), layout.shape())?;
+    ) -> Result<(), ReadError> {
+        let Input { reader, label } = file;
+        let mut records = Records::new(reader, &label, layout.shape())?;
         let columns = Places::new(layout, &mut records)?;
-        self.rows(records, &columns, Table::new(label, part, self.options), builder)
+        self.rows(records, &columns, self.begin(&label, part), builder)
     }
 
     /// Reads a part of an official split: three columns separated by tabs and no header. Where there is a fourth it says whether a row is a
@@ -161,13 +157,18 @@ impl<'o> Statements<'o> {
     /// When the table is damaged or of another layout, or more rows do not fit than may.
     pub fn part<R: BufRead>(
         &mut self,
-        (reader, label): (R, &Path),
+        file: Input<R>,
         part: &str,
         builder: &mut Builder,
-    ) -> Result<(), Error> {
-        let mut records = Records::new((reader, label), Layout::three().shape())?;
+    ) -> Result<(), ReadError> {
+        let Input { reader, label } = file;
+        let mut records = Records::new(reader, &label, Layout::three().shape())?;
         let columns = Places::of_part(&mut records)?;
-        self.rows(records, &columns, Table::new(label, Some(part), self.options), builder)
+        self.rows(records, &columns, self.begin(&label, Some(part)), builder)
+    }
+
+    fn begin(&self, label: &Path, part: Option<&str>) -> Table {
+        Table::new(label, part, self.name, self.options.level)
     }
 
     fn rows<R: BufRead>(
@@ -176,8 +177,8 @@ impl<'o> Statements<'o> {
         columns: &Places,
         mut table: Table,
         builder: &mut Builder,
-    ) -> Result<(), Error> {
-        let mut unfit = Unfit::new(self.options.allowed.max_unfit);
+    ) -> Result<(), ReadError> {
+        let mut unfit = Unfit::new(self.options.max_unfit);
         let mut first = true;
         loop {
             let stated = match records.next_record() {
@@ -192,11 +193,11 @@ impl<'o> Statements<'o> {
                             table.tally.drop(INACTIVE);
                             continue;
                         }
-                        Ok(false) => self.record(&record, columns, (&mut table, &mut *builder)),
+                        Ok(false) => self.record(&record, columns, &mut table, builder),
                         Err(error) => Err(error),
                     }
                 }
-                Err(error) => Err(error.into()),
+                Err(error) => Err(error),
             };
             if let Err(error) = stated {
                 unfit.drop(error, &mut table.tally)?;
@@ -214,16 +215,17 @@ impl<'o> Statements<'o> {
         &mut self,
         record: &Record<'_>,
         columns: &Places,
-        (table, builder): (&mut Table, &mut Builder),
-    ) -> Result<(), Error> {
+        table: &mut Table,
+        builder: &mut Builder,
+    ) -> Result<(), NoRow> {
         let row = columns.row(record)?;
         let stated = match columns.is_negative(record)? {
             true => self.deny(&row, table, builder),
             false => self.state(&row, table, builder),
         };
         stated.map_err(|error| match error {
-            Refused::Keep(source) => self.full(source),
-            Refused::Field { role, found, expected } => columns.wrong(record, role, (found, expected)),
+            Refused::Keep(error) => not_kept(self.name, &error).into(),
+            Refused::Field(wrong) => columns.wrong(record, &wrong),
         })
     }
 
@@ -233,29 +235,29 @@ impl<'o> Statements<'o> {
     /// When the file cannot be decoded or lacks a column, or more rows do not fit than may.
     pub fn parquet<C: ChunkReader + 'static>(
         &mut self,
-        (chunks, label): (C, &Path),
+        file: Input<C>,
         fields: &Fields,
         part: Option<&str>,
         builder: &mut Builder,
-    ) -> Result<(), Error> {
-        let mut table = Table::new(label, part, self.options);
-        table.tally.bytes = chunks.len();
-        let mut unfit = Unfit::new(self.options.allowed.max_unfit);
-        let unused = parquet::rows((chunks, label), fields, |number, row| -> Result<(), Error> {
+    ) -> Result<(), ReadError> {
+        let label = file.label.clone();
+        let mut table = self.begin(&label, part);
+        table.tally.bytes = file.reader.len();
+        let mut unfit = Unfit::new(self.options.max_unfit);
+        let unused = parquet::rows(file, fields, |number, row| {
             let stated = match row {
                 Ok(None) => {
                     table.tally.drop(INACTIVE);
                     return Ok(());
                 }
                 Ok(Some(row)) => self.state(&row, &mut table, builder),
-                Err((role, found, expected)) => Err(Refused::Field { role, found, expected }),
+                Err(wrong) => Err(Refused::Field(wrong)),
             };
             match stated {
                 Ok(()) => Ok(()),
-                Err(Refused::Keep(source)) => Err(self.full(source)),
-                Err(Refused::Field { role, found, expected }) => {
-                    let error = fields.refused((label, number), role, (found, expected));
-                    unfit.drop(error.into(), &mut table.tally)
+                Err(Refused::Keep(error)) => Err(not_kept(self.name, &error)),
+                Err(Refused::Field(wrong)) => {
+                    unfit.drop(fields.refused(&label, number, &wrong), &mut table.tally)
                 }
             }
         })?;
@@ -263,10 +265,6 @@ impl<'o> Statements<'o> {
         unfit.settle(&table.tally)?;
         self.tables.push(table.tally);
         Ok(())
-    }
-
-    fn full(&self, source: io::Error) -> Error {
-        Error::Keep { name: self.options.name.clone(), source }
     }
 
     /// States one triple. A row that does not fit leaves nothing behind.
@@ -317,18 +315,18 @@ impl<'o> Statements<'o> {
     /// The place of a new entity, made with its texts.
     fn draft(&mut self, id: &str, builder: &mut Builder) -> usize {
         let (options, terms) = (self.options, self.terms);
-        let key = options.key(id);
+        let key = options.key(self.name, id);
         let named = self.entity_names.has_texts();
         let (text, definition) = self.entity_names.take(id);
         let entity = match text {
             Some(text) => {
-                let entity = builder.entity(&options.name, &key, text);
+                let entity = builder.entity(self.name, &key, text);
                 builder.term(entity, TermKind::Preferred, text, terms);
                 builder.offer(text, &key, text, OfferKind::Preferred);
                 entity
             }
             None => {
-                let entity = builder.nameless(&options.name, &key, &words(id));
+                let entity = builder.nameless(self.name, &key, &words(id));
                 if named {
                     self.untexted.push((entity, id.to_owned()));
                 }
@@ -354,7 +352,7 @@ impl<'o> Statements<'o> {
             self.untexted_relations.push(id.to_owned());
         }
         let text = text.unwrap_or_else(|| words(id));
-        let draft = builder.relation(&self.options.name, id, &text);
+        let draft = builder.relation(self.name, id, &text);
         self.used.push(Used { draft, key: id.to_owned(), rows: 0 });
         self.relations.insert(id.to_owned(), self.used.len() - 1);
         self.used.len() - 1
@@ -362,13 +360,13 @@ impl<'o> Statements<'o> {
 
     /// What was read.
     #[must_use]
-    pub fn finish(self, label: &Path) -> Stated {
+    pub fn finish(self, label: impl AsRef<Path>) -> Stated {
         let count = |end: fn(&End) -> bool| self.ends.iter().filter(|other| end(other)).count() as u64;
         let (subjects, objects) = (count(|end| end.subject), count(|end| end.object));
         let without_text = [self.entity_names.taken_without_text(), self.relation_names.taken_without_text()];
         let naming = Naming {
-            source: self.options.name.clone(),
-            allowed: self.options.allowed,
+            source: self.name.to_owned(),
+            allowed: self.options.allowed(),
             entities: Untexted { without: self.untexted, all: self.ends.len() as u64 },
             relations: Untexted { without: self.untexted_relations, all: self.used.len() as u64 },
             unused: self.entity_names.unused().chain(self.relation_names.unused()).collect(),
@@ -377,8 +375,8 @@ impl<'o> Statements<'o> {
             self.used.into_iter().map(|used| (used.key, used.rows)).collect();
         let supporting = self.entity_names.settle().chain(self.relation_names.settle());
         let funnel = Funnel {
-            source: self.options.name.clone(),
-            triples: together(&self.tables, label),
+            source: self.name.to_owned(),
+            triples: together(&self.tables, label.as_ref()),
             supporting: supporting.collect(),
             subjects,
             objects,

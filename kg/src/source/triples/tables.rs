@@ -4,7 +4,6 @@ use std::path::Path;
 
 use base::funnel::{BLANK_LINES, Tally};
 
-use super::Options;
 use crate::table::builder::DraftOrigin;
 use crate::table::{Builder, Origin};
 
@@ -17,8 +16,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(label: &Path, part: Option<&str>, options: &Options) -> Self {
-        let (source, vocabulary, level) = (options.name.clone(), part.map(str::to_owned), options.level);
+    pub(super) fn new(label: &Path, part: Option<&str>, source: &str, level: Option<u8>) -> Self {
+        let (source, vocabulary) = (source.to_owned(), part.map(str::to_owned));
         let origin = Origin { source, vocabulary, weight: None, count: None, level };
         Self { tally: Tally::new(label, &[BLANK_LINES]), origin, unweighted: None }
     }

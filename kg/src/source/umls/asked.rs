@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Error;
+use base::read::ReadError;
 
 /// What names there are.
 #[derive(Debug)]
@@ -20,28 +20,31 @@ pub(super) fn check<'a>(
     option: &'static str,
     mut asked: impl Iterator<Item = &'a str>,
     known: &Known<'_>,
-) -> Result<(), Error> {
+) -> Result<(), ReadError> {
     match asked.find(|name| !known.names.contains(name)) {
         None => Ok(()),
-        Some(name) => Err(Error::NeverOccurs {
-            option,
-            name: name.to_owned(),
-            place: known.place,
-            nearest: nearest(name, &known.names),
-        }),
+        Some(name) => {
+            let place = format!("sources.umls.{option}");
+            let found = format!(
+                "{option} names {name:?}, which never occurs; {} has {}",
+                known.place,
+                nearest(name, &known.names)
+            );
+            Err(ReadError::new(place, found, "", "fix the name or leave it out"))
+        }
     }
 }
 
 /// The names that share most pairs of letters with `name`, the nearest first.
 fn nearest(name: &str, names: &BTreeSet<&str>) -> String {
     let wanted = pairs(name);
-    let likeness = |other: &str| {
+    let similarity = |other: &str| {
         let pairs = pairs(other);
         let common = wanted.intersection(&pairs).count();
         // In thousandths, for numbers with a fraction have no order.
         2000 * common / (wanted.len() + pairs.len()).max(1)
     };
-    let mut all: Vec<(usize, &str)> = names.iter().map(|other| (likeness(other), *other)).collect();
+    let mut all: Vec<(usize, &str)> = names.iter().map(|other| (similarity(other), *other)).collect();
     all.sort_unstable_by(|one, two| two.0.cmp(&one.0).then(one.1.cmp(two.1)));
     let some: Vec<String> = all.iter().take(PROPOSED).map(|(_, name)| format!("{name:?}")).collect();
     if some.is_empty() { "nothing".to_owned() } else { some.join(", ") }

@@ -1,7 +1,9 @@
 //! MRCONSO, first reading: the preferred name of each concept, and the concepts of MeSH records.
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
+use super::File;
 use super::count::{Counts, Reason};
 use super::cui::Cui;
 use super::label::Labels;
@@ -9,9 +11,8 @@ use super::name::{Candidate, Names, Rank};
 use super::options::{Options, Suppressed};
 use super::rank::Ranks;
 use super::vocabulary::{Verdict, Vocabularies};
-use super::{Error, Source};
 use crate::canon::fold::fold;
-use crate::source::rrf::{self, Record, Rows};
+use crate::source::rrf::{Record, Rows};
 use crate::table::Builder;
 use crate::table::builder::Wanted;
 
@@ -68,7 +69,7 @@ impl Choice<'_> {
         &self,
         row: &Record<'r, COLUMNS>,
         labels: &mut Labels<Verdict>,
-    ) -> Result<Result<Atom<'r>, Reason>, rrf::Error> {
+    ) -> Result<Result<Atom<'r>, Reason>, ReadError> {
         let cui = Cui::parse(row, CUI, "CUI")?;
         let language = row.field(LAT);
         let vocabulary = labels.number(row.field(SAB), || self.vocabularies.judge(row.field(SAB)));
@@ -122,13 +123,20 @@ pub(super) struct Spoken {
     pub(super) wanted: Vec<(Cui, String)>,
 }
 
+/// What the first reading comes to.
+pub(super) struct Read {
+    pub(super) names: Names,
+    pub(super) spoken: Spoken,
+    pub(super) tally: Tally,
+}
+
 /// Chooses the name of each concept, notes every vocabulary in `met`, and tells `builder` which concepts MeSH records are.
 pub(super) fn read(
-    source: &Source<'_>,
+    source: &File<'_>,
     choice: Choice<'_>,
     met: &mut Labels<()>,
     builder: &mut Builder,
-) -> Result<((Names, Spoken), Tally), Error> {
+) -> Result<Read, ReadError> {
     let (mut names, mut counts, mut spoken) = (Names::new(), Counts::default(), Spoken::default());
     let wanted = builder.wants_names().then(|| builder.wanted().clone());
     let totals = source.scan(
@@ -156,16 +164,16 @@ pub(super) fn read(
         },
     )?;
     if totals.lines == 0 {
-        return Err(Error::Empty { file: source.label.clone() });
+        return Err(source.is_empty());
     }
-    Ok(((names, spoken), counts.tally(&source.label, &REASONS, totals)))
+    Ok(Read { names, spoken, tally: counts.tally(&source.label, &REASONS, totals) })
 }
 
 fn parse(
     rows: &mut Rows<'_, COLUMNS>,
     choice: Choice<'_>,
     wanted: Option<&Wanted>,
-) -> Result<Piece, rrf::Error> {
+) -> Result<Piece, ReadError> {
     let mut piece = Piece {
         counts: Counts::default(),
         names: Vec::new(),
@@ -214,7 +222,7 @@ fn add(piece: &mut Piece, atom: Atom<'_>, rank: Rank) {
 
 /// The MeSH record that a row names: a descriptor by its heading (MH), a supplementary record by its name (NM). Identity is no text, so
 /// languages, vocabularies and levels do not matter.
-fn record(row: &Record<'_, COLUMNS>, options: &Options) -> Result<Option<(Cui, String)>, rrf::Error> {
+fn record(row: &Record<'_, COLUMNS>, options: &Options) -> Result<Option<(Cui, String)>, ReadError> {
     let is_one = row.field(SAB) == "MSH"
         && matches!(row.field(TTY), "MH" | "NM")
         && (options.suppressed == Suppressed::Keep || row.field(SUPPRESS) == "N");

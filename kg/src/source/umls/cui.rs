@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::source::rrf::{self, Record};
+use base::read::ReadError;
+
+use crate::source::rrf::Record;
 
 /// A UMLS concept: C and seven digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +20,7 @@ impl Cui {
         record: &Record<'_, N>,
         column: usize,
         name: &'static str,
-    ) -> Result<Self, rrf::Error> {
+    ) -> Result<Self, ReadError> {
         Self::of(record.field(column)).ok_or_else(|| record.wrong(column, name, "C and seven digits"))
     }
 

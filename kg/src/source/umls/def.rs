@@ -1,17 +1,17 @@
 //! MRDEF: definitions of the concepts that triples use.
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
 use super::count::{Counts, Reason};
 use super::cui::Cui;
 use super::label::Labels;
-use super::name::{Found, Named, Names};
+use super::name::Named;
 use super::options::Suppressed;
-use super::rel::Used;
 use super::term::Origins;
 use super::vocabulary::{Verdict, Vocabularies};
-use super::{Error, Source};
-use crate::source::rrf::{self, Rows};
+use super::{Drafts, File};
+use crate::source::rrf::Rows;
 use crate::table::Builder;
 use crate::table::row::TermKind;
 
@@ -40,21 +40,21 @@ struct Piece {
 
 /// Gives each used entity its definitions.
 pub(super) fn read(
-    source: &Source<'_>,
+    source: &File<'_>,
     vocabularies: &Vocabularies<'_>,
-    (names, used): (&Names, &Used),
+    drafts: Drafts<'_>,
     builder: &mut Builder,
-) -> Result<Tally, Error> {
+) -> Result<Tally, ReadError> {
     let (mut counts, mut origins) = (Counts::default(), Origins::new());
     let totals = source.scan(
-        |rows| parse(rows, vocabularies, (names, used)),
+        |rows| parse(rows, vocabularies, drafts),
         |piece: Piece| {
             counts.add(&piece.counts);
             for (named, vocabulary, text) in piece.definitions {
-                let Some(entity) = used.get(named) else { continue };
+                let Some(entity) = drafts.used.get(named) else { continue };
                 let name = piece.vocabularies.label(vocabulary);
                 let level = piece.vocabularies.value(vocabulary).ok().flatten();
-                let origin = origins.draft((name, level), None, builder);
+                let origin = origins.draft(name, level, None, builder);
                 builder.term(entity, TermKind::Definition, &text, origin);
             }
             Ok(())
@@ -66,8 +66,8 @@ pub(super) fn read(
 fn parse(
     rows: &mut Rows<'_, COLUMNS>,
     vocabularies: &Vocabularies<'_>,
-    (names, used): (&Names, &Used),
-) -> Result<Piece, rrf::Error> {
+    drafts: Drafts<'_>,
+) -> Result<Piece, ReadError> {
     let mut piece = Piece { counts: Counts::default(), definitions: Vec::new(), vocabularies: Labels::new() };
     while let Some(row) = rows.next_record()? {
         let cui = Cui::parse(&row, CUI, "CUI")?;
@@ -76,10 +76,7 @@ fn parse(
             true => Err(Reason::OtherLanguage),
             false => vocabularies.judge(name),
         });
-        let named = match names.find(cui) {
-            Found::Named(named) => used.get(named).map(|_| named),
-            _ => None,
-        };
+        let named = drafts.find(cui).map(|(named, _)| named);
         let is_suppressed =
             vocabularies.options().suppressed == Suppressed::Drop && row.field(SUPPRESS) != "N";
         let reason = match (*piece.vocabularies.value(vocabulary), named) {

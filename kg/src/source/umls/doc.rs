@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
+use super::File;
 use super::count::{Counts, Reason};
-use super::{Error, Source};
 use crate::table::Builder;
 
 const KEY: usize = 0;
@@ -57,7 +58,7 @@ impl Documentation {
     }
 
     /// Reads MRDOC. Inverses that contradict each other are left out and counted.
-    pub(super) fn read(source: &Source<'_>) -> Result<(Self, Tally), Error> {
+    pub(super) fn read(source: &File<'_>, tallies: &mut Vec<Tally>) -> Result<Self, ReadError> {
         let (mut known, mut counts) = (Self::built_in(), Counts::default());
         let (mut rela, mut rel) = (Stated::new(), Stated::new());
         let totals = source.scan::<4, _>(
@@ -95,8 +96,9 @@ impl Documentation {
         )?;
         known.contradicted = settle(&rela, &mut known.rela, &mut counts);
         known.contradicted.extend(settle(&rel, &mut known.rel, &mut counts));
-        let tally = counts.tally(&source.label, &[Reason::OtherKey, Reason::ContradictedInverse], totals);
-        Ok((known, tally))
+        let reasons = [Reason::OtherKey, Reason::ContradictedInverse];
+        tallies.push(counts.tally(&source.label, &reasons, totals));
+        Ok(known)
     }
 
     /// Tells `builder` which relations are inverses.
@@ -187,7 +189,9 @@ mod tests {
 
     #[test]
     fn inverses_hold_both_ways_unless_they_are_contradicted() {
-        let (doc, tally) = Documentation::read(&source("MRDOC.RRF", DOC)).unwrap();
+        let mut tallies = Vec::new();
+        let doc = Documentation::read(&source("MRDOC.RRF", DOC), &mut tallies).unwrap();
+        let tally = &tallies[0];
         let found = ["may_treat", "may_be_treated_by", "isa", "inverse_isa", "a", "b", "c", "x", "z"];
         let wanted = [
             Some("may_be_treated_by"),
@@ -208,7 +212,7 @@ mod tests {
 
     #[test]
     fn words_come_from_the_documentation_if_they_are_words() {
-        let (doc, _) = Documentation::read(&source("MRDOC.RRF", DOC)).unwrap();
+        let doc = Documentation::read(&source("MRDOC.RRF", DOC), &mut Vec::new()).unwrap();
         let words = ["may_treat", "isa", "long", "has_part", "RN"].map(|key| doc.words(key));
         assert_eq!(words, ["may treat", "isa", "long", "has part", "narrower than"]);
         assert_eq!(sensible("RxCUI of").as_deref(), Some("rxCUI of"));

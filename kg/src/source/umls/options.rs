@@ -4,16 +4,21 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// What to take.
+use crate::source::files::Location;
+
+/// UMLS: where it lies and what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
+    /// The folder with `MRCONSO.RRF`, `MRREL.RRF` and whichever of the others there are; plain, `.gz` or in parts.
+    #[serde(skip_serializing)]
+    pub path: Location,
     /// Languages of names as in column LAT (`ENG`), the preferred one first; names in others are left out.
     pub languages: Vec<String>,
     /// What to do with rows that the publisher suppresses (column SUPPRESS is O, E or Y).
     pub suppressed: Suppressed,
-    /// Source vocabularies to take names, definitions and relations from.
-    pub vocabularies: Vocabularies,
+    /// Source vocabularies to take names, definitions and relations from; none takes all.
+    pub vocabularies: Option<Vocabularies>,
     /// The highest source restriction level to take, 0 to 9 (column SRL of MRSAB; 0 is free of restrictions beyond the
     /// licence's); none takes all. Needs MRSAB.
     pub max_srl: Option<u8>,

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
+use super::File;
 use super::count::Counts;
-use super::{Error, Source};
 
 const RANK: usize = 0;
 const SAB: usize = 1;
@@ -25,7 +26,7 @@ impl Ranks {
     }
 
     /// Reads MRRANK. If a term type has several ranks, the highest counts.
-    pub(super) fn read(source: &Source<'_>) -> Result<(Self, Tally), Error> {
+    pub(super) fn read(source: &File<'_>, tallies: &mut Vec<Tally>) -> Result<Self, ReadError> {
         let (mut ranks, mut counts) = (Self::none(), Counts::default());
         let totals = source.scan::<4, _>(
             |rows| {
@@ -48,7 +49,8 @@ impl Ranks {
                 Ok(())
             },
         )?;
-        Ok((ranks, counts.tally(&source.label, &[], totals)))
+        tallies.push(counts.tally(&source.label, &[], totals));
+        Ok(ranks)
     }
 
     /// The rank of a name, higher for the better; 0 if it has none.
@@ -79,12 +81,14 @@ mod tests {
     fn ranks_go_by_vocabulary_type_and_suppression() {
         let long = "X".repeat(60);
         let text = format!("0003|MSH|MH|N|\n0002|MSH|MH|Y|\n0001|SNOMEDCT_US|MH|N|\n0000|A|{long}|N|\n");
-        let (ranks, tally) = Ranks::read(&source("MRRANK.RRF", &text)).unwrap();
-        assert_eq!(tally.kept, 4);
+        let mut tallies = Vec::new();
+        let ranks = Ranks::read(&source("MRRANK.RRF", &text), &mut tallies).unwrap();
+        assert_eq!(tallies[0].kept, 4);
         let asked =
             [("MSH", "MH", "N"), ("MSH", "MH", "Y"), ("MSH", "PT", "N"), ("A", &long, "N"), ("B", "MH", "N")];
         assert_eq!(asked.map(|(sab, tty, suppress)| ranks.rank(sab, tty, suppress)), [4, 3, 0, 1, 0]);
-        let message = Ranks::read(&source("MRRANK.RRF", "high|MSH|MH|N|\n")).unwrap_err().to_string();
+        let message =
+            Ranks::read(&source("MRRANK.RRF", "high|MSH|MH|N|\n"), &mut Vec::new()).unwrap_err().to_string();
         assert!(message.contains("line 1, column 1 (RANK): found \"high\""), "{message}");
     }
 }

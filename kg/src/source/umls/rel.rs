@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
 use super::asked::{self, Known};
 use super::count::Counts;
@@ -11,7 +12,8 @@ use super::label::Labels;
 use super::name::Named;
 use super::options::Options;
 use super::sieve::{Kept, Piece, REASONS, Sieve};
-use super::{Error, SOURCE, Source, spoken};
+use super::{File, SOURCE, spoken};
+use crate::source::not_kept;
 use crate::table::builder::{DraftEntity, DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
 
@@ -62,12 +64,12 @@ struct Stater<'a> {
 
 /// Puts the triples into `builder` and notes every vocabulary in `met`.
 pub(super) fn read(
-    source: &Source<'_>,
+    source: &File<'_>,
     sieve: &Sieve<'_>,
     doc: &Documentation,
     met: &mut Labels<()>,
     builder: &mut Builder,
-) -> Result<Relations, Error> {
+) -> Result<Relations, ReadError> {
     let mut stater = Stater {
         sieve,
         doc,
@@ -81,7 +83,7 @@ pub(super) fn read(
     };
     let totals = source.scan(|rows| sieve.sift(rows), |piece| stater.state(&piece))?;
     if totals.lines == 0 {
-        return Err(Error::Empty { file: source.label.clone() });
+        return Err(source.is_empty());
     }
     stater.check(sieve.options)?;
     for (vocabulary, _) in stater.origins.iter() {
@@ -96,7 +98,7 @@ pub(super) fn read(
 }
 
 impl Stater<'_> {
-    fn state(&mut self, piece: &Piece) -> Result<(), Error> {
+    fn state(&mut self, piece: &Piece) -> Result<(), ReadError> {
         self.counts.add(&piece.counts);
         self.mapped += piece.mapped;
         for (rel, _) in piece.rels.iter() {
@@ -112,7 +114,7 @@ impl Stater<'_> {
             let relation = self.relation(relations[relation as usize]);
             let origin = self.origin(vocabularies[vocabulary as usize]);
             let stated = self.builder.triple(subject, relation, object, origin);
-            stated.map_err(|source| Error::Hold { source })?;
+            stated.map_err(|error| not_kept(SOURCE, &error))?;
         }
         Ok(())
     }
@@ -154,7 +156,7 @@ impl Stater<'_> {
     }
 
     /// Fails if a relation is asked for that no row has, neither as it is nor the other way round.
-    fn check(&self, options: &Options) -> Result<(), Error> {
+    fn check(&self, options: &Options) -> Result<(), ReadError> {
         let relations: BTreeSet<&str> = self.relations.iter().map(|(key, _)| key).collect();
         let rels: BTreeSet<&str> = self.rels.iter().map(|(key, _)| key).collect();
         let doc = self.doc;

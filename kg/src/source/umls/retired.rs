@@ -1,11 +1,12 @@
 //! MRCUI: what became of retired concepts.
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
+use super::File;
 use super::count::{Counts, Reason};
 use super::cui::{Cui, CuiMap};
 use super::name::{Found, Names};
-use super::{Error, Source};
 
 const CUI1: usize = 0;
 const REL: usize = 2;
@@ -47,7 +48,7 @@ impl Fate {
 }
 
 /// Reads MRCUI and tells `names` where retired concepts lead. What is only broader, narrower or related is not taken for the same.
-pub(super) fn read(source: &Source<'_>, names: &mut Names) -> Result<Tally, Error> {
+pub(super) fn read(source: &File<'_>, names: &mut Names) -> Result<Tally, ReadError> {
     let (mut fates, mut counts) = (CuiMap::new(), Counts::default());
     let totals = source.scan::<COLUMNS, _>(
         |rows| {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use base::read::ReadError;
+
 use super::count::{Counts, Reason};
 use super::cui::{Cui, Met};
 use super::doc::Documentation;
@@ -9,7 +11,7 @@ use super::label::Labels;
 use super::name::{Found, Named, Names};
 use super::options::{Options, Suppressed, Unlabelled};
 use super::vocabulary::{Verdict, Vocabularies};
-use crate::source::rrf::{self, Record, Rows};
+use crate::source::rrf::{Record, Rows};
 
 const CUI1: usize = 0;
 const REL: usize = 3;
@@ -100,7 +102,7 @@ impl<'a> Sieve<'a> {
     }
 
     /// Sifts a piece of the file.
-    pub(super) fn sift(&self, rows: &mut Rows<'_, COLUMNS>) -> Result<Piece, rrf::Error> {
+    pub(super) fn sift(&self, rows: &mut Rows<'_, COLUMNS>) -> Result<Piece, ReadError> {
         let mut piece = Piece {
             counts: Counts::default(),
             mapped: 0,
@@ -122,7 +124,7 @@ impl<'a> Sieve<'a> {
     }
 
     /// What the row states, or the first reason to leave it out.
-    fn pass(&self, row: &Record<'_, COLUMNS>, piece: &mut Piece) -> Result<Result<Kept, Reason>, rrf::Error> {
+    fn pass(&self, row: &Record<'_, COLUMNS>, piece: &mut Piece) -> Result<Result<Kept, Reason>, ReadError> {
         let (subject, object) = (Cui::parse(row, CUI2, "CUI2")?, Cui::parse(row, CUI1, "CUI1")?);
         self.subjects.add(subject);
         self.objects.add(object);

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
 use super::asked::{self, Known};
 use super::count::{Counts, Reason};
 use super::cui::Cui;
 use super::label::Labels;
 use super::name::{Found, Names};
-use super::rel::Used;
-use super::{Error, Source};
+use super::{Drafts, File};
 use crate::source::rrf::scan::Totals;
 use crate::table::{Builder, SemanticType};
 
@@ -30,7 +30,7 @@ pub(super) struct Types {
 }
 
 /// Reads MRSTY.
-pub(super) fn read(source: &Source<'_>) -> Result<Types, Error> {
+pub(super) fn read(source: &File<'_>) -> Result<Types, ReadError> {
     let mut labels: Labels<SemanticType> = Labels::new();
     let (mut cuis, mut kind_of) = (Vec::new(), Vec::new());
     let totals = source.scan::<6, _>(
@@ -73,7 +73,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Types, Error> {
 
 impl Types {
     /// For each named concept, whether it has one of the types in `wanted` (TUI or name).
-    pub(super) fn having(&self, wanted: &BTreeSet<String>, names: &Names) -> Result<Vec<bool>, Error> {
+    pub(super) fn having(&self, wanted: &BTreeSet<String>, names: &Names) -> Result<Vec<bool>, ReadError> {
         let known: BTreeSet<&str> = self
             .kinds
             .iter()
@@ -98,15 +98,11 @@ impl Types {
     }
 
     /// Gives each used entity its types.
-    pub(super) fn give(&self, label: &Path, names: &Names, used: &Used, builder: &mut Builder) -> Tally {
+    pub(super) fn give(&self, label: &Path, drafts: Drafts<'_>, builder: &mut Builder) -> Tally {
         let mut counts = Counts::default();
         for (&cui, &kind) in self.cuis.iter().zip(&self.kind_of) {
-            let entity = match names.find(cui) {
-                Found::Named(named) => used.get(named),
-                _ => None,
-            };
-            match entity {
-                Some(entity) => {
+            match drafts.find(cui) {
+                Some((_, entity)) => {
                     counts.keep();
                     builder.add_type(entity, self.kinds[kind as usize].clone());
                 }

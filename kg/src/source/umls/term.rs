@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use base::read::ReadError;
+
 use super::conso::{COLUMNS, Choice};
 use super::label::Labels;
-use super::name::{Found, Named, Names};
-use super::rel::Used;
+use super::name::Named;
 use super::vocabulary::Verdict;
-use super::{Error, SOURCE, Source};
-use crate::source::rrf::{self, Rows};
+use super::{Drafts, File, SOURCE};
+use crate::source::rrf::Rows;
 use crate::table::Builder;
 use crate::table::builder::DraftTermOrigin;
 use crate::table::row::{TermKind, TermOrigin};
@@ -26,7 +27,8 @@ impl Origins {
 
     pub(super) fn draft(
         &mut self,
-        (vocabulary, level): (&str, Option<u8>),
+        vocabulary: &str,
+        level: Option<u8>,
         language: Option<&str>,
         builder: &mut Builder,
     ) -> DraftTermOrigin {
@@ -56,24 +58,25 @@ struct Name {
 
 /// Gives the names of used entities to `builder` as terms.
 pub(super) fn read(
-    source: &Source<'_>,
+    source: &File<'_>,
     choice: Choice<'_>,
-    (names, used): (&Names, &Used),
+    drafts: Drafts<'_>,
     builder: &mut Builder,
-) -> Result<(), Error> {
+) -> Result<(), ReadError> {
     let mut origins = Origins::new();
     source.scan(
-        |rows| parse(rows, choice, (names, used)),
+        |rows| parse(rows, choice, drafts),
         |piece: Piece| {
             let mut rest = piece.texts.as_str();
             for name in &piece.names {
                 let (text, after) = rest.split_at(name.length);
                 rest = after;
-                let Some(entity) = used.get(name.named) else { continue };
+                let Some(entity) = drafts.used.get(name.named) else { continue };
                 let level = piece.vocabularies.value(name.vocabulary).ok().flatten();
-                let vocabulary = (piece.vocabularies.label(name.vocabulary), level);
-                let origin = origins.draft(vocabulary, Some(piece.languages.label(name.language)), builder);
-                let is_best = text == names.text(name.named);
+                let vocabulary = piece.vocabularies.label(name.vocabulary);
+                let language = Some(piece.languages.label(name.language));
+                let origin = origins.draft(vocabulary, level, language, builder);
+                let is_best = text == drafts.names.text(name.named);
                 let kind = if is_best { TermKind::Preferred } else { TermKind::Synonym };
                 builder.term(entity, kind, text, origin);
             }
@@ -83,11 +86,7 @@ pub(super) fn read(
     Ok(())
 }
 
-fn parse(
-    rows: &mut Rows<'_, COLUMNS>,
-    choice: Choice<'_>,
-    (names, used): (&Names, &Used),
-) -> Result<Piece, rrf::Error> {
+fn parse(rows: &mut Rows<'_, COLUMNS>, choice: Choice<'_>, drafts: Drafts<'_>) -> Result<Piece, ReadError> {
     let mut piece = Piece {
         names: Vec::new(),
         texts: String::new(),
@@ -96,8 +95,7 @@ fn parse(
     };
     while let Some(row) = rows.next_record()? {
         let Ok(atom) = choice.atom(&row, &mut piece.vocabularies)? else { continue };
-        let Found::Named(named) = names.find(atom.cui) else { continue };
-        if used.get(named).is_some() {
+        if let Some((named, _)) = drafts.find(atom.cui) {
             let language = piece.languages.number(atom.language, || ());
             piece.texts.push_str(atom.text);
             let (length, vocabulary) = (atom.text.len(), atom.vocabulary);

@@ -6,15 +6,16 @@ use super::conso::{self, Choice};
 use super::cui::Cui;
 use super::label::Labels;
 use super::name::Names;
-use super::options::{Keep, Options, Suppressed, Unlabelled, Vocabularies};
+use super::options::{Keep, Options, Suppressed, Unlabelled};
 use super::rank::Ranks;
 use super::vocabulary::Vocabularies as Listed;
-use super::{Files, Source};
+use super::{File, Files};
+use crate::source::files::Location;
 use crate::table::Builder;
 
 /// A file in memory.
-pub(super) fn source<'f>(name: &str, text: &'f str) -> Source<'f> {
-    Source {
+pub(super) fn source<'f>(name: &str, text: &'f str) -> File<'f> {
+    File {
         label: PathBuf::from(format!("META/{name}")),
         open: Box::new(move || Ok(Box::new(text.as_bytes()))),
     }
@@ -37,9 +38,10 @@ pub(super) fn files<'f>(conso: &'f str, rel: &'f str) -> Files<'f> {
 /// English names, everything that is labelled and not suppressed.
 pub(super) fn options() -> Options {
     Options {
+        path: Location::default(),
         languages: vec!["ENG".to_owned()],
         suppressed: Suppressed::Drop,
-        vocabularies: Vocabularies { allow: None, deny: [].into() },
+        vocabularies: None,
         max_srl: None,
         semantic_types: None,
         rels: None,
@@ -69,5 +71,5 @@ pub(super) fn conso(named: &[&str]) -> Names {
     let options = options();
     let (vocabularies, ranks) = (Listed::unlisted(&options), Ranks::none());
     let choice = Choice { options: &options, vocabularies: &vocabularies, ranks: &ranks };
-    conso::read(&source("MRCONSO.RRF", &text), choice, &mut Labels::new(), &mut Builder::new()).unwrap().0.0
+    conso::read(&source("MRCONSO.RRF", &text), choice, &mut Labels::new(), &mut Builder::new()).unwrap().names
 }

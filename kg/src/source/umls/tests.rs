@@ -161,7 +161,8 @@ fn vocabularies_and_licence_levels_decide_over_names_and_triples() {
     );
 
     let mut allowed = options();
-    allowed.vocabularies.allow = Some(["MSH", "NDFRT"].map(str::to_owned).into());
+    allowed.vocabularies =
+        Some(Vocabularies { allow: Some(["MSH", "NDFRT"].map(str::to_owned).into()), deny: BTreeSet::new() });
     let (funnel, _) = parse(&listed(), &allowed).unwrap();
     assert_eq!(
         dropped(&funnel.triples),
@@ -330,7 +331,7 @@ fn bad_files_are_refused_with_line_column_and_remedy() {
 fn options_that_cannot_be_followed_are_refused() {
     let named = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     let mut denied = options();
-    denied.vocabularies.deny = ["MSHH".to_owned()].into();
+    denied.vocabularies = Some(Vocabularies { allow: None, deny: ["MSHH".to_owned()].into() });
     let cases = [
         (Options { languages: Vec::new(), ..options() }, "expected at least one"),
         (Options { max_srl: Some(0), ..options() }, "max_srl is set, which needs MRSAB.RRF"),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 
+use super::File;
 use super::count::{Counts, Reason};
 use super::options::Options;
-use super::{Error, Source};
 
 const RSAB: usize = 3;
 const SRL: usize = 13;
@@ -40,7 +41,11 @@ impl<'o> Vocabularies<'o> {
     }
 
     /// Reads MRSAB. Of several versions of a vocabulary the current one counts, or that of the highest level if none is.
-    pub(super) fn read(source: &Source<'_>, options: &'o Options) -> Result<(Self, Tally), Error> {
+    pub(super) fn read(
+        source: &File<'_>,
+        options: &'o Options,
+        tallies: &mut Vec<Tally>,
+    ) -> Result<Self, ReadError> {
         let mut listed = BTreeMap::new();
         let mut counts = Counts::default();
         let totals = source.scan::<COLUMNS, _>(
@@ -69,13 +74,15 @@ impl<'o> Vocabularies<'o> {
                 Ok(())
             },
         )?;
-        Ok((Self { options, listed }, counts.tally(&source.label, &[Reason::NotCurrent], totals)))
+        tallies.push(counts.tally(&source.label, &[Reason::NotCurrent], totals));
+        Ok(Self { options, listed })
     }
 
     /// What happens to rows of the vocabulary `name`.
     pub(super) fn judge(&self, name: &str) -> Verdict {
-        let asked = &self.options.vocabularies;
-        if asked.deny.contains(name) || asked.allow.as_ref().is_some_and(|allow| !allow.contains(name)) {
+        let asked = self.options.vocabularies.as_ref();
+        let allowed = asked.and_then(|asked| asked.allow.as_ref()).is_none_or(|allow| allow.contains(name));
+        if !allowed || asked.is_some_and(|asked| asked.deny.contains(name)) {
             return Err(Reason::VocabularyNotAskedFor);
         }
         let level = self.listed.get(name).map(|listed| listed.level);
@@ -99,9 +106,10 @@ impl<'o> Vocabularies<'o> {
 
     /// Vocabularies that the options name, with the option.
     pub(super) fn named(&self) -> impl Iterator<Item = (&'static str, &'o str)> {
-        let asked = &self.options.vocabularies;
-        let allow = asked.allow.iter().flatten().map(|name| ("vocabularies.allow", name.as_str()));
-        allow.chain(asked.deny.iter().map(|name| ("vocabularies.deny", name.as_str())))
+        self.options.vocabularies.iter().flat_map(|asked| {
+            let allow = asked.allow.iter().flatten().map(|name| ("vocabularies.allow", name.as_str()));
+            allow.chain(asked.deny.iter().map(|name| ("vocabularies.deny", name.as_str())))
+        })
     }
 }
 
@@ -127,7 +135,9 @@ mod tests {
         for rows in [rows.to_vec(), rows.into_iter().rev().collect()] {
             let text: String = rows.iter().map(|&(rsab, srl, current)| line(rsab, srl, current)).collect();
             let strict = Options { max_srl: Some(3), ..options() };
-            let (all, tally) = Vocabularies::read(&source("MRSAB.RRF", &text), &strict).unwrap();
+            let mut tallies = Vec::new();
+            let all = Vocabularies::read(&source("MRSAB.RRF", &text), &strict, &mut tallies).unwrap();
+            let [tally] = tallies.as_slice() else { panic!("one file") };
             let verdicts = ["A", "B", "C", "D"].map(|name| all.judge(name));
             assert_eq!(verdicts, [Ok(Some(3)), Err(Reason::AboveMaxSrl), Err(Reason::NoLevel), Ok(Some(2))]);
             assert_eq!((tally.kept, tally.dropped["not_current"]), (2, 4));
@@ -137,8 +147,10 @@ mod tests {
     #[test]
     fn denying_goes_before_allowing() {
         let mut options = options();
-        options.vocabularies.allow = Some(["A", "B"].map(str::to_owned).into());
-        options.vocabularies.deny = ["B"].map(str::to_owned).into();
+        options.vocabularies = Some(super::super::Vocabularies {
+            allow: Some(["A", "B"].map(str::to_owned).into()),
+            deny: ["B"].map(str::to_owned).into(),
+        });
         let all = Vocabularies::unlisted(&options);
         let refused = Err(Reason::VocabularyNotAskedFor);
         assert_eq!(["A", "B", "C"].map(|name| all.judge(name)), [Ok(None), refused, refused]);
@@ -147,7 +159,9 @@ mod tests {
     #[test]
     fn a_level_that_is_none_is_refused_with_its_place() {
         let text = line("A", "0", 'Y') + &line("B", "12", 'Y');
-        let message = Vocabularies::read(&source("MRSAB.RRF", &text), &options()).unwrap_err().to_string();
+        let options = options();
+        let read = Vocabularies::read(&source("MRSAB.RRF", &text), &options, &mut Vec::new());
+        let message = read.unwrap_err().to_string();
         assert!(message.contains("MRSAB.RRF: line 2, column 14 (SRL): found \"12\""), "{message}");
     }
 }

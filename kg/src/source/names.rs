@@ -7,7 +7,7 @@ use crate::table::builder::{DraftEntity, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
 
 /// Ids by folded name.
-pub(super) type Known = HashMap<String, Id>;
+pub(super) type Ids = HashMap<String, Id>;
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,10 +20,10 @@ pub(super) struct Id {
 
 /// Names of one role (`disease`, `symptom`) in one source. An entity is made when a triple first needs it.
 #[derive(Debug)]
-pub(super) struct Roster<'k> {
+pub(super) struct NameTable<'k> {
     source: &'static str,
     role: &'static str,
-    known: &'k Known,
+    known: &'k Ids,
     place_of: HashMap<String, usize>,
     names: Vec<Name>,
     by_fold: BTreeMap<String, usize>,
@@ -36,9 +36,9 @@ struct Name {
     entity: Option<DraftEntity>,
 }
 
-impl<'k> Roster<'k> {
+impl<'k> NameTable<'k> {
     /// Names whose ids are looked up in `known`; the others get a `name:` key.
-    pub(super) fn new(source: &'static str, role: &'static str, known: &'k Known) -> Self {
+    pub(super) fn new(source: &'static str, role: &'static str, known: &'k Ids) -> Self {
         let (place_of, names, by_fold) = (HashMap::new(), Vec::new(), BTreeMap::new());
         Self { source, role, known, place_of, names, by_fold }
     }
@@ -67,7 +67,7 @@ impl<'k> Roster<'k> {
         let (source, role, known) = (self.source, self.role, self.known);
         let name = &mut self.names[place];
         *name.entity.get_or_insert_with(|| {
-            let entity = drafted(&name.folded, &name.printed, (source, known), builder);
+            let entity = drafted(&name.folded, &name.printed, source, known, builder);
             builder.add_type(entity, SemanticType { code: None, name: role.to_owned() });
             entity
         })
@@ -79,7 +79,7 @@ impl<'k> Roster<'k> {
         let mut terms = None;
         for Name { folded, printed, entity } in &self.names {
             let Some(entity) = *entity else { continue };
-            drafted(folded, printed, (self.source, self.known), builder);
+            drafted(folded, printed, self.source, self.known, builder);
             if let Some(id) = self.known.get(folded) {
                 builder.offer(printed, &id.key, &id.text, OfferKind::Preferred);
             }
@@ -109,12 +109,7 @@ impl<'k> Roster<'k> {
 }
 
 /// The entity of a name: by its id, or by the name itself.
-fn drafted(
-    folded: &str,
-    printed: &str,
-    (source, known): (&'static str, &Known),
-    builder: &mut Builder,
-) -> DraftEntity {
+fn drafted(folded: &str, printed: &str, source: &str, known: &Ids, builder: &mut Builder) -> DraftEntity {
     match known.get(folded) {
         Some(id) => builder.entity(source, &id.key, &id.text),
         None => builder.entity(source, &format!("name:{folded}"), printed),

@@ -1,0 +1,333 @@
+//! The files of a source: which ones a config names, how they are found in a folder, and how they are opened.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use base::gz::{self, Packing};
+use base::read::ReadError;
+use serde::{Deserialize, Serialize};
+
+/// A file or folder as a config names it. Where it lies is for the one to say who has the source read.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Location(pub String);
+
+impl fmt::Debug for Location {
+    /// Without its text: an address may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Location")
+    }
+}
+
+/// A file, or a folder of some, that a source reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot<'a> {
+    /// Its key below the source's table: `path`, `table.files.0.path`.
+    pub key: String,
+    /// What the config names.
+    pub location: &'a Location,
+    /// What is read of a folder; none for a file. Each then has the key `KEY/NAME`.
+    pub members: &'static [Member],
+}
+
+/// A file in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the source cannot do without it.
+    pub needed: bool,
+    /// The forms in which it may lie there.
+    pub form: Form,
+}
+
+/// The forms of a file in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `NAME` alone.
+    Plain,
+    /// Of a release: `NAME`, `NAME.gz`, or in parts `NAME.aa.gz`, `NAME.ab.gz` ... (see [`locate`]).
+    Release,
+}
+
+impl<'a> Slot<'a> {
+    /// One file.
+    pub(super) fn file(key: impl Into<String>, location: &'a Location) -> Self {
+        Self { key: key.into(), location, members: &[] }
+    }
+}
+
+/// Bytes as they come.
+pub type Bytes<'f> = Box<dyn Read + Send + 'f>;
+
+/// A file that is being read, and the name that messages call it by.
+#[derive(Debug)]
+pub struct Input<R> {
+    /// The bytes.
+    pub reader: R,
+    /// The name.
+    pub label: PathBuf,
+}
+
+impl<R> Input<R> {
+    /// `reader`, called `label`.
+    pub fn new(reader: R, label: impl Into<PathBuf>) -> Self {
+        Self { reader, label: label.into() }
+    }
+}
+
+/// A file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The name that messages call it by.
+    pub label: PathBuf,
+    /// Where it lies; several paths if it is in parts, which follow one another.
+    pub paths: Vec<PathBuf>,
+}
+
+/// The files of one source, by the keys of its slots and members.
+pub struct Files<'f> {
+    found: BTreeMap<String, Found>,
+    watch: &'f (dyn Fn(File) -> Bytes<'f> + Sync),
+}
+
+impl<'f> Files<'f> {
+    /// `watch` may count the bytes that are read, as they lie on the disk.
+    pub fn new(found: BTreeMap<String, Found>, watch: &'f (dyn Fn(File) -> Bytes<'f> + Sync)) -> Self {
+        Self { found, watch }
+    }
+
+    fn find(&self, key: &str) -> Result<&Found, ReadError> {
+        let missing = || ReadError::new(key, "the source was given no such file", "one", "say where it lies");
+        self.found.get(key).ok_or_else(missing)
+    }
+
+    /// Opens a file, unpacked.
+    pub(super) fn open(&self, key: &str) -> Result<Input<Box<dyn BufRead + Send + 'f>>, ReadError> {
+        let found = self.find(key)?;
+        let path = found.paths.first().unwrap_or(&found.label);
+        let file = File::open(path).map_err(|error| unopened(path, &error))?;
+        let reader = gz::reader((self.watch)(file));
+        let reader =
+            reader.map_err(|error| ReadError::new(path, format!("cannot read it: {error}"), "", ""))?;
+        Ok(Input { reader: Box::new(reader), label: found.label.clone() })
+    }
+
+    /// Opens a file that the config may leave out.
+    pub(super) fn maybe(&self, key: &str) -> Option<Result<Input<Box<dyn BufRead + Send + 'f>>, ReadError>> {
+        self.found.contains_key(key).then(|| self.open(key))
+    }
+
+    /// A file as it lies there, for readers that go to and fro in it.
+    pub(super) fn seekable(&self, key: &str) -> Result<Input<File>, ReadError> {
+        let found = self.find(key)?;
+        let path = found.paths.first().unwrap_or(&found.label);
+        let reader = File::open(path).map_err(|error| unopened(path, &error))?;
+        Ok(Input { reader, label: found.label.clone() })
+    }
+
+    /// A file of a release, which may be read more than once.
+    pub(super) fn release(&self, key: &str) -> Option<Reopened<'_>> {
+        let Found { label, paths } = self.found.get(key)?;
+        Some(Reopened { label: label.clone(), open: Box::new(move || chain(paths, self.watch)) })
+    }
+}
+
+impl fmt::Debug for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("found", &self.found).finish_non_exhaustive()
+    }
+}
+
+/// A file that may be opened more than once.
+pub struct Reopened<'f> {
+    /// The name that messages call it by.
+    pub label: PathBuf,
+    /// Opens it, from its beginning.
+    pub open: Box<dyn Fn() -> io::Result<Bytes<'f>> + Sync + 'f>,
+}
+
+impl fmt::Debug for Reopened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reopened").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+/// That a file or folder cannot be opened.
+pub(super) fn unopened(path: &Path, error: &io::Error) -> ReadError {
+    let remedy = "name a file or folder that is there, and see that it can be read";
+    ReadError::new(path, format!("cannot open it: {error}"), "", remedy)
+}
+
+/// Where the parts of one file of a release lie: one path, or several that follow one another. Where more than one form lies there, the plain one
+/// is read, then the packed one.
+///
+/// # Errors
+/// When the folder cannot be listed, the name is no file's, or a part in the middle is missing.
+pub fn locate(folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>, ReadError> {
+    for form in [name.to_owned(), format!("{name}.gz")] {
+        let path = folder.join(form);
+        match fs::metadata(&path) {
+            Ok(found) if found.is_file() => return Ok(Some(vec![path])),
+            Ok(_) => {
+                let found = "found no file but a folder or a device";
+                return Err(ReadError::new(&path, found, "an RRF file", "move it away"));
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unopened(&path, &error)),
+        }
+    }
+    let unlisted = |error| unopened(folder, &error);
+    let mut parts = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unlisted)? {
+        let found = entry.map_err(unlisted)?.file_name();
+        let ending = found.to_str().and_then(|found| found.strip_prefix(name)?.strip_prefix('.'));
+        if let Some([first @ b'a'..=b'z', second @ b'a'..=b'z', b'.', b'g', b'z']) = ending.map(str::as_bytes)
+        {
+            parts.push([*first, *second]);
+        }
+    }
+    parts.sort_unstable();
+    let part = |[first, second]: [u8; 2]| folder.join(part_name(name, char::from(first), char::from(second)));
+    let counted = (b'a'..=b'z').flat_map(|first| (b'a'..=b'z').map(move |second| [first, second]));
+    if let Some((missing, _)) = counted.zip(&parts).find(|(wanted, found)| wanted != *found) {
+        let found = "this part is missing, later ones are there";
+        return Err(ReadError::new(&part(missing), found, "all from .aa.gz on", "fetch it"));
+    }
+    Ok((!parts.is_empty()).then(|| parts.into_iter().map(part).collect()))
+}
+
+/// What a file of a release may be called in a folder that cannot be listed, the parts in their order.
+pub fn part_names(name: &str) -> impl Iterator<Item = String> {
+    ('a'..='z').flat_map(move |first| ('a'..='z').map(move |second| part_name(name, first, second)))
+}
+
+fn part_name(name: &str, first: char, second: char) -> String {
+    format!("{name}.{first}{second}.gz")
+}
+
+/// Opens the parts of a file, which follow one another, and unpacks each.
+fn chain<'f>(paths: &[PathBuf], watch: &dyn Fn(File) -> Bytes<'f>) -> io::Result<Bytes<'f>> {
+    let mut all: Bytes<'f> = Box::new(io::empty());
+    for path in paths {
+        let bytes: Bytes<'f> = Box::new(Unpacked::new(watch(File::open(path)?), path.clone())?);
+        all = if paths.len() == 1 { bytes } else { Box::new(all.chain(bytes)) };
+    }
+    Ok(all)
+}
+
+/// A packed file, unpacked. Its errors name it, since a file in parts is called by the name of the whole.
+struct Unpacked<R> {
+    unpacked: gz::Unpacked<R>,
+    path: PathBuf,
+}
+
+impl<R: Read> Unpacked<R> {
+    fn new(reader: R, path: PathBuf) -> io::Result<Self> {
+        let unpacked = gz::reader(reader).map_err(|error| named(&path, error))?;
+        if unpacked.packing() == Packing::Plain && path.extension().is_some_and(|ending| ending == "gz") {
+            let what = io::Error::new(io::ErrorKind::InvalidData, "it is no whole gzip file: fetch it again");
+            return Err(named(&path, what));
+        }
+        Ok(Self { unpacked, path })
+    }
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.unpacked.read(buffer).map_err(|error| named(&self.path, error))
+    }
+}
+
+/// An error with the name of the file, if its bytes are to blame and not that they cannot be had (or are no longer wanted).
+fn named(path: &Path, error: io::Error) -> io::Error {
+    if !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Unsupported) {
+        return error;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    io::Error::new(error.kind(), format!("{name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            File::create(folder.path().join(name)).unwrap().write_all(bytes).unwrap();
+        }
+        folder
+    }
+
+    fn read(folder: &tempfile::TempDir) -> Result<Option<String>, String> {
+        let Some(paths) = locate(folder.path(), "MRX.RRF").map_err(|e| e.to_string())? else {
+            return Ok(None);
+        };
+        let mut text = String::new();
+        let mut bytes = chain(&paths, &|file| Box::new(file)).map_err(|e| e.to_string())?;
+        bytes.read_to_string(&mut text).map_err(|e| e.to_string())?;
+        Ok(Some(text))
+    }
+
+    #[test]
+    fn a_file_may_be_plain_packed_or_in_parts() {
+        let (one, two) = (packed(b"one|\ntw"), packed(b"o|\n"));
+        assert_eq!(read(&folder(&[])), Ok(None));
+        assert_eq!(
+            read(&folder(&[("MRX.RRF", b"plain|\n"), ("MRX.RRF.gz", b"")])).unwrap().unwrap(),
+            "plain|\n"
+        );
+        assert_eq!(read(&folder(&[("MRX.RRF.gz", &one)])).unwrap().unwrap(), "one|\ntw");
+        let parts: [(&str, &[u8]); 3] =
+            [("MRX.RRF.aa.gz", &one), ("MRX.RRF.ab.gz", &two), ("MRXX.RRF.ac.gz", b"")];
+        assert_eq!(read(&folder(&parts)).unwrap().unwrap(), "one|\ntwo|\n");
+    }
+
+    #[test]
+    fn silent_17_a_file_is_unpacked_by_its_bytes_and_named_if_it_cannot_be() {
+        let padded = [packed(b"one|\n"), vec![0; 512]].concat();
+        for (name, bytes) in [("MRX.RRF.gz", &padded), ("MRX.RRF", &packed(b"one|\n"))] {
+            assert_eq!(read(&folder(&[(name, bytes)])).unwrap().unwrap(), "one|\n", "{name}");
+        }
+        let message = read(&folder(&[("MRX.RRF", b"BZh91AY&SY")])).unwrap_err();
+        assert!(message.contains("MRX.RRF: it is packed by bzip2"), "{message}");
+    }
+
+    #[test]
+    fn a_missing_part_and_a_folder_are_named() {
+        let message = read(&folder(&[("MRX.RRF.aa.gz", b""), ("MRX.RRF.ac.gz", b"")])).unwrap_err();
+        assert!(message.contains("MRX.RRF.ab.gz"), "{message}");
+        let strange = folder(&[]);
+        fs::create_dir(strange.path().join("MRX.RRF")).unwrap();
+        let message = read(&strange).unwrap_err();
+        assert!(message.contains("MRX.RRF") && message.contains("no file"), "{message}");
+    }
+
+    #[test]
+    fn damaged_packing_is_named_with_a_remedy() {
+        let whole = packed(&b"many words, ".repeat(500));
+        let flipped: Vec<u8> =
+            whole.iter().enumerate().map(|(i, b)| if i == 30 { b ^ 0x55 } else { *b }).collect();
+        let trailing = [whole.as_slice(), b"more"].concat();
+        for bytes in [&whole[..whole.len() - 5], b"no gzip at all, but long enough", &flipped, &trailing, b""]
+        {
+            let message = read(&folder(&[("MRX.RRF.gz", bytes)])).unwrap_err();
+            assert!(message.contains("MRX.RRF.gz: ") && message.contains("fetch it again"), "{message}");
+        }
+    }
+}

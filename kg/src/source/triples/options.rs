@@ -1,0 +1,323 @@
+//! What a config says of a source of triples: where its files lie, how they are laid out, how much may not fit.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use base::setting::InvalidSetting;
+use base::share::Share;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::layout::{Columns, Layout, TextColumns, TextLayout};
+use super::parquet::Fields;
+use crate::source::files::Location;
+use crate::source::naming::Allowed;
+use crate::source::separated::Column;
+use crate::source::{check_level, curie};
+
+/// A source of triples: one of `kg_bert`, `table` and `parquet`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// Prefixes of ids that are CURIEs, in any case: `["UMLS", "MESH"]`.
+    #[serde(default)]
+    pub curies: BTreeSet<String>,
+    /// Relations that say the same the other way round; twice the same relation: symmetric.
+    #[serde(default)]
+    pub inverses: Vec<[String; 2]>,
+    /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
+    pub level: Option<u8>,
+    /// A folder in KG-BERT's layout, with its official split.
+    #[serde(skip_serializing)]
+    pub kg_bert: Option<Location>,
+    /// Tables of text.
+    pub table: Option<Table>,
+    /// Parquet files.
+    pub parquet: Option<Parquet>,
+    /// Texts of entities; not beside `kg_bert`.
+    pub entity_texts: Option<Texts>,
+    /// Texts of relations.
+    pub relation_texts: Option<Texts>,
+    /// Definitions of entities.
+    pub definitions: Option<Texts>,
+    /// Where there are texts: entities, or relations, that may be without one and are then called by their ids, as a share; none without it.
+    #[serde(default)]
+    pub max_untexted: Share,
+    /// Texts of each file that may be of ids in no triple, as a share; none without it.
+    #[serde(default)]
+    pub max_unused_texts: Share,
+    /// Rows of each file that are left out if they do not fit, as a share; none without it.
+    #[serde(default)]
+    pub max_unfit: Share,
+}
+
+/// Tables of text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Where they lie.
+    pub files: Vec<Piece>,
+    /// How they are laid out.
+    pub layout: Layout,
+}
+
+/// Parquet files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parquet {
+    /// Where they lie.
+    pub files: Vec<Piece>,
+    /// Their columns.
+    pub columns: Fields,
+}
+
+/// A file of triples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Piece {
+    /// Where it lies.
+    #[serde(skip_serializing)]
+    pub path: Location,
+    /// The part of an official split that it is: `train`, `dev` or `valid`, `test`.
+    pub part: Option<String>,
+}
+
+/// A file of triples with its key, and how it is read.
+pub(super) struct Keyed<'o> {
+    pub(super) key: String,
+    pub(super) of: &'o Piece,
+    pub(super) from: From<'o>,
+}
+
+/// How a file of triples is read.
+#[derive(Clone, Copy)]
+pub(super) enum From<'o> {
+    Table(&'o Layout),
+    Parquet(&'o Fields),
+}
+
+fn keyed<'o>(table: &str, files: &'o [Piece], from: From<'o>) -> impl Iterator<Item = Keyed<'o>> {
+    let files = files.iter().enumerate();
+    files.map(move |(i, of)| Keyed { key: format!("{table}.files.{i}.path"), of, from })
+}
+
+/// Names of the parts of an official split.
+const PARTS: [&str; 5] = ["train", "dev", "valid", "validation", "test"];
+
+impl Options {
+    /// The key of an entity of the source `name`.
+    pub(super) fn key(&self, name: &str, id: &str) -> String {
+        let listed = |prefix: &str| self.curies.iter().any(|curie| curie.eq_ignore_ascii_case(prefix));
+        match curie::split(id) {
+            Some(curie) if listed(curie.prefix) => curie.key(),
+            _ => format!("{name}:{id}"),
+        }
+    }
+
+    /// How much may not fit.
+    pub(super) fn allowed(&self) -> Allowed {
+        let Self { max_untexted, max_unused_texts, max_unfit, .. } = *self;
+        Allowed { max_untexted, max_unused_texts, max_unfit }
+    }
+
+    /// The files of triples, but for those of `kg_bert`.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Keyed<'_>> {
+        let tables = self.table.iter();
+        let tables = tables.flat_map(|of| keyed("table", &of.files, From::Table(&of.layout)));
+        let parquet = self.parquet.iter();
+        tables.chain(parquet.flat_map(|of| keyed("parquet", &of.files, From::Parquet(&of.columns))))
+    }
+
+    /// The files of texts, by their keys.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&'static str, &Texts)> {
+        let texts = [
+            ("entity_texts", &self.entity_texts),
+            ("relation_texts", &self.relation_texts),
+            ("definitions", &self.definitions),
+        ];
+        texts.into_iter().filter_map(|(key, texts)| Some((key, texts.as_ref()?)))
+    }
+
+    pub(super) fn check_name(&self, name: &str) -> Result<(), InvalidSetting> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(fits) {
+            let expected = "small letters, digits, _ and -; rename it";
+            return Err(InvalidSetting::new("", format!("a source called {name:?}"), expected));
+        }
+        check_level("level", self.level)
+    }
+
+    /// Whether there is one kind of files, and what may stand beside it.
+    pub(super) fn check_files(&self) -> Result<(), InvalidSetting> {
+        let one = "exactly one of `kg_bert`, `table` and `parquet`";
+        let kinds = [self.kg_bert.is_some(), self.table.is_some(), self.parquet.is_some()];
+        let kinds = kinds.into_iter().filter(|given| *given).count();
+        if kinds != 1 {
+            return Err(InvalidSetting::new("", format!("a source with {kinds} kinds of files"), one));
+        }
+        if let (Some(_), Some((key, _))) = (&self.kg_bert, self.texts().next()) {
+            let expected = "left out: with `kg_bert` the texts that lie there are taken";
+            return Err(InvalidSetting::new(key, "given", expected));
+        }
+        let tables = self.table.iter().map(|of| ("table.files", &of.files));
+        let parquet = self.parquet.iter().map(|of| ("parquet.files", &of.files));
+        for (key, files) in tables.chain(parquet) {
+            if files.is_empty() {
+                return Err(InvalidSetting::new(key, "empty", "at least one file"));
+            }
+            for (i, file) in files.iter().enumerate() {
+                if let Some(part) = file.part.as_deref().filter(|part| !PARTS.contains(part)) {
+                    let expected = format!("one of {}", PARTS.join(", "));
+                    return Err(InvalidSetting::new(
+                        format!("{key}.{i}.part"),
+                        format!("{part:?}"),
+                        expected,
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether columns are counted from 1.
+    pub(super) fn check_columns(&self) -> Result<(), InvalidSetting> {
+        let mut all: Vec<(String, &Column)> = Vec::new();
+        for (file, texts) in self.texts() {
+            let Some(TextLayout { columns: TextColumns { id, text, active }, .. }) = &texts.layout else {
+                continue;
+            };
+            let named = [("id", Some(id)), ("text", Some(text)), ("active", active.as_ref())];
+            let named = named.into_iter().filter_map(|(name, column)| Some((name, column?)));
+            all.extend(named.map(|(name, column)| (format!("{file}.layout.columns.{name}"), column)));
+        }
+        if let Some(Table { layout, .. }) = &self.table {
+            let Columns { subject, relation, object, weight, active } = &layout.columns;
+            let named = [("subject", subject), ("relation", relation), ("object", object)];
+            let named = named.into_iter().chain(weight.iter().map(|column| ("weight", column)));
+            let named = named.chain(active.iter().map(|column| ("active", column)));
+            all.extend(named.map(|(name, column)| (format!("table.layout.columns.{name}"), column)));
+        }
+        all.into_iter().try_for_each(|(key, column)| match column {
+            Column::Position(0) => Err(InvalidSetting::new(key, 0, format!("at least 1 and at most {MANY}"))),
+            Column::Position(place) if *place > MANY => {
+                Err(InvalidSetting::new(key, place, format!("from 1 to {MANY}")))
+            }
+            _ => Ok(()),
+        })
+    }
+}
+
+/// More columns are a slip.
+const MANY: usize = 1_000_000;
+
+/// A file of texts: `"PATH"`, of lines `id<TAB>text`, or `{ path, layout }`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Texts {
+    /// Where it lies.
+    pub path: Location,
+    /// How it is laid out, if that is said.
+    pub layout: Option<TextLayout>,
+}
+
+/// The longer form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Laid {
+    path: Location,
+    layout: TextLayout,
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Texts;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a path, or { path, layout }")
+            }
+
+            fn visit_str<E: de::Error>(self, path: &str) -> Result<Texts, E> {
+                Ok(Texts { path: Location(path.to_owned()), layout: None })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Texts, A::Error> {
+                let Laid { path, layout } = Laid::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Texts { path, layout: Some(layout) })
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// As it is described: files are described by their contents, wherever they lie.
+impl Serialize for Texts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.layout.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+
+    #[derive(Debug, Deserialize, Serialize)]
+    struct Config {
+        texts: Texts,
+    }
+
+    #[test]
+    fn silent_16_a_file_of_texts_is_a_path_or_has_a_layout() {
+        let plain: Config = toml::from_str("texts = \"a.txt\"").unwrap();
+        assert_eq!(plain.texts, Texts { path: Location("a.txt".to_owned()), layout: None });
+        let laid = "texts = { path = \"a.tsv\", layout = { separator = \"tab\", first_line = \"names\", \
+                    columns = { id = \"code\", text = 3 } } }";
+        let config: Config = toml::from_str(laid).unwrap();
+        assert_eq!(config.texts.path, Location("a.tsv".to_owned()));
+        let described = serde_json::to_value(&config).unwrap();
+        assert_eq!(described["texts"]["columns"]["text"], 3, "{described}");
+        assert!(!described.to_string().contains("a.tsv"), "{described}");
+        for (wrong, expected) in [
+            ("texts = 3", "a path, or { path, layout }"),
+            ("texts = { path = \"a\", layuot = 1 }", "layuot"),
+            ("texts = { path = \"a\" }", "layout"),
+        ] {
+            let message = toml::from_str::<Config>(wrong).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        let folder = || Options { kg_bert: Some(Location::default()), ..Options::default() };
+        let told = |options: &Options, name: &str| options.check(name).unwrap_err().to_string();
+        assert_eq!(folder().check("mine-2"), Ok(()));
+        assert!(told(&folder(), "Mine").contains("\"Mine\", expected small letters, digits, _ and -"));
+        let high = Options { level: Some(10), ..folder() };
+        assert_eq!(told(&high, "mine"), "level is 10, expected at most 9");
+        assert!(
+            told(&Options::default(), "mine").contains("exactly one of `kg_bert`, `table` and `parquet`")
+        );
+        let twice =
+            Options { definitions: Some(Texts { path: Location::default(), layout: None }), ..folder() };
+        assert!(told(&twice, "mine").starts_with("definitions is given, expected left out"));
+        let piece = Piece { path: Location::default(), part: Some("trial".to_owned()) };
+        let mut layout = Layout::three();
+        let table = |files, layout| Options { table: Some(Table { files, layout }), ..Options::default() };
+        let message = told(&table(Vec::new(), layout.clone()), "mine");
+        assert_eq!(message, "table.files is empty, expected at least one file");
+        let message = told(&table(vec![piece], layout.clone()), "mine");
+        assert_eq!(
+            message,
+            "table.files.0.part is \"trial\", expected one of train, dev, valid, validation, test"
+        );
+        layout.columns.object = Column::Position(0);
+        let piece = Piece { path: Location::default(), part: None };
+        let message = told(&table(vec![piece], layout), "mine");
+        assert_eq!(message, "table.layout.columns.object is 0, expected at least 1 and at most 1000000");
+    }
+}
