@@ -11,8 +11,10 @@ pub mod kgx;
 pub mod mesh;
 mod names;
 pub mod naming;
+pub mod obo;
 pub mod rotmensch;
 pub mod rrf;
+mod same;
 mod separated;
 pub mod triples;
 pub mod umls;
@@ -140,6 +142,8 @@ sources! {
     kgx: BTreeMap<String, kgx::Options>,
     /// Triples of any origin, by the name of the source.
     triples: BTreeMap<String, triples::Options>,
+    /// An ontology in OBO, such as the Gene Ontology.
+    obo: Option<obo::Options>,
     /// Medical Subject Headings.
     mesh: Option<mesh::Options>,
     /// A Metathesaurus.

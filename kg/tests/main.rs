@@ -9,6 +9,7 @@ mod diff;
 mod fuzz;
 mod kg_bert;
 mod mesh_data;
+mod obo;
 mod open_data;
 mod split;
 mod summary;

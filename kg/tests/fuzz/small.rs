@@ -11,13 +11,13 @@ use kg::source::triples::{
     Column, Columns, Fields, FirstLine, Layout, Names, Options, Quotes, Separator, Statements, TextColumns,
     TextLayout, Things, kg_bert,
 };
-use kg::source::{hsdn, kgx, rotmensch};
+use kg::source::{hsdn, kgx, obo as ontology, rotmensch};
 use kg::table::Builder;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::fuzz::targets::{file, seed, settle};
+use crate::fuzz::targets::{file, seed, settle, settle_rows};
 
 pub(crate) fn hsdn_seeds() -> Vec<Vec<Vec<u8>>> {
     vec![seed(&[
@@ -219,4 +219,23 @@ pub(crate) fn kgx(files: &[Vec<u8>]) -> Result<(), String> {
     let named = kgx::Files { nodes: file(files, 0, "nodes.tsv"), edges: file(files, 1, "edges.tsv") };
     let stated = kgx::read(named, "kgx", &options, &mut builder).map_err(|e| e.to_string())?;
     settle(&stated.funnel, files, builder)
+}
+
+pub(crate) fn obo_seeds() -> Vec<Vec<Vec<u8>>> {
+    vec![seed(&[
+        "format-version: 1.2\ndefault-namespace: go\nontology: go\n\n[Term]\nid: GO:1\nname: one\nalt_id: GO:9\n\
+         def: \"A \\\"one\\\",\\n so.\" [GOC:x] {source=\"y ! z\"}\nsynonym: \"un\" EXACT []\nsynonym: \"few\" BROAD [X:1]\n\
+         is_a: GO:2 {is_inferred=\"true\"} ! two\nrelationship: part_of GO:3\nxref: MESH:D000001 \"One\"\n\n\
+         [Term]\nid: GO:2\nname: two\nxref: UMLS_CUI:C0000002\nis_a: GO:9\n\n\
+         [Term]\nid: GO:3\nname: three\nis_obsolete: true\nreplaced_by: GO:1\n\n\
+         [Typedef]\nid: part_of\nname: part of\ninverse_of: has_part ! has part\nis_symmetric: false\n",
+    ])]
+}
+
+pub(crate) fn obo(files: &[Vec<u8>]) -> Result<(), String> {
+    let mut builder = Builder::new();
+    let read = ontology::read(file(files, 0, "go.obo"), "obo", &ontology::Options::default(), &mut builder);
+    let funnel = read.map_err(|e| e.to_string())?.funnel;
+    assert_eq!(funnel.triples.bytes, files[0].len() as u64);
+    settle_rows(&funnel, files[0].len(), builder)
 }

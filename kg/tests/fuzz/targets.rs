@@ -28,6 +28,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "triples parquet", seeds: small::parquet_seeds, read: small::parquet },
     Target { name: "kg-bert", seeds: small::kg_bert_seeds, read: small::kg_bert },
     Target { name: "kgx", seeds: small::kgx_seeds, read: small::kgx },
+    Target { name: "obo", seeds: small::obo_seeds, read: small::obo },
     Target { name: "umls", seeds: large::umls_seeds, read: large::umls },
     Target { name: "mesh xml", seeds: large::mesh_seeds, read: large::mesh },
     Target { name: "mesh tables", seeds: large::mesh_tables_seeds, read: large::mesh_tables },

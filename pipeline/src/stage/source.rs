@@ -32,7 +32,7 @@ pub fn locate(config: &Config, places: &Places<'_>) -> anyhow::Result<Vec<Locate
     let entries = config.entries();
     anyhow::ensure!(
         !entries.is_empty(),
-        "[sources] is empty: name at least one of sources.umls, mesh, hsdn, rotmensch, triples.NAME, kgx.NAME"
+        "[sources] is empty: name at least one of sources.umls, mesh, obo, hsdn, rotmensch, triples.NAME, kgx.NAME"
     );
     entries.iter().map(|entry| Located::new(entry, places)).collect()
 }

@@ -1,16 +1,15 @@
 //! The nodes of a KGX graph: kept as printed until an edge needs them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::BufRead;
 
 use base::funnel::{BLANK_LINES, Tally};
 use base::read::ReadError;
 
-use super::super::curie;
 use super::super::files::Input;
 use super::super::separated::{Column, Records, Shape};
+use super::super::{curie, same};
 use super::{Options, Xref, node_key};
-use crate::canon::crosswalk::namespace;
 use crate::table::builder::{DraftEntity, DraftTermOrigin, OfferKind};
 use crate::table::{Builder, SemanticType, TermKind, TermOrigin};
 
@@ -214,25 +213,8 @@ impl<'a> Printed<'a> {
         if !description.is_empty() {
             builder.term(entity, TermKind::Definition, description, terms);
         }
-        for (key, means) in self.aliases() {
-            builder.alias(&key, &means);
-        }
-        entity
-    }
-
-    /// What the crosswalk learns: which key is another one's. Only concepts of UMLS and MeSH are meant: anything is what the node's
-    /// concepts of UMLS are, without such what its descriptors of MeSH are.
-    fn aliases(&self) -> BTreeSet<(String, String)> {
         let same = self.columns.same.iter().flat_map(|&column| self.values(Some(column)));
-        let same = same.filter_map(curie::split).map(curie::Curie::key).chain([self.key.to_owned()]);
-        let same: BTreeSet<String> = same.collect();
-        let of =
-            |wanted: &str| -> Vec<&String> { same.iter().filter(|key| namespace(key) == wanted).collect() };
-        let [umls, mesh] = ["umls", "mesh"].map(of);
-        let means = if umls.is_empty() { mesh.clone() } else { umls };
-        let from = mesh.into_iter().filter(|key| *key != self.key).map(String::as_str).chain([self.key]);
-        from.flat_map(|key| means.iter().map(move |means| (key.to_owned(), (*means).clone())))
-            .filter(|(key, means)| namespace(key) != namespace(means))
-            .collect()
+        same::state(self.key, same.filter_map(curie::split).map(curie::Curie::key).collect(), builder);
+        entity
     }
 }
