@@ -103,14 +103,12 @@ impl Wanted {
                 Err(error) => cpu(format!("no CUDA device answers: {error}")),
             }),
             Wanted::Cuda(_) if !cuda_is_available() => Err(Error::Misfit(format!(
-                "device {wanted}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu",
-                wanted = self
+                "device {self}: this build has no CUDA; build with `--features cuda` (without a CUDA toolkit: scripts/cuda-build.sh), or take the device auto or cpu"
             ))),
             Wanted::Cuda(number) => match cuda(number) {
                 Ok(device) => Ok(gpu(device, number, "as asked")),
                 Err(source) => Err(Error::Misfit(format!(
-                    "device {wanted}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists, or the device auto or cpu",
-                    wanted = self
+                    "device {self}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists, or the device auto or cpu"
                 ))),
             },
         }

@@ -316,7 +316,7 @@ impl Predictor {
             }
             _ => Samples::Spans,
         };
-        Ok(into.add_samples(&self.probe(mask), &tokens, samples, loss)?)
+        into.add_samples(&self.probe(mask), &tokens, samples, loss)
     }
 }
 
@@ -333,7 +333,7 @@ pub(crate) fn tokens(
         batch.targets.check(&task.name, &task.output, &batch.rows.lengths)?;
         named.push((task.name.as_str(), &batch.rows));
     }
-    Ok(Tokens::of_batches(&named, config, device)?)
+    Tokens::of_batches(&named, config, device)
 }
 
 /// Refuses what a model says if one of its numbers is infinite or none: no softmax, maximum or JSON would tell.

@@ -62,7 +62,7 @@ impl Trainer {
     pub fn from_checkpoint(setup: Setup, dir: &Path, device: &Device) -> Result<Self, Error> {
         setup.check()?;
         if setup.train.heads.mode == Mode::Scratch {
-            return Err(Error::Misfit("train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none".to_owned()).into());
+            return Err(Error::Misfit("train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none".to_owned()));
         }
         let outputs = setup.output_specs();
         let params = begin_with(dir, &setup.encoder, &outputs, setup.train.seed, device)?;
@@ -220,7 +220,7 @@ impl Trainer {
         let index = json!({
             "version": OUTPUTS_VERSION, "kind": kind, "step": step, "outputs": outputs, "sizes": sizes,
         });
-        Ok(checkpoint::save_finished(dir, encoder, &self.core.params, &index)?)
+        checkpoint::save_finished(dir, encoder, &self.core.params, &index)
     }
 }
 

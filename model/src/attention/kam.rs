@@ -257,9 +257,9 @@ impl AttentionPass for Carried<'_> {
     /// The layer's map is carried on, padded; so does [`AttentionPass::on_numbers`] in its own form.
     fn composed(&mut self, at: &Site<'_>, qkv_n3d: &Tensor) -> Result<Composed> {
         at.check(qkv_n3d)?;
-        let layer = self.layer(at.layer);
+        let mut layer = self.layer(at.layer);
         layer.check(at)?;
-        composed::attend(layer, at, qkv_n3d)
+        composed::attend(&mut layer, at, qkv_n3d)
     }
 
     fn on_numbers(&mut self, at: &Site<'_>) -> Result<Numeric> {

@@ -60,7 +60,6 @@ struct Archive<'a> {
 }
 
 impl Archive<'_> {
-    #[expect(clippy::needless_pass_by_value, reason = "every caller makes it for this")]
     fn wrong(&self, problem: String) -> Error {
         error::pickle(self.path, problem)
     }

@@ -235,8 +235,7 @@ impl Importance {
             let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             if least == most {
                 return Err(Error::Misfit(format!(
-                    "head importance: all heads have the same importance, {value}; the loss says nothing about them, measure more samples",
-                    value = least
+                    "head importance: all heads have the same importance, {least}; the loss says nothing about them, measure more samples"
                 )));
             }
             values.iter_mut().for_each(|x| *x = (*x - least) / (most - least));
@@ -266,8 +265,7 @@ impl Samples<'_> {
         let shown = &groups[..groups.len().min(SHOWN)];
         let more = if groups.len() > SHOWN { " and more" } else { "" };
         Err(Error::Misfit(format!(
-            "head importance, batch {batch}: groups of {found} spans are {sum} together, the batch has {spans}; give the number of spans of each sample, at least 1, in their order",
-            found = format!("{shown:?}{more}")
+            "head importance, batch {batch}: groups of {shown:?}{more} spans are {sum} together, the batch has {spans}; give the number of spans of each sample, at least 1, in their order"
         )))
     }
 }

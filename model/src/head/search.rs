@@ -123,8 +123,7 @@ pub fn search<E: std::error::Error + Send + Sync + 'static>(
     let original_score = score(&mask).map_err(measured)?;
     if !(original_score > 0.0 && original_score.is_finite()) {
         return Err(Error::Misfit(format!(
-            "mask search: the score with all heads on is {score}, expected above 0: tau is a share of it; choose a metric that is larger for a better model, and a model that has learned something",
-            score = original_score
+            "mask search: the score with all heads on is {original_score}, expected above 0: tau is a share of it; choose a metric that is larger for a better model, and a model that has learned something"
         )));
     }
     let mut search = pick::Picked::new(config, shape);

@@ -40,7 +40,7 @@ pub(super) fn keep(
 /// Puts a checkpoint of the state's folder where `to` is, as a whole; it stays where it was, too.
 pub(super) fn hand_over(state: &Path, files: &Files, to: &Path) -> Result<(), Error> {
     check(state, files)?;
-    Ok(checkpoint::swap::replace(to, |work| {
+    checkpoint::swap::replace(to, |work| {
         for path in files.keys() {
             let (from, name) = (state.join(path), Path::new(path).file_name().unwrap_or_default());
             let target = work.join(name);
@@ -49,7 +49,7 @@ pub(super) fn hand_over(state: &Path, files: &Files, to: &Path) -> Result<(), Er
             linked.or_else(|_| fs::copy(&from, &target).map(|_| ())).map_err(Error::file(&target))?;
         }
         Ok(())
-    })?)
+    })
 }
 
 /// Refuses files that are not what was written.

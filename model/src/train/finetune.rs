@@ -146,7 +146,7 @@ impl Finetuner {
     /// # Errors
     /// When a row does not fit the encoder, or there is no such task.
     pub fn predict(&self, task: usize, rows: &Rows) -> Result<Vec<Vec<f32>>, Error> {
-        Ok(self.predictor.logits(task, rows)?)
+        self.predictor.logits(task, rows)
     }
 
     /// The model as it is after the steps made so far, without gradients; it follows later ones.
@@ -277,7 +277,7 @@ impl Finetuner {
             gates: self.setup.gates.clone(),
         };
         let index = state::to_json(&dir.join(checkpoint::OUTPUTS_FILE), &index)?;
-        Ok(checkpoint::save_finished(dir, &self.setup.encoder, &self.core.params, &index)?)
+        checkpoint::save_finished(dir, &self.setup.encoder, &self.core.params, &index)
     }
 }
 

@@ -130,14 +130,14 @@ pub(super) struct Kept<'a> {
 
 /// Any part of a state as JSON.
 pub(super) fn to_json(path: &Path, value: &impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(value).map_err(|e| error::state(path.to_path_buf(), e.to_string()))
+    serde_json::to_value(value).map_err(|e| error::state(path, e.to_string()))
 }
 
 pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept<'_>) -> Result<(), Error> {
     // Only this folder is made: where the one around it is gone, somebody has removed what the state belongs to.
     match std::fs::create_dir(dir) {
         Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(Error::File { path: dir.to_path_buf(), source }.into());
+            return Err(Error::File { path: dir.to_path_buf(), source });
         }
         _ => {}
     }

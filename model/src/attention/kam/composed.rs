@@ -8,7 +8,7 @@ use super::super::{Composed, Site};
 use super::{Auxiliary, Before, OfLayer, Skip};
 
 /// The attention of a layer; its map is carried on.
-pub(super) fn attend(of: OfLayer<'_>, at: &Site<'_>, qkv_n3d: &Tensor) -> Result<Composed> {
+pub(super) fn attend(of: &mut OfLayer<'_>, at: &Site<'_>, qkv_n3d: &Tensor) -> Result<Composed> {
     let parts = Padded::new(qkv_n3d, at.spans, at.heads)?;
     let t = parts.grid.t;
     let lengths: Vec<usize> = at.spans.iter().map(|span| span.len).collect();

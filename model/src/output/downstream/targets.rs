@@ -83,7 +83,6 @@ impl Targets {
     /// Names the task, and the first row or group that does not fit.
     pub fn check(&self, task: &str, output: &Output, lengths: &[usize]) -> Result<(), Error> {
         let rows = lengths.len();
-        let task = || task.to_owned();
         let found = self.kind();
         let expected = match output {
             Output::OneClass { .. } => "one class for each row",
@@ -94,32 +93,26 @@ impl Targets {
         };
         if expected != found {
             return Err(Error::Misfit(format!(
-                "batch of {task}: it asks for {expected}, the targets are {found}; give it targets of its kind",
-                task = task()
+                "batch of {task}: it asks for {expected}, the targets are {found}; give it targets of its kind"
             )));
         }
         if rows == 0 {
-            return Err(Error::Misfit(format!(
-                "batch of {task}: it has no row; leave such a batch out",
-                task = task()
-            )));
+            return Err(Error::Misfit(format!("batch of {task}: it has no row; leave such a batch out")));
         }
-        self.check_each(task(), output.width())?;
+        self.check_each(task, output.width())?;
         match self.rows() {
             targets if targets != rows => Err(Error::Misfit(format!(
-                "batch of {task}: {rows} rows but {what} for {targets}; the batch was put together wrongly",
-                task = task(),
-                what = found
+                "batch of {task}: {rows} rows but {found} for {targets}; the batch was put together wrongly"
             ))),
-            _ => self.check_tags(task(), lengths),
+            _ => self.check_tags(task, lengths),
         }
     }
 
-    fn check_each(&self, task: String, classes: usize) -> Result<(), Error> {
+    fn check_each(&self, task: &str, classes: usize) -> Result<(), Error> {
         let beyond = |class: &u32| *class as usize >= classes;
         match self {
             Targets::Classes(of) => match of.iter().position(beyond) {
-                Some(row) => Err(no_class(&task, row, of[row], classes)),
+                Some(row) => Err(no_class(task, row, of[row], classes)),
                 None => Ok(()),
             },
             Targets::Sets(sets) => {
@@ -131,7 +124,7 @@ impl Targets {
                         )));
                     }
                     if let Some(&class) = set.iter().find(|class| beyond(class)) {
-                        return Err(no_class(&task, row, class, classes));
+                        return Err(no_class(task, row, class, classes));
                     }
                 }
                 Ok(())
@@ -156,14 +149,14 @@ impl Targets {
                 let row = rows.iter().position(|tags| tags.iter().flatten().any(beyond));
                 let class = row.and_then(|row| rows[row].iter().flatten().find(|class| beyond(class)));
                 match row.zip(class) {
-                    Some((row, &class)) => Err(no_class(&task, row, class, classes)),
+                    Some((row, &class)) => Err(no_class(task, row, class, classes)),
                     None => Ok(()),
                 }
             }
         }
     }
 
-    fn check_tags(&self, task: String, lengths: &[usize]) -> Result<(), Error> {
+    fn check_tags(&self, task: &str, lengths: &[usize]) -> Result<(), Error> {
         let Targets::Tags(rows) = self else { return Ok(()) };
         for (row, (tags, &length)) in rows.iter().zip(lengths).enumerate() {
             let (asked, tokens) = (tags.iter().flatten().count(), length);
