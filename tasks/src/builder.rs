@@ -9,6 +9,7 @@ pub mod layout;
 pub mod masked_lm;
 pub mod passage;
 pub mod relation;
+pub(crate) mod spec;
 pub mod tagging;
 pub mod triplet;
 

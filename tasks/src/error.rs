@@ -34,7 +34,7 @@ impl Error {
         Self::Unfit(message.into())
     }
 
-    /// Where it is and what is wrong with it, in words; what to do.
+    /// Where it is, what is wrong with it, and what to do.
     pub(crate) fn at(place: impl Into<Location>, problem: impl Display, remedy: impl Into<String>) -> Self {
         ReadError::new(place, problem.to_string(), "", remedy).into()
     }

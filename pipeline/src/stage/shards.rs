@@ -13,7 +13,8 @@ use tasks::negative::{self, Draw};
 use tasks::sample::{Corpus, Triple};
 use tasks::shard::file::Size;
 use tasks::shard::index::{Index, Source};
-use tasks::shard::items::{Encoder, TextItems};
+use tasks::shard::items::Encoder;
+use tasks::shard::text::TextItems;
 use tasks::shard::write::{self, From, Held};
 use tasks::stream::redraw::{Fresh, Redraw};
 use tasks::task::has_negatives;
@@ -180,7 +181,7 @@ impl Made {
         let (triples, rows): (Vec<Triple>, Vec<u32>) = of(Part::Train);
         anyhow::ensure!(
             !triples.is_empty() || graph.triples().is_empty(),
-            "the split leaves no triple to learn from: mend split.parts"
+            "the split leaves no triple to learn from: fix split.parts"
         );
         let hidden = [Part::Valid, Part::Test, Part::Aside].map(|part| {
             let (triples, rows) = of(part);

@@ -103,7 +103,7 @@ impl Files {
         }
         anyhow::ensure!(
             texts.counts.chunks > 0,
-            "{key}: there is no text in it (of a folder, files that end in {} are read): mend paths or format",
+            "{key}: there is no text in it (of a folder, files that end in {} are read): fix paths or format",
             self.format.extensions().join(" or ")
         );
         Ok((texts, labels))

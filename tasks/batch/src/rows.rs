@@ -15,7 +15,7 @@ pub struct Rows {
     pub types: Vec<u32>,
     /// Tokens of each row, at least 1; together n.
     pub lengths: Vec<usize>,
-    /// Tokens of each row that are looked at; those behind them are padding, which looks at them and is looked at by none. Empty where no row has any.
+    /// Tokens of each row that are attended to; those behind them are padding, which attends to them and is attended to by none. Empty where no row has any.
     pub seen: Vec<usize>,
     /// What is known of the tokens of every row, if anything is.
     pub known: Option<Known>,

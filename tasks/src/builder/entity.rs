@@ -1,8 +1,8 @@
 //! Entity prediction: all tokens of the subject, or of the object, are blanks (paper 000, entity prediction).
 
+use crate::builder::spec::{MadeOf, Spec};
 use crate::builder::{Blanks, Columns, Layout, Sample};
 use crate::sample::Slot;
-use crate::task::{MadeOf, Spec};
 use crate::token::encode::Special;
 
 /// Asks for the subject.

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::builder::passage::Passage;
+use crate::builder::spec::{MadeOf, Spec};
 use crate::builder::{BEFORE, Sample};
-use crate::task::{MadeOf, Spec};
 use crate::token::encode::{Special, Vocabulary};
 
 /// Asks for what stood where `[MASK]` stands.

@@ -1,8 +1,8 @@
 //! Relation prediction: the relation is blank and the class is asked for (paper 000, relation prediction).
 
+use crate::builder::spec::{MadeOf, Spec};
 use crate::builder::{Columns, Layout, Sample};
 use crate::sample::Slot;
-use crate::task::{MadeOf, Spec};
 use crate::token::encode::Special;
 
 /// Asks for the relation.

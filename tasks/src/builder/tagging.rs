@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::builder::passage::Passage;
+use crate::builder::spec::{MadeOf, Spec};
 use crate::builder::{BEFORE, Sample};
-use crate::task::{MadeOf, Spec};
 use text::{Label, Labels};
 
 /// Asks for the tag of each word.

@@ -1,7 +1,7 @@
 //! Triplet classification: is the triple stated or corrupted (paper 000, triplet classification)?
 
+use crate::builder::spec::{MadeOf, Spec};
 use crate::builder::{Columns, Layout, Sample};
-use crate::task::{MadeOf, Spec};
 use crate::token::encode::Special;
 
 /// Whether a triple is in the graph.

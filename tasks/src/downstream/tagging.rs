@@ -10,7 +10,7 @@ use super::encode::{Framed, Texts};
 use crate::Error;
 use crate::token::encode::Vocabulary;
 
-/// Which subwords of a word are asked for its tag, and which one is heard.
+/// Which subwords of a word are labelled with its tag, and which one predicts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subwords {
@@ -18,7 +18,7 @@ pub enum Subwords {
     First,
     /// The last alone.
     Last,
-    /// All are asked, the last is heard (MT-Clinical BERT as released).
+    /// All are labelled, the last predicts (MT-Clinical BERT's code).
     All,
 }
 
@@ -33,12 +33,12 @@ pub struct WordTexts {
     starts: Vec<usize>,
 }
 
-/// What a row asks, and where its answers are heard.
+/// Which tokens of a row are labelled, and which predict the tags of its words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     /// The word that each token of the row is asked for the tag of, from 0; none of `[CLS]`, `[SEP]` and tokens that are not asked.
     pub asked: Vec<Option<usize>>,
-    /// The token of the row that is heard for each of its words.
+    /// The token of the row that predicts the tag of each of its words.
     pub heard: Vec<usize>,
 }
 
@@ -120,7 +120,7 @@ impl WordTexts {
         2 + self.sentence(sentence)[words.clone()].iter().map(of_word).sum::<usize>()
     }
 
-    /// Adds a row with some words of a sentence, one of [`WordTexts::rows`], and says which of its tokens are asked and heard.
+    /// Adds a row with some words of a sentence, one of [`WordTexts::rows`], and says which of its tokens are labelled and which predict.
     ///
     /// # Panics
     /// When there is no such sentence or word.

@@ -85,7 +85,7 @@ impl Turns {
 pub struct Mixed {
     each: Vec<Turns>,
     schedule: schedule::Turns,
-    /// Batches that each task has shown or passed over.
+    /// Batches that each task has shown or skipped.
     shown: Vec<u64>,
     step: u64,
 }

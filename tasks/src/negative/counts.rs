@@ -21,9 +21,9 @@ pub struct Counts {
     pub repeated: u64,
     /// Negatives kept though a shown triple says the same, since nothing is refused: false negatives.
     pub known_kept: u64,
-    /// Negatives kept though a held-out triple says the same, since those are not looked at: false negatives.
+    /// Negatives kept though a held-out triple says the same, since those are not consulted: false negatives.
     pub held_kept: u64,
-    /// Columns that were passed over because there was nothing to put there.
+    /// Columns that were skipped because there was nothing to put there.
     pub no_candidate: u64,
     /// Negatives kept, per replaced column.
     pub kept: BTreeMap<Slot, u64>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sample::{Corpus, Triple};
 
-/// When two triples count as one. Either way a triple and its inverse, or a symmetric one turned round, are one statement.
+/// When two triples count as one. Either way a triple and its inverse, or a symmetric one with its ends exchanged, are one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
@@ -38,7 +38,7 @@ impl Statements {
         Self { texts, ways: corpus.ways.clone() }
     }
 
-    /// What the triple says: each entity replaced by its number, the relation by that of its statement, ends turned round where the
+    /// What the triple says: each entity replaced by its number, the relation by that of its statement, ends exchanged where the
     /// relation is an inverse or symmetric.
     #[must_use]
     pub fn of(&self, [subject, relation, object]: Triple) -> Triple {

@@ -3,12 +3,12 @@
 use batch::task::Task;
 
 use super::rows::{Origin, Rows};
-use super::text::TextCounts;
 use crate::Error;
+use crate::builder::spec::MadeOf;
 use crate::builder::{Columns, Layout, Sample};
 use crate::negative::Sampler;
 use crate::sample::{Corpus, Triple};
-use crate::task::{MadeOf, has_negatives, spec};
+use crate::task::{has_negatives, spec};
 use crate::token::encode::{EncodedTexts, Special, Vocabulary};
 use kg::split::Part;
 
@@ -30,17 +30,6 @@ pub trait Items: Sync {
 
     /// Adds the rows of item `item`; `sample` is scratch.
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows);
-}
-
-/// Items that are chunks of texts.
-pub trait TextItems: Items {
-    /// What became of the texts.
-    fn counts(&self) -> TextCounts;
-
-    /// The task's classes, where it has any.
-    fn classes(&self) -> &[String] {
-        &[]
-    }
 }
 
 /// Encoded names and how they are put together.

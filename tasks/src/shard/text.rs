@@ -5,7 +5,7 @@ use kg::split::Part;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::items::{Items, TextItems};
+use super::items::Items;
 use super::rows::{Origin, Rows};
 use crate::Error;
 use crate::builder::Sample;
@@ -39,6 +39,17 @@ pub struct TextCounts {
     pub passages: passage::Counts,
     /// Tokens asked for, and how; none for tagging.
     pub masked: Option<masked_lm::Counts>,
+}
+
+/// Items that are chunks of texts.
+pub trait TextItems: Items {
+    /// What became of the texts.
+    fn counts(&self) -> TextCounts;
+
+    /// The task's classes, where it has any.
+    fn classes(&self) -> &[String] {
+        &[]
+    }
 }
 
 impl Texts {

@@ -17,14 +17,14 @@ use crate::Error;
 pub enum Batching {
     /// So many items.
     Items(usize),
-    /// So many items of like length: `pool` batches are drawn together, sorted by length and shuffled as batches.
+    /// So many items, length-bucketed: `pool` batches are drawn together, sorted by length and shuffled as batches.
     Bucketed {
         /// Items of a batch.
         items: usize,
         /// Batches sorted together.
         pool: usize,
     },
-    /// As many items of like length as fit: the tokens of the longest row times the number of rows (of all tasks of a step together) stay
+    /// As many length-bucketed items as fit: the tokens of the longest row times the number of rows (of all tasks of a step together) stay
     /// within `tokens`, unless one item alone has more; `pool` items are sorted together.
     Tokens {
         /// Most tokens of a batch, padding included.

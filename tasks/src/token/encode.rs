@@ -192,7 +192,7 @@ impl Vocabulary {
     }
 
     /// The subwords of one text as the tokenizer places them, without `[CLS]` and `[SEP]`; a word is what it cut off before looking
-    /// into the vocabulary, and numbers of words may have gaps. [`super::align::Aligned`] mends what it leaves out.
+    /// into the vocabulary, and numbers of words may have gaps. [`super::align::Aligned`] fills in what it leaves out.
     pub(super) fn encode_placed(&self, text: &str) -> Result<Vec<Subword>, Error> {
         let encoding = self.tokenizer.encode(text, false);
         let encoding = encoding.map_err(|error| refused(text, &error))?;

@@ -1,4 +1,4 @@
-//! A `tokenizer.json` of Hugging Face, looked at part by part before `tokenizers` makes anything of it.
+//! A `tokenizer.json` of Hugging Face, checked part by part before `tokenizers` makes anything of it.
 //!
 //! That library panics or takes all memory on some files (pieces of length 0, a damaged character map, replacements that grow with each
 //! of their kind). So only parts that BERT's tokenizers are made of are let through, each in a bounded size. Truncation and padding are

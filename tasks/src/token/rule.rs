@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::{NormalizedString, Normalizer, Tokenizer};
 
-use super::encode::Case;
+use text::word::Case;
+
 use crate::Error;
 
 /// The settings of BERT's normaliser; control characters are always cleaned.
