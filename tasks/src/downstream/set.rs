@@ -16,6 +16,7 @@ pub mod format;
 pub mod glue_pairs;
 pub mod hoc;
 pub mod i2b2_relations;
+pub mod imdb;
 pub mod jsonl;
 pub mod mednli;
 pub mod medrqe;

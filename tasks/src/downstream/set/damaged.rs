@@ -243,3 +243,16 @@ fn damaged_labels_beside_texts_are_read_whole_or_refused() {
         read.map(|_| items).map_err(|error| error.to_string().replace(&beside, ""))
     });
 }
+
+#[test]
+fn damaged_reviews_in_folders_are_read_whole_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pos/some.txt");
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    let format: Format = serde_json::from_str("\"imdb\"").unwrap();
+    let whole = "Née in Ghent: a café.<br />\nIt was é.\n";
+    assert_items_or_refuses(whole.as_bytes(), |damaged| {
+        fs::write(&file, damaged).unwrap();
+        items(&format, &file)
+    });
+}

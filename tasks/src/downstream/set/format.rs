@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    PublishedSet, biosses, chemprot, clinical_sts, cola, ddi, fields, glue_pairs, hoc, i2b2_relations,
+    PublishedSet, biosses, chemprot, clinical_sts, cola, ddi, fields, glue_pairs, hoc, i2b2_relations, imdb,
     mednli, medrqe, n2c2_relations, separated, sst2, sts_b, tagged, trec,
 };
 
@@ -62,6 +62,8 @@ formats! {
     N2c2Relations(set: n2c2_relations::Config) => set,
     /// Kinds of questions (Li and Roth 2002), a line each.
     Trec(set: trec::Config) => set,
+    /// Reviews of films (Maas et al. 2011), a file each in folders `pos` and `neg`.
+    Imdb => &imdb::Imdb,
     /// Texts with entities, in any format of a corpus that marks them.
     Tagged(set: tagged::Config) => set,
 }
