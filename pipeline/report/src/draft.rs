@@ -1,8 +1,9 @@
 //! A page in the making: a title, tiles, and sections of tables and plots.
 
-use std::fmt::Write as _;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::svg::{Plot, STYLE, escape};
+use super::svg::{Plot, STYLE};
+use super::table::text;
 
 const CSS: &str = include_str!("page.css");
 
@@ -17,53 +18,85 @@ pub struct Page {
 
 /// A page in the making.
 pub(super) struct Draft {
-    body: String,
-    contents: String,
+    sections: Vec<Section>,
     plots: Vec<Plot>,
+}
+
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    lead: String,
+    body: Vec<Markup>,
 }
 
 impl Draft {
     pub(super) fn new() -> Self {
-        Draft { body: String::new(), contents: String::new(), plots: Vec::new() }
+        Draft { sections: Vec::new(), plots: Vec::new() }
     }
 
-    pub(super) fn section(&mut self, id: &str, title: &str, lead: &str) {
-        let close = if self.body.is_empty() { "" } else { "</section>\n" };
-        let (title, lead) = (escape(title), escape(lead));
-        let _ = writeln!(self.body, "{close}<section id=\"{id}\"><h2>{title}</h2><p>{lead}</p>");
-        let _ = write!(self.contents, "<a href=\"#{id}\">{title}</a>");
+    pub(super) fn section(&mut self, id: &'static str, title: &'static str, lead: &str) {
+        self.sections.push(Section { id, title, lead: lead.to_owned(), body: Vec::new() });
     }
 
     pub(super) fn heading(&mut self, title: &str) {
-        let _ = writeln!(self.body, "<h3>{}</h3>", escape(title));
+        self.put(html! { h3 { (text(title)) } "\n" });
     }
 
     pub(super) fn plots(&mut self, plots: Vec<Plot>) {
-        self.body.push_str("<div class=\"plots\">");
-        for plot in &plots {
-            let caption = escape(&plot.description);
-            let _ =
-                writeln!(self.body, "<figure>{}<figcaption>{caption}</figcaption></figure>", plot.inline());
-        }
-        self.body.push_str("</div>\n");
+        self.put(html! {
+            div.plots {
+                @for plot in &plots {
+                    figure { (PreEscaped(plot.inline())) figcaption { (text(&plot.description)) } } "\n"
+                }
+            }
+            "\n"
+        });
         self.plots.extend(plots);
     }
 
-    pub(super) fn html(&mut self, html: &str) {
-        self.body.push_str(html);
+    /// Adds to the section that was begun last.
+    pub(super) fn put(&mut self, part: Markup) {
+        if let Some(section) = self.sections.last_mut() {
+            section.body.push(part);
+        }
     }
 
-    /// The page: at least one section must have been begun. `style` comes after what all pages have.
+    /// The page. `style` comes after what all pages have.
     pub(super) fn finish(self, title: &str, tiles: Vec<(&str, String)>, style: &str) -> Page {
-        let title = escape(title);
-        let tile = |(name, value): (&str, String)| {
-            format!("<div><b>{}</b><span>{}</span></div>", escape(&value), escape(name))
+        let Draft { sections, plots } = self;
+        let page = html! {
+            (DOCTYPE) "\n"
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width,initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (text(title)) }
+                    style { (PreEscaped(CSS)) (PreEscaped(STYLE)) (PreEscaped(style)) }
+                }
+                "\n"
+                body {
+                    header {
+                        h1 { (text(title)) }
+                        div.tiles { @for (name, value) in &tiles { div { b { (text(value)) } span { (text(name)) } } } }
+                        nav { @for section in &sections { a href={ "#" (section.id) } { (text(section.title)) } } }
+                    }
+                    "\n"
+                    main {
+                        @for Section { id, title, lead, body } in &sections {
+                            section id=(id) {
+                                h2 { (text(title)) }
+                                p { (text(lead)) }
+                                "\n"
+                                @for part in body { (part) }
+                            }
+                            "\n"
+                        }
+                    }
+                }
+            }
+            "\n"
         };
-        let tiles: String = tiles.into_iter().map(tile).collect();
-        let html = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title><style>{CSS}{STYLE}{style}</style></head>\n<body><header><h1>{title}</h1><div class=\"tiles\">{tiles}</div><nav>{}</nav></header>\n<main>{}</section></main></body></html>\n",
-            self.contents, self.body
-        );
-        Page { html, plots: self.plots }
+        Page { html: page.into_string(), plots }
     }
 }

@@ -67,7 +67,7 @@ fn merging(number: usize, source: &str, stated: &Value) -> Plot {
     bars.push(bar("different triples", count(stated, "distinct"), 2));
     let (turned, exchanged) = (thousands(count(stated, "turned")), thousands(count(stated, "exchanged")));
     let description = format!(
-        "What merging made of the kept rows. {turned} were turned round into the relation whose inverse they state, {exchanged} exchanged in a symmetric relation."
+        "What merging made of the kept rows. {turned} were inverted into the relation whose inverse they state, {exchanged} exchanged in a symmetric relation."
     );
     draw(number, (&format!("{source}: merging"), &description), bars)
 }

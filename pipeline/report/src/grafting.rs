@@ -28,7 +28,7 @@ pub use page::page;
 /// # Errors
 /// When the folder is missing or the disk refuses.
 pub fn write(facts: &Facts, folder: &Path) -> Result<usize, Error> {
-    put(folder, results::MARKDOWN, &results::markdown(facts))?;
+    put(folder, results::MARKDOWN, &results::readme(facts))?;
     put(folder, results::CSV, &results::csv(facts))?;
     let page = page(facts);
     super::write(&page, folder)?;

@@ -17,6 +17,7 @@ pub mod pairs;
 pub mod plots;
 pub mod scale;
 pub mod svg;
+mod table;
 pub mod tables;
 
 use std::io;

@@ -1,6 +1,7 @@
 //! The page: plots and tables in sections, in one file.
 
 use kg::certificate::Verdict;
+use maud::html;
 
 use super::draft::{Draft, Page};
 use super::number::{percent, thousands};
@@ -40,7 +41,7 @@ fn sources(input: &Input<'_>, draft: &mut Draft) {
     let lead =
         "What every source gave, what was dropped on the way and why, and what sources have in common.";
     draft.section("sources", "Sources", lead);
-    draft.html(&tables::sources(input.summary));
+    draft.put(tables::sources(input.summary));
     if let Some(funnel) = input.funnel {
         draft.heading("Rows of each file");
         draft.plots(funnel::plots(funnel));
@@ -53,9 +54,9 @@ fn sources(input: &Input<'_>, draft: &mut Draft) {
     }
     if let Some(split) = input.split {
         draft.heading("Split");
-        draft.html(&tables::split(split));
+        draft.put(tables::split(split));
         if let Some(audit) = input.audit {
-            draft.html(&tables::leaks(audit, split));
+            draft.put(tables::leaks(audit, split));
         }
     }
 }
@@ -66,16 +67,18 @@ fn directions(input: &Input<'_>, draft: &mut Draft) {
     draft.section("directions", "Directions", lead);
     let count = |verdict| certificate.verdicts.get(&verdict).copied().unwrap_or(0);
     let all = [Verdict::Proven, Verdict::Suspicious, Verdict::Unproven, Verdict::Untyped, Verdict::Symmetric];
-    let verdicts = all.map(|verdict| {
-        let (name, count) = (verdict.name(), thousands(count(verdict)));
-        format!("<span class=\"verdict {name}\">{count} {name}</span>")
+    draft.put(html! {
+        p {
+            @for verdict in all {
+                span.verdict.(verdict.name()) { (thousands(count(verdict))) " " (verdict.name()) } " "
+            }
+        }
+        "\n"
     });
-    draft.html(&format!("<p>{}</p>\n", verdicts.join(" ")));
-    draft.html(&tables::directions(certificate));
-    let examples = tables::violations(certificate);
-    if !examples.is_empty() {
+    draft.put(tables::directions(certificate));
+    if let Some(examples) = tables::violations(certificate) {
         draft.heading("Some triples that break the direction");
-        draft.html(&examples);
+        draft.put(examples);
     }
 }
 
@@ -93,11 +96,11 @@ fn shape(input: &Input<'_>, draft: &mut Draft) {
     ];
     draft.plots(plots);
     draft.heading("What relations join");
-    draft.html(&tables::cardinalities(summary));
+    draft.put(tables::cardinalities(summary));
     draft.heading("Entities with most triples");
-    draft.html(&tables::hubs(&summary.hubs));
+    draft.put(tables::hubs(&summary.hubs));
     draft.heading("Entities of highest PageRank");
-    draft.html(&tables::hubs(&summary.rank.top));
+    draft.put(tables::hubs(&summary.rank.top));
 }
 
 fn texts(input: &Input<'_>, draft: &mut Draft) {

@@ -1,60 +1,22 @@
 //! Tables of the page.
 
-use std::fmt::Write as _;
-
 use kg::certificate::direction::Statements;
 use kg::certificate::signature::TypePair;
 use kg::certificate::{Certificate, OfRelation, Verdict};
 use kg::graph::Summary;
 use kg::graph::hub::Hub;
+use maud::{Markup, html};
 use serde_json::Value;
 
 use super::number::{percent, thousands};
-use super::svg::escape;
+use super::table::{Row, plain, table, text};
 
 /// Pairs of types that are shown of a signature.
 const PAIRS: usize = 3;
 
-/// A column: its title, and whether it holds numbers (`n`) or words (`w`).
-type Column = (&'static str, char);
-
-/// A row: its cells, and what stands below them over the whole width; markup already.
-struct Row {
-    cells: Vec<String>,
-    below: Option<String>,
-}
-
-fn table(columns: &[Column], rows: impl Iterator<Item = Vec<String>>) -> String {
-    tall(columns, rows.map(|cells| Row { cells, below: None }))
-}
-
-fn tall(columns: &[Column], rows: impl Iterator<Item = Row>) -> String {
-    let mut html = "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>".to_owned();
-    for (title, kind) in columns {
-        let _ = write!(html, "<th scope=\"col\" class=\"{kind}\">{}</th>", escape(title));
-    }
-    html.push_str("</tr></thead><tbody>");
-    for row in rows {
-        html.push_str(if row.below.is_some() { "<tr class=\"over\">" } else { "<tr>" });
-        for (cell, (_, kind)) in row.cells.iter().zip(columns) {
-            let _ = write!(html, "<td class=\"{kind}\">{cell}</td>");
-        }
-        html.push_str("</tr>\n");
-        if let Some(below) = row.below {
-            let _ = writeln!(
-                html,
-                "<tr><td class=\"below\" colspan=\"{}\"><div>{below}</div></td></tr>",
-                columns.len()
-            );
-        }
-    }
-    html.push_str("</tbody></table></div>\n");
-    html
-}
-
 /// Every relation with its evidence and verdict: what is suspicious first, then the largest.
 #[must_use]
-pub fn directions(certificate: &Certificate) -> String {
+pub fn directions(certificate: &Certificate) -> Markup {
     let mut relations: Vec<&OfRelation> = certificate.relations.iter().collect();
     relations.sort_by_key(|of| (of.verdict != Verdict::Suspicious, u64::MAX - of.cardinality.triples));
     let columns = [
@@ -70,7 +32,7 @@ pub fn directions(certificate: &Certificate) -> String {
         ("Loops", 'n'),
         ("Joins", 'w'),
     ];
-    tall(&columns, relations.into_iter().map(direction))
+    table(&columns, relations.into_iter().map(direction))
 }
 
 fn direction(of: &OfRelation) -> Row {
@@ -85,17 +47,15 @@ fn direction(of: &OfRelation) -> Row {
         of.types.rare,
         of.self_loops,
     ];
-    let mut cells = vec![
-        format!("<code>{}</code>", escape(&of.relation)),
-        format!("<span class=\"verdict {0}\">{0}</span>", of.verdict.name()),
-    ];
-    cells.extend(numbers.map(thousands));
-    cells.push(of.cardinality.kind.name().to_owned());
-    let mut below = format!("{}. ", escape(&capital(&of.reason)));
-    if let Some(inverse) = &of.inverse {
-        let _ = write!(below, "Inverse: <code>{}</code>. ", escape(inverse));
-    }
-    below.push_str(&signature(&of.signature));
+    let verdict = of.verdict.name();
+    let mut cells = vec![code(&of.relation), html! { span.verdict.(verdict) { (verdict) } }];
+    cells.extend(numbers.map(|number| plain(thousands(number))));
+    cells.push(plain(of.cardinality.kind.name()));
+    let below = html! {
+        (text(&capital(&of.reason))) ". "
+        @if let Some(inverse) = &of.inverse { "Inverse: " (code(inverse)) ". " }
+        (signature(&of.signature))
+    };
     Row { cells, below: Some(below) }
 }
 
@@ -104,42 +64,46 @@ fn capital(sentence: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn signature(pairs: &[TypePair]) -> String {
-    let pair = |pair: &TypePair| {
-        format!("<b>{} → {}</b> {}", escape(&pair.subject), escape(&pair.object), percent(pair.share))
-    };
-    let shown: Vec<String> = pairs.iter().take(PAIRS).map(pair).collect();
-    match pairs.len() {
-        0 => "No signature.".to_owned(),
-        n if n > PAIRS => format!("Signature: {}; and {} more.", shown.join("; "), n - PAIRS),
-        _ => format!("Signature: {}.", shown.join("; ")),
+fn code(name: &str) -> Markup {
+    html! { code { (text(name)) } }
+}
+
+fn signature(pairs: &[TypePair]) -> Markup {
+    let (shown, more) = (pairs.len().min(PAIRS), pairs.len().saturating_sub(PAIRS));
+    html! {
+        @if shown == 0 { "No signature." } @else { "Signature: " }
+        @for (place, pair) in pairs[..shown].iter().enumerate() {
+            @if place > 0 { "; " }
+            b { (text(&pair.subject)) " → " (text(&pair.object)) } " " (percent(pair.share))
+        }
+        @if more > 0 { "; and " (more) " more." } @else if shown > 0 { "." }
     }
 }
 
-/// Some triples that run against their relation.
+/// Some triples that run against their relation, if there are any.
 #[must_use]
-pub fn violations(certificate: &Certificate) -> String {
+pub fn violations(certificate: &Certificate) -> Option<Markup> {
     let columns = [("Relation", 'w'), ("Kind", 'w'), ("Subject", 'w'), ("Object", 'w'), ("Row", 'n')];
     let mut rows = Vec::new();
     for of in &certificate.relations {
         for (kind, examples) in &of.examples {
             for example in examples {
                 rows.push(vec![
-                    format!("<code>{}</code>", escape(&of.relation)),
-                    kind.name().replace('_', " "),
-                    escape(&example.subject),
-                    escape(&example.object),
-                    thousands(example.triple.into()),
+                    code(&of.relation),
+                    plain(kind.name().replace('_', " ")),
+                    text(&example.subject),
+                    text(&example.object),
+                    plain(thousands(example.triple.into())),
                 ]);
             }
         }
     }
-    if rows.is_empty() { String::new() } else { table(&columns, rows.into_iter()) }
+    (!rows.is_empty()).then(|| table(&columns, rows.into_iter()))
 }
 
 /// What each relation joins.
 #[must_use]
-pub fn cardinalities(summary: &Summary) -> String {
+pub fn cardinalities(summary: &Summary) -> Markup {
     let columns = [
         ("Relation", 'w'),
         ("Triples", 'n'),
@@ -152,13 +116,13 @@ pub fn cardinalities(summary: &Summary) -> String {
     let row = |of: &kg::graph::summary::OfRelation| {
         let joined = &of.cardinality;
         vec![
-            format!("<code>{}</code>", escape(&of.relation)),
-            thousands(joined.triples),
-            thousands(joined.subjects),
-            thousands(joined.objects),
-            format!("{:.2}", joined.objects_per_subject),
-            format!("{:.2}", joined.subjects_per_object),
-            joined.kind.name().to_owned(),
+            code(&of.relation),
+            plain(thousands(joined.triples)),
+            plain(thousands(joined.subjects)),
+            plain(thousands(joined.objects)),
+            plain(format!("{:.2}", joined.objects_per_subject)),
+            plain(format!("{:.2}", joined.subjects_per_object)),
+            plain(joined.kind.name()),
         ]
     };
     table(&columns, summary.cardinalities.iter().map(row))
@@ -166,7 +130,7 @@ pub fn cardinalities(summary: &Summary) -> String {
 
 /// Entities that stand out.
 #[must_use]
-pub fn hubs(hubs: &[Hub]) -> String {
+pub fn hubs(hubs: &[Hub]) -> Markup {
     let columns = [
         ("", 'n'),
         ("Entity", 'w'),
@@ -178,13 +142,13 @@ pub fn hubs(hubs: &[Hub]) -> String {
     ];
     let row = |(place, hub): (usize, &Hub)| {
         vec![
-            (place + 1).to_string(),
-            format!("{}<br><code class=\"soft\">{}</code>", escape(&hub.text), escape(&hub.key)),
-            escape(&hub.types),
-            thousands(u64::from(hub.outgoing) + u64::from(hub.incoming)),
-            thousands(hub.outgoing.into()),
-            thousands(hub.incoming.into()),
-            format!("{:.6}", hub.rank),
+            plain(place + 1),
+            html! { (text(&hub.text)) br; code.soft { (text(&hub.key)) } },
+            text(&hub.types),
+            plain(thousands(u64::from(hub.outgoing) + u64::from(hub.incoming))),
+            plain(thousands(hub.outgoing.into())),
+            plain(thousands(hub.incoming.into())),
+            plain(format!("{:.6}", hub.rank)),
         ]
     };
     table(&columns, hubs.iter().enumerate().map(row))
@@ -192,7 +156,7 @@ pub fn hubs(hubs: &[Hub]) -> String {
 
 /// What is in one source only.
 #[must_use]
-pub fn sources(summary: &Summary) -> String {
+pub fn sources(summary: &Summary) -> Markup {
     let columns = [
         ("Source", 'w'),
         ("Triples", 'n'),
@@ -204,10 +168,10 @@ pub fn sources(summary: &Summary) -> String {
     ];
     let found = &summary.overlap;
     let row = |(place, name): (usize, &String)| {
-        let mut row = vec![escape(name)];
+        let mut row = vec![text(name)];
         for shared in [&found.triples, &found.entities, &found.relations] {
             for counts in [&shared.total, &shared.exclusive] {
-                row.push(thousands(counts.get(place).copied().unwrap_or(0)));
+                row.push(plain(thousands(counts.get(place).copied().unwrap_or(0))));
             }
         }
         row
@@ -217,21 +181,22 @@ pub fn sources(summary: &Summary) -> String {
 
 /// Triples by part of the split; nothing if the report has none.
 #[must_use]
-pub fn split(split: &Value) -> String {
+pub fn split(split: &Value) -> Markup {
     let columns = [("Part", 'w'), ("Triples", 'n'), ("Share", 'n')];
-    let Some(parts) = split.get("triples").and_then(Value::as_object) else { return String::new() };
+    let Some(parts) = split.get("triples").and_then(Value::as_object) else { return Markup::default() };
     let counts: Vec<(&str, u64)> =
         parts.iter().filter_map(|(name, count)| Some((name.as_str(), count.as_u64()?))).collect();
     let all: u64 = counts.iter().map(|(_, count)| count).sum();
     let row = |&(name, count): &(&str, u64)| {
-        vec![escape(name), thousands(count), percent(kg::graph::distribution::share(count, all))]
+        let share = kg::graph::distribution::share(count, all);
+        vec![text(name), plain(thousands(count)), plain(percent(share))]
     };
     table(&columns, counts.iter().map(row))
 }
 
 /// What the audit of the split found, and what the split moved or could not show.
 #[must_use]
-pub fn leaks(audit: &Value, split: &Value) -> String {
+pub fn leaks(audit: &Value, split: &Value) -> Markup {
     let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
     let leaks = number(audit.get("leaks"));
     let would: Vec<(&str, u64)> =
@@ -267,5 +232,5 @@ pub fn leaks(audit: &Value, split: &Value) -> String {
             notes.push(format!("{} {what}", thousands(found)));
         }
     }
-    format!("<p><span class=\"verdict {class}\">{word}</span> {}</p>\n", escape(&notes.join(" ")))
+    html! { p { span.verdict.(class) { (word) } " " (text(&notes.join(" "))) } "\n" }
 }

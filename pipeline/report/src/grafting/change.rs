@@ -1,10 +1,12 @@
 //! What retraining made of the heads' importances: of those it froze and of those it retrained (KIMERA, table A1 and figure A2).
 
 use super::facts::{BASE, Facts, Heads, Row};
-use super::table::{fixed, signed, table};
+use super::table::{fixed, signed};
 use crate::number::compact;
 use crate::paired::{Paired, Series};
-use crate::svg::{Plot, escape};
+use crate::svg::Plot;
+use crate::table::{captioned, plain, text};
+use maud::Markup;
 
 /// One variant's heads before and after.
 pub(super) struct Change<'a> {
@@ -87,10 +89,10 @@ impl Change<'_> {
             self.series("before", None, |tally, layer| told("before", tally.before, layer)),
             self.series("after", None, |tally, layer| told("after", tally.after, layer)),
         ];
-        let text = format!("Mean importance of all heads of each layer, before and after ({title}).");
+        let description = format!("Mean importance of all heads of each layer, before and after ({title}).");
         Paired {
             name: &format!("{name}-means"),
-            title: ("Importance per layer", &text),
+            title: ("Importance per layer", &description),
             labels: ("layer", "mean importance"),
             series,
         }
@@ -104,12 +106,12 @@ impl Change<'_> {
             vec![(change, format!("layer {layer}, {heads} heads: {}", signed(change, 3)))]
         };
         let series = self.each(bars);
-        let text = format!(
+        let description = format!(
             "How the mean importance of frozen and of retrained heads changed in each layer ({title}). A layer without heads of a kind has no bar for it."
         );
         Paired {
             name: &format!("{name}-changes"),
-            title: ("Change of importance per layer", &text),
+            title: ("Change of importance per layer", &description),
             labels: ("layer", "change of the mean"),
             series,
         }
@@ -124,12 +126,12 @@ impl Change<'_> {
             ]
         };
         let series = self.each(bars);
-        let text = format!(
+        let description = format!(
             "How many heads of each layer rose (upwards) and fell (downwards) in importance ({title})."
         );
         Paired {
             name: &format!("{name}-counts"),
-            title: ("Heads that rose and fell", &text),
+            title: ("Heads that rose and fell", &description),
             labels: ("layer", "heads"),
             series,
         }
@@ -157,7 +159,7 @@ impl Change<'_> {
 }
 
 /// Mean importances of frozen and retrained heads before and after (table A1).
-pub(super) fn means(changes: &[Change<'_>]) -> String {
+pub(super) fn means(changes: &[Change<'_>]) -> Markup {
     let columns = [
         ("Variant", 'w'),
         ("Mask", 'w'),
@@ -173,24 +175,24 @@ pub(super) fn means(changes: &[Change<'_>]) -> String {
         [("frozen", Fate::Frozen), ("retrained", Fate::Retrained)].map(|(word, fate)| (change, word, fate))
     });
     let rows = all.map(|(change, word, fate)| {
-        let mut cells = vec![escape(&change.row.title), escape(&change.kind), word.to_owned()];
+        let mut cells = vec![text(&change.row.title), text(&change.kind), plain(word)];
         match change.tally(Some(fate), None) {
             Some(tally) => cells.extend([
-                tally.heads.to_string(),
-                fixed(tally.before, 3),
-                fixed(tally.after, 3),
-                signed(tally.after - tally.before, 3),
-                tally.rose.to_string(),
-                tally.fell.to_string(),
+                plain(tally.heads),
+                plain(fixed(tally.before, 3)),
+                plain(fixed(tally.after, 3)),
+                plain(signed(tally.after - tally.before, 3)),
+                plain(tally.rose),
+                plain(tally.fell),
             ]),
             None => {
-                cells.push(compact(0.0));
-                cells.extend(["–"; 5].map(str::to_owned));
+                cells.push(plain(compact(0.0)));
+                cells.extend(["–"; 5].map(plain));
             }
         }
         cells
     });
-    table(
+    captioned(
         "Mean importance of the heads that a mask kept (frozen) and of the others (retrained), before and after",
         &columns,
         rows,
@@ -229,7 +231,7 @@ mod tests {
         assert_eq!((retrained.heads, retrained.rose, retrained.fell), (3, 2, 0));
         assert!((retrained.before - 0.2).abs() < 1e-12 && (retrained.after - 0.5).abs() < 1e-12);
         assert_eq!(changes[0].tally(Some(Fate::Frozen), Some(1)), None);
-        let html = means(&changes);
+        let html = means(&changes).into_string();
         assert!(
             html.contains("<td class=\"n\">0.200</td><td class=\"n\">0.500</td><td class=\"n\">+0.300</td>"),
             "{html}"

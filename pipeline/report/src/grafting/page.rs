@@ -4,12 +4,14 @@ use super::change;
 use super::facts::{BASE, Facts, Heads, Row, Size};
 use super::heat::{self, Heat};
 use super::results::{self, Results};
-use super::table::{table, words};
+use super::table::words;
 use super::{curve, search, settings};
 use crate::draft::{Draft, Page};
 use crate::number::{percent, thousands};
-use crate::svg::{Plot, escape};
+use crate::svg::Plot;
+use crate::table::{captioned, plain, text};
 use crate::{lines, paired};
+use maud::html;
 
 const CSS: &str = include_str!("page.css");
 
@@ -55,7 +57,7 @@ fn vacant(mask: &Heads) -> usize {
 }
 
 fn none(draft: &mut Draft, text: &str) {
-    draft.html(&format!("<p class=\"none\">{}</p>\n", escape(text)));
+    draft.put(html! { p.none { (crate::table::text(text)) } "\n" });
 }
 
 fn scores(facts: &Facts, draft: &mut Draft) {
@@ -66,8 +68,8 @@ fn scores(facts: &Facts, draft: &mut Draft) {
         none(draft, "No score yet. Fine-tuned models that were evaluated on a test part fill this table.");
         return;
     }
-    draft.html(&results::html(&results));
-    draft.html(&results::seeds(&results));
+    draft.put(results::html(&results));
+    draft.put(results::seeds(&results));
 }
 
 fn importance(facts: &Facts, draft: &mut Draft) {
@@ -159,7 +161,7 @@ fn changes(facts: &Facts, draft: &mut Draft) {
         );
         return;
     }
-    draft.html(&change::means(&changes));
+    draft.put(change::means(&changes));
     for (number, change) in changes.iter().enumerate() {
         draft.heading(change.title());
         draft.plots(change.plots(number));
@@ -173,7 +175,7 @@ fn searches(facts: &Facts, draft: &mut Draft) {
         none(draft, "No search yet. Searching a head mask on a fine-tuned base fills this.");
         return;
     }
-    draft.html(&search::outcomes(facts));
+    draft.put(search::outcomes(facts));
     draft.plots(search::plots(facts));
 }
 
@@ -198,18 +200,17 @@ fn data(facts: &Facts, draft: &mut Draft) {
     } else {
         let columns = [("Benchmark", 'w'), ("Train", 'n'), ("Dev", 'n'), ("Test", 'n')];
         let row = |size: &Size| {
-            let mut cells = vec![escape(&size.benchmark)];
-            cells.extend([size.train, size.dev, size.test].map(thousands));
+            let mut cells = vec![text(&size.benchmark)];
+            cells.extend([size.train, size.dev, size.test].map(|count| plain(thousands(count))));
             cells
         };
-        draft.html(&table("Samples of each benchmark by part", &columns, facts.sizes.iter().map(row)));
+        draft.put(captioned("Samples of each benchmark by part", &columns, facts.sizes.iter().map(row)));
     }
     if !facts.settings.is_empty() {
-        draft.html(&settings::html(facts));
+        draft.put(settings::html(facts));
     }
     if !facts.notes.is_empty() {
         draft.heading("Notes");
-        let items: String = facts.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
-        draft.html(&format!("<ul>{items}</ul>\n"));
+        draft.put(html! { ul { @for note in &facts.notes { li { (text(note)) } } } "\n" });
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use base::visible::markdown as plain;
+use base::visible::markdown;
+use maud::{Markup, html};
 
 use super::facts::{Cell, Difference, Facts, Row};
-use super::table::{fixed, signed, table};
-use crate::svg::escape;
+use super::table::{fixed, signed};
+use crate::table::{captioned, plain, text};
 
 /// Name of the table as Markdown.
 pub const MARKDOWN: &str = "table.md";
@@ -73,57 +74,58 @@ impl<'a> Results<'a> {
 /// What the page says above its table.
 pub(super) const CAPTION: &str = "Mean over seeds on the test part, times 100 where scores are shares, with its 95 % interval; below it the paired difference to base, with its own, and how likely one of its size is by chance (p). n is the number of seeds. The best of a column is bold and has a star.";
 
-pub(super) fn html(results: &Results<'_>) -> String {
-    let mut html = format!(
-        "<div class=\"wide\" tabindex=\"0\"><table class=\"results\"><caption><span>{CAPTION}</span></caption><thead><tr><th rowspan=\"2\" scope=\"col\">Variant</th>"
-    );
-    for (benchmark, columns) in results.benchmarks() {
-        let name = escape(benchmark);
-        let _ = write!(html, "<th scope=\"colgroup\" colspan=\"{columns}\" class=\"of\">{name}</th>");
-    }
-    html.push_str("</tr><tr>");
-    for (_, metric) in &results.columns {
-        let _ = write!(html, "<th scope=\"col\" class=\"n\">{}</th>", escape(metric));
-    }
-    html.push_str("</tr></thead><tbody>");
-    for row in &results.rows {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&row.title));
-        for &column in &results.columns {
-            let told = match results.cell(row, column) {
-                Some(cell) => told(cell, results.factor(column)),
-                None => "<span class=\"soft\">no result</span>".to_owned(),
-            };
-            let _ = write!(html, "<td class=\"n\">{told}</td>");
+pub(super) fn html(results: &Results<'_>) -> Markup {
+    html! {
+        div.wide tabindex="0" {
+            table.results {
+                caption { span { (text(CAPTION)) } }
+                thead {
+                    tr {
+                        th rowspan="2" scope="col" { "Variant" }
+                        @for (benchmark, columns) in results.benchmarks() {
+                            th.of scope="colgroup" colspan=(columns) { (text(benchmark)) }
+                        }
+                    }
+                    tr { @for (_, metric) in &results.columns { th.n scope="col" { (text(metric)) } } }
+                }
+                tbody {
+                    @for row in &results.rows {
+                        tr {
+                            th scope="row" { (text(&row.title)) }
+                            @for &column in &results.columns {
+                                td.n {
+                                    @match results.cell(row, column) {
+                                        Some(cell) => (told(cell, results.factor(column))),
+                                        None => span.soft { "no result" },
+                                    }
+                                }
+                            }
+                        }
+                        "\n"
+                    }
+                }
+            }
         }
-        html.push_str("</tr>\n");
+        "\n"
     }
-    html.push_str("</tbody></table></div>\n");
-    html
 }
 
-fn told(cell: &Cell, factor: f64) -> String {
+fn told(cell: &Cell, factor: f64) -> Markup {
     let mean = fixed(cell.mean * factor, 2);
-    let mut html = match cell.best {
-        true => format!("<b>{mean}<span title=\"best of the column\"> ★</span></b>"),
-        false => mean,
-    };
-    if let Some(range) = range(cell.low, cell.high, factor, fixed) {
-        let _ = write!(html, "<span class=\"beside\">{range}</span>");
-    }
     let mut last = format!("n = {}", cell.seeds.len());
-    if let Some(difference) = &cell.difference_to_base {
-        let class = match (difference.low, difference.high) {
-            (Some(low), _) if low > 0.0 => "beside up",
-            (_, Some(high)) if high < 0.0 => "beside down",
-            _ => "beside",
-        };
-        let _ = write!(html, "<span class=\"{class}\">{}</span>", against(difference, factor));
-        if let Some(p) = difference.p {
-            last = format!("{}, {last}", chance(p));
-        }
+    if let Some(p) = cell.difference_to_base.and_then(|difference| difference.p) {
+        last = format!("{}, {last}", chance(p));
     }
-    let _ = write!(html, "<span class=\"beside\">{last}</span>");
-    html
+    html! {
+        @if cell.best { b { (mean) span title="best of the column" { " ★" } } } @else { (mean) }
+        @if let Some(range) = range(cell.low, cell.high, factor, fixed) { span.beside { (range) } }
+        @if let Some(difference) = &cell.difference_to_base {
+            span.beside.up[difference.low.is_some_and(|low| low > 0.0)].down[difference.high.is_some_and(|high| high < 0.0)] {
+                (against(difference, factor))
+            }
+        }
+        span.beside { (last) }
+    }
 }
 
 fn range(
@@ -145,11 +147,11 @@ fn against(difference: &Difference, factor: f64) -> String {
 }
 
 fn chance(p: f64) -> String {
-    if p < 0.001 { "p &lt; 0.001".to_owned() } else { format!("p = {}", fixed(p, 3)) }
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {}", fixed(p, 3)) }
 }
 
 /// All runs, one a row.
-pub(super) fn seeds(results: &Results<'_>) -> String {
+pub(super) fn seeds(results: &Results<'_>) -> Markup {
     let columns =
         [("Variant", 'w'), ("Benchmark", 'w'), ("Metric", 'w'), ("Seed", 'n'), ("Dev", 'n'), ("Test", 'n')];
     let cells = results.rows.iter().flat_map(|row| {
@@ -159,30 +161,33 @@ pub(super) fn seeds(results: &Results<'_>) -> String {
     let rows = runs.map(|(row, cell, seed)| {
         let dev = seed.dev.map_or_else(|| "–".to_owned(), |score| fixed(score, 4));
         vec![
-            escape(&row.title),
-            escape(&cell.benchmark),
-            escape(&cell.metric),
-            seed.seed.to_string(),
-            dev,
-            fixed(seed.test, 4),
+            text(&row.title),
+            text(&cell.benchmark),
+            text(&cell.metric),
+            plain(seed.seed),
+            plain(dev),
+            plain(fixed(seed.test, 4)),
         ]
     });
-    let table = table("Scores of each run, as shares", &columns, rows);
-    format!("<details><summary>All runs</summary>{table}</details>\n")
+    let table = captioned("Scores of each run, as shares", &columns, rows);
+    html! { details { summary { "All runs" } (table) } "\n" }
 }
 
 /// The table as Markdown, for a README.
 #[must_use]
-pub fn markdown(facts: &Facts) -> String {
+pub fn readme(facts: &Facts) -> String {
     let results = Results::of(facts);
-    let titles: Vec<String> =
-        results.columns.iter().map(|(benchmark, metric)| plain(&format!("{benchmark} {metric}"))).collect();
+    let titles: Vec<String> = results
+        .columns
+        .iter()
+        .map(|(benchmark, metric)| markdown(&format!("{benchmark} {metric}")))
+        .collect();
     let mut text = format!("| variant | {} |\n|---|{}\n", titles.join(" | "), "---:|".repeat(titles.len()));
     if titles.is_empty() {
         text = "| variant |\n|---|\n".to_owned();
     }
     for row in &results.rows {
-        let _ = write!(text, "| {} |", plain(&row.title));
+        let _ = write!(text, "| {} |", markdown(&row.title));
         for &column in &results.columns {
             let cell = results.cell(row, column);
             let _ = write!(
@@ -207,7 +212,7 @@ fn marked(cell: &Cell, factor: f64) -> String {
     if let Some(difference) = &cell.difference_to_base {
         let _ = write!(text, "<br>{}", against(difference, factor));
         if let Some(p) = difference.p {
-            let _ = write!(text, ", {}", chance(p));
+            let _ = write!(text, ", {}", chance(p).replace('<', "&lt;"));
         }
     }
     text

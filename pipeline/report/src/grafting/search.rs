@@ -1,11 +1,13 @@
 //! How a search for a head mask went: scores over masked heads, the threshold, where it stopped.
 
 use super::facts::{Facts, Search};
-use super::table::{fixed, table, words};
+use super::table::{fixed, words};
 use crate::chart::Axis;
 use crate::lines::{Line, Lines};
 use crate::scale::Scale;
-use crate::svg::{Plot, escape};
+use crate::svg::Plot;
+use crate::table::{captioned, plain, text};
+use maud::Markup;
 
 /// One drawing for each search.
 pub(super) fn plots(facts: &Facts) -> Vec<Plot> {
@@ -23,13 +25,13 @@ fn plot(number: usize, kind: &str, search: &Search) -> Plot {
         Some(step) => (format!("{} masked", step.masked), (step.masked as f64, step.score)),
         None => ("none masked".to_owned(), (0.0, search.original_score)),
     };
-    let text = format!(
+    let description = format!(
         "Scores of the same model under more and more masked heads. The search stopped: {}. The square is the mask that it found, with {word}; points behind it went too far.",
         reason(&search.stop)
     );
     Lines {
         name: &format!("search-{number:02}"),
-        title: (&format!("Mask search, {}", words(kind)), &text),
+        title: (&format!("Mask search, {}", words(kind)), &description),
         x: Axis { label: "masked heads", scale: Scale::linear(most_masked) },
         y: Axis { label: "score", scale: Scale::range(least.min(most), most) },
         lines: vec![Line { name: kind, style: 0, points, raw: Vec::new() }],
@@ -39,7 +41,7 @@ fn plot(number: usize, kind: &str, search: &Search) -> Plot {
     .draw()
 }
 
-/// Why a search ended, in words.
+/// Why a search ended, formatted for people.
 fn reason(stop: &str) -> String {
     match stop {
         "score_below_threshold" => "the next score was below the threshold".to_owned(),
@@ -50,7 +52,7 @@ fn reason(stop: &str) -> String {
 }
 
 /// What each search found.
-pub(super) fn outcomes(facts: &Facts) -> String {
+pub(super) fn outcomes(facts: &Facts) -> Markup {
     let columns = [
         ("Mask", 'w'),
         ("All heads on", 'n'),
@@ -63,16 +65,16 @@ pub(super) fn outcomes(facts: &Facts) -> String {
     let row = |(kind, search): (&String, &Search)| {
         let taken = search.taken();
         vec![
-            escape(&words(kind)),
-            fixed(search.original_score, 4),
-            fixed(search.threshold, 4),
-            search.iterations.len().to_string(),
-            taken.map_or(0, |step| step.masked).to_string(),
-            fixed(taken.map_or(search.original_score, |step| step.score), 4),
-            escape(&reason(&search.stop)),
+            text(&words(kind)),
+            plain(fixed(search.original_score, 4)),
+            plain(fixed(search.threshold, 4)),
+            plain(search.iterations.len()),
+            plain(taken.map_or(0, |step| step.masked)),
+            plain(fixed(taken.map_or(search.original_score, |step| step.score), 4)),
+            text(&reason(&search.stop)),
         ]
     };
-    table(
+    captioned(
         "Searches for head masks, and the mask that each of them found",
         &columns,
         facts.searches.iter().map(row),

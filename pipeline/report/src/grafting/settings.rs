@@ -1,11 +1,11 @@
 //! What each variant was fine-tuned with.
 
+use maud::Markup;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
-use super::table::table;
 use crate::number::percent;
-use crate::svg::escape;
+use crate::table::{captioned, plain, text};
 
 /// What a variant was fine-tuned with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Settings {
 }
 
 /// The table of all.
-pub(super) fn html(facts: &Facts) -> String {
+pub(super) fn html(facts: &Facts) -> Markup {
     let columns = [
         ("Variant", 'w'),
         ("Benchmark", 'w'),
@@ -46,15 +46,15 @@ pub(super) fn html(facts: &Facts) -> String {
     let row = |of: &Settings| {
         let title = rows.iter().find(|row| row.name == of.row).map_or(&of.row, |row| &row.title);
         vec![
-            escape(title),
-            escape(&of.benchmark),
-            format!("{:e}", of.learning_rate),
-            percent(of.warmup),
-            of.epochs.to_string(),
-            of.batch.to_string(),
-            of.dropout.to_string(),
-            of.trials.map_or_else(|| "given".to_owned(), |trials| format!("{trials} trials")),
+            text(title),
+            text(&of.benchmark),
+            plain(format!("{:e}", of.learning_rate)),
+            plain(percent(of.warmup)),
+            plain(of.epochs),
+            plain(of.batch),
+            plain(of.dropout),
+            plain(of.trials.map_or_else(|| "given".to_owned(), |trials| format!("{trials} trials"))),
         ]
     };
-    table("What each variant was fine-tuned with", &columns, facts.settings.iter().map(row))
+    captioned("What each variant was fine-tuned with", &columns, facts.settings.iter().map(row))
 }

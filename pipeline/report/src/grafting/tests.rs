@@ -166,7 +166,7 @@ fn the_table_has_means_intervals_differences_and_the_best() {
 #[test]
 fn markdown_and_csv_say_the_same() {
     let facts = full([2, 2], 10, HOSTILE);
-    let text = results::markdown(&facts);
+    let text = results::readme(&facts);
     let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
     assert_eq!(lines.len(), 2 + 8);
     let bars = |line: &str| line.replace("\\|", "").matches('|').count();
@@ -213,7 +213,7 @@ fn a_folder_has_the_page_its_plots_and_the_table() {
     let plots = write(&facts, folder.path()).unwrap();
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("index.html"), page(&facts).html);
-    assert_eq!((read("table.md"), read("results.csv")), (results::markdown(&facts), results::csv(&facts)));
+    assert_eq!((read("table.md"), read("results.csv")), (results::readme(&facts), results::csv(&facts)));
     assert!(read("search-00.svg").starts_with("<svg xmlns="));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), plots + 3);
     let missing = write(&facts, &folder.path().join("none")).unwrap_err().to_string();
