@@ -11,18 +11,17 @@ use std::path::Path;
 
 use base::whole::{folder, persist, temporary};
 
-pub use metrics::metrics;
+pub(crate) use metrics::metrics;
 
 /// Name of an event file. TensorBoard takes any that contains `tfevents`.
-pub const FILE: &str = "events.out.tfevents.engraft";
+pub(crate) const FILE: &str = "events.out.tfevents.engraft";
 
 /// What a reader expects at the beginning.
 const FIRST: &str = "brain.Event:2";
 
 /// A number at a step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scalar {
-    /// The step.
+pub(crate) struct Scalar {
     pub step: u64,
     /// When it was, in seconds since the Unix epoch; TensorBoard's axis `wall`.
     pub seconds: f64,
@@ -36,7 +35,7 @@ pub struct Scalar {
 ///
 /// # Errors
 /// The first error among `scalars`, or when the operating system refuses; `path` is then as it was.
-pub fn write<E: From<io::Error>>(
+pub(crate) fn write<E: From<io::Error>>(
     path: &Path,
     scalars: impl IntoIterator<Item = Result<Scalar, E>>,
 ) -> Result<(), E> {

@@ -1,12 +1,12 @@
 //! A model's folder in use: a fine-tuned model predicts line by line, any encoder turns lines into vectors.
 
-pub mod answer;
-pub mod known;
-pub mod lines;
+pub(crate) mod answer;
+pub(crate) mod known;
+pub(crate) mod lines;
 mod tags;
-pub mod task_file;
-pub mod vectors;
-pub mod vocabulary;
+pub(crate) mod task_file;
+pub(crate) mod vectors;
+pub(crate) mod vocabulary;
 
 use tasks::downstream::encode::Framed;
 use tasks::token::encode::Vocabulary;

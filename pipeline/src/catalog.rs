@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::toml_text;
 
 /// The catalogue that is used without `--catalog`.
-pub const EMBEDDED: &str = include_str!("../../datasets.toml");
+pub(crate) const EMBEDDED: &str = include_str!("../../datasets.toml");
 
 /// The version of the format that this engraft reads.
 pub const VERSION: u32 = 1;
@@ -17,10 +17,9 @@ pub const VERSION: u32 = 1;
 /// A whole catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Catalog {
+pub(crate) struct Catalog {
     /// The format's version.
     pub version: u32,
-    /// The datasets.
     #[serde(rename = "dataset")]
     pub datasets: Vec<Dataset>,
 }
@@ -28,7 +27,7 @@ pub struct Catalog {
 /// Files of one publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Dataset {
+pub(crate) struct Dataset {
     /// What it is called on the command line.
     pub name: String,
     /// What it is, in a line.
@@ -51,7 +50,7 @@ pub struct Dataset {
 /// Whether anybody may fetch a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub(crate) enum Access {
     /// Anybody, with the notice of its licence.
     Open,
     /// Those who have signed for it, at the publisher's.
@@ -61,7 +60,7 @@ pub enum Access {
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub(crate) struct File {
     /// Where it goes, below the data folder.
     pub path: PathBuf,
     /// Where it comes from.
@@ -75,7 +74,7 @@ pub struct File {
 impl Access {
     /// As the file has it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Access::Open => "open",
             Access::Licensed => "licensed",
@@ -86,7 +85,7 @@ impl Access {
 impl Dataset {
     /// The length of all files together, if that of each is known.
     #[must_use]
-    pub fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
@@ -127,7 +126,7 @@ impl Catalog {
     ///
     /// # Errors
     /// When the file cannot be read, a key is unknown or missing, or an entry cannot be meant.
-    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+    pub(crate) fn load(file: Option<&Path>) -> anyhow::Result<Self> {
         let Some(path) = file else { return Self::parse("the embedded catalogue", EMBEDDED) };
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("{}: cannot read the catalogue", path.display()))?;
@@ -175,7 +174,7 @@ impl Catalog {
     ///
     /// # Errors
     /// When there is none of a name.
-    pub fn named(&self, names: &[String]) -> anyhow::Result<Vec<&Dataset>> {
+    pub(crate) fn named(&self, names: &[String]) -> anyhow::Result<Vec<&Dataset>> {
         let is_known = |name: &&String| self.datasets.iter().any(|dataset| dataset.name == **name);
         if let Some(name) = names.iter().find(|name| !is_known(name)) {
             let known: Vec<&str> = self.datasets.iter().map(|dataset| dataset.name.as_str()).collect();

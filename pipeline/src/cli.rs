@@ -3,7 +3,7 @@
 mod args;
 
 mod diff;
-pub mod exit;
+pub(crate) mod exit;
 mod explain;
 mod fetch;
 mod heat;
@@ -45,7 +45,7 @@ use crate::engine::verify::Verify;
 use crate::engine::{Engine, Settings};
 use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
-use args::{Command, Common, Verb};
+use args::{Command, Common, Subcommand};
 use exit::Exit;
 use print::Format;
 use watch::Detail;
@@ -79,22 +79,22 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     let format = if command.common.json { Format::Json } else { Format::Text };
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
     // Only what writes or waits has anything to bring to an orderly end.
-    let cancel = match command.verb {
-        Verb::Run { .. } | Verb::Fetch { .. } => {
+    let cancel = match command.subcommand {
+        Subcommand::Run { .. } | Subcommand::Fetch { .. } => {
             signals::cancel_on_signal().context("signals cannot be listened to")?
         }
         _ => CancelToken::NEVER,
     };
     threads::start(jobs(&command.common))?;
-    if let Verb::Diff { old, new, into } = &command.verb {
+    if let Subcommand::Diff { old, new, into } = &command.subcommand {
         return diff::diff(old, new, into.as_deref(), format);
     }
-    if let Verb::Fetch { names, into, catalog, max_bytes } = &command.verb {
+    if let Subcommand::Fetch { names, into, catalog, max_bytes } = &command.subcommand {
         let wish =
             fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref(), max_bytes: *max_bytes };
         return fetch::fetch(wish, outside::options(&command.common, &cancel), &cancel, format);
     }
-    if let Verb::Verify { stages } = &command.verb {
+    if let Subcommand::Verify { stages } = &command.subcommand {
         return verify(&command.common, stages, format);
     }
     if let Some(said) = ask_model(command) {
@@ -102,22 +102,22 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
     let engine = engine(command, &remotes, cancel.clone())?;
-    if let Some(goals) = looked_at(&command.verb) {
+    if let Some(goals) = looked_at(&command.subcommand) {
         engine.admitted()?;
         if let Err(error) = outside::bring(&engine, &remotes, goals, &cancel) {
             return if cancel.is_cancelled() { Ok(Exit::Interrupted) } else { Err(error) };
         }
     }
-    match &command.verb {
-        Verb::Run { stages, .. } => run(&engine, stages, format, detail),
-        Verb::Plan { stages, check } => {
+    match &command.subcommand {
+        Subcommand::Run { stages, .. } => run(&engine, stages, format, detail),
+        Subcommand::Plan { stages, check } => {
             let found = plan(&engine, stages, format, detail)?;
             Ok(if found == Exit::Found && !check { Exit::Ok } else { found })
         }
-        Verb::Why { stage } => why(&engine, stage, format),
-        Verb::Status => status(&engine, format),
-        Verb::Inspect { artifact, text: None, .. } => inspect(&engine, artifact, format),
-        Verb::Inspect { artifact, text: Some(text), svg } => {
+        Subcommand::Why { stage } => why(&engine, stage, format),
+        Subcommand::Status => status(&engine, format),
+        Subcommand::Inspect { artifact, text: None, .. } => inspect(&engine, artifact, format),
+        Subcommand::Inspect { artifact, text: Some(text), svg } => {
             anyhow::ensure!(
                 artifact == "maps",
                 "--text goes with `engraft inspect maps`, not with {artifact:?}"
@@ -128,21 +128,21 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
             heat::draw(&drawn, format)
         }
         // Done above: none needs an engine.
-        Verb::Verify { .. }
-        | Verb::Diff { .. }
-        | Verb::Fetch { .. }
-        | Verb::Predict { .. }
-        | Verb::Encode { .. } => Ok(Exit::Ok),
-        Verb::Clean { stages, dry_run } => {
+        Subcommand::Verify { .. }
+        | Subcommand::Diff { .. }
+        | Subcommand::Fetch { .. }
+        | Subcommand::Predict { .. }
+        | Subcommand::Encode { .. } => Ok(Exit::Ok),
+        Subcommand::Clean { stages, dry_run } => {
             clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
         }
     }
 }
 
-/// What a verb that asks a model comes to; nothing for the others.
+/// What a subcommand that asks a model comes to; nothing for the others.
 fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
-    match &command.verb {
-        Verb::Predict { model, input, lines, task, top, mask } => {
+    match &command.subcommand {
+        Subcommand::Predict { model, input, lines, task, top, mask } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let around = Around {
                 mapping: &|| {
@@ -153,7 +153,7 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
             };
             Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
         }
-        Verb::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
+        Subcommand::Encode { model, input, lines, pooling, max_tokens, vocabulary } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let how = How { pooling: *pooling, vocabulary: vocabulary.as_deref(), most: *max_tokens };
             Some(predict::encode(model, &how, &asked))
@@ -168,19 +168,19 @@ fn maps_of(common: &Common, remotes: &Arc<Remotes>) -> anyhow::Result<Mapping> {
     crate::stage::maps_alone(&config, common.data.as_deref(), remotes)
 }
 
-/// The stages whose inputs a verb looks at; nothing for those that look at artifacts only.
-fn looked_at(verb: &Verb) -> Option<&[String]> {
-    match verb {
-        Verb::Run { stages, .. } | Verb::Plan { stages, .. } => Some(stages),
-        Verb::Why { stage } => Some(std::slice::from_ref(stage)),
-        Verb::Status => Some(&[]),
-        Verb::Inspect { .. }
-        | Verb::Verify { .. }
-        | Verb::Diff { .. }
-        | Verb::Fetch { .. }
-        | Verb::Predict { .. }
-        | Verb::Encode { .. }
-        | Verb::Clean { .. } => None,
+/// The stages whose inputs a subcommand looks at; nothing for those that look at artifacts only.
+fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
+    match subcommand {
+        Subcommand::Run { stages, .. } | Subcommand::Plan { stages, .. } => Some(stages),
+        Subcommand::Why { stage } => Some(std::slice::from_ref(stage)),
+        Subcommand::Status => Some(&[]),
+        Subcommand::Inspect { .. }
+        | Subcommand::Verify { .. }
+        | Subcommand::Diff { .. }
+        | Subcommand::Fetch { .. }
+        | Subcommand::Predict { .. }
+        | Subcommand::Encode { .. }
+        | Subcommand::Clean { .. } => None,
     }
 }
 
@@ -188,15 +188,15 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
     let common = &command.common;
     let config = crate::config::load(common.config.as_deref(), &common.set)?;
     let stages = crate::stage::all(&config, common.data.as_deref(), remotes)?;
-    let (check, replace) = match command.verb {
-        Verb::Run { check, replace, .. } => (check, replace),
-        Verb::Plan { check, .. } => (check, false),
+    let (check, replace) = match command.subcommand {
+        Subcommand::Run { check, replace, .. } => (check, replace),
+        Subcommand::Plan { check, .. } => (check, false),
         _ => (false, false),
     };
     let settings = Settings {
         out: common.out.clone(),
         jobs: jobs(common),
-        restart: matches!(command.verb, Verb::Run { restart: true, .. }),
+        restart: matches!(command.subcommand, Subcommand::Run { restart: true, .. }),
         cancel,
         faults: faults()?,
         clock: Arc::new(now),

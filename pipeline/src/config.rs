@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 mod check;
-pub mod origin;
-pub mod range;
+pub(crate) mod origin;
+pub(crate) mod range;
 mod set;
 
 use crate::{stage, toml_text};
@@ -17,12 +17,12 @@ use origin::Origin;
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
 
 /// The version of the config format that this engraft reads.
-pub const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 4;
 
 /// A whole config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// The format's version.
     pub version: u32,
     /// The invented world, if the run wants one.
@@ -77,7 +77,7 @@ pub struct Config {
 
 /// The tables about a graph.
 #[derive(Debug, Clone, Copy)]
-pub struct Graph<'a> {
+pub(crate) struct Graph<'a> {
     /// `[sources]`.
     pub sources: &'a kg::source::Config,
     /// `[canon]`.
@@ -95,7 +95,7 @@ impl Config {
     ///
     /// # Errors
     /// Names those that are there and those that are not.
-    pub fn graph(&self) -> anyhow::Result<Option<Graph<'_>>> {
+    pub(crate) fn graph(&self) -> anyhow::Result<Option<Graph<'_>>> {
         let Config { sources, canon, split, summary, shards, .. } = self;
         if let (Some(sources), Some(canon), Some(split), Some(summary), Some(shards)) =
             (sources, canon, split, summary, shards)
@@ -124,7 +124,7 @@ impl Config {
 
     /// What trainings compute on and in.
     #[must_use]
-    pub fn compute(&self) -> stage::compute::Compute {
+    pub(crate) fn compute(&self) -> stage::compute::Compute {
         self.compute.unwrap_or(stage::compute::Compute::UNSAID)
     }
 }
@@ -133,7 +133,7 @@ impl Config {
 ///
 /// # Errors
 /// When the file cannot be read, a key is unknown or missing, or a value does not fit.
-pub fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Config> {
+pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Config> {
     let (name, text) = match file {
         None => ("the embedded default".to_owned(), DEFAULT.to_owned()),
         Some(path) => {

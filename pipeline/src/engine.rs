@@ -8,32 +8,32 @@
 //! - It starts no child process, by design: stages are threads of the runner, so whatever ends the runner ends every writer
 //!   with it, and the run lock is free at that same moment.
 
-pub mod clean;
-pub mod context;
+pub(crate) mod clean;
+pub(crate) mod context;
 mod decay;
-pub mod describe;
-pub mod digest;
-pub mod error;
+pub(crate) mod describe;
+pub(crate) mod digest;
+pub(crate) mod error;
 mod execute;
-pub mod explain;
-pub mod failure;
-pub mod fault;
-pub mod folder;
-pub mod graph;
-pub mod judge;
-pub mod layout;
-pub mod ledger;
-pub mod lock;
-pub mod memo;
-pub mod observe;
-pub mod origin;
-pub mod progress;
+pub(crate) mod explain;
+pub(crate) mod failure;
+pub(crate) mod fault;
+pub(crate) mod folder;
+pub(crate) mod graph;
+pub(crate) mod judge;
+pub(crate) mod layout;
+pub(crate) mod ledger;
+pub(crate) mod lock;
+pub(crate) mod memo;
+pub(crate) mod observe;
+pub(crate) mod origin;
+pub(crate) mod progress;
 mod publish;
-pub mod run;
-pub mod stage;
-pub mod survey;
+pub(crate) mod run;
+pub(crate) mod stage;
+pub(crate) mod survey;
 mod testing;
-pub mod verify;
+pub(crate) mod verify;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -51,10 +51,10 @@ use origin::{Claim, Origin};
 use stage::Stage;
 
 /// Tells the time since the Unix epoch. It goes into the ledger and onto the screen only, never into an artifact or a decision.
-pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+pub(crate) type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// What an engine is given by whoever starts it.
-pub struct Settings {
+pub(crate) struct Settings {
     /// The output folder.
     pub out: PathBuf,
     /// How many stages run at once, and how many threads a stage may keep busy.
@@ -78,7 +78,7 @@ pub struct Settings {
 }
 
 /// The stages of a pipeline and the folder in which they leave their artifacts.
-pub struct Engine {
+pub(crate) struct Engine {
     graph: Graph,
     layout: Layout,
     settings: Settings,
@@ -89,17 +89,16 @@ impl Engine {
     ///
     /// # Errors
     /// When the stages do not fit together.
-    pub fn new(stages: Vec<Box<dyn Stage>>, settings: Settings) -> Result<Self, Error> {
+    pub(crate) fn new(stages: Vec<Box<dyn Stage>>, settings: Settings) -> Result<Self, Error> {
         Ok(Self { graph: Graph::new(stages)?, layout: Layout::new(&settings.out), settings })
     }
 
-    /// The stages.
-    pub fn graph(&self) -> &Graph {
+    pub(crate) fn graph(&self) -> &Graph {
         &self.graph
     }
 
     /// Where things lie.
-    pub fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -107,7 +106,7 @@ impl Engine {
     ///
     /// # Errors
     /// When it does.
-    pub fn admitted(&self) -> Result<(), Error> {
+    pub(crate) fn admitted(&self) -> Result<(), Error> {
         self.settings
             .origin
             .as_ref()

@@ -16,12 +16,10 @@ const LOCK: &str = ".engraft-fetch.lock";
 
 /// What came of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fetched {
-    /// Its dataset.
+pub(crate) struct Fetched {
     pub dataset: String,
     /// Where it lies.
     pub path: PathBuf,
-    /// Its length.
     pub bytes: u64,
     /// How many bytes an earlier attempt had left.
     pub resumed: u64,
@@ -37,7 +35,7 @@ pub struct Fetched {
 ///
 /// # Errors
 /// When it is licensed.
-pub fn check(dataset: &Dataset, into: &Path) -> anyhow::Result<()> {
+pub(crate) fn check(dataset: &Dataset, into: &Path) -> anyhow::Result<()> {
     let place = dataset.place.clone().unwrap_or_default();
     anyhow::ensure!(
         dataset.access == Access::Open,
@@ -58,7 +56,7 @@ fn sentence(text: &str) -> String {
 ///
 /// # Errors
 /// When another `fetch` is at work there, or the folder cannot be written.
-pub fn lock(datasets: &[&Dataset], into: &Path) -> anyhow::Result<Option<Lock>> {
+pub(crate) fn lock(datasets: &[&Dataset], into: &Path) -> anyhow::Result<Option<Lock>> {
     if datasets.iter().flat_map(|dataset| &dataset.files).all(|file| into.join(&file.path).exists()) {
         return Ok(None);
     }
@@ -77,7 +75,7 @@ pub fn lock(datasets: &[&Dataset], into: &Path) -> anyhow::Result<Option<Lock>> 
 ///
 /// # Errors
 /// When it cannot be fetched, is not what the catalogue says (nothing of it is then kept), or another file has its name.
-pub fn fetch(
+pub(crate) fn fetch(
     store: &Store,
     dataset: &Dataset,
     file: &File,

@@ -10,46 +10,46 @@ use crate::config::{Config, Graph};
 use crate::engine::stage::Stage;
 use finetune::begin::Bases;
 
-pub mod audit;
-pub mod benchmark;
-pub mod compute;
-pub mod corpus;
-pub mod counts;
-pub mod encoder;
-pub mod finetune;
+pub(crate) mod audit;
+pub(crate) mod benchmark;
+pub(crate) mod compute;
+pub(crate) mod corpus;
+pub(crate) mod counts;
+pub(crate) mod encoder;
+pub(crate) mod finetune;
 mod folder;
-pub mod graft;
-pub mod lama;
-pub mod location;
-pub mod maps;
-pub mod matrix;
-pub mod memory;
+pub(crate) mod graft;
+pub(crate) mod lama;
+pub(crate) mod location;
+pub(crate) mod maps;
+pub(crate) mod matrix;
+pub(crate) mod memory;
 mod metrics;
-pub mod pmi;
-pub mod remote;
-pub mod report;
-pub mod retrain;
-pub mod scores;
-pub mod shards;
-pub mod source;
-pub mod split;
-pub mod stream;
-pub mod summary;
-pub mod texts;
+pub(crate) mod pmi;
+pub(crate) mod remote;
+pub(crate) mod report;
+pub(crate) mod retrain;
+pub(crate) mod scores;
+pub(crate) mod shards;
+pub(crate) mod source;
+pub(crate) mod split;
+pub(crate) mod stream;
+pub(crate) mod summary;
+pub(crate) mod texts;
 mod training;
-pub mod triples;
-pub mod vocabulary;
-pub mod world;
+pub(crate) mod triples;
+pub(crate) mod vocabulary;
+pub(crate) mod world;
 
 /// Most tokens of a row, anywhere: far beyond any encoder's positions.
-pub const LONGEST: u64 = 65_534;
+pub(crate) const LONGEST: u64 = 65_534;
 
 /// All stages that `config` describes, in data-flow order. Relative paths of outside data count from `data`; remote ones are left
 /// with `remotes`, to be brought before the stages are looked at.
 ///
 /// # Errors
 /// When the config names a place that cannot be meant, such as outside data without `--data`.
-pub fn all(
+pub(crate) fn all(
     config: &Config,
     data: Option<&Path>,
     remotes: &Arc<remote::Remotes>,
@@ -311,7 +311,7 @@ fn mapping(
 ///
 /// # Errors
 /// When the config describes no maps, or as [`all`].
-pub fn maps_alone(
+pub(crate) fn maps_alone(
     config: &Config,
     data: Option<&Path>,
     remotes: &Arc<remote::Remotes>,

@@ -11,7 +11,7 @@ use super::Scalar;
 /// The numbers of JSON lines such as `metrics.jsonl`: `{"step": 3, "tasks": {"relation": {"loss": 0.5}}}` is the scalar
 /// `tasks/relation/loss` of step 3, below `under` if that is not empty. Texts, truths, nulls and lists have no place on a board.
 /// `seconds` says when a step was; one that is the same for all steps makes a file that depends on nothing but the numbers.
-pub fn metrics(
+pub(crate) fn metrics(
     lines: impl BufRead,
     under: &str,
     seconds: impl Fn(u64) -> f64,

@@ -22,7 +22,7 @@ use crate::stage::encoder;
 
 /// A fine-tuned model with all that it takes to ask it.
 #[derive(Debug)]
-pub struct Answering {
+pub(crate) struct Answering {
     predictor: Predictor,
     vocabulary: Vocabulary,
     file: TaskFile,
@@ -36,7 +36,7 @@ pub struct Answering {
 
 /// What is to be said of answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub(crate) struct Remarks {
     /// What was cut of texts that are too long.
     pub cuts: Cuts,
     /// Inputs of one text that a model was asked of which it was trained on two, or the other way round.
@@ -58,7 +58,7 @@ impl Answering {
     ///
     /// # Errors
     /// Names the file of the folder that is missing, damaged or none of the others', and what to do.
-    pub fn open(
+    pub(crate) fn open(
         folder: &Path,
         mask: Option<&Path>,
         task: Option<&str>,
@@ -112,7 +112,7 @@ impl Answering {
     ///
     /// # Errors
     /// When an input cannot be read or encoded, or `each` fails.
-    pub fn answer(
+    pub(crate) fn answer(
         &self,
         inputs: &mut Inputs<'_, impl BufRead>,
         each: &mut dyn FnMut(Value) -> anyhow::Result<()>,

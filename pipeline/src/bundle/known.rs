@@ -21,7 +21,7 @@ use crate::stage::maps::tools::Tools;
 
 /// Where what maps are made with is looked for, should a model ask for it.
 #[derive(Clone, Copy)]
-pub struct Around<'a> {
+pub(crate) struct Around<'a> {
     /// How maps are made, as a config says.
     pub mapping: &'a dyn Fn() -> anyhow::Result<Mapping>,
     /// Where a stage's artifact lies.

@@ -11,8 +11,7 @@ use serde_json::Value;
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// A text.
+pub(crate) enum Form {
     Text,
     /// A text, for want of a word on it: one that reads as a JSON object is refused.
     Untold,
@@ -22,12 +21,11 @@ pub enum Form {
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
+pub(crate) struct Input {
     /// Its line, from 1.
     pub line: u64,
     /// What its line calls it: a text or a number, to be handed out with its prediction.
     pub id: Option<Value>,
-    /// The text.
     pub text: String,
     /// The second text.
     pub pair: Option<String>,
@@ -43,7 +41,7 @@ struct Row {
 
 /// Reads input after input.
 #[derive(Debug)]
-pub struct Inputs<'f, R> {
+pub(crate) struct Inputs<'f, R> {
     lines: Lines<'f, R>,
     form: Form,
     ids: BTreeSet<String>,
@@ -51,7 +49,7 @@ pub struct Inputs<'f, R> {
 
 impl<'f, R: BufRead> Inputs<'f, R> {
     /// Inputs of `reader`; `file` names it in messages. The last line may lack its end.
-    pub fn new(reader: R, file: &'f Path, form: Form) -> Self {
+    pub(crate) fn new(reader: R, file: &'f Path, form: Form) -> Self {
         Inputs { lines: Lines::new(reader, file), form, ids: BTreeSet::new() }
     }
 
@@ -59,7 +57,7 @@ impl<'f, R: BufRead> Inputs<'f, R> {
     ///
     /// # Errors
     /// When a line cannot be read, is of another form, or has no text or an identifier that stood before.
-    pub fn batch(&mut self, most: usize) -> Result<Vec<Input>, ReadError> {
+    pub(crate) fn batch(&mut self, most: usize) -> Result<Vec<Input>, ReadError> {
         let mut batch = Vec::new();
         while batch.len() < most {
             match self.read()? {
@@ -138,7 +136,7 @@ fn empty(place: Place) -> ReadError {
 ///
 /// # Errors
 /// When the operating system refuses, or `value` has no JSON form.
-pub fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     writeln!(out, "{}", base::visible::shown(&serde_json::to_string(value)?))
 }
 

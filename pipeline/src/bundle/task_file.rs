@@ -5,7 +5,7 @@ use std::path::Path;
 use base::visible::shortened;
 use base::whole::write_whole;
 use batch::maps::expand::Map;
-pub use model::checkpoint::digests::TASK_FILE as FILE;
+pub(crate) use model::checkpoint::digests::TASK_FILE as FILE;
 use model::checkpoint::read_settings;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Cut;
@@ -16,19 +16,18 @@ use crate::stage::finetune::prepared::PairOrder;
 use crate::stage::maps::of_texts::MadeWith;
 
 /// What it calls itself.
-pub const FORMAT: &str = "engraft-task";
+pub(crate) const FORMAT: &str = "engraft-task";
 /// The version of its keys.
-pub const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 
 /// What an output says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub(crate) enum Asked {
     /// One of the classes.
     OneClass,
     /// Any of the classes.
     AnyClasses,
-    /// A number.
     Score,
     /// A number that puts the second texts of one first text in order.
     Rank,
@@ -39,7 +38,7 @@ pub enum Asked {
 /// One task of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Task {
+pub(crate) struct Task {
     /// The benchmark's name, and that of the output.
     pub name: String,
     /// What the output says.
@@ -63,10 +62,9 @@ struct Stamp {
     version: u32,
 }
 
-/// The file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TaskFile {
+pub(crate) struct TaskFile {
     /// Always [`FORMAT`].
     pub format: String,
     /// [`VERSION`].
@@ -90,7 +88,7 @@ pub struct TaskFile {
 /// Maps that a model attends by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knowledge {
+pub(crate) struct Knowledge {
     /// The maps, in their order.
     pub maps: Vec<Map>,
     /// What they were made with. Those of new texts must be made with the same.
@@ -100,7 +98,7 @@ pub struct Knowledge {
 impl TaskFile {
     /// Most tokens of a row of one of its tasks.
     #[must_use]
-    pub fn most(&self, task: &Task) -> usize {
+    pub(crate) fn most(&self, task: &Task) -> usize {
         task.max_tokens.unwrap_or(self.max_tokens)
     }
 
@@ -108,7 +106,7 @@ impl TaskFile {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         Ok(write_whole(&folder.join(FILE), &serde_json::to_vec_pretty(self)?)?)
     }
 
@@ -116,7 +114,7 @@ impl TaskFile {
     ///
     /// # Errors
     /// When it is missing, damaged or of another version.
-    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
         let wrong = |error: serde_json::Error| {
             anyhow::anyhow!("{}: {}", path.display(), shortened(&error.to_string()))
@@ -136,7 +134,7 @@ impl TaskFile {
     ///
     /// # Errors
     /// When the file is not there.
-    pub fn expected(folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn expected(folder: &Path) -> anyhow::Result<()> {
         let path = folder.join(FILE);
         anyhow::ensure!(
             path.is_file(),

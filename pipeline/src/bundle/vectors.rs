@@ -21,7 +21,7 @@ use crate::stage::finetune::prepared::PairOrder;
 
 /// An encoder with all that it takes to ask it.
 #[derive(Debug)]
-pub struct Encoding {
+pub(crate) struct Encoding {
     config: Config,
     encoder: Encoder,
     pool: Pool,
@@ -31,7 +31,7 @@ pub struct Encoding {
 
 /// How texts become vectors.
 #[derive(Debug, Clone, Copy)]
-pub struct How<'a> {
+pub(crate) struct How<'a> {
     /// What of a row becomes the vector.
     pub pooling: Pooling,
     /// The vocabulary, where the folder has none.
@@ -69,7 +69,7 @@ impl Encoding {
     ///
     /// # Errors
     /// Names the file that is missing, damaged or none of the others'.
-    pub fn open(folder: &Path, how: &How<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: &Path, how: &How<'_>) -> anyhow::Result<Self> {
         anyhow::ensure!(
             how.pooling != Pooling::LearnedAttn,
             "pooling learned_attn belongs to a training's outputs: use cls, mean, max or learned_pooler"
@@ -100,7 +100,7 @@ impl Encoding {
     ///
     /// # Errors
     /// When an input cannot be read or encoded, or `each` fails.
-    pub fn encode(
+    pub(crate) fn encode(
         &self,
         inputs: &mut Inputs<'_, impl BufRead>,
         each: &mut dyn FnMut(Option<Value>, Vec<f32>) -> anyhow::Result<()>,

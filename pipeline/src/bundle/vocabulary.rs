@@ -10,7 +10,7 @@ use tasks::token::encode::{Case, Vocabulary};
 use tasks::token::rule::{Rule, Said};
 
 /// What `AutoTokenizer` reads beside the vocabulary.
-pub use model::checkpoint::digests::TOKENIZER_FILE as CONFIG;
+pub(crate) use model::checkpoint::digests::TOKENIZER_FILE as CONFIG;
 
 /// Entries with capitals that a lower-casing vocabulary may have; BERT's have none, and a cased one a third of all.
 const OUT_OF_REACH: f64 = 0.01;
@@ -20,7 +20,7 @@ const OUT_OF_REACH: f64 = 0.01;
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub fn add(folder: &Path, vocabulary: &Path, rule: Rule, most: usize) -> anyhow::Result<()> {
+pub(crate) fn add(folder: &Path, vocabulary: &Path, rule: Rule, most: usize) -> anyhow::Result<()> {
     let is_json = is_json(vocabulary);
     let bytes = std::fs::read(vocabulary).with_context(|| vocabulary.display().to_string())?;
     write_whole(&folder.join(FILES[usize::from(!is_json)]), &bytes)?;
@@ -46,7 +46,7 @@ fn is_json(vocabulary: &Path) -> bool {
 ///
 /// # Errors
 /// When there is none.
-pub fn find(folder: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(folder: &Path) -> anyhow::Result<PathBuf> {
     let found = FILES.iter().map(|name| folder.join(name)).find(|path| path.symlink_metadata().is_ok());
     let found = found.with_context(|| {
         format!(
@@ -64,7 +64,7 @@ pub fn find(folder: &Path) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// When it is damaged, or what is said of it differs.
-pub fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> anyhow::Result<Vocabulary> {
+pub(crate) fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> anyhow::Result<Vocabulary> {
     // As `BertTokenizer` has it where nothing is said.
     let mut rule = Rule::from(case.unwrap_or(Case::Uncased));
     if let Some(said) = said.filter(|_| !is_json(path)) {
@@ -89,7 +89,7 @@ pub fn read(path: &Path, said: Option<&Said>, case: Option<Case>) -> anyhow::Res
 ///
 /// # Errors
 /// When the two differ.
-pub fn of_case(path: &Path, vocabulary: &Vocabulary, case: Option<Case>) -> anyhow::Result<()> {
+pub(crate) fn of_case(path: &Path, vocabulary: &Vocabulary, case: Option<Case>) -> anyhow::Result<()> {
     let Some(case) = case else { return Ok(()) };
     let own = vocabulary.rule().case();
     let name = |case| if case == Case::Cased { "cased" } else { "uncased" };
@@ -108,7 +108,7 @@ pub fn of_case(path: &Path, vocabulary: &Vocabulary, case: Option<Case>) -> anyh
 ///
 /// # Errors
 /// When tokens or the rule of texts differ, or the folder's files cannot be read.
-pub fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<()> {
     if let Some(said) = Said::read(&folder.join(CONFIG))? {
         said.check(vocabulary.rule())?;
     }
@@ -138,7 +138,7 @@ pub fn belongs(vocabulary: &Vocabulary, folder: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When there is none, or it is damaged, or what is said of it differs.
-pub fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabulary> {
+pub(crate) fn of_folder(folder: &Path, given: Option<&Path>) -> anyhow::Result<Vocabulary> {
     let path = match given {
         Some(path) => path.to_owned(),
         None => find(folder)?,

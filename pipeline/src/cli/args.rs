@@ -3,8 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser};
 use model::encoder::pool::Pooling;
 use store::location::{Location, is_address};
 
@@ -18,16 +17,6 @@ const MOST_JOBS: usize = 1024;
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     let jobs: Option<NonZeroUsize> = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= MOST_JOBS);
     jobs.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
-}
-
-/// A folder or file on this machine that is written: an address would be made as a folder of that name.
-fn local() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| {
-        if !is_address(&path.to_string_lossy()) {
-            return Ok(path);
-        }
-        Err("expected a path on this machine, but this is an address: write to a folder here, then copy it there")
-    })
 }
 
 fn form(text: &str) -> Result<Form, String> {
@@ -45,7 +34,7 @@ pub(super) struct Command {
     #[command(flatten)]
     pub(super) common: Common,
     #[command(subcommand)]
-    pub(super) verb: Verb,
+    pub(super) subcommand: Subcommand,
 }
 
 impl Command {
@@ -58,9 +47,14 @@ impl Command {
         }
         let common = [("--config", config.as_deref()), ("--out", Some(out)), ("--cache", cache.as_deref())];
         let given = common.into_iter().filter_map(|(name, path)| Some((name, path?)));
-        for (name, path) in given.chain(self.verb.local()) {
+        for (name, path) in given.chain(self.subcommand.local()) {
+            let is_url = is_address(&path.to_string_lossy());
             anyhow::ensure!(
-                !is_address(&path.to_string_lossy()),
+                !(is_url && ["--out", "--cache", "--into", "--svg"].contains(&name)),
+                "{name} is a URL, expected a path on this machine: write to a folder here, then copy it there"
+            );
+            anyhow::ensure!(
+                !is_url,
                 "{name} is a URL, expected a name or path on this machine: fetch the file first"
             );
         }
@@ -76,31 +70,31 @@ fn all<'n>(name: &'static str, names: &'n [String]) -> impl Iterator<Item = (&'s
     names.iter().map(move |text| (name, Path::new(text)))
 }
 
-impl Verb {
-    /// What is no option of every verb: names and paths.
+impl Subcommand {
+    /// What is no option of every subcommand: names and paths.
     fn local(&self) -> Vec<(&'static str, &Path)> {
         match self {
-            Verb::Run { stages, .. }
-            | Verb::Plan { stages, .. }
-            | Verb::Verify { stages }
-            | Verb::Clean { stages, .. } => all("STAGE", stages).collect(),
-            Verb::Why { stage } => vec![("STAGE", Path::new(stage))],
-            Verb::Status => vec![],
-            Verb::Inspect { artifact, svg, .. } => {
+            Subcommand::Run { stages, .. }
+            | Subcommand::Plan { stages, .. }
+            | Subcommand::Verify { stages }
+            | Subcommand::Clean { stages, .. } => all("STAGE", stages).collect(),
+            Subcommand::Why { stage } => vec![("STAGE", Path::new(stage))],
+            Subcommand::Status => vec![],
+            Subcommand::Inspect { artifact, svg, .. } => {
                 some("--svg", svg).chain([("ARTIFACT", Path::new(artifact))]).collect()
             }
-            Verb::Fetch { names, into, catalog, .. } => {
+            Subcommand::Fetch { names, into, catalog, .. } => {
                 all("NAME", names).chain(some("--into", into)).chain(some("--catalog", catalog)).collect()
             }
-            Verb::Predict { model, input, mask, .. } => {
+            Subcommand::Predict { model, input, mask, .. } => {
                 let files = some("FILE", input).chain(some("--mask", mask));
                 files.chain([("MODEL", model.as_path())]).collect()
             }
-            Verb::Encode { model, input, vocabulary, .. } => {
+            Subcommand::Encode { model, input, vocabulary, .. } => {
                 let files = some("FILE", input).chain(some("--vocabulary", vocabulary));
                 files.chain([("MODEL", model.as_path())]).collect()
             }
-            Verb::Diff { old, new, into } => {
+            Subcommand::Diff { old, new, into } => {
                 some("--into", into).chain([("OLD", old.as_path()), ("NEW", new.as_path())]).collect()
             }
         }
@@ -124,7 +118,7 @@ Environment:
 
 ";
 
-/// What every verb takes.
+/// What every subcommand takes.
 #[derive(Debug, Args)]
 pub(super) struct Common {
     /// The configuration; without it, the embedded one: a small invented world
@@ -134,17 +128,10 @@ pub(super) struct Common {
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) data: Option<PathBuf>,
     /// The folder for artifacts and the ledger. It remembers its config; another one needs another folder, or --replace
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        default_value = "out",
-        value_parser = local(),
-        help_heading = "Global options"
-    )]
+    #[arg(long, global = true, value_name = "DIR", default_value = "out", help_heading = "Global options")]
     pub(super) out: PathBuf,
     /// The folder in which remote files are kept; without it, `engraft` in the user's cache folder
-    #[arg(long, global = true, value_name = "DIR", value_parser = local(), help_heading = "Global options")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) cache: Option<PathBuf>,
     /// How many bytes that folder may hold; what was not used for longest goes first
     #[arg(
@@ -179,8 +166,8 @@ pub(super) struct Common {
 }
 
 /// What to do.
-#[derive(Debug, Subcommand)]
-pub(super) enum Verb {
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Subcommand {
     /// Brings stages up to date, with everything they need
     #[command(after_help = "\
 Examples:
@@ -251,7 +238,7 @@ Examples:
         #[arg(long)]
         text: Option<String>,
         /// With --text: a folder in which each map is drawn as an SVG file as well
-        #[arg(long, value_name = "DIR", requires = "text", value_parser = local())]
+        #[arg(long, value_name = "DIR", requires = "text")]
         svg: Option<PathBuf>,
     },
     /// Reads the ledger and every file of the artifacts that it names again and compares them; needs no config
@@ -277,7 +264,7 @@ fetch leaves (NAME.part) is resumed; a NAME.part that is not of its making is le
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// The folder that the files go below
-        #[arg(long, value_name = "DIR", value_parser = local())]
+        #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
         /// Another catalogue than the embedded one
         #[arg(long, value_name = "FILE")]
@@ -360,7 +347,7 @@ Examples:
         #[arg(value_name = "NEW")]
         new: PathBuf,
         /// The folder to write the list of moved entities into
-        #[arg(long, value_name = "FOLDER", value_parser = local())]
+        #[arg(long, value_name = "FOLDER")]
         into: Option<PathBuf>,
     },
     /// Removes artifacts and work folders, asking nothing; leaves the ledger and every file it does not name
@@ -381,22 +368,22 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_grammar_is_sound_and_every_verb_has_an_example() {
+    fn the_grammar_is_sound_and_every_subcommand_has_an_example() {
         Command::command().debug_assert();
-        for verb in Command::command().get_subcommands() {
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains("engraft ") && help.contains("Example"), "{}", verb.get_name());
+        for subcommand in Command::command().get_subcommands() {
+            let help = subcommand.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("engraft ") && help.contains("Example"), "{}", subcommand.get_name());
         }
     }
 
     #[test]
-    fn global_options_may_stand_after_the_verb() {
+    fn global_options_may_stand_after_the_subcommand() {
         let given =
             ["engraft", "run", "shards", "--set", "a=1", "--set", "b=2", "--jobs", "3", "--json", "-v"];
         let command = Command::try_parse_from(given).unwrap();
         assert_eq!(command.common.set, ["a=1", "b=2"]);
         assert_eq!(command.common.jobs.map(NonZeroUsize::get), Some(3));
-        assert!(matches!(command.verb, Verb::Run { stages, .. } if stages == ["shards"]));
+        assert!(matches!(command.subcommand, Subcommand::Run { stages, .. } if stages == ["shards"]));
         assert!(Command::try_parse_from(["engraft", "run", "--jobs", "0"]).is_err());
     }
 }

@@ -19,7 +19,7 @@ pub enum Exit {
 }
 
 /// The exit codes as `--help` shows them.
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Exit codes:
   0    everything asked for is done
   1    a stage failed, and what does not depend on it was finished; or plan says that one cannot run
@@ -29,7 +29,6 @@ Exit codes:
   130  stopped by Ctrl-C or SIGTERM; everything is consistent, run again to go on";
 
 impl Exit {
-    /// The number.
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,

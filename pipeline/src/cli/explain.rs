@@ -1,4 +1,4 @@
-//! What the engine found out about stages, in words and in JSON: plan, why, status. Finds out nothing itself.
+//! What the engine found out about stages, as text and as JSON: plan, why, status. Finds out nothing itself.
 
 use std::collections::BTreeSet;
 

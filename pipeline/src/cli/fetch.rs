@@ -30,7 +30,7 @@ pub(super) struct Wish<'a> {
     pub(super) max_bytes: u64,
 }
 
-/// Does what the verb says.
+/// Does what the subcommand says.
 pub(super) fn fetch(
     wish: Wish<'_>,
     options: Options,

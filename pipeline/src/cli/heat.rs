@@ -21,7 +21,6 @@ pub(super) struct Drawing<'a> {
     pub(super) maps: &'a Mapping,
     /// Where the artifacts lie.
     pub(super) layout: &'a Layout,
-    /// The text.
     pub(super) text: &'a str,
     /// A folder for SVG files.
     pub(super) svg: Option<&'a Path>,

@@ -1,4 +1,4 @@
-//! Bytes, rows, rates and times in words.
+//! Bytes, rows, rates and times, formatted for people.
 
 use std::time::Duration;
 

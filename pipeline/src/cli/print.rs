@@ -33,7 +33,7 @@ pub(super) fn painted(text: &str) -> io::Result<()> {
     }
 }
 
-/// Prints a result in words or as JSON lines.
+/// Prints a result as text or as JSON lines.
 pub(super) fn result(
     format: Format,
     text: impl FnOnce() -> Vec<String>,

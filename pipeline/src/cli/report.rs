@@ -1,4 +1,4 @@
-//! What a run, `verify` and `clean` did, in words and in JSON. Does nothing itself.
+//! What a run, `verify` and `clean` did, as text and as JSON. Does nothing itself.
 
 use std::path::PathBuf;
 

@@ -67,7 +67,7 @@ fn together(config: &Config) -> anyhow::Result<()> {
         let patience = training.as_ref().is_some_and(|training| training.patience.is_some());
         anyhow::ensure!(
             !(all && patience),
-            "{table}.patience looks at the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
+            "{table}.patience evaluates on the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
         );
     }
     Ok(())

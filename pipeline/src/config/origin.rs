@@ -6,7 +6,7 @@ use super::set;
 
 /// The text of a config and what `--set` made of it.
 #[derive(Clone, Default, PartialEq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// The file, or `the embedded default`.
     pub(super) name: String,
     pub(super) text: String,
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Origin {
 impl Origin {
     /// Adds where the setting stands that a message begins with, as messages about settings do: `finetune.settings.batch is 0, ...`.
     #[must_use]
-    pub fn locate(&self, error: anyhow::Error) -> anyhow::Error {
+    pub(crate) fn locate(&self, error: anyhow::Error) -> anyhow::Error {
         let text = format!("{error:#}");
         let first = text.split([' ', ':', '=']).next().unwrap_or_default();
         match self.place(first.trim_matches(['[', ']'])) {

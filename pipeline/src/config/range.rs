@@ -7,13 +7,13 @@ use base::setting::{InvalidSetting, shown};
 use model::range::Range;
 
 /// More of anything is a slip; sums and products of two such numbers still fit into 64 bits.
-pub const MANY: u64 = 1_000_000;
+pub(crate) const MANY: u64 = 1_000_000;
 
 /// Refuses a whole number outside a range.
 ///
 /// # Errors
 /// Names setting, value and range.
-pub fn whole(key: impl Display, found: u64, range: RangeInclusive<u64>) -> anyhow::Result<()> {
+pub(crate) fn whole(key: impl Display, found: u64, range: RangeInclusive<u64>) -> anyhow::Result<()> {
     let (least, most) = (range.start(), range.end());
     let expected = match (*least, *most) {
         (0, most) => format!("at most {most}"),
@@ -29,7 +29,7 @@ pub fn whole(key: impl Display, found: u64, range: RangeInclusive<u64>) -> anyho
 ///
 /// # Errors
 /// Names setting, value and range.
-pub fn number(key: impl Display, found: f64, range: &Range) -> anyhow::Result<()> {
+pub(crate) fn number(key: impl Display, found: f64, range: &Range) -> anyhow::Result<()> {
     anyhow::ensure!(range.holds(found), "{key} is {}, expected {}", shown(found), range.told);
     Ok(())
 }
@@ -38,7 +38,7 @@ pub fn number(key: impl Display, found: f64, range: &Range) -> anyhow::Result<()
 ///
 /// # Errors
 /// Names setting, value and range.
-pub fn inside(table: impl Display, checked: Result<(), InvalidSetting>) -> anyhow::Result<()> {
+pub(crate) fn inside(table: impl Display, checked: Result<(), InvalidSetting>) -> anyhow::Result<()> {
     checked.map_err(|wrong| anyhow::anyhow!("{table}.{wrong}"))
 }
 

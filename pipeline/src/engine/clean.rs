@@ -13,7 +13,7 @@ use super::lock::Lock;
 
 /// Whether to remove or only to say what would be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Remove.
     Remove,
     /// Only say.
@@ -22,7 +22,7 @@ pub enum Mode {
 
 /// What was removed and what was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cleaned {
+pub(crate) struct Cleaned {
     /// Files and work folders removed, or that would be.
     pub removed: Vec<PathBuf>,
     /// Bytes of the removed files.
@@ -36,7 +36,7 @@ impl Engine {
     ///
     /// # Errors
     /// When cleaning cannot begin, or the file system refuses.
-    pub fn clean(&self, names: &[String], mode: Mode) -> Result<Cleaned, Error> {
+    pub(crate) fn clean(&self, names: &[String], mode: Mode) -> Result<Cleaned, Error> {
         let mut cleaned = Cleaned { removed: Vec::new(), bytes: 0, left: Vec::new() };
         if !self.layout.out().exists() {
             return Ok(cleaned);

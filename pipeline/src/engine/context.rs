@@ -14,12 +14,12 @@ use super::error::Error;
 use super::progress::Progress;
 
 /// The fact with the warnings of a stage, a list of texts.
-pub const WARNINGS: &str = "warnings";
+pub(crate) const WARNINGS: &str = "warnings";
 
 /// Handed to [`super::stage::Stage::run`]; one for every run of a stage. All its methods take `&self`, so threads of the
 /// stage may share it.
 #[derive(Debug)]
-pub struct Context {
+pub(crate) struct Context {
     pub(super) stage: String,
     pub(super) out: PathBuf,
     pub(super) files: BTreeMap<String, PathBuf>,
@@ -32,12 +32,12 @@ pub struct Context {
 
 impl Context {
     /// The stage's name.
-    pub fn stage(&self) -> &str {
+    pub(crate) fn stage(&self) -> &str {
         &self.stage
     }
 
     /// The private folder whose contents become the artifact. Empty at the start, unless the stage resumes.
-    pub fn out(&self) -> &Path {
+    pub(crate) fn out(&self) -> &Path {
         &self.out
     }
 
@@ -45,7 +45,7 @@ impl Context {
     ///
     /// # Errors
     /// When `inputs()` does not name it.
-    pub fn artifact(&self, name: &str) -> Result<&Path, Error> {
+    pub(crate) fn artifact(&self, name: &str) -> Result<&Path, Error> {
         Self::find(&self.artifacts, name).ok_or_else(|| self.undeclared("the artifact", name))
     }
 
@@ -53,12 +53,12 @@ impl Context {
     ///
     /// # Errors
     /// When `inputs()` does not name it.
-    pub fn file(&self, label: &str) -> Result<&Path, Error> {
+    pub(crate) fn file(&self, label: &str) -> Result<&Path, Error> {
         Self::find(&self.files, label).ok_or_else(|| self.undeclared("the outside file", label))
     }
 
     /// How many threads the stage may keep busy. The artifact must not depend on it.
-    pub fn jobs(&self) -> usize {
+    pub(crate) fn jobs(&self) -> usize {
         self.jobs.get()
     }
 
@@ -66,7 +66,7 @@ impl Context {
     ///
     /// # Errors
     /// [`Cancelled`].
-    pub fn check(&self) -> Result<(), Cancelled> {
+    pub(crate) fn check(&self) -> Result<(), Cancelled> {
         self.progress.check()
     }
 
@@ -74,31 +74,31 @@ impl Context {
     ///
     /// # Errors
     /// What reading gives; [`Cancelled`] inside when the run is asked to stop.
-    pub fn digest(&self, path: &Path) -> io::Result<Digest> {
+    pub(crate) fn digest(&self, path: &Path) -> io::Result<Digest> {
         Digest::of_file(path, self.progress.cancel())
     }
 
     /// The counters that a display shows.
-    pub fn progress(&self) -> &Progress {
+    pub(crate) fn progress(&self) -> &Progress {
         &self.progress
     }
 
     /// The artifact that this run replaces, if there is one. For [`Context::record`] only: what a stage writes depends on its
     /// inputs alone.
     #[must_use]
-    pub fn previous(&self) -> Option<&Path> {
+    pub(crate) fn previous(&self) -> Option<&Path> {
         self.previous.as_deref()
     }
 
     /// Leaves a fact (a funnel, a count) for the ledger and `inspect`; a second value for a key replaces the first.
     /// A list of flat tables is shown as a table.
-    pub fn record(&self, key: &str, value: impl Into<Value>) {
+    pub(crate) fn record(&self, key: &str, value: impl Into<Value>) {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), value.into());
     }
 
     /// Leaves a warning: what is right as the config has it, and may not be what was meant. It is shown when the stage is done, at the
     /// end of each run that has the artifact, and by `inspect`.
-    pub fn warn(&self, text: impl Into<String>) {
+    pub(crate) fn warn(&self, text: impl Into<String>) {
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let warnings = facts.entry(WARNINGS).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(warnings) = warnings {

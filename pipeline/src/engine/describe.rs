@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::digest::Digest;
 
 /// Is told every field of a stage's settings, by path.
-pub trait Describe {
+pub(crate) trait Describe {
     /// The field at `path` (`world.scale`) has this value.
     fn field(&mut self, path: &str, value: Value);
 
@@ -18,7 +18,7 @@ pub trait Describe {
 }
 
 /// Describes every field of `config` below `path`. Tables are walked into; so are lists that hold tables.
-pub fn config(to: &mut dyn Describe, path: &str, config: &impl Serialize) {
+pub(crate) fn config(to: &mut dyn Describe, path: &str, config: &impl Serialize) {
     match serde_json::to_value(config) {
         Ok(value) => walk(to, path, value),
         Err(error) => to.unfit(path, error.to_string()),
@@ -58,7 +58,7 @@ impl Describe for Under<'_> {
 
 /// Everything that shapes one artifact. Two runs with equal descriptions make equal files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Description {
+pub(crate) struct Description {
     /// The stage's version.
     pub version: u32,
     /// Every described field, by path.
@@ -74,7 +74,7 @@ pub struct Description {
 
 impl Description {
     /// Nothing described yet.
-    pub fn new(version: u32) -> Self {
+    pub(crate) fn new(version: u32) -> Self {
         Self {
             version,
             fields: BTreeMap::new(),
@@ -85,7 +85,7 @@ impl Description {
     }
 
     /// The fingerprint of a run of `stage` so described.
-    pub fn fingerprint(&self, stage: &str) -> Digest {
+    pub(crate) fn fingerprint(&self, stage: &str) -> Digest {
         let mut hasher = Framed(blake3::Hasher::new());
         hasher.part("engraft stage 1");
         hasher.part(stage);

@@ -16,11 +16,11 @@ const CHUNK: usize = 1 << 18;
 
 /// The digest of some contents.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Digest(blake3::Hash);
+pub(crate) struct Digest(blake3::Hash);
 
 impl Digest {
     /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }
 
@@ -28,7 +28,7 @@ impl Digest {
     ///
     /// # Errors
     /// What reading gives; [`base::cancel::Cancelled`] inside when asked to stop.
-    pub fn of_file(path: &Path, cancel: &CancelToken) -> io::Result<Self> {
+    pub(crate) fn of_file(path: &Path, cancel: &CancelToken) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; CHUNK];
@@ -44,12 +44,12 @@ impl Digest {
     }
 
     /// The first 16 hexadecimal digits, for folder names.
-    pub fn stem(&self) -> String {
+    pub(crate) fn stem(&self) -> String {
         self.0.to_hex()[..16].to_owned()
     }
 
     /// The first 8 hexadecimal digits, for people.
-    pub fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         self.0.to_hex()[..8].to_owned()
     }
 }

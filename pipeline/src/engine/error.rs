@@ -6,11 +6,11 @@ use std::path::Path;
 /// What no caller tells apart by its kind: whoever gets it shows it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(String);
+pub(crate) struct Error(String);
 
 impl Error {
     /// An error that says `text`.
-    pub fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 

@@ -13,7 +13,7 @@ use super::ledger::Ledger;
 /// One thing that makes a stage run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Reason {
+pub(crate) enum Reason {
     /// No earlier run of it was finished here.
     NeverRan,
     /// Another version of the stage.
@@ -25,7 +25,6 @@ pub enum Reason {
     },
     /// A field with another value, a new one, or one that is gone.
     Field {
-        /// The field.
         path: String,
         /// Its value then; none if it was not described.
         from: Option<Value>,
@@ -51,15 +50,9 @@ pub enum Reason {
         to: Option<Digest>,
     },
     /// A file of its artifact is gone.
-    OutputMissing {
-        /// The file.
-        path: String,
-    },
+    OutputMissing { path: String },
     /// A file of its artifact is not what the ledger says.
-    OutputChanged {
-        /// The file.
-        path: String,
-    },
+    OutputChanged { path: String },
     /// An input artifact will be made first. If it comes out as it was, the stage need not run.
     Pending {
         /// The stage that makes it.
@@ -102,7 +95,7 @@ fn contents(from: Option<&Digest>, to: Option<&Digest>) -> String {
 }
 
 /// Everything in which `now` differs from `then`. Empty exactly when the fingerprints are equal.
-pub fn differences(then: &Description, now: &Description) -> Vec<Reason> {
+pub(crate) fn differences(then: &Description, now: &Description) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if then.version != now.version {
         reasons.push(Reason::Version { from: then.version, to: now.version });
@@ -131,8 +124,7 @@ fn compare<T: Clone + PartialEq>(
 
 /// A reason with what stands behind it upstream, down to the root cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cause {
-    /// The reason.
+pub(crate) struct Cause {
     #[serde(flatten)]
     pub reason: Reason,
     /// For a changed input artifact: why the stage that makes it ran.
@@ -141,7 +133,7 @@ pub struct Cause {
 }
 
 /// Traces reasons back through the ledger's first `until` lines. `pending` says why a stage that has not run yet will.
-pub fn trace(
+pub(crate) fn trace(
     ledger: &Ledger,
     until: usize,
     reasons: &[Reason],
@@ -172,17 +164,14 @@ fn origin(ledger: &Ledger, until: usize, stage: &str, digest: &Digest) -> Option
 /// Something worth saying about a stage that does not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "note", rename_all = "snake_case")]
-pub enum Note {
+pub(crate) enum Note {
     /// A file has another time or place on disk, but the contents it had.
     Touched {
         /// The file's label.
         label: String,
     },
     /// An input's stage ran again and made what it had made before.
-    SameAgain {
-        /// The stage.
-        name: String,
-    },
+    SameAgain { name: String },
 }
 
 impl fmt::Display for Note {

@@ -2,7 +2,7 @@
 
 /// The error and its causes, outermost first; a cause that the text before it already tells is left out.
 #[must_use]
-pub fn text(error: &anyhow::Error) -> String {
+pub(crate) fn text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {

@@ -9,8 +9,8 @@ use super::error::Error;
 
 /// A moment in the life of a stage's run, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
-    /// The work folder is there and empty (or taken up again).
+pub(crate) enum Point {
+    /// The work folder is there and empty (or resumed).
     Start,
     /// The stage is at work: at its n-th checkpoint or step of progress.
     Working,
@@ -30,7 +30,7 @@ pub enum Point {
 
 impl Point {
     /// Every point, in the order in which a run passes them.
-    pub const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Start,
         Self::Working,
         Self::Written,
@@ -63,7 +63,7 @@ impl fmt::Display for Point {
 
 /// Where to die; usually nowhere.
 #[derive(Clone, Debug)]
-pub struct Faults(Option<Arc<Fault>>);
+pub(crate) struct Faults(Option<Arc<Fault>>);
 
 #[derive(Debug)]
 struct Fault {
@@ -75,7 +75,7 @@ struct Fault {
 
 impl Faults {
     /// Die nowhere.
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(None)
     }
 

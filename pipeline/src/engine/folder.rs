@@ -15,10 +15,9 @@ use super::memo::{Known, Stamp};
 
 /// One file of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
+pub(crate) struct Output {
     /// Where it lies within the artifact, with `/` between the parts.
     pub path: String,
-    /// Its size.
     pub bytes: u64,
     /// The digest of its contents.
     pub blake3: Digest,
@@ -29,7 +28,7 @@ pub struct Output {
 ///
 /// # Errors
 /// When the file system refuses, or the folder holds what no artifact may hold.
-pub fn list(folder: &Path) -> Result<Vec<String>, Error> {
+pub(crate) fn list(folder: &Path) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     visit(folder, "", Links::Refuse, &mut files)?;
     files.sort();
@@ -40,7 +39,7 @@ pub fn list(folder: &Path) -> Result<Vec<String>, Error> {
 ///
 /// # Errors
 /// When the file system refuses, or the folder holds what no artifact may hold.
-pub fn list_following(folder: &Path) -> Result<Vec<String>, Error> {
+pub(crate) fn list_following(folder: &Path) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     visit(folder, "", Links::Follow, &mut files)?;
     files.sort();
@@ -83,7 +82,11 @@ fn visit(folder: &Path, prefix: &str, links: Links, files: &mut Vec<String>) -> 
 ///
 /// # Errors
 /// When the file system refuses, or the folder holds what no artifact may hold.
-pub fn seal(folder: &Path, jobs: NonZeroUsize, cancel: &CancelToken) -> Result<Vec<(Output, Known)>, Error> {
+pub(crate) fn seal(
+    folder: &Path,
+    jobs: NonZeroUsize,
+    cancel: &CancelToken,
+) -> Result<Vec<(Output, Known)>, Error> {
     let files = list(folder)?;
     let sealed = each(&files, jobs, |file| seal_file(folder, file, cancel));
     sync_tree(folder)?;
@@ -116,12 +119,12 @@ fn sync_tree(folder: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the file system refuses, or the folder holds what no artifact may hold.
-pub fn sync(folder: &Path) -> Result<(), Error> {
+pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
     File::open(folder).and_then(|opened| opened.sync_all()).map_err(Error::at(folder))
 }
 
 /// The digest of a whole artifact: of its files' paths and contents.
-pub fn digest(outputs: &[Output]) -> Digest {
+pub(crate) fn digest(outputs: &[Output]) -> Digest {
     let mut hasher = blake3::Hasher::new();
     for output in outputs {
         hasher.update(&(output.path.len() as u64).to_le_bytes());
@@ -135,7 +138,7 @@ pub fn digest(outputs: &[Output]) -> Digest {
 ///
 /// # Errors
 /// When the file system refuses, or the folder holds what no artifact may hold.
-pub fn swap(new: &Path, place: &Path) -> Result<(), Error> {
+pub(crate) fn swap(new: &Path, place: &Path) -> Result<(), Error> {
     exchange(new, place).map_err(|(path, cause)| Error::at(&path)(cause))
 }
 
@@ -143,7 +146,7 @@ pub fn swap(new: &Path, place: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the file system refuses, or the folder holds what no artifact may hold.
-pub fn remove(folder: &Path) -> Result<(), Error> {
+pub(crate) fn remove(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at(folder)(error)),
         _ => Ok(()),
@@ -154,7 +157,7 @@ pub fn remove(folder: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the file system refuses, or the folder holds what no artifact may hold.
-pub fn drop_temporaries(folder: &Path) -> Result<(), Error> {
+pub(crate) fn drop_temporaries(folder: &Path) -> Result<(), Error> {
     for file in list(folder)? {
         if file.rsplit('/').next().is_some_and(|name| name.starts_with(".tmp")) {
             let path = folder.join(file);

@@ -24,7 +24,7 @@ fn suggestion(name: &str, known: &[String]) -> String {
 type Edges = DiGraph<(), ()>;
 
 /// The stages in an order in which each comes after those it reads from.
-pub struct Graph {
+pub(crate) struct Graph {
     stages: Vec<Box<dyn Stage>>,
     /// For each stage, the places of those whose artifacts it reads, in the order of its inputs.
     upstream: Vec<Vec<usize>>,
@@ -35,7 +35,7 @@ impl Graph {
     ///
     /// # Errors
     /// When they do not.
-    pub fn new(stages: Vec<Box<dyn Stage>>) -> Result<Self, Error> {
+    pub(crate) fn new(stages: Vec<Box<dyn Stage>>) -> Result<Self, Error> {
         let places = places(&stages)?;
         let known = || stages.iter().map(|stage| stage.name().to_owned()).collect::<Vec<_>>();
         let mut graph = Edges::with_capacity(stages.len(), stages.len());
@@ -72,17 +72,17 @@ impl Graph {
     }
 
     /// The stage at `place`.
-    pub fn stage(&self, place: usize) -> &dyn Stage {
+    pub(crate) fn stage(&self, place: usize) -> &dyn Stage {
         self.stages[place].as_ref()
     }
 
     /// The places of the stages whose artifacts the one at `place` reads.
-    pub fn upstream(&self, place: usize) -> &[usize] {
+    pub(crate) fn upstream(&self, place: usize) -> &[usize] {
         &self.upstream[place]
     }
 
     /// The names of all stages, in order.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.stages.iter().map(|stage| stage.name().to_owned()).collect()
     }
 
@@ -90,7 +90,7 @@ impl Graph {
     ///
     /// # Errors
     /// When there is no such stage.
-    pub fn find(&self, name: &str) -> Result<usize, Error> {
+    pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
         let place = self.stages.iter().position(|stage| stage.name() == name);
         place.ok_or_else(|| unknown("asked for", name, &self.names()))
     }
@@ -99,7 +99,7 @@ impl Graph {
     ///
     /// # Errors
     /// When there is no such stage.
-    pub fn needed(&self, goals: &[String]) -> Result<Vec<usize>, Error> {
+    pub(crate) fn needed(&self, goals: &[String]) -> Result<Vec<usize>, Error> {
         let mut needed: BTreeSet<usize> = self.chosen(goals)?.into_iter().collect();
         for place in (0..self.stages.len()).rev() {
             if needed.contains(&place) {
@@ -113,7 +113,7 @@ impl Graph {
     ///
     /// # Errors
     /// When there is no such stage.
-    pub fn chosen(&self, names: &[String]) -> Result<Vec<usize>, Error> {
+    pub(crate) fn chosen(&self, names: &[String]) -> Result<Vec<usize>, Error> {
         if names.is_empty() {
             return Ok((0..self.stages.len()).collect());
         }

@@ -18,7 +18,7 @@ use super::memo::{Belief, Known, Memo};
 use super::stage::{Input, Stage};
 
 /// What a judgement needs beside the stage.
-pub struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     /// Where artifacts lie.
     pub layout: &'a Layout,
     /// Remembered digests.
@@ -35,7 +35,7 @@ pub struct Bench<'a> {
 
 /// An outside file as it was when it was digested.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// Its label, with the path inside the folder if the input is one.
     pub label: String,
     /// Where it lies.
@@ -44,7 +44,7 @@ pub struct Seen {
 
 /// What was found out about a stage.
 #[derive(Debug)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     /// What shapes its artifact now. Input artifacts that are still to be made are missing.
     pub description: Description,
     /// Its outside files.
@@ -57,7 +57,7 @@ pub struct Judgement {
 
 impl Judgement {
     /// Whether it is only an input still to be made that may make the stage run.
-    pub fn only_pending(&self) -> bool {
+    pub(crate) fn only_pending(&self) -> bool {
         !self.reasons.is_empty() && self.reasons.iter().all(|reason| matches!(reason, Reason::Pending { .. }))
     }
 }
@@ -66,7 +66,7 @@ impl Judgement {
 ///
 /// # Errors
 /// When an outside file cannot be used, or the stage cannot be described.
-pub fn judge(
+pub(crate) fn judge(
     stage: &dyn Stage,
     last: Option<&Line>,
     artifacts: &BTreeMap<String, Option<Digest>>,

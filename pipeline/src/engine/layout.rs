@@ -6,69 +6,68 @@ use super::digest::Digest;
 
 /// The output folder of a run: `STAGE/` holds artifacts, `ledger.jsonl` what made them, dot names the rest.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     out: PathBuf,
 }
 
 impl Layout {
     /// The layout of the folder `out`.
-    pub fn new(out: impl Into<PathBuf>) -> Self {
+    pub(crate) fn new(out: impl Into<PathBuf>) -> Self {
         Self { out: out.into() }
     }
 
     /// The output folder.
-    pub fn out(&self) -> &Path {
+    pub(crate) fn out(&self) -> &Path {
         &self.out
     }
 
     /// The folder of a stage's artifact.
-    pub fn artifact(&self, stage: &str) -> PathBuf {
+    pub(crate) fn artifact(&self, stage: &str) -> PathBuf {
         self.out.join(stage)
     }
 
     /// The folder of all work folders.
-    pub fn works(&self) -> PathBuf {
+    pub(crate) fn works(&self) -> PathBuf {
         self.out.join(".work")
     }
 
     /// The private folder in which a stage with this fingerprint works.
-    pub fn work(&self, stage: &str, fingerprint: &Digest) -> PathBuf {
+    pub(crate) fn work(&self, stage: &str, fingerprint: &Digest) -> PathBuf {
         self.works().join(format!("{stage}-{}", fingerprint.stem()))
     }
 
     /// The folder that a finished work folder passes through on its way to the artifact. It is never resumed, because
     /// after the swap it holds the artifact of an older run.
-    pub fn done(&self, stage: &str, fingerprint: &Digest) -> PathBuf {
+    pub(crate) fn done(&self, stage: &str, fingerprint: &Digest) -> PathBuf {
         self.works().join(format!("{stage}-{}.done", fingerprint.stem()))
     }
 
-    /// The ledger.
-    pub fn ledger(&self) -> PathBuf {
+    pub(crate) fn ledger(&self) -> PathBuf {
         self.out.join("ledger.jsonl")
     }
 
     /// Where the stages come from whose artifacts these are.
-    pub fn origin(&self) -> PathBuf {
+    pub(crate) fn origin(&self) -> PathBuf {
         self.out.join(".config.json")
     }
 
     /// The line of a finished run whose artifact is being put in place.
-    pub fn pending(&self, stage: &str) -> PathBuf {
+    pub(crate) fn pending(&self, stage: &str) -> PathBuf {
         self.out.join(format!(".finished-{stage}.json"))
     }
 
     /// The lock that a running engine holds.
-    pub fn lock(&self) -> PathBuf {
+    pub(crate) fn lock(&self) -> PathBuf {
         self.out.join(".lock")
     }
 
     /// The remembered digests.
-    pub fn memo(&self) -> PathBuf {
+    pub(crate) fn memo(&self) -> PathBuf {
         self.cache().join("digests.json")
     }
 
     /// The folder of the remembered digests.
-    pub fn cache(&self) -> PathBuf {
+    pub(crate) fn cache(&self) -> PathBuf {
         self.out.join(".cache")
     }
 }
@@ -80,7 +79,7 @@ pub(super) fn owner(name: &str) -> Option<(&str, Resumable)> {
     Some((stage, if rest.len() == hex.len() { Resumable::Yes } else { Resumable::No }))
 }
 
-/// Whether a work folder may be taken up again.
+/// Whether a work folder may be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resumable {
     Yes,

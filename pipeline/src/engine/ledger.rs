@@ -21,7 +21,7 @@ use super::folder::Output;
 use super::graph::is_name;
 
 /// The version of the line format; the column table is in docs/formats.md.
-pub const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 
 /// The format before digests, whose lines are still read.
 const WITHOUT_DIGEST: u32 = 1;
@@ -34,7 +34,7 @@ const CLOSE: &[u8] = b"\"}";
 
 /// What is known of one finished run of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub(crate) struct Line {
     /// [`VERSION`].
     pub format: u32,
     /// The stage that ran.
@@ -61,7 +61,7 @@ pub struct Line {
 
 /// The lines of a ledger, oldest first.
 #[derive(Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     path: PathBuf,
     lines: Vec<Line>,
     /// How many bytes the whole lines take; what follows is a torn line.
@@ -72,7 +72,7 @@ pub struct Ledger {
 
 /// What reading a ledger line by line found, damaged lines included.
 #[derive(Debug)]
-pub struct Audit {
+pub(crate) struct Audit {
     /// The lines that are sound.
     pub ledger: Ledger,
     /// How many of them are of the format without digests, so that only their form could be looked at.
@@ -93,7 +93,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the file system refuses, or a line is damaged.
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let Audit { ledger, damages, .. } = Self::audit(path)?;
         damages.into_iter().next().map_or(Ok(ledger), Err)
     }
@@ -102,7 +102,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the file system refuses.
-    pub fn audit(path: &Path) -> Result<Audit, Error> {
+    pub(crate) fn audit(path: &Path) -> Result<Audit, Error> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -131,12 +131,12 @@ impl Ledger {
     }
 
     /// All lines, oldest first.
-    pub fn lines(&self) -> &[Line] {
+    pub(crate) fn lines(&self) -> &[Line] {
         &self.lines
     }
 
     /// The last line of a stage.
-    pub fn last(&self, stage: &str) -> Option<&Line> {
+    pub(crate) fn last(&self, stage: &str) -> Option<&Line> {
         self.lines.iter().rev().find(|line| line.stage == stage)
     }
 
@@ -144,7 +144,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When it is not, or the file system refuses.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let found = match fs::metadata(&self.path) {
             Ok(data) => Some(data.len()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -167,7 +167,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When it is not, or the file system refuses.
-    pub fn append(&mut self, line: Line, faults: &Faults) -> Result<(), Error> {
+    pub(crate) fn append(&mut self, line: Line, faults: &Faults) -> Result<(), Error> {
         self.check()?;
         let line = Line { format: VERSION, ..line };
         let path = self.path.clone();

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 /// Held while a run may write; freed when dropped.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     file: File,
 }
 
 /// The lock cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub(crate) enum Refused {
     /// Somebody else holds it.
     #[error(
         "another engraft ({holder}) is running in {}: wait for it to end, stop it, or choose another folder with --out",
@@ -39,7 +39,7 @@ impl Lock {
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn take(path: &Path) -> Result<Self, Refused> {
+    pub(crate) fn take(path: &Path) -> Result<Self, Refused> {
         let io = |cause| Refused::Io { path: path.to_owned(), cause };
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(io)?;

@@ -19,7 +19,7 @@ use super::digest::{Digest, each};
 
 /// What tells one state of a file from another without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
+pub(crate) struct Stamp {
     bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -31,7 +31,7 @@ impl Stamp {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|data| Self::from(&data))
     }
 }
@@ -49,7 +49,7 @@ impl From<&Metadata> for Stamp {
 
 /// A file whose contents are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub(crate) struct Known {
     /// The digest of its contents.
     pub digest: Digest,
     /// Its stamp when it was read.
@@ -67,14 +67,14 @@ pub struct Known {
 
 impl Known {
     /// A file that this process has read.
-    pub fn read(digest: Digest, stamp: Stamp) -> Self {
+    pub(crate) fn read(digest: Digest, stamp: Stamp) -> Self {
         Self { digest, stamp, touched: false, was: None, read: true }
     }
 }
 
 /// What is believed of a file whose stamp is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Belief {
+pub(crate) enum Belief {
     /// That its contents are.
     Stamps,
     /// Nothing, unless this process has read it.
@@ -83,7 +83,7 @@ pub enum Belief {
 
 /// The remembered digests of one output folder.
 #[derive(Debug)]
-pub struct Memo {
+pub(crate) struct Memo {
     file: PathBuf,
     state: Mutex<State>,
 }
@@ -96,14 +96,14 @@ struct State {
 
 impl Memo {
     /// Reads the memo at `file`. One that is missing or cannot be read is an empty one.
-    pub fn load(file: &Path) -> Self {
+    pub(crate) fn load(file: &Path) -> Self {
         let known = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let state = State { known: known.unwrap_or_default(), dirty: false };
         Self { file: file.to_owned(), state: Mutex::new(state) }
     }
 
     /// The contents of each file in `paths`, in their order, reading on up to `jobs` threads only what is not known.
-    pub fn look(
+    pub(crate) fn look(
         &self,
         paths: &[PathBuf],
         belief: Belief,
@@ -123,21 +123,21 @@ impl Memo {
     }
 
     /// Remembers what was found out elsewhere about the file at `path`.
-    pub fn learn(&self, path: &Path, known: Known) {
+    pub(crate) fn learn(&self, path: &Path, known: Known) {
         let mut state = self.state();
         state.known.insert(key(path), known);
         state.dirty = true;
     }
 
     /// Forgets the file at `path`, so that it is read at the next look.
-    pub fn forget(&self, path: &Path) {
+    pub(crate) fn forget(&self, path: &Path) {
         let mut state = self.state();
         state.dirty |= state.known.remove(&key(path)).is_some();
     }
 
     /// Remembers again what was known of the file at `path` before it was found with other contents under the same stamp, so that
     /// they are not taken for a change that somebody made.
-    pub fn keep_former(&self, path: &Path, found: &Known) {
+    pub(crate) fn keep_former(&self, path: &Path, found: &Known) {
         if let Some(digest) = found.was {
             self.learn(path, Known { digest, read: false, ..Known::read(digest, found.stamp) });
         }
@@ -147,7 +147,7 @@ impl Memo {
     ///
     /// # Errors
     /// What writing gives.
-    pub fn save(&self) -> io::Result<()> {
+    pub(crate) fn save(&self) -> io::Result<()> {
         let mut state = self.state();
         if state.dirty {
             state.known.retain(|path, _| Path::new(path).exists());

@@ -6,10 +6,9 @@ use super::progress::{Progress, Snapshot};
 
 /// Something that happened to a stage.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub(crate) enum Event<'a> {
     /// It started to work.
     Started {
-        /// The stage.
         stage: &'a str,
         /// Why.
         reasons: &'a [Reason],
@@ -18,7 +17,6 @@ pub enum Event<'a> {
     },
     /// It is up to date.
     Fresh {
-        /// The stage.
         stage: &'a str,
         /// What is worth saying about that.
         notes: &'a [Note],
@@ -34,28 +32,23 @@ pub enum Event<'a> {
     },
     /// It failed; nothing of it became visible.
     Failed {
-        /// The stage.
         stage: &'a str,
         /// What went wrong, with causes.
         error: &'a str,
     },
     /// It could not start because of another stage.
     Skipped {
-        /// The stage.
         stage: &'a str,
         /// The stage that failed.
         because: &'a str,
     },
     /// It was stopped, or not started any more, because somebody asked to stop.
-    Interrupted {
-        /// The stage.
-        stage: &'a str,
-    },
+    Interrupted { stage: &'a str },
 }
 
 /// How an artifact compares with the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub(crate) enum Made {
     /// There was none, or one with other contents.
     New,
     /// It has the same contents.
@@ -63,7 +56,7 @@ pub enum Made {
 }
 
 /// Watches a run. Called from the threads of the stages.
-pub trait Observe: Sync {
+pub(crate) trait Observe: Sync {
     /// Is told of an event.
     fn event(&self, event: &Event<'_>);
 }

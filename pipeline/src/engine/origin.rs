@@ -11,11 +11,11 @@ use super::digest::Digest;
 use super::error::Error;
 
 /// The version of the file; the table is in docs/formats.md.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Where stages come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// What it is called, as the user has said it.
     pub name: String,
     /// The absolute path of the file; none of what is embedded.
@@ -26,7 +26,7 @@ pub struct Origin {
 
 /// What becomes of an output folder that belongs to another origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub(crate) enum Claim {
     /// It is left alone.
     Respect,
     /// It is taken over.
@@ -49,7 +49,7 @@ impl Origin {
     ///
     /// # Errors
     /// When it is another, or the file cannot be read.
-    pub fn admit(&self, path: &Path, claim: Claim) -> Result<(), Error> {
+    pub(crate) fn admit(&self, path: &Path, claim: Claim) -> Result<(), Error> {
         let Some(was) = read(path)? else { return Ok(()) };
         if claim == Claim::Replace || self.is(&was) {
             return Ok(());
@@ -73,7 +73,7 @@ impl Origin {
     ///
     /// # Errors
     /// When the file system refuses.
-    pub fn remember(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn remember(&self, path: &Path) -> Result<(), Error> {
         let record = self.record();
         if read(path).is_ok_and(|was| was.as_ref() == Some(&record)) {
             return Ok(());

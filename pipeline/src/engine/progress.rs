@@ -13,7 +13,7 @@ use super::fault::{Faults, Point};
 
 /// The counters of one running stage; clones share them.
 #[derive(Clone, Debug)]
-pub struct Progress(Arc<Counters>);
+pub(crate) struct Progress(Arc<Counters>);
 
 struct Counters {
     stage: String,
@@ -39,7 +39,7 @@ impl fmt::Debug for Counters {
 
 /// What the counters showed at one moment. A total of 0 means that it is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// Bytes read so far.
     pub bytes: u64,
     /// Bytes to read in all.
@@ -78,45 +78,45 @@ impl Progress {
     }
 
     /// Says how many bytes the stage will read in all.
-    pub fn total_bytes(&self, total: u64) {
+    pub(crate) fn total_bytes(&self, total: u64) {
         self.0.total_bytes.store(total, Ordering::Relaxed);
     }
 
     /// Says how many rows (or steps) the stage will do in all.
-    pub fn total_rows(&self, total: u64) {
+    pub(crate) fn total_rows(&self, total: u64) {
         self.0.total_rows.store(total, Ordering::Relaxed);
     }
 
     /// Says what the stage does its work in, if not in rows. The first word stays.
-    pub fn unit(&self, unit: &'static str) {
+    pub(crate) fn unit(&self, unit: &'static str) {
         self.0.unit.get_or_init(|| unit);
     }
 
     /// Counts bytes that were read.
-    pub fn add_bytes(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.0.faults.pass(&self.0.stage, Point::Working);
     }
 
     /// Counts rows (or steps) that were done.
-    pub fn add_rows(&self, rows: u64) {
+    pub(crate) fn add_rows(&self, rows: u64) {
         self.0.rows.fetch_add(rows, Ordering::Relaxed);
         self.0.faults.pass(&self.0.stage, Point::Working);
     }
 
     /// Says how many rows (or steps) an earlier run did: they are done, and took none of this one's time.
-    pub fn done_before(&self, rows: u64) {
+    pub(crate) fn done_before(&self, rows: u64) {
         self.0.before.store(rows, Ordering::Relaxed);
         self.add_rows(rows);
     }
 
     /// Counts tokens that a model was trained on.
-    pub fn add_tokens(&self, tokens: u64) {
+    pub(crate) fn add_tokens(&self, tokens: u64) {
         self.0.tokens.fetch_add(tokens, Ordering::Relaxed);
     }
 
     /// Does what a model waits for, and counts the time that it takes.
-    pub fn waiting<T>(&self, data: impl FnOnce() -> T) -> T {
+    pub(crate) fn waiting<T>(&self, data: impl FnOnce() -> T) -> T {
         let before = (self.0.clock)();
         let found = data();
         let waited = (self.0.clock)().saturating_sub(before);
@@ -128,14 +128,14 @@ impl Progress {
     ///
     /// # Errors
     /// [`Cancelled`].
-    pub fn check(&self) -> Result<(), Cancelled> {
+    pub(crate) fn check(&self) -> Result<(), Cancelled> {
         self.0.faults.pass(&self.0.stage, Point::Working);
         self.0.cancel.check()
     }
 
     /// The run's cancellation for libraries that know nothing of runs. Asking it is a [`Progress::check`].
     #[must_use]
-    pub fn cancel_token(&self) -> CancelToken {
+    pub(crate) fn cancel_token(&self) -> CancelToken {
         let progress = self.clone();
         CancelToken::when(move || progress.check().is_err())
     }
@@ -146,7 +146,7 @@ impl Progress {
     }
 
     /// The counters now.
-    pub fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
             bytes: read(&self.0.bytes),
@@ -161,14 +161,14 @@ impl Progress {
     }
 
     /// Wraps `inner` so that its bytes are counted and reading fails once the run is asked to stop.
-    pub fn reader<R: Read>(&self, inner: R) -> Counted<R> {
+    pub(crate) fn reader<R: Read>(&self, inner: R) -> Counted<R> {
         Counted { inner, progress: self.clone() }
     }
 }
 
 /// A reader that counts and can be stopped; see [`Progress::reader`].
 #[derive(Debug)]
-pub struct Counted<R> {
+pub(crate) struct Counted<R> {
     inner: R,
     progress: Progress,
 }

@@ -20,7 +20,7 @@ use super::publish::recover;
 
 /// What became of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It was up to date.
     Fresh,
     /// It ran.
@@ -35,19 +35,19 @@ pub enum Outcome {
 
 /// What became of every stage that was needed, in the graph's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// The stages with their outcomes.
     pub outcomes: Vec<(String, Outcome)>,
 }
 
 impl Summary {
     /// The outcome of one stage.
-    pub fn of(&self, stage: &str) -> Option<&Outcome> {
+    pub(crate) fn of(&self, stage: &str) -> Option<&Outcome> {
         self.outcomes.iter().find(|(name, _)| name == stage).map(|(_, outcome)| outcome)
     }
 
     /// How many outcomes satisfy `which`.
-    pub fn count(&self, which: impl Fn(&Outcome) -> bool) -> usize {
+    pub(crate) fn count(&self, which: impl Fn(&Outcome) -> bool) -> usize {
         self.outcomes.iter().filter(|(_, outcome)| which(outcome)).count()
     }
 }
@@ -66,7 +66,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the run cannot begin. What happens to stages stands in the summary.
-    pub fn run(&self, goals: &[String], observer: &dyn Observe) -> Result<Summary, Error> {
+    pub(crate) fn run(&self, goals: &[String], observer: &dyn Observe) -> Result<Summary, Error> {
         let needed = self.graph.needed(goals)?;
         let _lock = Lock::take(&self.layout.lock())?;
         let ledger = Mutex::new(Ledger::read(&self.layout.ledger())?);

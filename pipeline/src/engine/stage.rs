@@ -7,7 +7,7 @@ use super::describe::Describe;
 
 /// One thing that a stage reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub(crate) enum Input {
     /// A file, or a folder with everything below it, that no stage makes. Only the label and the contents enter the
     /// fingerprint, so data may move to another place without a rerun.
     File {
@@ -22,19 +22,19 @@ pub enum Input {
 
 impl Input {
     /// The outside file or folder at `path`, called `label`.
-    pub fn file(label: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+    pub(crate) fn file(label: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self::File { label: label.into(), path: path.into() }
     }
 
     /// The artifact of the stage `name`.
-    pub fn artifact(name: impl Into<String>) -> Self {
+    pub(crate) fn artifact(name: impl Into<String>) -> Self {
         Self::Artifact(name.into())
     }
 }
 
 /// Whether what a stage left in its work folder outlives an interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resume {
+pub(crate) enum Resume {
     /// The work folder is wiped: the next run starts from nothing.
     Never,
     /// The work folder is kept under the run's fingerprint: a run with the same fingerprint gets it back as it was left
@@ -44,7 +44,7 @@ pub enum Resume {
 }
 
 /// A step of the pipeline: a pure function of its described fields and its inputs to the files in its artifact.
-pub trait Stage: Send + Sync {
+pub(crate) trait Stage: Send + Sync {
     /// The stage's name and the name of its artifact's folder: lower-case letters, digits, `-` and `_`.
     fn name(&self) -> &str;
 
@@ -63,7 +63,7 @@ pub trait Stage: Send + Sync {
         None
     }
 
-    /// Whether an interrupted run can be taken up again.
+    /// Whether an interrupted run can be resumed.
     fn resume(&self) -> Resume {
         Resume::Never
     }

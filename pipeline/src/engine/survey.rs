@@ -15,7 +15,7 @@ use super::stage::Stage;
 /// Whether a stage would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub(crate) enum State {
     /// It is up to date.
     Fresh,
     /// It would run.
@@ -28,8 +28,7 @@ pub enum State {
 
 /// What was found out about one stage.
 #[derive(Clone, Debug)]
-pub struct Finding {
-    /// The stage.
+pub(crate) struct Finding {
     pub stage: String,
     /// Whether it would run.
     pub state: State,
@@ -47,8 +46,7 @@ pub struct Finding {
 
 /// Why one stage will run or has run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Why {
-    /// The stage.
+pub(crate) struct Why {
     pub stage: String,
     /// Whether it would run.
     pub state: State,
@@ -67,7 +65,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the ledger cannot be read, or there is no such stage.
-    pub fn survey(&self, goals: &[String]) -> Result<Vec<Finding>, Error> {
+    pub(crate) fn survey(&self, goals: &[String]) -> Result<Vec<Finding>, Error> {
         self.survey_with(goals, &Ledger::read(&self.layout.ledger())?)
     }
 
@@ -75,7 +73,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the ledger cannot be read, or there is no such stage.
-    pub fn why(&self, stage: &str) -> Result<Why, Error> {
+    pub(crate) fn why(&self, stage: &str) -> Result<Why, Error> {
         let ledger = Ledger::read(&self.layout.ledger())?;
         let findings = self.survey_with(&[stage.to_owned()], &ledger)?;
         let find = |name: &str| findings.iter().find(|finding| finding.stage == name);

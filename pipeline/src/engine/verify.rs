@@ -20,7 +20,7 @@ use super::memo::Memo;
 /// A file that is not what the ledger says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "damage", rename_all = "snake_case")]
-pub enum Damage {
+pub(crate) enum Damage {
     /// The ledger names it, but it is gone.
     Missing {
         /// The file, from the output folder.
@@ -51,7 +51,7 @@ pub enum Damage {
 
 impl Damage {
     /// The file, from the output folder.
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         match self {
             Self::Missing { path }
             | Self::Changed { path, .. }
@@ -63,7 +63,7 @@ impl Damage {
 
 /// What was found in one artifact.
 #[derive(Clone, Debug, Serialize)]
-pub struct Verified {
+pub(crate) struct Verified {
     /// The stage that made it.
     pub stage: String,
     /// How many files the ledger names; none if it names no run of the stage.
@@ -76,7 +76,7 @@ pub struct Verified {
 
 /// What was found in an output folder.
 #[derive(Clone, Debug, Serialize)]
-pub struct Verification {
+pub(crate) struct Verification {
     /// What was found in the ledger.
     pub ledger: Lines,
     /// What was found in the artifacts that it names.
@@ -85,7 +85,7 @@ pub struct Verification {
 
 /// What was found in the ledger.
 #[derive(Clone, Debug, Serialize)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// How many lines are sound.
     pub lines: usize,
     /// How many of them are of the format without digests, in which only damage that breaks the form is found.
@@ -100,14 +100,14 @@ const TORN: &str = "its last line does not end: a run was killed as it wrote it,
 
 impl Verification {
     /// Whether nothing is wrong.
-    pub fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.ledger.damages.is_empty() && self.artifacts.iter().all(|artifact| artifact.damages.is_empty())
     }
 }
 
 /// An output folder to verify.
 #[derive(Debug)]
-pub struct Verify<'a> {
+pub(crate) struct Verify<'a> {
     /// Where things lie.
     pub layout: &'a Layout,
     /// How many threads may read files.
@@ -121,7 +121,7 @@ impl Verify<'_> {
     ///
     /// # Errors
     /// When there is nothing to verify, or another run holds the lock. Damage is a finding, not an error.
-    pub fn verify(&self, names: &[String]) -> Result<Verification, Error> {
+    pub(crate) fn verify(&self, names: &[String]) -> Result<Verification, Error> {
         // A run beside this would change files under its eyes. On a read-only disk there can be no run, and no lock.
         let _lock = if self.layout.ledger().exists() {
             match Lock::take(&self.layout.lock()) {
@@ -142,7 +142,7 @@ impl Verify<'_> {
         for damage in artifacts.iter().flat_map(|verified| &verified.damages) {
             memo.forget(&self.layout.out().join(damage.path()));
         }
-        // The damage is reported in any case; a memo on a read-only disk belongs to an artifact that cannot be mended there.
+        // The damage is reported in any case; a memo on a read-only disk belongs to an artifact that cannot be fixed there.
         let _ = memo.save();
         let torn =
             (torn && damages.is_empty()).then(|| format!("{}: {TORN}", self.layout.ledger().display()));

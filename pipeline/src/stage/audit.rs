@@ -19,9 +19,8 @@ const FILE: &str = "audit.json";
 /// Leaks that a message spells out.
 const SPELT_OUT: usize = 10;
 
-/// The stage.
 #[derive(Debug)]
-pub struct Audit {
+pub(crate) struct Audit {
     /// How the graph was split.
     pub config: Config,
 }

@@ -24,15 +24,15 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The folder of what is trained on, of a benchmark of retrieval.
-pub const TRAIN: &str = "train";
+pub(crate) const TRAIN: &str = "train";
 
 /// The folder of what is tested on, of a benchmark of retrieval.
-pub const TEST: &str = "test";
+pub(crate) const TEST: &str = "test";
 
 /// A benchmark's part of a config: its name, and exactly one of the tables that say what it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What it is called: lower-case letters, digits, `-` and `_`.
     pub name: String,
     /// Words that tell what classes mean, by class: what labels that are attended with may begin with.
@@ -51,7 +51,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn ranges(&self) -> anyhow::Result<()> {
+    pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         let key = format!("benchmarks.{}", self.name);
         self.capr.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.capr")))?;
         self.cop.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.cop")))?;
@@ -60,32 +60,23 @@ impl Config {
 
     /// What is asked of its examples; of a ranking nothing of the kind.
     #[must_use]
-    pub fn kind(&self) -> Option<example::Kind> {
+    pub(crate) fn kind(&self) -> Option<example::Kind> {
         let cop = self.cop.as_ref().map(|of| of.outcome.kind());
         cop.or_else(|| self.set.as_ref().map(|of| of.format.set().kind()))
     }
 
     /// Whether it has a part on which a head mask can be searched.
     #[must_use]
-    pub fn has_mask_search(&self) -> bool {
+    pub(crate) fn has_mask_search(&self) -> bool {
         let capr = self.capr.as_ref().is_some_and(|of| of.held_out.mask_search > 0.0);
         let cop = self.cop.as_ref().is_some_and(|of| of.mask_search > 0.0);
         capr || cop || self.set.as_ref().is_some_and(set::Config::has_mask_search)
     }
 }
 
-/// What the artifact holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The folders [`TRAIN`] and [`TEST`] of candidates.
-    Capr,
-    /// A folder of examples.
-    Examples,
-}
-
 /// The stage.
 #[derive(Debug)]
-pub struct Benchmark {
+pub(crate) struct Benchmark {
     /// `benchmark-NAME`.
     stage: String,
     config: Config,
@@ -111,7 +102,7 @@ impl Benchmark {
     ///
     /// # Errors
     /// When the name is none, the config says several things or nothing of what the benchmark is, or a setting or place cannot be meant.
-    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let (name, key) = (&config.name, format!("benchmarks.{}", config.name));
         anyhow::ensure!(
             can_name_a_stage(name),
@@ -126,15 +117,6 @@ impl Benchmark {
             ),
         };
         Ok(Self { stage: format!("benchmark-{name}"), config: config.clone(), source })
-    }
-
-    /// What its artifact holds.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self.source {
-            Source::Capr(_) => Kind::Capr,
-            Source::Cop(_) | Source::Set(_) => Kind::Examples,
-        }
     }
 
     fn places(&self) -> Vec<&Place> {
@@ -179,7 +161,7 @@ impl Stage for Benchmark {
 
 /// What the artifact of such a stage holds.
 #[derive(Debug)]
-pub enum Read {
+pub(crate) enum Read {
     /// Retrieval.
     Capr {
         /// What is trained on, and its part for development.
@@ -195,7 +177,7 @@ pub enum Read {
 ///
 /// # Errors
 /// When the folder holds neither, or a file is missing or damaged.
-pub fn read(folder: &Path) -> anyhow::Result<Read> {
+pub(crate) fn read(folder: &Path) -> anyhow::Result<Read> {
     let (train, test) = (folder.join(TRAIN), folder.join(TEST));
     if train.is_dir() || test.is_dir() {
         let read = |folder: &Path| candidates::read(folder).map(Box::new);

@@ -11,7 +11,7 @@ use crate::engine::describe::{self, Describe};
 /// The table `[compute]` of a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Compute {
+pub(crate) struct Compute {
     /// Where tensors live.
     pub device: Wanted,
     /// What activations and products are made of; weights, gradients and the optimiser's state are f32 in any case.
@@ -20,10 +20,10 @@ pub struct Compute {
 
 impl Compute {
     /// What a config without the table computes on and in: the CPU, whose bits are promised.
-    pub const UNSAID: Compute = Compute { device: Wanted::Cpu, dtype: ActivationDtype::F32 };
+    pub(crate) const UNSAID: Compute = Compute { device: Wanted::Cpu, dtype: ActivationDtype::F32 };
 
     /// Describes it.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "compute.dtype", &self.dtype);
         // What a device comes to decides the bits, so that is described, and not the word `auto`.
         match self.device.choose() {
@@ -38,7 +38,7 @@ impl Compute {
     ///
     /// # Errors
     /// When a device is asked for by number and cannot be had.
-    pub fn device(&self, context: &Context) -> anyhow::Result<Device> {
+    pub(crate) fn device(&self, context: &Context) -> anyhow::Result<Device> {
         let chosen = self.device.choose()?;
         context.record("device", chosen.describe());
         let composed = forms(&chosen.device, self.dtype).into_iter();

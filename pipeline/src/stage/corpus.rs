@@ -17,7 +17,7 @@ use crate::engine::stage::Input;
 /// The corpus's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// Its texts, read in this order.
     pub texts: Vec<Texts>,
 }
@@ -25,7 +25,7 @@ pub struct Config {
 /// Texts of one format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Texts {
+pub(crate) struct Texts {
     /// What the funnel calls them.
     pub name: String,
     /// Files, or folders of which all files with the format's endings are read.
@@ -37,7 +37,7 @@ pub struct Texts {
 
 /// A corpus that a stage reads.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Corpus {
+pub(crate) struct Corpus {
     config: Config,
     places: Vec<Vec<Place>>,
 }
@@ -49,7 +49,7 @@ struct Stop;
 
 /// What became of the texts of one name.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Read {
+pub(crate) struct Read {
     texts: String,
     files: u64,
     bytes: u64,
@@ -68,7 +68,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When there is no text, a name stands twice, or a place cannot be meant.
-    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         anyhow::ensure!(!config.texts.is_empty(), "corpus.texts names no text: add a table [[corpus.texts]]");
         let mut all = Vec::new();
         for (i, texts) in config.texts.iter().enumerate() {
@@ -84,19 +84,19 @@ impl Corpus {
     }
 
     /// The formats of its texts.
-    pub fn formats(&self) -> impl Iterator<Item = &Format> {
+    pub(crate) fn formats(&self) -> impl Iterator<Item = &Format> {
         self.config.texts.iter().map(|texts| &texts.format)
     }
 
     /// Describes formats and files.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "corpus", &self.config);
         self.places.iter().flatten().for_each(|place| place.describe(to));
     }
 
     /// What a stage that reads it declares.
     #[must_use]
-    pub fn inputs(&self) -> Vec<Input> {
+    pub(crate) fn inputs(&self) -> Vec<Input> {
         let places: Vec<Place> = self.places.iter().flatten().cloned().collect();
         location::inputs(&places)
     }
@@ -105,7 +105,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When a file is missing or damaged, `take` fails, or the run is to stop.
-    pub fn each(
+    pub(crate) fn each(
         &self,
         context: &Context,
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,

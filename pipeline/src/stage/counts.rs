@@ -17,7 +17,7 @@ use crate::engine::stage::{Input, Stage};
 /// The counts' part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What is counted.
     pub what: count::Config,
     /// How much memory counting may use; it changes no byte of what comes out.
@@ -35,7 +35,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.what.check().map_err(|error| anyhow::anyhow!("counts.what.{error}"))?;
         anyhow::ensure!(
             self.merge.as_ref().is_none_or(|folders| !folders.is_empty()),
@@ -53,14 +53,14 @@ impl Config {
 
 /// The stage.
 #[derive(Debug)]
-pub struct Counting {
+pub(crate) struct Counting {
     config: Config,
     from: Counted,
 }
 
 /// What is counted.
 #[derive(Debug)]
-pub enum Counted {
+pub(crate) enum Counted {
     /// A corpus.
     Texts(Corpus),
     /// The counts of its shards.
@@ -72,7 +72,7 @@ impl Counted {
     ///
     /// # Errors
     /// When a place cannot be meant.
-    pub fn shards(folders: &[Location], places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn shards(folders: &[Location], places: &Places<'_>) -> anyhow::Result<Self> {
         let folders = folders.iter().enumerate();
         let place = |(i, folder): (usize, &Location)| folder.place(&format!("counts.merge.{i}"), places);
         Ok(Self::Shards(folders.map(place).collect::<anyhow::Result<_>>()?))
@@ -84,7 +84,7 @@ impl Counting {
     ///
     /// # Errors
     /// When a setting cannot be meant.
-    pub fn new(config: &Config, from: Counted) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config, from: Counted) -> anyhow::Result<Self> {
         anyhow::ensure!(
             config.merge.is_none() || config.shard.is_none(),
             "counts.merge puts shards together and counts.shard counts one: leave one of them out"

@@ -17,14 +17,14 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The name of the stage.
-pub const NAME: &str = "encoder";
+pub(crate) const NAME: &str = "encoder";
 /// The folder of an encoder within the artifact of every stage that makes one: `config.json`, `model.safetensors`.
-pub const MODEL: &str = "model";
+pub(crate) const MODEL: &str = "model";
 
 /// The encoder's part of a config: one of the two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// A folder with `config.json` and `model.safetensors` of a BERT.
     #[serde(skip_serializing)]
     pub checkpoint: Option<Location>,
@@ -35,7 +35,7 @@ pub struct Config {
 /// Sizes of an encoder with fresh weights; names as in `transformers.BertConfig`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fresh {
+pub(crate) struct Fresh {
     /// Seed of the weights.
     pub seed: u64,
     /// Width of a hidden state.
@@ -59,7 +59,7 @@ impl Fresh {
     ///
     /// # Errors
     /// Names the first that is out of its range.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         // Whatever the vocabulary comes to.
         self.sizes(1, 0).check().map_err(|error| anyhow::anyhow!("encoder.fresh.{error}"))
     }
@@ -86,7 +86,7 @@ impl Fresh {
 
 /// Where the encoder of a later stage comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Base {
+pub(crate) enum Base {
     /// A folder of the user's.
     Checkpoint(Place),
     /// The artifact of a stage.
@@ -98,7 +98,7 @@ pub enum Base {
 ///
 /// # Errors
 /// When their sizes differ by more than padding.
-pub fn fits(entries: usize, encoder: &sizes::Config) -> anyhow::Result<usize> {
+pub(crate) fn fits(entries: usize, encoder: &sizes::Config) -> anyhow::Result<usize> {
     anyhow::ensure!(
         is_padded(entries, encoder.vocab_size),
         "the vocabulary has {entries} entries and the encoder {} token ids (as many, or up to {} more that are padding): name the encoder's own vocabulary (vocabulary.file, --vocabulary FILE)",
@@ -113,7 +113,7 @@ impl Base {
     ///
     /// # Errors
     /// When it names both kinds of encoder, or neither, or a place that cannot be meant.
-    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         match (&config.checkpoint, &config.fresh) {
             (Some(folder), None) => Ok(Base::Checkpoint(folder.place("encoder.checkpoint", places)?)),
             (None, Some(_)) => Ok(Base::Stage(NAME.to_owned())),
@@ -125,7 +125,7 @@ impl Base {
 
     /// What plans and tables call it: the stage that makes it, or the checkpoint's folder.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Base::Checkpoint(place) => format!("checkpoint {}", place.name()),
             Base::Stage(name) => name.clone(),
@@ -134,7 +134,7 @@ impl Base {
 
     /// The input that a later stage declares.
     #[must_use]
-    pub fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> Input {
         match self {
             Base::Checkpoint(place) => place.input(),
             Base::Stage(name) => Input::artifact(name),
@@ -142,7 +142,7 @@ impl Base {
     }
 
     /// Describes which it is, as far as its contents do not say it.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         if let Base::Checkpoint(place) = self {
             place.describe(to);
         }
@@ -152,7 +152,7 @@ impl Base {
     ///
     /// # Errors
     /// When that stage did not declare it.
-    pub fn folder(&self, context: &Context) -> anyhow::Result<PathBuf> {
+    pub(crate) fn folder(&self, context: &Context) -> anyhow::Result<PathBuf> {
         match self {
             Base::Checkpoint(place) => place.path(context),
             Base::Stage(name) => Ok(context.artifact(name)?.join(MODEL)),
@@ -162,7 +162,7 @@ impl Base {
 
 /// The stage: draws fresh weights.
 #[derive(Debug)]
-pub struct Drawing {
+pub(crate) struct Drawing {
     /// Sizes and seed.
     pub fresh: Fresh,
     /// What the encoder is to read.

@@ -1,19 +1,19 @@
 //! Stages that fine-tune an encoder on a benchmark, `finetune-ROW-BENCHMARK-SEED` and the trials of a search. They go on where they were interrupted.
 
-pub mod answers;
-pub mod attention;
-pub mod begin;
-pub mod benchmark;
-pub mod config;
+pub(crate) mod answers;
+pub(crate) mod attention;
+pub(crate) mod begin;
+pub(crate) mod benchmark;
+pub(crate) mod config;
 mod examples;
 mod known;
 mod measure;
-pub mod prepared;
+pub(crate) mod prepared;
 mod ranking;
-pub mod search;
+pub(crate) mod search;
 mod steps;
 mod tagged;
-pub mod together;
+pub(crate) mod together;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,16 +42,16 @@ use config::{Fixed, Settings};
 use prepared::ChosenOn;
 
 /// The scores within the artifact. Written once everything else is there.
-pub const SCORES: &str = "scores.json";
+pub(crate) const SCORES: &str = "scores.json";
 /// What the model said of the part `test` within the artifact.
-pub const SAID: &str = "test.jsonl";
+pub(crate) const SAID: &str = "test.jsonl";
 /// The file of the settings that a search chose within its artifact.
-pub const SETTINGS: &str = "settings.json";
+pub(crate) const SETTINGS: &str = "settings.json";
 
 /// Scores of one fine-tuned model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scores {
+pub(crate) struct Scores {
     /// The seed.
     pub seed: u64,
     /// The settings.
@@ -77,7 +77,7 @@ pub struct Scores {
 
 /// What a model is tried on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looked {
+pub(crate) enum Looked {
     /// The part `dev` alone: a trial of a search.
     Dev,
     /// That and the part `test`.
@@ -86,7 +86,7 @@ pub enum Looked {
 
 /// A benchmark as later stages find it, and how its texts become tokens.
 #[derive(Debug, Clone)]
-pub struct Tried {
+pub(crate) struct Tried {
     /// Its name in the config.
     pub name: String,
     /// What texts are encoded with.
@@ -104,13 +104,13 @@ pub struct Tried {
 impl Tried {
     /// The stage that makes it.
     #[must_use]
-    pub fn stage(&self) -> String {
+    pub(crate) fn stage(&self) -> String {
         format!("benchmark-{}", self.name)
     }
 
     /// What a stage that reads it declares.
     #[must_use]
-    pub fn inputs(&self) -> Vec<Input> {
+    pub(crate) fn inputs(&self) -> Vec<Input> {
         std::iter::once(Input::artifact(self.stage())).chain(self.tools()).collect()
     }
 
@@ -123,12 +123,12 @@ impl Tried {
     ///
     /// # Errors
     /// When they may be longer.
-    pub fn room(&self, positions: usize) -> anyhow::Result<()> {
+    pub(crate) fn room(&self, positions: usize) -> anyhow::Result<()> {
         steps::room(&self.name, (self.fixed.max_tokens, self.attending.auxiliary()), positions)
     }
 
     /// Describes how it is read.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "finetune.fixed", &self.fixed);
         if self.fixed.prepared.cuts_by_tags() {
             // Before there was this line, sentences that were cut were shown whole.
@@ -144,7 +144,7 @@ impl Tried {
     ///
     /// # Errors
     /// When the sizes differ, the encoder says that its vocabulary is another, or one cannot be read.
-    pub fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
+    pub(crate) fn fits(&self, encoder: &Path, context: &Context) -> anyhow::Result<()> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
         encoder::fits(vocabulary.size(), &model::checkpoint::sizes(encoder)?)?;
         self.vocabulary.belongs(&vocabulary, encoder)
@@ -154,7 +154,7 @@ impl Tried {
     ///
     /// # Errors
     /// When its files are damaged, or a text cannot be encoded.
-    pub fn read(&self, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
+    pub(crate) fn read(&self, context: &Context, seed: u64) -> anyhow::Result<Box<dyn Benchmark>> {
         let vocabulary = self.vocabulary.load(context, self.case)?;
         let folder = context.artifact(&self.stage())?;
         Ok(match made::read(folder)? {
@@ -180,7 +180,7 @@ impl Tried {
 
 /// Where the settings of a fine-tuning come from.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Chosen {
+pub(crate) enum Chosen {
     /// The config.
     Given(Settings),
     /// The artifact of a search.
@@ -189,7 +189,7 @@ pub enum Chosen {
 
 /// The stage.
 #[derive(Debug)]
-pub struct Finetune {
+pub(crate) struct Finetune {
     /// Its name.
     pub name: String,
     /// What it is fine-tuned on.
@@ -344,7 +344,7 @@ impl Stage for Finetune {
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn scores(folder: &Path) -> anyhow::Result<Scores> {
+pub(crate) fn scores(folder: &Path) -> anyhow::Result<Scores> {
     let path = folder.join(SCORES);
     let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| path.display().to_string())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// How names end of files that are packed otherwise than by gzip. What cannot be unpacked is named when it is opened, and not passed over.
+/// How names end of files that are packed otherwise than by gzip. What cannot be unpacked is named when it is opened, and not skipped.
 const PACKED: [&str; 3] = [".zst", ".bz2", ".xz"];
 
 /// `path` itself, or the files below it whose names end in one of these, in the order of their names. `.txt.gz` stands for every packing.

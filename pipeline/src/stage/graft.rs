@@ -12,12 +12,12 @@
 //! | `results` | the table, the page, TensorBoard's events |
 
 mod alone;
-pub mod best;
-pub mod importance;
-pub mod mask;
-pub mod pruned;
-pub mod results;
-pub mod settings;
+pub(crate) mod best;
+pub(crate) mod importance;
+pub(crate) mod mask;
+pub(crate) mod pruned;
+pub(crate) mod results;
+pub(crate) mod settings;
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ use best::Candidates;
 /// The grafting's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// The rows of the table.
     pub rows: Vec<Row>,
     /// The benchmark whose part `mask_search` importance is measured and masks are searched on.
@@ -63,7 +63,7 @@ pub struct Config {
 /// A row of the table (KIMERA, table 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Row {
+pub(crate) enum Row {
     /// The encoder as it is.
     Base,
     /// The models of row `base` without their vacant heads: gates of 0, nothing trained.
@@ -83,7 +83,7 @@ pub enum Row {
 impl Row {
     /// The name in configs, stages and tables.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Row::Base => "base",
             Row::Pruned => "pruned",
@@ -126,7 +126,7 @@ impl Row {
 }
 
 /// What the stages are made of besides the table `[graft]`.
-pub struct Around<'a> {
+pub(crate) struct Around<'a> {
     /// Names of the benchmarks, in order.
     pub benchmarks: Vec<String>,
     /// The table `[finetune]`.
@@ -242,7 +242,11 @@ impl Config {
     ///
     /// # Errors
     /// When tables contradict each other.
-    pub fn stages(&self, around: &Around<'_>, places: &Places<'_>) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    pub(crate) fn stages(
+        &self,
+        around: &Around<'_>,
+        places: &Places<'_>,
+    ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         self.check(around)?;
         around.by_itself().iter().try_for_each(|benchmark| around.room(&around.tried(benchmark)))?;
         let mut stages = around.finetunings(Row::Base, &around.base);

@@ -33,11 +33,10 @@ const ANSWERS: &str = "answers.jsonl";
 /// The table `[lama]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// LAMA's folder `data`.
     #[serde(skip_serializing)]
     pub data: Location,
-    /// The corpora.
     pub corpora: Vec<Corpus>,
     /// How facts are worded.
     pub wording: Wording,
@@ -54,7 +53,7 @@ pub struct Config {
 /// A model that can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Which {
+pub(crate) enum Which {
     /// The encoder of `[encoder]`, a published masked language model.
     Base,
     /// What stage `pretrain` makes of it.
@@ -66,7 +65,7 @@ pub enum Which {
 impl Which {
     /// The name in configs and stages.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Which::Base => "base",
             Which::Pretrain => "pretrain",
@@ -75,9 +74,8 @@ impl Which {
     }
 }
 
-/// The stage.
 #[derive(Debug)]
-pub struct Asking {
+pub(crate) struct Asking {
     name: String,
     config: Config,
     data: Place,
@@ -92,7 +90,7 @@ impl Asking {
     ///
     /// # Errors
     /// When a setting or place cannot be meant, or a model is not there.
-    pub fn all(
+    pub(crate) fn all(
         config: &Config,
         bases: &dyn Fn(Which) -> Option<Base>,
         vocabulary: &(vocabulary::Source, Case),
@@ -126,7 +124,7 @@ impl Asking {
 ///
 /// # Errors
 /// Names both.
-pub fn room(max_tokens: usize, positions: usize) -> anyhow::Result<()> {
+pub(crate) fn room(max_tokens: usize, positions: usize) -> anyhow::Result<()> {
     anyhow::ensure!(
         max_tokens <= positions,
         "lama.max_tokens is {max_tokens}, but the encoder has {positions} positions: lower it"

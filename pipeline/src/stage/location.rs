@@ -16,7 +16,7 @@ use crate::engine::stage::Input;
 /// else in the data folder (`--data`, which may itself be in a store) or, if absolute, where it says.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Location(pub String);
+pub(crate) struct Location(pub String);
 
 impl std::fmt::Debug for Location {
     /// Without what may be secret.
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Location {
 
 /// Where relative paths count from.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// The folder given with `--data`.
     pub data: Option<&'a Path>,
     /// Whether the config has a world.
@@ -38,7 +38,7 @@ pub struct Places<'a> {
 
 /// A location that a stage can declare as an input and open while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// Below the artifact of stage `world`.
     World {
         /// What the stage calls it.
@@ -57,7 +57,6 @@ pub enum Place {
     Remote {
         /// What the stage calls it.
         label: String,
-        /// The file.
         remote: Remote,
         /// Where its neighbours are asked for.
         remotes: Neighbours,
@@ -66,7 +65,7 @@ pub enum Place {
 
 /// Where the neighbours of a remote file are asked for. All are alike to comparisons: a file is told by its location.
 #[derive(Debug, Clone)]
-pub struct Neighbours(Arc<Remotes>);
+pub(crate) struct Neighbours(Arc<Remotes>);
 
 impl PartialEq for Neighbours {
     fn eq(&self, _: &Self) -> bool {
@@ -81,7 +80,7 @@ impl Location {
     ///
     /// # Errors
     /// When it lies in a world that the config lacks, or in a data folder that was not given.
-    pub fn place(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Place> {
+    pub(crate) fn place(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Place> {
         let label = key.to_owned();
         if let Some(below) = self.0.strip_prefix("world:") {
             anyhow::ensure!(
@@ -127,7 +126,7 @@ fn remote(label: String, location: store::location::Location, places: &Places<'_
 impl Place {
     /// The place `name` below this one (a folder).
     #[must_use]
-    pub fn file(&self, name: &str) -> Place {
+    pub(crate) fn file(&self, name: &str) -> Place {
         match self {
             Place::World { label, below } => {
                 Place::World { label: format!("{label}/{name}"), below: below.join(name) }
@@ -147,7 +146,7 @@ impl Place {
     ///
     /// # Errors
     /// When a store cannot be asked.
-    pub fn has(&self, name: &str) -> anyhow::Result<bool> {
+    pub(crate) fn has(&self, name: &str) -> anyhow::Result<bool> {
         match self {
             Place::World { .. } => Ok(false),
             Place::Outside { path, .. } => Ok(path.join(name).is_file()),
@@ -160,7 +159,7 @@ impl Place {
     ///
     /// # Errors
     /// When a store cannot be asked.
-    pub fn beside(&self, name: &str) -> anyhow::Result<Option<Place>> {
+    pub(crate) fn beside(&self, name: &str) -> anyhow::Result<Option<Place>> {
         Ok(match self {
             Place::World { .. } => None,
             Place::Outside { label, path } => {
@@ -180,7 +179,7 @@ impl Place {
 
     /// Whether the name of the file ends so.
     #[must_use]
-    pub fn ends_in(&self, ending: &str) -> bool {
+    pub(crate) fn ends_in(&self, ending: &str) -> bool {
         match self {
             Place::World { below: path, .. } | Place::Outside { path, .. } => {
                 path.to_string_lossy().ends_with(ending)
@@ -191,7 +190,7 @@ impl Place {
 
     /// What the stage calls it.
     #[must_use]
-    pub fn label(&self) -> &str {
+    pub(crate) fn label(&self) -> &str {
         match self {
             Place::World { label, .. } | Place::Outside { label, .. } | Place::Remote { label, .. } => label,
         }
@@ -199,7 +198,7 @@ impl Place {
 
     /// The input that a stage declares for it.
     #[must_use]
-    pub fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> Input {
         match self {
             Place::World { .. } => Input::artifact("world"),
             Place::Outside { label, path } => Input::file(label, path),
@@ -209,7 +208,7 @@ impl Place {
 
     /// The name of the file or folder itself.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let last = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match self {
             Place::World { below, .. } => last(below),
@@ -220,7 +219,7 @@ impl Place {
 
     /// Describes which file of the world it is. An outside file is described by its contents, wherever it lies, and by its
     /// name, which stands in funnels.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         match self {
             Place::World { label, below } => to.field(label, format!("world:{}", below.display()).into()),
             Place::Outside { label, .. } | Place::Remote { label, .. } => to.field(label, self.name().into()),
@@ -231,7 +230,7 @@ impl Place {
     ///
     /// # Errors
     /// When the stage did not declare it.
-    pub fn path(&self, context: &Context) -> anyhow::Result<PathBuf> {
+    pub(crate) fn path(&self, context: &Context) -> anyhow::Result<PathBuf> {
         Ok(match self {
             Place::World { below, .. } => context.artifact("world")?.join(below),
             Place::Outside { label, .. } | Place::Remote { label, .. } => context.file(label)?.to_owned(),
@@ -240,7 +239,7 @@ impl Place {
 
     /// How messages name it: a remote file as the config does, any other by `path`, where it lies.
     #[must_use]
-    pub fn shown(&self, path: &Path) -> PathBuf {
+    pub(crate) fn shown(&self, path: &Path) -> PathBuf {
         match self {
             Place::World { .. } | Place::Outside { .. } => path.to_owned(),
             Place::Remote { remote, .. } => remote.shown(),
@@ -250,7 +249,7 @@ impl Place {
 
 /// The inputs for `places`, each once.
 #[must_use]
-pub fn inputs<'a>(places: impl IntoIterator<Item = &'a Place>) -> Vec<Input> {
+pub(crate) fn inputs<'a>(places: impl IntoIterator<Item = &'a Place>) -> Vec<Input> {
     let mut inputs: Vec<Input> = Vec::new();
     for input in places.into_iter().map(Place::input) {
         if !inputs.contains(&input) {

@@ -1,8 +1,8 @@
 //! Stage `maps`: the semantic attention maps of a corpus, as spans and sparse pairs.
 
 mod judge;
-pub mod of_texts;
-pub mod tools;
+pub(crate) mod of_texts;
+pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ use crate::engine::stage::{Input, Stage};
 /// The maps' part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What a sample is made of.
     pub unit: Unit,
     /// How long samples may be.
@@ -56,7 +56,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.limits.check().map_err(|error| anyhow::anyhow!("maps.limits.{error}"))?;
         whole("maps.limits.terms", self.limits.terms as u64, 0..=LONGEST)?;
         whole("maps.items_per_group", self.items_per_group as u64, 1..=MANY)?;
@@ -79,7 +79,7 @@ impl Config {
 /// What a sample is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
+pub(crate) enum Unit {
     /// A sentence.
     Sentence,
     /// A document.
@@ -89,7 +89,7 @@ pub enum Unit {
 /// Where entities come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entities {
+pub(crate) enum Entities {
     /// There are none.
     None,
     /// From the corpus's files.
@@ -101,7 +101,7 @@ pub enum Entities {
 /// Where phrases come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phrases {
+pub(crate) enum Phrases {
     /// Every word is one.
     None,
     /// From the corpus's files.
@@ -113,7 +113,7 @@ pub enum Phrases {
 /// Whether words are related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Terms {
+pub(crate) enum Terms {
     /// They are not.
     None,
     /// As `pmi` has it.
@@ -123,7 +123,7 @@ pub enum Terms {
 /// Whether entities are related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Graph {
+pub(crate) enum Graph {
     /// They are not.
     None,
     /// Those beside each other in the triple table.
@@ -132,7 +132,7 @@ pub enum Graph {
 
 /// What a config has besides `[maps]` that maps need.
 #[derive(Debug, Clone, Copy)]
-pub struct Around<'a> {
+pub(crate) struct Around<'a> {
     /// How words are counted, if they are.
     pub counts: Option<&'a super::counts::Config>,
     /// Whether counts are scored.
@@ -146,7 +146,7 @@ const STAGE_VERSION: u32 = 3;
 
 /// The stage.
 #[derive(Debug)]
-pub struct Mapping {
+pub(crate) struct Mapping {
     /// How maps are made.
     config: Config,
     corpus: Corpus,
@@ -158,7 +158,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When a setting cannot be meant, or needs a stage that the config lacks.
-    pub fn new(
+    pub(crate) fn new(
         config: &Config,
         corpus: &Corpus,
         vocabulary: (Source, Case),
@@ -203,20 +203,20 @@ impl Mapping {
     ///
     /// # Errors
     /// When something is missing or damaged.
-    pub fn tools(&self, artifact: &dyn Fn(&str) -> PathBuf) -> anyhow::Result<Tools> {
+    pub(crate) fn tools(&self, artifact: &dyn Fn(&str) -> PathBuf) -> anyhow::Result<Tools> {
         let vocabulary = self.vocabulary.0.load_from(artifact, self.vocabulary.1)?;
         self.load(vocabulary, &|name| Ok(artifact(name)))
     }
 
     /// How long samples of the corpus may be.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         self.config.limits
     }
 
     /// The stages whose artifacts samples are made with, besides the vocabulary.
     #[must_use]
-    pub fn inputs_of_tools(&self) -> Vec<Input> {
+    pub(crate) fn inputs_of_tools(&self) -> Vec<Input> {
         let mut inputs = vec![];
         if self.config.needs_graph() {
             inputs.push(Input::artifact("triples"));
@@ -231,7 +231,7 @@ impl Mapping {
     }
 
     /// Describes how samples are made of words; not how many words they have.
-    pub fn describe_tools(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe_tools(&self, to: &mut dyn Describe) {
         let Config { limits, entities, phrases, terms, graph, .. } = &self.config;
         describe::config(to, "maps.version", &VERSION);
         describe::config(to, "maps.limits.terms", &limits.terms);

@@ -14,15 +14,14 @@ use crate::engine::stage::{Input, Stage};
 use ::report::pairs::{self, Arrow};
 
 /// All differences, within the artifact.
-pub const MATRIX: &str = "matrix.json";
+pub(crate) const MATRIX: &str = "matrix.json";
 /// The same as a table to be read.
-pub const TABLE: &str = "matrix.md";
+pub(crate) const TABLE: &str = "matrix.md";
 /// And as a picture.
-pub const PICTURE: &str = "matrix.svg";
+pub(crate) const PICTURE: &str = "matrix.svg";
 
-/// The stage.
 #[derive(Debug)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     /// `matrix-NAME`.
     pub name: String,
     /// The benchmarks, in order.

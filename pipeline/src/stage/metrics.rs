@@ -1,4 +1,4 @@
-//! The metrics of a training run as JSON lines, one per step or per look, without clock times: an interrupted and resumed run leaves the same bytes as an
+//! The metrics of a training run as JSON lines, one per step or per evaluation, without clock times: an interrupted and resumed run leaves the same bytes as an
 //! undisturbed one.
 
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ use crate::engine::stage::{Input, Stage};
 
 /// The stage.
 #[derive(Debug)]
-pub struct Scoring {
+pub(crate) struct Scoring {
     config: Config,
 }
 
@@ -21,7 +21,7 @@ impl Scoring {
     ///
     /// # Errors
     /// When a setting cannot be meant.
-    pub fn new(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         Ok(Self { config: config.clone() })
     }
 }

@@ -12,7 +12,7 @@ use store::{Store, Whole};
 
 /// A remote file that a config names. Clones share what was brought.
 #[derive(Clone, Debug)]
-pub struct Remote(Arc<Named>);
+pub(crate) struct Remote(Arc<Named>);
 
 #[derive(Debug)]
 struct Named {
@@ -34,19 +34,19 @@ impl Eq for Remote {}
 impl Remote {
     /// Where it is.
     #[must_use]
-    pub fn location(&self) -> &Location {
+    pub(crate) fn location(&self) -> &Location {
         &self.0.location
     }
 
     /// Where it lies on this machine: in the cache, or nowhere until it has been brought.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.held().as_ref().map_or_else(|| self.0.absent.clone(), |whole| whole.path().to_owned())
     }
 
     /// How messages name it: as the config does, without query.
     #[must_use]
-    pub fn shown(&self) -> PathBuf {
+    pub(crate) fn shown(&self) -> PathBuf {
         self.location().to_string().trim_end_matches("?...").into()
     }
 
@@ -57,7 +57,7 @@ impl Remote {
 
 /// All remote files that a config names, behind one store.
 #[derive(Debug)]
-pub struct Remotes {
+pub(crate) struct Remotes {
     store: Store,
     absent: PathBuf,
     known: Mutex<Vec<Remote>>,
@@ -66,14 +66,14 @@ pub struct Remotes {
 impl Remotes {
     /// No file yet. Touches neither disk nor network.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
         let absent = options.cache.join("not-brought");
         Self { store: Store::new(options), absent, known: Mutex::new(Vec::new()) }
     }
 
     /// The remote file at `location`, which may be brought later.
     #[must_use]
-    pub fn expect(&self, location: Location) -> Remote {
+    pub(crate) fn expect(&self, location: Location) -> Remote {
         let mut known = self.known();
         if let Some(twin) = known.iter().find(|remote| *remote.location() == location) {
             return twin.clone();
@@ -92,7 +92,7 @@ impl Remotes {
     ///
     /// # Errors
     /// When that cannot be found out.
-    pub fn has(&self, location: &Location) -> anyhow::Result<bool> {
+    pub(crate) fn has(&self, location: &Location) -> anyhow::Result<bool> {
         Ok(self.store.exists(location)?)
     }
 
@@ -101,7 +101,7 @@ impl Remotes {
     ///
     /// # Errors
     /// When one cannot be fetched or the cache not written, or somebody asks to stop.
-    pub fn bring(
+    pub(crate) fn bring(
         &self,
         paths: &[PathBuf],
         cancel: &CancelToken,
@@ -127,6 +127,6 @@ impl Remotes {
 
 /// Whether a location of a config is remote.
 #[must_use]
-pub fn is_remote(text: &Path) -> bool {
+pub(crate) fn is_remote(text: &Path) -> bool {
     text.to_str().is_some_and(store::location::is_remote)
 }

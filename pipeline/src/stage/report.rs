@@ -10,9 +10,8 @@ use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
 
-/// The stage.
 #[derive(Debug)]
-pub struct Reporting;
+pub(crate) struct Reporting;
 
 impl Stage for Reporting {
     fn name(&self) -> &'static str {

@@ -1,8 +1,8 @@
 //! Stages that train an encoder on shards, `pretrain` and `retrain`: what they read, what they are made from, what they leave. They go on where they were
 //! interrupted.
 
-pub mod config;
-pub mod heads;
+pub(crate) mod config;
+pub(crate) mod heads;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ use super::training::{self, Found, Records, STATE};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
-pub use config::Config;
-pub use steps::{Ended, HELD_OUT, Stop, ended};
+pub(crate) use config::Config;
+pub(crate) use steps::ended;
 use steps::{FROZEN, METRICS, Plan, Run};
 
 /// Tensors of outputs that are named among the facts of a training.
@@ -43,7 +43,7 @@ const LISTED: usize = 100;
 
 /// A training: which of the stages it is, and where what it needs comes from.
 #[derive(Debug)]
-pub struct Retrain {
+pub(crate) struct Retrain {
     /// The stage's name.
     name: String,
     /// The table of the config that it is of.
@@ -55,7 +55,7 @@ pub struct Retrain {
 
 /// What a training is made from besides its own settings.
 #[derive(Debug, Clone)]
-pub struct From {
+pub(crate) struct From {
     /// The encoder to begin with.
     pub base: Base,
     /// What makes the shards.
@@ -66,7 +66,7 @@ pub struct From {
 
 /// The stages that a training can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which<'a> {
+pub(crate) enum Which<'a> {
     /// On texts, before everything else.
     Pretrain,
     /// On the graph.
@@ -85,7 +85,12 @@ impl Retrain {
     ///
     /// # Errors
     /// When the config contradicts itself or the shards, or names a place that cannot be meant.
-    pub fn new(which: Which<'_>, config: &Config, from: From, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        which: Which<'_>,
+        config: &Config,
+        from: From,
+        places: &Places<'_>,
+    ) -> anyhow::Result<Self> {
         let table = if which == Which::Pretrain { "pretrain" } else { "retrain" };
         config.check(table, &from.shards.config.tasks)?;
         let (name, mask) = match which {

@@ -18,25 +18,23 @@ use crate::engine::stage::{Input, Stage};
 use ::report::number::thousands;
 
 /// All scores, within the artifact.
-pub const SCORES: &str = "scores.json";
+pub(crate) const SCORES: &str = "scores.json";
 /// The same as a table to be read.
-pub const TABLE: &str = "scores.md";
+pub(crate) const TABLE: &str = "scores.md";
 /// Share of intervals that hold the mean over all seeds.
-pub const LEVEL: f64 = 0.95;
+pub(crate) const LEVEL: f64 = 0.95;
 
-/// The stage.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     /// What is compared on which benchmark.
     pub of: Vec<Compared>,
 }
 
 /// One row of the table: an encoder on a benchmark.
 #[derive(Debug, Clone)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// How it was fine-tuned: `alone`, a recipe's name, or a recipe's name and `then`.
     pub how: String,
-    /// The benchmark.
     pub benchmark: String,
     /// What the models began with: the stage, or the checkpoint, each once.
     pub began_with: Vec<String>,
@@ -48,7 +46,7 @@ pub struct Compared {
 
 /// Whose scores an artifact has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub(crate) enum Whose {
     /// Those of one benchmark.
     One,
     /// Those of all benchmarks of a recipe.

@@ -30,7 +30,7 @@ use crate::engine::stage::{Input, Stage};
 /// The shards' part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// Seed of negatives.
     pub seed: u64,
     /// Tasks to build.
@@ -54,7 +54,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         let texts = [(Task::MaskedLm, self.masked_lm.is_some()), (Task::Tagging, self.tagging.is_some())];
         for (task, has) in texts {
             let name = task.name();
@@ -77,9 +77,8 @@ impl Config {
     }
 }
 
-/// The stage.
 #[derive(Debug, Clone)]
-pub struct Shards {
+pub(crate) struct Shards {
     /// How to build.
     pub config: Config,
     /// The vocabulary to encode with.
@@ -223,7 +222,7 @@ fn sources(graph: &Graph, corpus: &Corpus<'_>) -> Vec<Source> {
 impl Shards {
     /// Tokens of the longest row that a trainer can be shown: of the shards, and of negatives that later epochs may draw.
     #[must_use]
-    pub fn longest(&self, index: &Index) -> usize {
+    pub(crate) fn longest(&self, index: &Index) -> usize {
         if !self.draws_anew() || index.layout.form == Form::Slotted {
             return index.longest();
         }
@@ -244,7 +243,7 @@ impl Shards {
     ///
     /// # Errors
     /// When what the shards were made of cannot be read.
-    pub fn redraw(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn Redraw>>> {
+    pub(crate) fn redraw(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn Redraw>>> {
         if !self.draws_anew() {
             return Ok(None);
         }
@@ -259,7 +258,7 @@ impl Shards {
     ///
     /// # Errors
     /// Names the first setting that is out of its range, so that nobody waits for earlier stages to learn that it is.
-    pub fn new(
+    pub(crate) fn new(
         config: &Config,
         vocabulary: vocabulary::Source,
         case: Case,

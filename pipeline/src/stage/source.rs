@@ -11,7 +11,7 @@ use crate::engine::context::Context;
 
 /// Where the files of a source lie, by their keys: those of its slots, and `SLOT/NAME` of a folder's members.
 #[derive(Debug)]
-pub struct Located {
+pub(crate) struct Located {
     files: Vec<File>,
 }
 
@@ -28,7 +28,7 @@ struct File {
 ///
 /// # Errors
 /// When the config names no source, or a place that cannot be meant.
-pub fn locate(config: &Config, places: &Places<'_>) -> anyhow::Result<Vec<Located>> {
+pub(crate) fn locate(config: &Config, places: &Places<'_>) -> anyhow::Result<Vec<Located>> {
     let entries = config.entries();
     anyhow::ensure!(
         !entries.is_empty(),
@@ -57,7 +57,7 @@ impl Located {
     }
 
     /// All of them.
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
         self.files.iter().flat_map(|file| &file.places)
     }
 
@@ -65,7 +65,7 @@ impl Located {
     ///
     /// # Errors
     /// When a file is missing, damaged or of another kind.
-    pub fn read(
+    pub(crate) fn read(
         &self,
         entry: &Entry<'_>,
         context: &Context,

@@ -18,12 +18,12 @@ use base::setting::shown;
 /// The split's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// How parts are given.
     pub parts: Parts,
     /// Which triples over the same two entities must stay together.
     pub together: Keep,
-    /// Share of two relations' triples that must occur turned round in one another for them to count as inverse; none: only
+    /// Share of two relations' triples that must occur inverted in one another for them to count as inverse; none: only
     /// declared inverses count.
     pub detect_inverses: Option<f64>,
     /// What to do when a held-out triple can be read off a shown one.
@@ -36,7 +36,7 @@ pub struct Config {
 /// When relations look inverse or symmetric, and how much of a held-out part such may give away.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Suspect {
+pub(crate) struct Suspect {
     /// Share of a relation's triples that must occur inverted under another (or under itself), or of its held-out triples that must be shown so.
     pub share: f64,
     /// How many must, at least.
@@ -74,7 +74,7 @@ impl Suspect {
 /// How parts are given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Parts {
+pub(crate) enum Parts {
     /// Everything is for training, as KIMERA does.
     All,
     /// By a hash of each group.
@@ -92,7 +92,6 @@ pub enum Parts {
     },
     /// As one source published them.
     Official {
-        /// The source.
         source: String,
         /// What happens to its triples that give held-out ones away.
         leaky: Leaking,
@@ -102,7 +101,7 @@ pub enum Parts {
 /// Which triples stay together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keep {
+pub(crate) enum Keep {
     /// Those that say the same.
     Inverse,
     /// All between two entities.
@@ -112,7 +111,7 @@ pub enum Keep {
 /// Whether held-out triples may name what training never shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Covering {
+pub(crate) enum Covering {
     /// They may.
     Leave,
     /// Groups move to train until they do not.
@@ -122,7 +121,7 @@ pub enum Covering {
 /// What happens to official triples that give others away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Leaking {
+pub(crate) enum Leaking {
     /// They stay.
     Keep,
     /// They are in no part.
@@ -132,7 +131,7 @@ pub enum Leaking {
 /// What to do with leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnLeak {
+pub(crate) enum OnLeak {
     /// Fail, so that nothing is built on them.
     Fail,
     /// List them and go on.
@@ -140,14 +139,13 @@ pub enum OnLeak {
 }
 
 /// The file with the audit in numbers.
-pub const AUDIT: &str = "audit.json";
+pub(crate) const AUDIT: &str = "audit.json";
 
 /// The file with the split in numbers.
-pub const REPORT: &str = "split.json";
+pub(crate) const REPORT: &str = "split.json";
 
-/// The stage.
 #[derive(Debug)]
-pub struct Splitting {
+pub(crate) struct Splitting {
     /// How to split.
     pub config: Config,
 }
@@ -155,7 +153,7 @@ pub struct Splitting {
 impl Config {
     /// What counts as a leak, for audits after this stage.
     #[must_use]
-    pub fn together(&self) -> Together {
+    pub(crate) fn together(&self) -> Together {
         match self.together {
             Keep::Inverse => Together::Inverse,
             Keep::Pair => Together::Pair,
@@ -166,7 +164,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that does not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         if let Parts::Ratio { train, valid, test, .. } = self.parts {
             Ratios::new(train, valid, test).context("split.parts.ratio")?;
             anyhow::ensure!(

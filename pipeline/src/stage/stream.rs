@@ -19,7 +19,7 @@ const MOST: u64 = 1024;
 /// The stream's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stream {
+pub(crate) struct Stream {
     /// How tasks take turns.
     pub schedule: Schedule,
     /// Which items make a batch.
@@ -39,7 +39,7 @@ pub struct Stream {
 impl Stream {
     /// The settings for training with this seed.
     #[must_use]
-    pub fn config(&self, seed: u64) -> steps::Config {
+    pub(crate) fn config(&self, seed: u64) -> steps::Config {
         let Stream { schedule, batching, shuffle, pack, ahead, .. } = *self;
         let fill = pack.map_or(Fill::One, Fill::Packed);
         steps::Config { part: Part::Train, seed, schedule, batching, shuffle, fill, ahead }
@@ -47,7 +47,7 @@ impl Stream {
 
     /// Items of a batch, if that is known before they are read.
     #[must_use]
-    pub fn items(&self) -> Option<usize> {
+    pub(crate) fn items(&self) -> Option<usize> {
         self.batching.items()
     }
 
@@ -55,7 +55,7 @@ impl Stream {
     ///
     /// # Errors
     /// Names the first.
-    pub fn check(&self, table: &str) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, table: &str) -> anyhow::Result<()> {
         let numbers: &[(&str, usize)] = match self.batching {
             Batching::Items(items) => &[("batching.items", items)],
             Batching::Bucketed { items, pool } => {

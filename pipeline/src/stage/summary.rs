@@ -21,15 +21,15 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The file with the measures of the graph.
-pub const SUMMARY: &str = "summary.json";
+pub(crate) const SUMMARY: &str = "summary.json";
 
 /// The file with the directions of relations.
-pub const CERTIFICATE: &str = "certificate.json";
+pub(crate) const CERTIFICATE: &str = "certificate.json";
 
 /// The summary's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What is measured of the graph.
     pub graph: Options,
     /// How directions are judged.
@@ -41,7 +41,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that does not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         let (rank, certificate) = (&self.graph.rank, &self.certificate);
         number("summary.graph.rank.damping", rank.damping, &BELOW_ONE)?;
         number("summary.graph.rank.tolerance", rank.tolerance, &SHARE)?;
@@ -54,9 +54,8 @@ impl Config {
     }
 }
 
-/// The stage.
 #[derive(Debug)]
-pub struct Summarising {
+pub(crate) struct Summarising {
     /// What to measure.
     pub config: Config,
     /// The vocabulary that names are measured with.

@@ -24,7 +24,7 @@ const TAGGING: &str = "shards.tagging.files";
 /// Files of text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Files {
+pub(crate) struct Files {
     /// Files, or folders of which all files with the format's endings are read (`.txt`, `.jsonl`, `.conll`, ..., also packed as `.gz`).
     #[serde(skip_serializing)]
     pub paths: Vec<Location>,
@@ -37,7 +37,7 @@ pub struct Files {
 /// Masked language modelling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MaskedLmConfig {
+pub(crate) struct MaskedLmConfig {
     /// The texts.
     pub files: Files,
     /// How much is hidden, and how.
@@ -49,7 +49,7 @@ pub struct MaskedLmConfig {
 /// What is hidden together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hide {
+pub(crate) enum Hide {
     /// Each token on its own.
     Subwords,
     /// All tokens of a word.
@@ -61,7 +61,7 @@ pub enum Hide {
 /// Tagging.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TaggingConfig {
+pub(crate) struct TaggingConfig {
     /// The texts, with marked spans.
     pub files: Files,
     /// What the later subwords of a word are asked for.
@@ -73,7 +73,7 @@ impl Files {
     ///
     /// # Errors
     /// When a path cannot be meant.
-    pub fn places(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Vec<Place>> {
+    pub(crate) fn places(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Vec<Place>> {
         let paths = self.paths.iter().enumerate();
         paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places)).collect()
     }
@@ -115,7 +115,7 @@ impl MaskedLmConfig {
     ///
     /// # Errors
     /// Names them.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.files.check(MASKED_LM)?;
         self.rates.check().map_err(|error| anyhow::anyhow!("shards.masked_lm.{error}"))?;
         anyhow::ensure!(
@@ -129,7 +129,7 @@ impl MaskedLmConfig {
     ///
     /// # Errors
     /// When a file is damaged or a setting out of range.
-    pub fn build(
+    pub(crate) fn build(
         &self,
         from: (&[Place], &Vocabulary),
         seed: u64,
@@ -152,7 +152,7 @@ impl TaggingConfig {
     ///
     /// # Errors
     /// Names them.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.files.check(TAGGING)?;
         anyhow::ensure!(
             self.files.format.has_spans(),
@@ -165,13 +165,13 @@ impl TaggingConfig {
     ///
     /// # Errors
     /// When a file is damaged.
-    pub fn build(&self, from: (&[Place], &Vocabulary), context: &Context) -> anyhow::Result<Tagging> {
+    pub(crate) fn build(&self, from: (&[Place], &Vocabulary), context: &Context) -> anyhow::Result<Tagging> {
         let (texts, labels) = self.files.read(TAGGING, from, context)?;
         Ok(Tagging::new(texts, Classes::new(&labels), self.later_subwords)?)
     }
 }
 
 /// Describes where texts lie.
-pub fn describe(places: &[Place], to: &mut dyn Describe) {
+pub(crate) fn describe(places: &[Place], to: &mut dyn Describe) {
     places.iter().for_each(|place| place.describe(to));
 }

@@ -20,31 +20,31 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The file with the way of every row.
-pub const FUNNEL: &str = "funnel.json";
+pub(crate) const FUNNEL: &str = "funnel.json";
 
 /// How statements become one graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What to do with statements of a relation whose inverse is known.
-    pub inverses: canon::Inverses,
+    pub(crate) inverses: canon::Inverses,
     /// What to do with statements of an entity about itself.
-    pub self_loops: canon::SelfLoops,
+    pub(crate) self_loops: canon::SelfLoops,
     /// What to do with names and keys that fit several entities.
-    pub ambiguous: canon::Ambiguous,
+    pub(crate) ambiguous: canon::Ambiguous,
     /// Namespaces of keys, the preferred one first.
-    pub namespaces: Vec<String>,
+    pub(crate) namespaces: Vec<String>,
     /// Relations, from any source, that say the same the other way round; twice the same: symmetric.
     #[serde(default)]
-    pub declared: BTreeSet<[String; 2]>,
+    pub(crate) declared: BTreeSet<[String; 2]>,
     /// Statements (16 bytes each) in memory at most; the others wait on the disk. No byte of the table depends on it.
     #[serde(skip_serializing)]
-    pub rows_in_memory: usize,
+    pub(crate) rows_in_memory: usize,
 }
 
 /// The stage.
 #[derive(Debug)]
-pub struct Triples {
+pub(crate) struct Triples {
     sources: Sources,
     config: Config,
     /// Where the files of each source lie.
@@ -56,7 +56,7 @@ impl Triples {
     ///
     /// # Errors
     /// When the config names no source, or a place that cannot be meant.
-    pub fn new(sources: &Sources, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn new(sources: &Sources, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         anyhow::ensure!(config.rows_in_memory > 0, "canon.rows_in_memory = 0: expected at least 1");
         let located = source::locate(sources, places)?;
         Ok(Self { sources: sources.clone(), config: config.clone(), located })
@@ -290,7 +290,7 @@ fn moved(context: &Context) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the file is no readable Parquet.
-pub fn inspect_parquet(file: &Path) -> anyhow::Result<Vec<String>> {
+pub(crate) fn inspect_parquet(file: &Path) -> anyhow::Result<Vec<String>> {
     if file.extension().is_none_or(|e| e != "parquet") {
         return Ok(Vec::new());
     }

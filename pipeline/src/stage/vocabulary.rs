@@ -21,17 +21,17 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The name of the file in the artifact.
-pub const FILE: &str = "vocab.txt";
+pub(crate) const FILE: &str = "vocab.txt";
 
 /// Most entries of a vocabulary that is trained.
-pub const LARGEST: u64 = train::MOST as u64;
+pub(crate) const LARGEST: u64 = train::MOST as u64;
 /// Most bytes of a line of plain text, which is in memory as a whole.
 const LONGEST_LINE: u64 = 32 << 20;
 
 /// The vocabulary's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// Whether case is kept. A `tokenizer.json` brings its own rule, which must be the same.
     pub case: Case,
     /// What is done where the model's own files say otherwise.
@@ -47,7 +47,7 @@ pub struct Config {
 /// How to train a vocabulary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Train {
+pub(crate) struct Train {
     /// Entries, special tokens included.
     pub size: usize,
     /// A piece must occur this often to be merged.
@@ -60,7 +60,7 @@ pub struct Train {
 /// What is done where the files of a model (`tokenizer_config.json`, `tokenizer.json`, `vocab.txt`) say otherwise than the config.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Contradiction {
+pub(crate) enum Contradiction {
     /// The run ends with what differs.
     #[default]
     Refuse,
@@ -76,12 +76,11 @@ impl Contradiction {
 
 /// Where the vocabulary of later stages comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub(crate) enum Source {
     /// The artifact of this stage.
     Trained,
     /// A file of the user's.
     File {
-        /// The file.
         place: Place,
         /// The `tokenizer_config.json` beside it, where there is one and the config does not decide alone.
         said: Option<Place>,
@@ -110,7 +109,7 @@ impl Source {
     ///
     /// # Errors
     /// When its `tokenizer_config.json` says otherwise.
-    pub fn agrees(&self, base: &Base, case: Case) -> anyhow::Result<()> {
+    pub(crate) fn agrees(&self, base: &Base, case: Case) -> anyhow::Result<()> {
         match base {
             Base::Checkpoint(Place::Outside { path, .. }) if self.is_checked() => {
                 early(&path.join(of_model::CONFIG), case)
@@ -125,7 +124,7 @@ impl Source {
 
     /// The inputs that a later stage declares.
     #[must_use]
-    pub fn inputs(&self) -> Vec<Input> {
+    pub(crate) fn inputs(&self) -> Vec<Input> {
         match self {
             Source::Trained => vec![Input::artifact("vocabulary")],
             Source::File { place, said, .. } => location::inputs(std::iter::once(place).chain(said)),
@@ -133,7 +132,7 @@ impl Source {
     }
 
     /// Describes which it is, as far as its contents do not say it.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         let Source::File { place, said, contradiction } = self else { return };
         place.describe(to);
         if let Some(said) = said {
@@ -152,7 +151,7 @@ impl Source {
     ///
     /// # Errors
     /// When that stage did not declare it.
-    pub fn path(&self, context: &Context) -> anyhow::Result<PathBuf> {
+    pub(crate) fn path(&self, context: &Context) -> anyhow::Result<PathBuf> {
         match self {
             Source::Trained => Ok(context.artifact("vocabulary")?.join(FILE)),
             Source::File { place, .. } => place.path(context),
@@ -163,7 +162,7 @@ impl Source {
     ///
     /// # Errors
     /// When that stage did not declare it, it is damaged, or its model's files say otherwise than `case`.
-    pub fn load(&self, context: &Context, case: Case) -> anyhow::Result<encode::Vocabulary> {
+    pub(crate) fn load(&self, context: &Context, case: Case) -> anyhow::Result<encode::Vocabulary> {
         let said = match self {
             Source::File { said: Some(said), .. } => Some(said.path(context)?),
             _ => None,
@@ -175,7 +174,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`Source::load`], or when it lies in a store.
-    pub fn load_from(
+    pub(crate) fn load_from(
         &self,
         artifact: &dyn Fn(&str) -> PathBuf,
         case: Case,
@@ -210,7 +209,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`of_model::belongs`].
-    pub fn belongs(&self, vocabulary: &encode::Vocabulary, folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn belongs(&self, vocabulary: &encode::Vocabulary, folder: &Path) -> anyhow::Result<()> {
         if self.is_checked() { of_model::belongs(vocabulary, folder) } else { Ok(()) }
     }
 }
@@ -223,9 +222,8 @@ fn early(config: &Path, case: Case) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The stage.
 #[derive(Debug)]
-pub struct Vocabulary {
+pub(crate) struct Vocabulary {
     config: Config,
     source: Source,
     text: Vec<Place>,
@@ -236,7 +234,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// When the config names both a file and a training, or neither, or a place that cannot be meant.
-    pub fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let (source, text) = match (&config.file, &config.train) {
             (Some(file), None) => (Source::file(file, config, places)?, Vec::new()),
             (None, Some(train)) => {
@@ -253,19 +251,19 @@ impl Vocabulary {
 
     /// Whether it keeps case.
     #[must_use]
-    pub fn case(&self) -> Case {
+    pub(crate) fn case(&self) -> Case {
         self.config.case
     }
 
     /// Where later stages find the vocabulary.
     #[must_use]
-    pub fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> Source {
         self.source.clone()
     }
 
     /// Whether there is anything to train, so that the stage has work to do.
     #[must_use]
-    pub fn is_trained(&self) -> bool {
+    pub(crate) fn is_trained(&self) -> bool {
         self.source == Source::Trained
     }
 }

@@ -4,9 +4,8 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
-/// The stage.
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     /// Seed and size.
     pub config: ::world::Config,
 }

@@ -20,7 +20,7 @@ use crate::engine::context::Context;
 /// The table `[benchmarks.capr]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What is trained on.
     pub train: Train,
     /// What is tested on.
@@ -55,7 +55,7 @@ impl Config {
 /// What is trained on: one of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Train {
+pub(crate) struct Train {
     /// MedQuAD's folder.
     #[serde(skip_serializing)]
     pub medquad: Option<Location>,
@@ -67,7 +67,7 @@ pub struct Train {
 /// What is tested on: a share of what is trained on, or annotations of CDV.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Test {
+pub(crate) struct Test {
     /// The share that is split off.
     pub share: Option<f64>,
     /// The annotations.
@@ -86,7 +86,7 @@ pub struct Test {
 /// What becomes of documents to train on that are about an entity that is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entities {
+pub(crate) enum Entities {
     /// They are left out, and counted.
     LeaveOut,
     /// They are trained on.
@@ -96,7 +96,7 @@ pub enum Entities {
 /// What is held out, as shares of groups of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HeldOut {
+pub(crate) struct HeldOut {
     /// Of what is trained on, for choosing settings and when to stop.
     pub dev: f64,
     /// Of what is tested on, for searching a head mask: never reported.

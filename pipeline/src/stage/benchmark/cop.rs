@@ -16,7 +16,7 @@ use crate::engine::context::Context;
 /// The table `[benchmarks.cop]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// `NOTEEVENTS`.
     #[serde(skip_serializing)]
     pub notes: Location,
@@ -63,7 +63,7 @@ impl Config {
 /// Which patients are for what: one of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Patients {
+pub(crate) struct Patients {
     /// A draw.
     pub drawn: Option<Shares>,
     /// Lists of patients.
@@ -74,7 +74,7 @@ pub struct Patients {
 /// Shares of patients.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shares {
+pub(crate) struct Shares {
     /// For development (published: 0.1).
     pub valid: f64,
     /// For test (published: 0.2).
@@ -84,7 +84,7 @@ pub struct Shares {
 /// Lists of patients, CSV with a column `SUBJECT_ID`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lists {
+pub(crate) struct Lists {
     /// For training.
     pub train: Location,
     /// For development.

@@ -21,7 +21,7 @@ use crate::engine::context::Context;
 /// The table `[benchmarks.set]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What its files look like.
     pub format: Format,
     /// Files, or folders of which all files with the format's endings are read, for training.

@@ -18,7 +18,7 @@ const TOKENS: usize = 4096;
 ///
 /// # Errors
 /// When the model does not fit, or the run is asked to stop.
-pub fn outputs(
+pub(crate) fn outputs(
     predictor: &Predictor,
     (task, benchmark): (usize, &dyn Benchmark),
     part: Part,
@@ -41,7 +41,7 @@ pub fn outputs(
 ///
 /// # Errors
 /// When the model does not fit, the metric is undefined, or the run is asked to stop.
-pub fn score(
+pub(crate) fn score(
     predictor: &Predictor,
     (task, benchmark): (usize, &dyn Benchmark),
     part: Part,
@@ -54,7 +54,7 @@ pub fn score(
 ///
 /// # Errors
 /// When the metric is undefined: with the part, and what makes it larger.
-pub fn measured(benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
+pub(crate) fn measured(benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
     let name = part.name();
     benchmark.score(part, outputs).with_context(|| {
         let samples = benchmark.samples(part);
@@ -73,7 +73,12 @@ struct Said<'a> {
 ///
 /// # Errors
 /// When the disk refuses, or there are not outputs for all rows.
-pub fn write(path: &Path, benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<()> {
+pub(crate) fn write(
+    path: &Path,
+    benchmark: &dyn Benchmark,
+    part: Part,
+    outputs: &[Vec<f32>],
+) -> anyhow::Result<()> {
     let (mut json, mut from, output) = (Vec::new(), 0, benchmark.output());
     for sample in 0..benchmark.samples(part) {
         let mut rows = benchmark.framed()?;

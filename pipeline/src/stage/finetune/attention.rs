@@ -34,7 +34,7 @@ use crate::stage::maps::Mapping;
 /// A table of `[[attentions]]`: exactly one of the tables that say how tokens attend.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What it is called: lower-case letters, digits, `-` and `_`.
     pub name: String,
     /// Names of the benchmarks that it is tried on; all that it can be tried on without it.
@@ -51,7 +51,7 @@ pub struct Config {
 /// Attention by labels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Labels {
+pub(crate) struct Labels {
     /// Where the paper and its released code differ.
     pub mode: Mode,
     /// What the labels' own loss weighs (published: 3).
@@ -63,7 +63,7 @@ pub struct Labels {
 /// What labels' embeddings begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Begin {
+pub(crate) enum Begin {
     /// Random numbers of the encoder's deviation.
     Random,
     /// The mean of the embeddings of the words in the benchmark's `keywords`.
@@ -75,7 +75,7 @@ pub enum Begin {
 /// Attention by what is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knowledge {
+pub(crate) struct Knowledge {
     /// The maps, made as `[maps]` says.
     pub maps: Vec<Map>,
     /// Share of the merged scores in those that attention uses (published: 0.2).
@@ -90,7 +90,7 @@ pub struct Knowledge {
 
 /// The way to attend of one fine-tuning.
 #[derive(Debug, Clone)]
-pub enum Attending {
+pub(crate) enum Attending {
     /// Tokens look at each other.
     Plain,
     /// By labels, which have these keywords by class, if they begin with them.
@@ -104,7 +104,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn ranges(&self) -> anyhow::Result<()> {
+    pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         let key = format!("attentions.{}", self.name);
         if let Some(Labels { lambda, .. }) = self.labels {
             number(format!("{key}.labels.lambda"), lambda, &WEIGHT)?;
@@ -122,7 +122,7 @@ impl Config {
     ///
     /// # Errors
     /// When the table cannot be meant, or cannot be tried on one of them: with the reason.
-    pub fn benchmarks<'b>(
+    pub(crate) fn benchmarks<'b>(
         &self,
         all: &'b [tried::Config],
         by_itself: &[String],
@@ -200,7 +200,11 @@ impl Config {
     ///
     /// # Errors
     /// When there is none and it takes one.
-    pub fn attending(&self, on: &tried::Config, mapping: Option<&Arc<Mapping>>) -> anyhow::Result<Attending> {
+    pub(crate) fn attending(
+        &self,
+        on: &tried::Config,
+        mapping: Option<&Arc<Mapping>>,
+    ) -> anyhow::Result<Attending> {
         if let Some(labels) = self.labels {
             return Ok(Attending::Labels(labels, on.keywords.clone()));
         }
@@ -229,7 +233,7 @@ impl Knowledge {
 
     /// The same without the maps' names.
     #[must_use]
-    pub fn settings(&self) -> Kam {
+    pub(crate) fn settings(&self) -> Kam {
         let Knowledge { maps, alpha, skip, auxiliary, merge } = self;
         Kam { maps: maps.len(), alpha: *alpha, skip: *skip, auxiliary: *auxiliary, merge: *merge }
     }
@@ -237,7 +241,7 @@ impl Knowledge {
 
 impl Attending {
     /// Describes it; plain attention is described by nothing.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         // Versions are raised whenever the same settings come to other bytes: 2 is where attention became part of a layer's one operation, 3
         // where models said what their maps are made with.
         const VERSION: &str = "attention.version";
@@ -260,7 +264,7 @@ impl Attending {
 
     /// What its stages read besides the benchmark and the encoder.
     #[must_use]
-    pub fn inputs(&self) -> Vec<Input> {
+    pub(crate) fn inputs(&self) -> Vec<Input> {
         match self {
             Attending::Plain | Attending::Labels(..) => vec![],
             Attending::Knowledge(_, mapping) => mapping.inputs_of_tools(),

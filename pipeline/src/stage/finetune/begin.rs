@@ -8,7 +8,7 @@ use crate::stage::encoder::Base;
 /// An encoder that fine-tunings may begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum From {
+pub(crate) enum From {
     /// What `[retrain]` makes of it.
     Retrain,
     /// What `[pretrain]` makes of it.
@@ -19,7 +19,7 @@ pub enum From {
 
 /// The encoders that a config has.
 #[derive(Debug, Clone)]
-pub struct Bases {
+pub(crate) struct Bases {
     /// That of `[encoder]`.
     pub encoder: Base,
     /// What was pretrained, if anything was.
@@ -33,7 +33,7 @@ impl Bases {
     ///
     /// # Errors
     /// When the config does not make it.
-    pub fn of(self, from: Option<From>) -> anyhow::Result<Base> {
+    pub(crate) fn of(self, from: Option<From>) -> anyhow::Result<Base> {
         let Self { encoder, pretrain, retrain } = self;
         let made = |base: Option<Base>, table: &str| {
             base.with_context(|| {

@@ -13,7 +13,7 @@ use tasks::downstream::example::Part;
 use crate::bundle::task_file::Asked;
 
 /// A benchmark, ready for an encoder.
-pub trait Benchmark: Send + Sync {
+pub(crate) trait Benchmark: Send + Sync {
     /// What an encoder gets for it.
     fn output(&self) -> &Output;
 
@@ -87,7 +87,7 @@ pub trait Benchmark: Send + Sync {
 /// How good.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Score {
+pub(crate) struct Score {
     /// Samples.
     pub samples: usize,
     /// What `value` is.

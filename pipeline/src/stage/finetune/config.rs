@@ -21,7 +21,7 @@ use crate::stage::LONGEST;
 /// How encoders are fine-tuned on every benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// A fine-tuning for each: seeds of the output's weights, dropout and the order of samples.
     pub seeds: Vec<u64>,
     /// The encoder to begin with; what was trained last without it.
@@ -44,7 +44,7 @@ pub struct Config {
 /// What a search may choose (KIMERA, table A3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The highest learning rate.
     pub learning_rate: f64,
     /// Share of the steps over which the rate rises to it; behind that it falls to 0.
@@ -59,7 +59,7 @@ pub struct Settings {
 
 /// What says the settings of a benchmark's fine-tunings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Source<'a> {
+pub(crate) enum Source<'a> {
     /// These settings.
     Given(&'a Settings),
     /// What this search finds.
@@ -69,7 +69,7 @@ pub enum Source<'a> {
 /// What no search chooses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fixed {
+pub(crate) struct Fixed {
     /// Most tokens of a row, `[CLS]` and `[SEP]` included; what is cut is counted.
     pub max_tokens: usize,
     /// The same for single benchmarks, by name.
@@ -110,7 +110,7 @@ fn first_subword() -> Subwords {
 /// How classes of unlike size count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ClassWeights {
+pub(crate) enum ClassWeights {
     /// Every example counts the same.
     None,
     /// Every class counts the same.
@@ -120,7 +120,7 @@ pub enum ClassWeights {
 /// How passages are ranked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ranking {
+pub(crate) struct Ranking {
     /// What is minimised.
     pub loss: RankLoss,
     /// Passages that do not answer beside the one that does (published: 9).
@@ -133,7 +133,7 @@ pub struct Ranking {
 /// look's model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// Looks in an epoch, evenly.
     pub looks_per_epoch: u64,
     /// Looks in a row without a better score after which it stops.
@@ -143,7 +143,7 @@ pub struct Patience {
 /// Most examples or queries that are looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Most {
+pub(crate) struct Most {
     /// Of `train`; all without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train: Option<usize>,
@@ -158,7 +158,7 @@ pub struct Most {
 impl Config {
     /// What says the settings of a benchmark's fine-tunings: its own, a search, or those for all.
     #[must_use]
-    pub fn source(&self, benchmark: &str) -> Source<'_> {
+    pub(crate) fn source(&self, benchmark: &str) -> Source<'_> {
         match (self.settings_of.get(benchmark), &self.search) {
             (Some(settings), _) => Source::Given(settings),
             (None, None) => Source::Given(&self.settings),
@@ -170,7 +170,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first.
-    pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
         for (place, name) in self.on.iter().flatten().enumerate() {
             let (known, all) = (benchmarks.contains(&name.as_str()), benchmarks.join(", "));
             anyhow::ensure!(known, "finetune.on has {name:?}, but [[benchmarks]] has {all}");
@@ -201,7 +201,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first.
-    pub fn ranges(&self) -> anyhow::Result<()> {
+    pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         distinct(&self.seeds, "finetune.seeds")?;
         self.settings.check("finetune.settings")?;
         for (name, settings) in &self.settings_of {
@@ -238,7 +238,7 @@ impl Settings {
 impl Fixed {
     /// As it is for one benchmark.
     #[must_use]
-    pub fn of(&self, benchmark: &str) -> Self {
+    pub(crate) fn of(&self, benchmark: &str) -> Self {
         let max_tokens = self.max_tokens_of.get(benchmark).copied().unwrap_or(self.max_tokens);
         Self { max_tokens, max_tokens_of: BTreeMap::new(), ..self.clone() }
     }

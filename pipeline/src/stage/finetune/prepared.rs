@@ -14,7 +14,7 @@ const KEY: &str = "finetune.fixed.prepared";
 /// What a released code does otherwise; the papers' way without a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// Which text of a pair of a published set comes first.
     pub pairs: PairOrder,
     /// What is trained on.
@@ -50,7 +50,7 @@ pub struct Prepared {
 /// Which text of a pair comes first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PairOrder {
+pub(crate) enum PairOrder {
     /// The first.
     #[default]
     AsGiven,
@@ -61,12 +61,12 @@ pub enum PairOrder {
 impl PairOrder {
     /// Whether it is as in the papers.
     #[must_use]
-    pub fn is_as_given(&self) -> bool {
+    pub(crate) fn is_as_given(&self) -> bool {
         *self == PairOrder::AsGiven
     }
 
     /// Adds a row of two texts in this order. What is cut of them does not depend on it.
-    pub fn push(self, (a, b): (&[u32], &[u32]), rows: &mut Framed) {
+    pub(crate) fn push(self, (a, b): (&[u32], &[u32]), rows: &mut Framed) {
         match self {
             PairOrder::AsGiven => rows.pair(a, b),
             PairOrder::SecondFirst => rows.pair_swapped(a, b),
@@ -75,7 +75,7 @@ impl PairOrder {
 
     /// A text, or two in this order.
     #[must_use]
-    pub fn of_texts<'t>(self, text: &'t str, pair: Option<&'t str>) -> (&'t str, Option<&'t str>) {
+    pub(crate) fn of_texts<'t>(self, text: &'t str, pair: Option<&'t str>) -> (&'t str, Option<&'t str>) {
         pair.map_or((text, None), |pair| {
             let (first, second) = self.of((text, pair));
             (first, Some(second))
@@ -84,7 +84,7 @@ impl PairOrder {
 
     /// Two texts in this order.
     #[must_use]
-    pub fn of<T>(self, (a, b): (T, T)) -> (T, T) {
+    pub(crate) fn of<T>(self, (a, b): (T, T)) -> (T, T) {
         match self {
             PairOrder::AsGiven => (a, b),
             PairOrder::SecondFirst => (b, a),
@@ -95,7 +95,7 @@ impl PairOrder {
 /// What is trained on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TrainOn {
+pub(crate) enum TrainOn {
     /// The part `train`.
     #[default]
     Train,
@@ -106,7 +106,7 @@ pub enum TrainOn {
 /// What becomes of sentences to train on that have more tokens than a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LongSentences {
+pub(crate) enum LongSentences {
     /// They have several rows.
     #[default]
     Rows,
@@ -120,7 +120,7 @@ pub enum LongSentences {
 impl LongSentences {
     /// Most tokens of a sentence that is trained on, where rows have room for `room`; none if all are.
     #[must_use]
-    pub fn most(self, room: usize) -> Option<usize> {
+    pub(crate) fn most(self, room: usize) -> Option<usize> {
         match self {
             LongSentences::Rows => None,
             LongSentences::Drop => Some(room),
@@ -132,7 +132,7 @@ impl LongSentences {
 /// What becomes of what is left of a row of tags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Padding {
+pub(crate) enum Padding {
     /// There is none.
     #[default]
     None,
@@ -143,7 +143,7 @@ pub enum Padding {
 /// How F1 of the classes of relations goes on where a class has no example and is never said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AbsentClasses {
+pub(crate) enum AbsentClasses {
     /// It counts no decision.
     #[default]
     Counted,
@@ -155,7 +155,7 @@ pub enum AbsentClasses {
 /// The part by whose scores a model is chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ChosenOn {
+pub(crate) enum ChosenOn {
     /// The part `dev`.
     #[default]
     Dev,
@@ -167,7 +167,7 @@ pub enum ChosenOn {
 impl ChosenOn {
     /// The part.
     #[must_use]
-    pub fn part(self) -> Part {
+    pub(crate) fn part(self) -> Part {
         match self {
             ChosenOn::Dev => Part::Dev,
             ChosenOn::Test => Part::Test,
@@ -178,13 +178,13 @@ impl ChosenOn {
 impl Prepared {
     /// Whether all is as in the papers.
     #[must_use]
-    pub fn is_as_written(&self) -> bool {
+    pub(crate) fn is_as_written(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether sentences are cut by the right tags.
     #[must_use]
-    pub fn cuts_by_tags(&self) -> bool {
+    pub(crate) fn cuts_by_tags(&self) -> bool {
         self.behind_outside.is_some() || self.full_behind.is_some()
     }
 
@@ -212,7 +212,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Names the key, and how to mend it.
-    pub fn check_rows(&self, max_tokens: usize, of: &str) -> anyhow::Result<()> {
+    pub(crate) fn check_rows(&self, max_tokens: usize, of: &str) -> anyhow::Result<()> {
         if let Some(full) = self.full_behind.filter(|full| *full >= max_tokens) {
             anyhow::bail!(
                 "{KEY}.full_behind is {full}, but no row of {of} has more than {max_tokens} tokens: lower it, or raise finetune.fixed.max_tokens, or max_tokens_of.{of}"

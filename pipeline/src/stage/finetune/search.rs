@@ -11,7 +11,7 @@ use crate::config::range::{MANY, number, whole};
 /// What is searched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub(crate) struct Search {
     /// Whose settings are searched.
     pub rows: Rows,
     /// Trials on every benchmark.
@@ -35,7 +35,7 @@ pub struct Search {
 /// Whose settings are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rows {
+pub(crate) enum Rows {
     /// Row `base`; all others take what it found, so that nothing but the encoder differs.
     Base,
     /// Every row whose encoder is another, by the same trials, so that none is judged by the settings that suit another.
@@ -45,7 +45,7 @@ pub enum Rows {
 /// From one number to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Range {
+pub(crate) struct Range {
     /// The lowest.
     pub least: f64,
     /// The highest.
@@ -55,7 +55,7 @@ pub struct Range {
 impl Search {
     /// The settings of a trial, from 0.
     #[must_use]
-    pub fn trial(&self, number: u64) -> Settings {
+    pub(crate) fn trial(&self, number: u64) -> Settings {
         /// Draws have so many values, exactly representable.
         const STEPS: u64 = 1 << 53;
         let seed = RngKey::new(self.seed).named("trial").at(number);

@@ -25,7 +25,7 @@ use crate::stage::encoder::{Base, MODEL};
 /// A table of `[[recipes]]`: several benchmarks, one encoder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What it is called: lower-case letters, digits, `-` and `_`.
     pub name: String,
     /// Names of the benchmarks, in the order in which they take turns.
@@ -62,7 +62,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first setting that cannot.
-    pub fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
         let key = format!("recipes.{}", self.name);
         anyhow::ensure!(
             self.tasks.len() > 1,
@@ -102,7 +102,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first.
-    pub fn ranges(&self) -> anyhow::Result<()> {
+    pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         let key = format!("recipes.{}", self.name);
         if let Schedule::Temperature(temperature) = self.schedule {
             number(format!("{key}.schedule.temperature"), temperature, &TEMPERATURE)?;
@@ -144,7 +144,7 @@ impl Config {
 
 /// The stage.
 #[derive(Debug)]
-pub struct Together {
+pub(crate) struct Together {
     /// Its name.
     pub name: String,
     /// What it is fine-tuned on, in the order of the recipe's tasks.
@@ -273,7 +273,7 @@ impl Stage for Together {
 ///
 /// # Errors
 /// When they cannot be read, or the recipe has no such task.
-pub fn scores(folder: &Path, benchmark: &str) -> anyhow::Result<Scores> {
+pub(crate) fn scores(folder: &Path, benchmark: &str) -> anyhow::Result<Scores> {
     let path = folder.join(SCORES);
     let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
     let mut all: BTreeMap<String, Scores> =

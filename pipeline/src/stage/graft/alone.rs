@@ -22,7 +22,7 @@ impl Around<'_> {
     ///
     /// # Errors
     /// When there is nothing to be tried on, or a setting cannot be meant.
-    pub fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
+    pub(crate) fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let names: Vec<&str> = self.benchmarks.iter().map(String::as_str).collect();
         anyhow::ensure!(
             !names.is_empty(),

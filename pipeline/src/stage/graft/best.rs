@@ -10,25 +10,21 @@ use crate::stage::finetune::{Scores, scores};
 
 /// Stages that fine-tune on one benchmark.
 #[derive(Debug, Clone)]
-pub struct Candidates {
-    /// Their names.
+pub(crate) struct Candidates {
     pub stages: Vec<String>,
 }
 
 /// One of them.
 #[derive(Debug)]
-pub struct Best {
-    /// Its stage.
+pub(crate) struct Best {
     pub stage: String,
-    /// Its artifact.
     pub folder: PathBuf,
-    /// Its scores.
     pub scores: Scores,
 }
 
 impl Candidates {
     /// What a stage declares that chooses among them.
-    pub fn inputs(&self) -> impl Iterator<Item = Input> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = Input> {
         self.stages.iter().map(Input::artifact)
     }
 
@@ -36,7 +32,7 @@ impl Candidates {
     ///
     /// # Errors
     /// When scores cannot be read.
-    pub fn best(&self, context: &Context) -> anyhow::Result<Best> {
+    pub(crate) fn best(&self, context: &Context) -> anyhow::Result<Best> {
         let mut best: Option<Best> = None;
         for stage in &self.stages {
             let folder = context.artifact(stage)?.to_owned();

@@ -21,12 +21,12 @@ use crate::stage::finetune::Tried;
 use crate::stage::finetune::benchmark::Benchmark;
 
 /// The file of importances within the artifact.
-pub const IMPORTANCE: &str = "importance.json";
+pub(crate) const IMPORTANCE: &str = "importance.json";
 
 /// How importance is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// What is added up over the samples.
     pub method: Method,
     /// How heads of one layer are made comparable with those of others.
@@ -40,7 +40,7 @@ pub struct Config {
 /// How much each head matters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Heads {
+pub(crate) struct Heads {
     /// Layers.
     pub layers: usize,
     /// Heads of a layer.
@@ -58,7 +58,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         whole("graft.importance.batch", self.batch as u64, 1..=MANY)
     }
 
@@ -66,7 +66,7 @@ impl Config {
     ///
     /// # Errors
     /// When the model does not fit, all heads are alike, or the run is asked to stop.
-    pub fn measure(
+    pub(crate) fn measure(
         &self,
         predictor: &Predictor,
         benchmark: &dyn Benchmark,
@@ -84,10 +84,8 @@ impl Config {
     }
 }
 
-/// The stage.
 #[derive(Debug, Clone)]
-pub struct Measuring {
-    /// The row.
+pub(crate) struct Measuring {
     pub row: Row,
     /// What importance is measured on.
     pub tried: Tried,
@@ -99,7 +97,7 @@ pub struct Measuring {
 
 /// The stage of a row.
 #[must_use]
-pub fn name(row: Row) -> String {
+pub(crate) fn name(row: Row) -> String {
     format!("importance-{}", row.name())
 }
 
@@ -182,7 +180,7 @@ pub(super) fn shape(predictor: &Predictor) -> [usize; 2] {
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn read(path: &Path) -> anyhow::Result<Heads> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<Heads> {
     let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
     serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
 }

@@ -15,18 +15,18 @@ use crate::stage::finetune::answers;
 use crate::stage::retrain::heads::MASK;
 
 /// The stage of the mask of zeros and ones.
-pub const HARD: &str = "mask-hard";
+pub(crate) const HARD: &str = "mask-hard";
 /// The stage of the mask with numbers in between.
-pub const SOFT: &str = "mask-soft";
+pub(crate) const SOFT: &str = "mask-soft";
 /// What they search.
 pub(super) const KINDS: [Kind; 2] = [Kind::Hard, Kind::Soft];
 /// The record of the search within the artifact.
-pub const SEARCH: &str = "search.json";
+pub(crate) const SEARCH: &str = "search.json";
 
 /// How masks are searched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub(crate) struct Search {
     /// How many heads one step masks.
     pub step_rule: StepRule,
     /// Which heads a step of the soft search may take; the hard one takes each once.
@@ -42,10 +42,8 @@ pub struct Search {
 /// What an artifact says of its search, for the page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
-    /// The model.
+pub(crate) struct Record {
     pub model: String,
-    /// The metric.
     pub metric: String,
     /// Samples that it is over.
     pub samples: usize,
@@ -55,21 +53,18 @@ pub struct Record {
     pub threshold: f64,
     /// Why it ended.
     pub stop: search::Stop,
-    /// Its steps.
     pub iterations: Vec<Step>,
 }
 
-/// A step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub(crate) struct Step {
     /// The heads that it took, as `layer * heads + head`.
     pub selected: Vec<usize>,
     /// The importances that it chose by.
     pub importance_before: Vec<f64>,
     /// Heads taken so far.
     pub masked: usize,
-    /// The score.
     pub score: f64,
 }
 
@@ -84,15 +79,13 @@ impl Search {
     ///
     /// # Errors
     /// Names the first that is not.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         inside("graft.search", self.config(Kind::Soft).ranges())
     }
 }
 
-/// The stage.
 #[derive(Debug)]
-pub struct Searching {
-    /// Its name.
+pub(crate) struct Searching {
     pub name: &'static str,
     /// What a masked head becomes.
     pub kind: Kind,

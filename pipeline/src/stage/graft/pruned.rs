@@ -15,13 +15,12 @@ use crate::stage::retrain::heads::MASK;
 
 /// The stage of a benchmark and seed.
 #[must_use]
-pub fn name(benchmark: &str, seed: u64) -> String {
+pub(crate) fn name(benchmark: &str, seed: u64) -> String {
     format!("pruned-{benchmark}-{seed}")
 }
 
-/// The stage.
 #[derive(Debug)]
-pub struct Pruning {
+pub(crate) struct Pruning {
     name: String,
     tried: Tried,
     /// The fine-tuning whose model it is.
@@ -32,7 +31,7 @@ pub struct Pruning {
 impl Pruning {
     /// The stage for the model of stage `of`.
     #[must_use]
-    pub fn new(tried: Tried, of: String, seed: u64) -> Self {
+    pub(crate) fn new(tried: Tried, of: String, seed: u64) -> Self {
         Self { name: name(&tried.name, seed), tried, of, seed }
     }
 }

@@ -27,15 +27,14 @@ use ::report::grafting::facts::{Cell, Curve, Difference, Facts, Heads, Iteration
 use ::report::grafting::settings::Settings;
 
 /// All that is known, within the artifact.
-pub const FACTS: &str = "grafting.json";
+pub(crate) const FACTS: &str = "grafting.json";
 /// Share of intervals that hold the mean over all seeds.
 const LEVEL: f64 = 0.95;
 /// Metrics that stand beside those that models are chosen by.
 const BESIDE: [&str; 2] = ["recall_at_5", "mrr"];
 
-/// The stage.
 #[derive(Debug)]
-pub struct Results {
+pub(crate) struct Results {
     rows: Vec<Row>,
     benchmarks: Vec<String>,
     seeds: Vec<u64>,
@@ -47,7 +46,7 @@ pub struct Results {
 impl Results {
     /// The stage for a grafting.
     #[must_use]
-    pub fn new(config: &Config, around: &Around<'_>) -> Self {
+    pub(crate) fn new(config: &Config, around: &Around<'_>) -> Self {
         let trials = around.benchmarks.iter().filter_map(|name| match around.finetuning.source(name) {
             Source::Search(search) => Some((name.clone(), search.trials)),
             Source::Given(_) => None,

@@ -16,9 +16,8 @@ pub(super) fn name(row: Row, benchmark: &str) -> String {
     format!("settings-{}-{benchmark}", row.name())
 }
 
-/// The stage.
 #[derive(Debug)]
-pub struct Choosing {
+pub(crate) struct Choosing {
     name: String,
     /// For each trial its fine-tunings, one a seed.
     trials: Vec<Vec<String>>,
@@ -27,7 +26,7 @@ pub struct Choosing {
 impl Choosing {
     /// The stage for a row and a benchmark; `trials` are, for each trial, the stages that fine-tune with its settings.
     #[must_use]
-    pub fn new(row: Row, benchmark: &str, trials: Vec<Vec<String>>) -> Self {
+    pub(crate) fn new(row: Row, benchmark: &str, trials: Vec<Vec<String>>) -> Self {
         Self { name: name(row, benchmark), trials }
     }
 }

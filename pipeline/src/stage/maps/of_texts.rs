@@ -27,7 +27,7 @@ use crate::engine::stage::Stage as _;
 /// What maps are made with besides a vocabulary's entries: the same with the same gives the same maps of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MadeWith {
+pub(crate) struct MadeWith {
     /// How they are made: settings of a config by their keys, and the version of how samples are made.
     pub settings: BTreeMap<String, Value>,
     /// The files of artifacts that they are made with, `STAGE/FILE`.
@@ -36,7 +36,7 @@ pub struct MadeWith {
 
 /// The first key whose value is not the same, or is there on one side only.
 #[must_use]
-pub fn differing<'k, V: PartialEq>(
+pub(crate) fn differing<'k, V: PartialEq>(
     here: &'k BTreeMap<String, V>,
     there: &'k BTreeMap<String, V>,
 ) -> Option<&'k str> {
@@ -46,7 +46,7 @@ pub fn differing<'k, V: PartialEq>(
 
 /// Rows of some texts with maps, in their order.
 #[derive(Debug)]
-pub struct MappedRows {
+pub(crate) struct MappedRows {
     made: Vec<Made>,
     maps: Vec<Map>,
 }
@@ -56,14 +56,14 @@ impl MappedRows {
     ///
     /// # Errors
     /// When the numbers of one do not fit each other.
-    pub fn new(made: Vec<Made>, maps: &[Map]) -> Result<Self, ReadError> {
+    pub(crate) fn new(made: Vec<Made>, maps: &[Map]) -> Result<Self, ReadError> {
         made.iter().try_for_each(|(sample, _)| sample.row().check())?;
         Ok(Self { made, maps: maps.to_vec() })
     }
 
     /// The tokens of all rows.
     #[must_use]
-    pub fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         self.made.iter().map(|(sample, _)| sample.input_ids.len() as u64).sum()
     }
 
@@ -71,7 +71,7 @@ impl MappedRows {
     ///
     /// # Errors
     /// When there is none, or its numbers do not fit the rows before.
-    pub fn push(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
+    pub(crate) fn push(&self, place: usize, rows: &mut Framed) -> anyhow::Result<()> {
         let made = self.made.get(place);
         let (sample, cut) = made.with_context(|| format!("there are no maps of text {place}"))?;
         Ok(rows.known(&sample.row(), &self.maps, *cut)?)
@@ -83,7 +83,7 @@ impl Mapping {
     ///
     /// # Errors
     /// Names the setting that takes a file's marks, or that leaves a map empty.
-    pub fn can_make(&self, maps: &[Map]) -> anyhow::Result<()> {
+    pub(crate) fn can_make(&self, maps: &[Map]) -> anyhow::Result<()> {
         for (map, field, none) in [
             (Map::Entity, "entities", self.config.entities == Entities::None),
             (Map::Phrase, "phrases", self.config.phrases == Phrases::None),
@@ -112,7 +112,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When there is no row so short or so long.
-    pub fn limits_of(&self, most: usize) -> anyhow::Result<Limits> {
+    pub(crate) fn limits_of(&self, most: usize) -> anyhow::Result<Limits> {
         let limits = Limits { tokens: most, ..self.config.limits };
         limits.check().map_err(|error| {
             anyhow::anyhow!("finetune.fixed.max_tokens, or max_tokens_of, with maps.limits: {error}")
@@ -124,7 +124,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When something is missing or damaged.
-    pub fn tools_for(&self, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
+    pub(crate) fn tools_for(&self, maps: &[Map], context: &Context) -> anyhow::Result<Tools> {
         let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
         self.tools_with(maps, self.vocabulary.0.load(context, self.vocabulary.1)?, &artifact)
     }
@@ -133,7 +133,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When something is missing or damaged.
-    pub fn tools_with(
+    pub(crate) fn tools_with(
         &self,
         maps: &[Map],
         vocabulary: Vocabulary,
@@ -147,7 +147,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When a file is missing or cannot be read.
-    pub fn made_with(&self, maps: &[Map], context: &Context) -> anyhow::Result<MadeWith> {
+    pub(crate) fn made_with(&self, maps: &[Map], context: &Context) -> anyhow::Result<MadeWith> {
         let artifact = |name: &str| Ok(context.artifact(name)?.to_owned());
         let files = self.files(maps, &artifact, &|path| context.digest(path))?;
         Ok(MadeWith { settings: self.settings()?, files })
@@ -157,7 +157,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When a setting cannot be put into words.
-    pub fn settings(&self) -> anyhow::Result<BTreeMap<String, Value>> {
+    pub(crate) fn settings(&self) -> anyhow::Result<BTreeMap<String, Value>> {
         let mut description = Description::new(self.version());
         self.describe_tools(&mut description);
         // Words are split by it, whatever a vocabulary does with their letters.
@@ -172,7 +172,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When one is missing or cannot be read.
-    pub fn files(
+    pub(crate) fn files(
         &self,
         maps: &[Map],
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,

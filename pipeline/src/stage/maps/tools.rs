@@ -31,7 +31,7 @@ const TEXTS: usize = 64;
 
 /// Everything that samples are made with.
 #[derive(Debug)]
-pub struct Tools {
+pub(crate) struct Tools {
     config: Config,
     case: Case,
     vocabulary: Vocabulary,
@@ -45,11 +45,11 @@ pub struct Tools {
 }
 
 /// A sample, and how many tokens were cut of it.
-pub type Made = (Sample, usize);
+pub(crate) type Made = (Sample, usize);
 
 /// What a document has for samples.
 #[derive(Debug)]
-pub struct Piece {
+pub(crate) struct Piece {
     text: String,
     /// Where its sentences begin, if its file says so.
     sentences: Vec<usize>,
@@ -109,13 +109,13 @@ impl Tools {
 
     /// The vocabulary.
     #[must_use]
-    pub fn vocabulary(&self) -> &Vocabulary {
+    pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
     /// What became of the dictionary's terms.
     #[must_use]
-    pub fn dictionary(&self) -> Option<&Report> {
+    pub(crate) fn dictionary(&self) -> Option<&Report> {
         self.dictionary.as_ref().map(Dictionary::report)
     }
 
@@ -126,13 +126,13 @@ impl Tools {
 
     /// The files of the relevance matrix and of the triple table, where they are used.
     #[must_use]
-    pub fn sources(&self) -> (Option<&Path>, Option<&Path>) {
+    pub(crate) fn sources(&self) -> (Option<&Path>, Option<&Path>) {
         (self.sources.0.as_deref(), self.sources.1.as_deref())
     }
 
     /// What a document has for samples, as far as these tools take it from there.
     #[must_use]
-    pub fn piece(&self, document: &Document) -> Piece {
+    pub(crate) fn piece(&self, document: &Document) -> Piece {
         let (mut entities, mut phrases) = (Vec::new(), Vec::new());
         if self.config.entities == Entities::Marked {
             entities.clone_from(&document.entities);
@@ -156,7 +156,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`Tools::samples`].
-    pub fn sample(&self, text: &str) -> Result<(Sample, Vec<String>), Error> {
+    pub(crate) fn sample(&self, text: &str) -> Result<(Sample, Vec<String>), Error> {
         let mut reader = Reader::new(self);
         reader.read_unmarked(text)?;
         let spell = |word: &str| self.vocabulary.encode(word);
@@ -182,7 +182,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`Tools::samples`], with the number of the text.
-    pub fn rows(
+    pub(crate) fn rows(
         &self,
         limits: Limits,
         texts: &[(&str, Option<&str>)],
@@ -234,7 +234,7 @@ impl Tools {
     ///
     /// # Errors
     /// When the tokenizer refuses a text, or splits it otherwise than BERT's.
-    pub fn samples(&self, first: u32, pieces: &[Piece]) -> Result<(Vec<Sample>, Counts), Error> {
+    pub(crate) fn samples(&self, first: u32, pieces: &[Piece]) -> Result<(Vec<Sample>, Counts), Error> {
         let spell = |word: &str| self.vocabulary.encode(word);
         let (mut generator, mut made) = (Generator::new(self.from(&spell))?, Vec::new());
         let mut reader = Reader::new(self);

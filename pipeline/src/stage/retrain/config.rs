@@ -14,7 +14,7 @@ use crate::stage::stream::Stream;
 /// A training on shards: of `[pretrain]` or `[retrain]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// Seed of the outputs' weights, dropout and the order of samples.
     pub seed: u64,
     /// Times that every triple is shown in every task.
@@ -52,7 +52,7 @@ pub struct Config {
 /// the best look's encoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// Steps between two looks.
     pub every: u64,
     /// Looks in a row without a lower loss after which training stops.
@@ -64,7 +64,7 @@ pub struct Patience {
 impl Config {
     /// The tasks that are trained, among those that the shards have.
     #[must_use]
-    pub fn tasks(&self, built: &[Task]) -> Vec<Task> {
+    pub(crate) fn tasks(&self, built: &[Task]) -> Vec<Task> {
         let weighs = |task: &&Task| self.alphas.of(**task).is_some_and(|alpha| alpha != 0.0);
         built.iter().filter(weighs).copied().collect()
     }
@@ -73,7 +73,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first.
-    pub fn ranges(&self, table: &str) -> anyhow::Result<()> {
+    pub(crate) fn ranges(&self, table: &str) -> anyhow::Result<()> {
         let patience = self.patience.clone().unwrap_or(Patience { every: 1, evaluations: 1, batches: 1 });
         let counts = [
             ("epochs", self.epochs, MANY),

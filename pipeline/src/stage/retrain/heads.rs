@@ -12,12 +12,12 @@ use crate::engine::stage::Input;
 use crate::stage::location::{Location, Place, Places};
 
 /// The file of a mask within the artifact of a stage that searches one.
-pub const MASK: &str = "mask.json";
+pub(crate) const MASK: &str = "mask.json";
 
 /// The heads' part of a training's config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// The mask; only modes that use one have it.
     #[serde(skip_serializing)]
     pub mask: Option<Location>,
@@ -31,7 +31,7 @@ pub struct Config {
 
 /// Where a mask comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// A file of the user's.
     File(Place),
     /// The artifact of a stage that searched it.
@@ -43,7 +43,7 @@ impl Config {
     ///
     /// # Errors
     /// When the mode needs a mask and there is none, or the other way round.
-    pub fn source(&self, places: &Places<'_>) -> anyhow::Result<Option<Source>> {
+    pub(crate) fn source(&self, places: &Places<'_>) -> anyhow::Result<Option<Source>> {
         let mode = self.mode.name();
         anyhow::ensure!(
             self.mask.is_some() || !self.mode.needs_mask(),
@@ -61,7 +61,7 @@ impl Config {
 impl Source {
     /// The input that a stage declares.
     #[must_use]
-    pub fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> Input {
         match self {
             Source::File(place) => place.input(),
             Source::Stage(name) => Input::artifact(name),
@@ -69,7 +69,7 @@ impl Source {
     }
 
     /// Describes which it is, as far as its contents do not say it.
-    pub fn describe(&self, to: &mut dyn Describe) {
+    pub(crate) fn describe(&self, to: &mut dyn Describe) {
         if let Source::File(place) = self {
             place.describe(to);
         }
@@ -79,7 +79,7 @@ impl Source {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read(&self, context: &Context) -> anyhow::Result<Mask> {
+    pub(crate) fn read(&self, context: &Context) -> anyhow::Result<Mask> {
         match self {
             Source::File(place) => {
                 Mask::read(&place.path(context)?).context("the head mask of retrain.heads.mask")

@@ -19,7 +19,7 @@ use crate::stage::training::{self, Records, STATE};
 /// The file with one line per step within the artifact.
 pub(super) const METRICS: &str = "metrics.jsonl";
 /// The file with one line per look at held-out samples within the artifact.
-pub const HELD_OUT: &str = "held_out.jsonl";
+pub(super) const HELD_OUT: &str = "held_out.jsonl";
 /// The parameters that were not trained, with the reason, within the artifact.
 pub(super) const FROZEN: &str = "frozen.json";
 /// How training ended.
@@ -28,7 +28,7 @@ pub(super) const ENDED: &str = "training.json";
 /// Why there was no further step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub(crate) enum Stop {
     /// All epochs were trained.
     AllEpochs,
     /// Held-out samples had not become better for long.
@@ -38,7 +38,7 @@ pub enum Stop {
 /// How training ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// Steps made.
     pub steps: u64,
     /// Steps of all epochs.
@@ -150,7 +150,7 @@ pub(super) fn held_out(
 ///
 /// # Errors
 /// When it did not.
-pub fn ended(folder: &Path) -> anyhow::Result<Ended> {
+pub(crate) fn ended(folder: &Path) -> anyhow::Result<Ended> {
     let path = folder.join(ENDED);
     let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
