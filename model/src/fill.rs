@@ -94,7 +94,7 @@ impl Filler {
             let (len, mask) = (rows.lengths.get(row).copied().unwrap_or(0), masked.get(row).copied());
             let Some(mask) = mask.filter(|mask| *mask < len) else {
                 return Err(Error::Misfit(format!(
-                    "row {row}: the mask token at {mask} lies outside of its {tokens} tokens, or has no row",
+                    "row {row}: the mask at token {mask} lies outside of its {tokens} tokens, or has no row",
                     mask = mask.unwrap_or(0),
                     tokens = len
                 )));
