@@ -45,22 +45,3 @@ impl Error {
         ReadError::new(place, error.to_string(), expected, "fetch the file again").into()
     }
 }
-
-/// Errors of readers of texts, by what they say.
-macro_rules! said {
-    ($($error:ty),* $(,)?) => {$(
-        impl From<$error> for Error {
-            fn from(error: $error) -> Self {
-                Self::Unfit(error.to_string())
-            }
-        }
-    )*};
-}
-
-said!(
-    text::brat::Error,
-    text::i2b2::Error,
-    text::xml::Error,
-    text::mimic_table::Error,
-    text::file::Error<std::convert::Infallible>,
-);

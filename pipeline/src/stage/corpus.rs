@@ -42,11 +42,6 @@ pub(crate) struct Corpus {
     places: Vec<Vec<Place>>,
 }
 
-/// Ends the reading of a file; the reason is kept elsewhere.
-#[derive(Debug, thiserror::Error)]
-#[error("stopped")]
-struct Stop;
-
 /// What became of the texts of one name.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Read {
@@ -110,7 +105,7 @@ impl Corpus {
         context: &Context,
         mut take: impl FnMut(&Texts, &Document) -> anyhow::Result<()>,
     ) -> anyhow::Result<Labels> {
-        let (mut labels, mut failed, mut facts) = (Labels::default(), None, Vec::new());
+        let (mut labels, mut facts) = (Labels::default(), Vec::new());
         let (mut dropped, mut changed, progress) = (Vec::new(), Vec::new(), context.progress());
         progress.unit("documents");
         for (texts, places) in self.config.texts.iter().zip(&self.places) {
@@ -121,16 +116,10 @@ impl Corpus {
                 context.check()?;
                 let counted = documents_of(&file, &texts.format, &mut labels, |document| {
                     progress.add_rows(1);
-                    let going = context.check().map_err(anyhow::Error::from);
-                    going.and_then(|()| take(texts, document)).map_err(|error| {
-                        failed = Some(error);
-                        Stop
-                    })
+                    context.check()?;
+                    take(texts, document)
                 });
-                let tally = match (counted, failed.take()) {
-                    (_, Some(error)) => return Err(error),
-                    (counted, None) => counted?.documents,
-                };
+                let tally = counted?.documents;
                 progress.add_bytes(tally.bytes);
                 sum.files += 1;
                 sum.bytes += tally.bytes;

@@ -100,7 +100,7 @@ impl Counting {
                     places.iter().map(|place| place.path(context)).collect::<anyhow::Result<_>>()?;
                 let what = &self.config.what;
                 let merged =
-                    count::merge(&folders, (what.min_count, what.max_words), room).context("counts.merge")?;
+                    count::merge(&folders, what.min_count, what.max_words, room).context("counts.merge")?;
                 anyhow::ensure!(
                     merged.config() == what,
                     "the shards of counts.merge were counted with other settings than counts.what says: {:?}",

@@ -96,7 +96,7 @@ impl Files {
             let path = place.path(context)?;
             for file in folder::ending(&path, self.format.extensions())? {
                 let counts = documents_of(&file, &self.format, &mut labels, |document| {
-                    texts.push(vocabulary, document, self.max_tokens)
+                    texts.push(vocabulary, document, self.max_tokens).map_err(anyhow::Error::from)
                 })?;
                 context.progress().add_bytes(counts.documents.bytes);
             }

@@ -110,6 +110,7 @@ mod tests {
     use crate::builder::passage::Counts;
     use crate::builder::passage::tests::{document, vocabulary};
     use batch::IGNORED;
+    use text::reader::DocumentReader as _;
     use text::{Document, conll};
 
     const N: i64 = IGNORED;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use base::read::ReadError;
 use base::rng::RngKey;
 use batch::task::Task;
 use batch::{IGNORED, Targets};
@@ -40,9 +41,16 @@ fn lines(world: &World) -> String {
 fn texts(world: &World) -> (Texts, Labels) {
     let (mut texts, mut labels) = (Texts::default(), Labels::default());
     let (text, file) = (lines(world), Path::new("x.jsonl"));
-    documents((text.as_bytes(), file), &Format::Jsonl(FORMAT), &mut labels, |document| {
-        texts.push(&world.vocabulary, document, 8)
-    })
+    documents(
+        text.as_bytes(),
+        file,
+        &Format::Jsonl(FORMAT),
+        &mut labels,
+        |document| -> Result<(), ReadError> {
+            texts.push(&world.vocabulary, document, 8).unwrap();
+            Ok(())
+        },
+    )
     .unwrap();
     (texts, labels)
 }

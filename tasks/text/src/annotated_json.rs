@@ -11,13 +11,15 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::conll::MENDED;
 use super::conllu::Phrases;
-use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
-use super::{Counts, Document, Labels, SpanTally, drop_for, keep, subtree, unmarked};
+use super::fault;
+use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
+use super::{Counts, Document, Labels, SpanTally, subtree, unmarked};
 
 /// Whose JSON it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,42 +39,6 @@ pub struct Config {
     pub layout: Layout,
     /// How phrases are made.
     pub phrases: Phrases,
-}
-
-/// Why there is no next document.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// The line is no such JSON.
-    #[error("{place}: {problem}; expected {expected}: write one document a line, or set another `layout`")]
-    Json {
-        /// Line and byte.
-        place: Place,
-        /// What the parser said.
-        problem: String,
-        /// What the layout asks for.
-        expected: &'static str,
-    },
-    /// A word or an entity does not say what it must.
-    #[error("{place}: found {found}, expected {expected}; mend the document, or write it again")]
-    Value {
-        /// The line, and which of its words or entities.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        expected: String,
-    },
-    /// Dependencies that lead to no root.
-    #[error(
-        "{place}: the word's dependencies go round in a circle, expected that they lead to a root: write the document again"
-    )]
-    Cycle {
-        /// The line, and which of its words.
-        place: Place,
-    },
 }
 
 const WORD: &str = "number of the word";
@@ -96,17 +62,70 @@ impl<'f, R: BufRead> Reader<'f, R> {
         let counts = Counts { documents, spans: SpanTally::default() };
         Self { lines: Lines::new(reader, file), config, counts }
     }
+}
 
-    /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Blank lines and documents
-    /// without text are left out and counted; one whose tags break BIOES is counted as mended. Its id is the line's number.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
+/// A line's JSON.
+fn parse<'a, T: Deserialize<'a>>(line: Line<'a>, expected: &'static str) -> Result<T, ReadError> {
+    serde_json::from_str(unmarked(line.text)).map_err(|error| {
+        let place = line.place(Some((error.column(), "byte of the line")));
+        let remedy = "write one document a line, or set another `layout`";
+        ReadError::new(place, fault::json(&error), expected, remedy)
+    })
+}
+
+fn value(
+    line: Line<'_>,
+    column: (usize, &'static str),
+    found: String,
+    expected: impl Into<String>,
+) -> ReadError {
+    let remedy = "fix the document, or write it again";
+    ReadError::new(line.place(Some(column)), format!("found {found}"), expected, remedy)
+}
+
+/// How the words of a line depend on each other.
+struct Dependencies<'a> {
+    /// Which of the line's rows each word is.
+    rows: &'a [usize],
+    /// The word on which each depends.
+    governors: &'a [Option<usize>],
+    /// The first word of each written word.
+    firsts: &'a [usize],
+}
+
+/// Appends the phrases of the words, of which those that are written begin at number `from` of the document's.
+fn phrases(
+    line: Line<'_>,
+    phrases: Phrases,
+    words: &Dependencies<'_>,
+    document: &mut Document,
+    from: usize,
+) -> Result<(), ReadError> {
+    let Phrases::Dependency(most) = phrases else { return Ok(()) };
+    let cycle = |cycle: subtree::Cycle| {
+        let row = words.rows.get(cycle.word).map(|&row| (row, WORD));
+        let expected = "that they lead to a root";
+        ReadError::new(line.place(row), subtree::CIRCLE, expected, "write the document again")
+    };
+    let ranges = subtree::phrases(words.governors, most).map_err(cycle)?;
+    document.phrases.extend(subtree::in_bytes(&ranges, words.firsts, &document.words[from..]));
+    Ok(())
+}
+
+impl TextFormat for Config {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
+    }
+}
+
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Blank lines and documents
+    // without text are left out and counted; one whose tags break BIOES is counted as mended. Its id is the line's number.
+    fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
         while let Some(line) = self.lines.next_line()? {
             document.clear();
             if unmarked(line.text).trim().is_empty() {
-                drop_for(&mut self.counts.documents, BLANK);
+                self.counts.documents.drop(BLANK);
                 continue;
             }
             let broken = match self.config.layout {
@@ -114,7 +133,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
                 Layout::Spacy => spacy::fill(line, self.config.phrases, document, labels)?,
             };
             if document.text.trim().is_empty() && document.entities.is_empty() {
-                drop_for(&mut self.counts.documents, EMPTY);
+                self.counts.documents.drop(EMPTY);
                 continue;
             }
             document.id.push_str(&line.place(None).line.to_string());
@@ -122,77 +141,15 @@ impl<'f, R: BufRead> Reader<'f, R> {
             *self.counts.documents.mended.entry(MENDED).or_insert(0) += u64::from(broken > 0);
             self.counts.spans.read += document.entities.len() as u64;
             self.counts.spans.kept += document.entities.len() as u64;
-            keep(&mut self.counts.documents);
+            self.counts.documents.keep();
             return Ok(true);
         }
         document.clear();
         Ok(false)
     }
 
-    /// What became of the file so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts.with_size(self.lines.bytes(), self.lines.lines())
-    }
-}
-
-/// A line's JSON.
-fn parse<'a, T: Deserialize<'a>>(line: Line<'a>, expected: &'static str) -> Result<T, Error> {
-    serde_json::from_str(unmarked(line.text)).map_err(|error| {
-        let place = line.place(Some((error.column(), "byte of the line")));
-        let said = error.to_string();
-        // The parser saw one line only; which one it was stands in the place.
-        let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem).to_owned();
-        Error::Json { place, problem, expected }
-    })
-}
-
-fn value(line: Line<'_>, column: (usize, &'static str), found: String, expected: impl Into<String>) -> Error {
-    Error::Value { place: line.place(Some(column)), found, expected: expected.into() }
-}
-
-/// Appends the phrases of the words that stand at `rows` of the line.
-fn phrases(
-    (line, rows): (Line<'_>, &[usize]),
-    phrases: Phrases,
-    (governors, firsts): (&[Option<usize>], &[usize]),
-    (document, from): (&mut Document, usize),
-) -> Result<(), Error> {
-    let Phrases::Dependency(most) = phrases else { return Ok(()) };
-    let cycle = |cycle: subtree::Cycle| {
-        let row = rows.get(cycle.word).map(|&row| (row, WORD));
-        Error::Cycle { place: line.place(row) }
-    };
-    let ranges = subtree::phrases(governors, most).map_err(cycle)?;
-    document.phrases.extend(subtree::in_bytes(&ranges, firsts, &document.words[from..]));
-    Ok(())
-}
-
-impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".jsonl", ".jsonl.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::EntitiesAndPhrases
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
-    }
-}
-
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document, labels).map_err(ReadError::of)
-    }
-
     fn counts(&self) -> Counts {
-        self.counts()
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
     }
 }
 
@@ -218,7 +175,7 @@ mod tests {
         Config { layout, phrases: Phrases::Dependency(NonZeroUsize::new(3).unwrap()) }
     }
 
-    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), ReadError> {
         let mut reader = Reader::new(bytes, Path::new("some.jsonl"), config);
         let mut labels = Labels::default();
         let all = drain::documents(|document| reader.read(document, &mut labels))?;
@@ -300,7 +257,7 @@ mod tests {
         ["\"head\":1", "\"head\":5", "found the head 5, expected one of the sentence's 4 words, or 0"],
         ["\"head\":1,", "", "found no head, expected"],
         ["\"head\":1", "\"head\":2", "column 3 (number of the word): the word's dependencies go round"],
-        ["}]]", "}]", "EOF while parsing a list; expected a list of sentences"],
+        ["}]]", "}]", "EOF while parsing a list, expected a list of sentences"],
     ];
 
     const WRONG_SPACY: [[&str; 3]; 5] = [

@@ -6,35 +6,21 @@
 
 use std::ops::Range;
 
+use base::read::{Location, ReadError};
+
 /// Why words and text do not belong together.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
-    /// Another text stands where the word should.
-    #[error(
-        "word {number} ({word:?}) does not stand at byte {byte} of the text, but {found:?}; expected the words of this text in order: annotate the text again"
-    )]
-    Word {
-        /// Number of the word, from 1.
-        number: usize,
-        /// The word.
-        word: String,
-        /// Where it should stand.
-        byte: usize,
-        /// What stands there.
-        found: String,
-    },
-    /// The text goes on behind the last word.
-    #[error(
-        "the text goes on at byte {byte} with {found:?}, expected no more than its {words} words: annotate the text again"
-    )]
-    Rest {
-        /// Where it goes on.
-        byte: usize,
-        /// What stands there.
-        found: String,
-        /// Number of words.
-        words: usize,
-    },
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    found: String,
+    expected: String,
+}
+
+impl Mismatch {
+    /// The error, of the text that stands at `place`.
+    #[must_use]
+    pub fn at(self, place: impl Into<Location>) -> ReadError {
+        ReadError::new(place, self.found, self.expected, "annotate the text again")
+    }
 }
 
 /// Words as the Penn Treebank writes them, and what a text may have instead.
@@ -73,7 +59,10 @@ impl<'t> Cursor<'t> {
         let length = std::iter::once(&word).chain(others).find_map(|spelt| length(rest, spelt));
         let Some(length) = length else {
             let found = excerpt(rest);
-            return Err(Mismatch::Word { number: self.words + 1, word: word.to_owned(), byte: start, found });
+            let number = self.words + 1;
+            let found =
+                format!("word {number} ({word:?}) does not stand at byte {start} of the text, but {found:?}");
+            return Err(Mismatch { found, expected: "the words of this text in order".to_owned() });
         };
         self.at = start + length;
         self.words += 1;
@@ -89,7 +78,9 @@ impl<'t> Cursor<'t> {
         if rest.is_empty() {
             return Ok(());
         }
-        Err(Mismatch::Rest { byte: self.text.len() - rest.len(), found: excerpt(rest), words: self.words })
+        let byte = self.text.len() - rest.len();
+        let found = format!("the text goes on at byte {byte} with {:?}", excerpt(rest));
+        Err(Mismatch { found, expected: format!("no more than its {} words", self.words) })
     }
 }
 
@@ -154,15 +145,24 @@ mod tests {
 
     #[test]
     fn what_does_not_belong_together_is_said() {
-        let message = find("a née", &["a", "nee"]).unwrap_err().to_string();
+        let message = find("a née", &["a", "nee"]).unwrap_err().at("some.file").to_string();
         assert!(
-            message.starts_with("word 2 (\"nee\") does not stand at byte 2 of the text, but \"née\""),
+            message
+                .starts_with("some.file: word 2 (\"nee\") does not stand at byte 2 of the text, but \"née\""),
             "{message}"
         );
-        assert!(find("a", &["a", "b"]).unwrap_err().to_string().contains("but \"the end of the text\""));
-        let message = find("a b", &["a"]).unwrap_err().to_string();
         assert!(
-            message.starts_with("the text goes on at byte 2 with \"b\", expected no more than its 1 words"),
+            find("a", &["a", "b"])
+                .unwrap_err()
+                .at("some.file")
+                .to_string()
+                .contains("but \"the end of the text\"")
+        );
+        let message = find("a b", &["a"]).unwrap_err().at("some.file").to_string();
+        assert!(
+            message.starts_with(
+                "some.file: the text goes on at byte 2 with \"b\", expected no more than its 1 words"
+            ),
             "{message}"
         );
         assert!(find("a", &[" "]).is_err(), "no word at all");

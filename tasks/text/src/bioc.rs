@@ -2,23 +2,21 @@
 //!
 //! `<document>` has an `<id>` and passages; these, or their sentences, have an `<offset>` (in characters of the document), a `<text>` and
 //! annotations: `<infon key="type">`, a `<location offset length>` for each piece, the mention's own `<text>`. Room between passages
-//! becomes a line end and spaces. One document at a time is in memory, and no more of it than [`LONGEST`] bytes.
+//! becomes a line end and spaces. One document at a time is in memory, and no more of it than 32 MiB.
 
+pub(crate) mod draft;
 mod tree;
 
 use std::io::BufRead;
-use std::ops::Range;
 use std::path::Path;
 
-use base::funnel::Tally;
-use base::line::Place;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::characters::Characters;
-use super::mention::{self, Misfits, Printed, Text};
-use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
-use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence};
-pub use tree::LONGEST;
+use super::mention::Misfits;
+use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
+use super::{Counts, Document, Labels};
+use draft::{Annotation, Draft, Holds, RELATION};
 use tree::{Step, Tree};
 
 /// What becomes of mentions of several things at once, such as `ocular and auditory toxicity`, where a file has both them and their
@@ -41,76 +39,18 @@ pub struct Config {
     /// What becomes of mentions of several things at once.
     pub composites: Composites,
     /// What becomes of mentions that do not fit.
+    #[serde(default)]
     pub misfits: Misfits,
-}
-
-/// Why there is no next document.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file is no XML, or cannot be read on.
-    #[error("{place}: {problem}; expected BioC's XML in UTF-8: mend the file, or fetch it again")]
-    Xml {
-        /// The line.
-        place: Place,
-        /// What is wrong.
-        problem: String,
-    },
-    /// An element does not say what it must.
-    #[error("{place}: found {found}, expected {expected}; mend the file")]
-    Shape {
-        /// The line on which the element ends.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        expected: &'static str,
-    },
-    /// A mention is not in its text.
-    #[error(transparent)]
-    Mention(#[from] mention::Refused),
-    /// A document is larger than any that should be read at once.
-    #[error("{place}: the document has more than {LONGEST} bytes; expected one with less: split it")]
-    Long {
-        /// The line.
-        place: Place,
-    },
-}
-
-const PARTS: &str = "part of a composite mention";
-const WHOLES: &str = "composite mention";
-const RELATION: &str = "relation";
-const EMPTY: &str = "document without text";
-
-/// An annotation as the file has it.
-#[derive(Debug, Default)]
-struct Annotation {
-    line: u64,
-    kind: String,
-    composite: String,
-    concepts: Vec<String>,
-    pieces: Vec<Range<usize>>,
-    words: Option<String>,
 }
 
 /// What a document's elements have said so far.
 #[derive(Debug, Default)]
 struct Open {
-    /// Characters of its text.
-    characters: usize,
+    draft: Draft,
     /// Where the next text belongs.
     offset: Option<usize>,
     key: String,
     annotation: Option<Annotation>,
-    done: Vec<Annotation>,
-    /// Where texts stand, in bytes, and whether each is a sentence or a passage.
-    texts: Vec<(Range<usize>, Holds)>,
-}
-
-/// What a text of a document is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Passage,
-    Sentence,
 }
 
 /// Reads document after document.
@@ -124,53 +64,11 @@ pub struct Reader<'f, R> {
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages.
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
-        let counts = Counts {
-            documents: Tally::new(file, &[RELATION, EMPTY]),
-            spans: mention::tally(&[PARTS, WHOLES]),
-        };
-        Self { tree: Tree::new(reader, file), config, counts }
-    }
-
-    /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Relations and documents without
-    /// text are left out and counted.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
-        document.clear();
-        let mut open = Open::default();
-        loop {
-            match self.tree.step()? {
-                Step::End => return Ok(false),
-                Step::Open => self.opened(&mut open)?,
-                Step::Close if self.tree.is(&["document"]) => {
-                    if document.id.is_empty() {
-                        return Err(self.tree.shape("a document without <id>", "an <id> in each document"));
-                    }
-                    if document.text.trim().is_empty() && open.done.is_empty() {
-                        drop_for(&mut self.counts.documents, EMPTY);
-                        document.clear();
-                        open = Open::default();
-                        continue;
-                    }
-                    document.sentences = sentences(&document.text, &open.texts);
-                    self.mentions(open.done, document, labels)?;
-                    keep(&mut self.counts.documents);
-                    return Ok(true);
-                }
-                Step::Close => self.closed(&mut open, document)?,
-            }
-        }
-    }
-
-    /// What became of the file so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts.with_size(self.tree.bytes(), self.tree.line())
+        Self { tree: Tree::new(reader, file), config, counts: draft::counts(file) }
     }
 
     /// An element begins.
-    fn opened(&mut self, open: &mut Open) -> Result<(), Error> {
+    fn opened(&mut self, open: &mut Open) -> Result<(), ReadError> {
         let tree = &self.tree;
         let annotated = open.annotation.is_some();
         match tree.name() {
@@ -182,7 +80,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
             "annotation" if annotated => {
                 return Err(tree.shape("an <annotation> inside another", "annotations side by side"));
             }
-            "annotation" => open.annotation = Some(Annotation { line: tree.line(), ..Annotation::default() }),
+            "annotation" => open.annotation = Some(Annotation::at(tree.place())),
             "passage" | "sentence" => open.offset = None,
             "infon" => {
                 open.key.clear();
@@ -202,27 +100,17 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 
     /// An element ends, and its text is whole.
-    fn closed(&mut self, open: &mut Open, document: &mut Document) -> Result<(), Error> {
+    fn closed(&mut self, open: &mut Open, document: &mut Document) -> Result<(), ReadError> {
         let tree = &self.tree;
         match (tree.name(), &mut open.annotation) {
             ("infon", Some(annotation)) if tree.is(&["annotation", "infon"]) => {
-                let text = tree.text().trim();
-                if open.key == "type" {
-                    text.clone_into(&mut annotation.kind);
-                } else if open.key == "CompositeRole" {
-                    text.clone_into(&mut annotation.composite);
-                } else if self.config.concepts.contains(&open.key) {
-                    annotation.concepts.extend(mention::concepts(text));
-                }
+                annotation.infon(&open.key, tree.text().trim(), &self.config);
             }
             ("text", Some(annotation)) => annotation.words = Some(tree.text().to_owned()),
             ("annotation", annotation) => {
-                let annotation = annotation.take().unwrap_or_default();
-                if annotation.kind.is_empty() {
-                    let expected = "an <infon key=\"type\"> in each annotation";
-                    return Err(tree.shape("an annotation without its kind", expected));
+                if let Some(annotation) = annotation.take() {
+                    open.draft.annotate(annotation, tree.place())?;
                 }
-                open.done.push(annotation);
             }
             ("id", _) if tree.is(&["document", "id"]) => tree.text().trim().clone_into(&mut document.id),
             ("offset", None) => {
@@ -232,110 +120,59 @@ impl<'f, R: BufRead> Reader<'f, R> {
                 open.offset = Some(offset.map_err(wrong)?);
             }
             ("text", None) if tree.is(&["passage", "text"]) || tree.is(&["sentence", "text"]) => {
-                place(tree, open, document)?;
+                let Some(offset) = open.offset.take() else {
+                    return Err(tree.shape("a <text> without an <offset>", "an <offset> before each text"));
+                };
+                let holds = if tree.is(&["sentence", "text"]) { Holds::Sentence } else { Holds::Passage };
+                open.draft.text(offset, tree.text(), holds, &mut document.text, tree.place())?;
             }
-            ("relation", _) if !tree.inside("relation") => drop_for(&mut self.counts.documents, RELATION),
+            ("relation", _) if !tree.inside("relation") => self.counts.documents.drop(RELATION),
             _ => {}
         }
         Ok(())
     }
-
-    /// Turns a document's annotations into entities.
-    fn mentions(
-        &mut self,
-        annotations: Vec<Annotation>,
-        document: &mut Document,
-        labels: &mut Labels,
-    ) -> Result<(), Error> {
-        let characters = Characters::new(&document.text);
-        let text = Text { text: &document.text, characters: &characters };
-        for annotation in annotations {
-            let left_out = match (annotation.composite.as_str(), self.config.composites) {
-                ("IndividualMention", Composites::Whole) => Some(PARTS),
-                ("CompositeMention", Composites::Parts) => Some(WHOLES),
-                _ => None,
-            };
-            if let Some(reason) = left_out {
-                mention::leave_out(&mut self.counts.spans, reason);
-                continue;
-            }
-            let place = || Place { line: annotation.line, ..self.tree.place() };
-            let printed = Printed { pieces: &annotation.pieces, words: annotation.words.as_deref() };
-            let tally = (self.config.misfits, &mut self.counts.spans);
-            let Some(pieces) = mention::admit(text, printed, tally, place)? else { continue };
-            let Some(label) = labels.intern(&annotation.kind) else {
-                return Err(self.tree.shape("another kind", "fewer than 2^32 kinds of entities"));
-            };
-            document.entities.push(Entity { pieces, label, concepts: annotation.concepts });
-        }
-        mention::sort(document);
-        Ok(())
-    }
-}
-
-/// Where sentences begin: where the file says so and where passages begin, and by rule within these.
-fn sentences(text: &str, texts: &[(Range<usize>, Holds)]) -> Vec<usize> {
-    let of_text = |(bytes, holds): &(Range<usize>, Holds)| match holds {
-        Holds::Sentence => vec![bytes.start],
-        Holds::Passage => sentence::of_parts(text, std::slice::from_ref(bytes)),
-    };
-    let mut starts: Vec<usize> = texts.iter().flat_map(of_text).collect();
-    starts.dedup();
-    starts
-}
-
-/// Puts a passage's text where its offset says.
-fn place<R: BufRead>(tree: &Tree<'_, R>, open: &mut Open, document: &mut Document) -> Result<(), Error> {
-    let Some(offset) = open.offset.take() else {
-        return Err(tree.shape("a <text> without an <offset>", "an <offset> before each text"));
-    };
-    let Some(gap) = offset.checked_sub(open.characters) else {
-        let found = format!("offset {offset}, where {} characters stand already", open.characters);
-        return Err(tree.shape(&found, "texts in order and apart"));
-    };
-    if gap > LONGEST {
-        return Err(Error::Long { place: tree.place() });
-    }
-    document.text.extend(std::iter::once('\n').chain(std::iter::repeat(' ')).take(gap));
-    let start = document.text.len();
-    document.text.push_str(tree.text());
-    let holds = if tree.is(&["sentence", "text"]) { Holds::Sentence } else { Holds::Passage };
-    open.texts.push((start..document.text.len(), holds));
-    open.characters = offset + tree.text().chars().count();
-    Ok(())
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Flattened::new(Reader::new(bytes, file, self.clone()))))
     }
 }
 
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document, labels).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Relations and documents without
+    // text are left out and counted.
+    fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        let mut open = Open::default();
+        loop {
+            match self.tree.step()? {
+                Step::End => return Ok(false),
+                Step::Open => self.opened(&mut open)?,
+                Step::Close if self.tree.is(&["document"]) => {
+                    if document.id.is_empty() {
+                        return Err(self.tree.shape("a document without <id>", "an <id> in each document"));
+                    }
+                    let draft = std::mem::take(&mut open).draft;
+                    if draft.finish(document, labels, &self.config, &mut self.counts)? {
+                        return Ok(true);
+                    }
+                }
+                Step::Close => self.closed(&mut open, document)?,
+            }
+        }
     }
 
     fn counts(&self) -> Counts {
-        self.counts()
+        self.counts.with_size(self.tree.bytes(), self.tree.line())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::draft::{EMPTY, PARTS, WHOLES};
     use super::*;
+    use crate::Entity;
     use crate::damage::assert_sound_or_refuses;
     use crate::drain;
 
@@ -360,7 +197,7 @@ mod tests {
         Config { concepts: vec!["MESH".to_owned()], composites, misfits: Misfits::Refuse }
     }
 
-    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), ReadError> {
         let mut reader = Reader::new(bytes, Path::new("some.xml"), config);
         let mut labels = Labels::default();
         let all = drain::documents(|document| reader.read(document, &mut labels))?;

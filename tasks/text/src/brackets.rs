@@ -12,11 +12,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Lines, Place};
+use base::line::{Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::reader::{Bytes, Marks, ReadError, TextFormat, without_spans};
-use super::{Counts, Document, Labels, drop_for, keep};
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Labels};
 
 /// How trees become phrases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,32 +25,6 @@ use super::{Counts, Document, Labels, drop_for, keep};
 pub struct Config {
     /// How many constituents above a word its phrase is: 1 its part of speech, 2 the lowest constituent with more than that.
     pub level: NonZeroUsize,
-}
-
-/// Why there is no next tree.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// The text is no tree.
-    #[error("{place}: found {found}, expected {expected}; mend the tree, or print it again")]
-    Shape {
-        /// Line and byte.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        expected: &'static str,
-    },
-    /// A tree is larger than any sentence's.
-    #[error(
-        "{place}: the tree has more than {LONGEST} bytes; expected the tree of one sentence: close its brackets"
-    )]
-    Long {
-        /// The line.
-        place: Place,
-    },
 }
 
 /// Bytes of a tree, at most, white space not counted.
@@ -132,8 +107,8 @@ impl<'f, R: BufRead> Reader<'f, R> {
     /// Fills `tree` with the next one; `false` at the end of the file. Trees without words are left out and counted.
     ///
     /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, tree: &mut Tree) -> Result<bool, Error> {
+    /// When the file is damaged, or none of the format.
+    pub fn read(&mut self, tree: &mut Tree) -> Result<bool, ReadError> {
         loop {
             tree.clear();
             match self.piece()? {
@@ -144,18 +119,18 @@ impl<'f, R: BufRead> Reader<'f, R> {
             tree.line = self.lines.lines();
             self.tree(tree)?;
             if !tree.words.is_empty() {
-                keep(&mut self.tally);
+                self.tally.keep();
                 return Ok(true);
             }
-            drop_for(&mut self.tally, EMPTY);
+            self.tally.drop(EMPTY);
         }
     }
 
     /// Fills `document` with the next tree: its text is the words with one space between them.
     ///
     /// # Errors
-    /// See [`Error`].
-    pub fn document(&mut self, tree: &mut Tree, document: &mut Document) -> Result<bool, Error> {
+    /// When the file is damaged, or none of the format.
+    pub fn document(&mut self, tree: &mut Tree, document: &mut Document) -> Result<bool, ReadError> {
         document.clear();
         if !self.read(tree)? {
             return Ok(false);
@@ -181,7 +156,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 
     /// Reads up to the bracket that closes the tree, whose opening one is read.
-    fn tree(&mut self, tree: &mut Tree) -> Result<(), Error> {
+    fn tree(&mut self, tree: &mut Tree) -> Result<(), ReadError> {
         let climb = self.config.level.get() - 1;
         // Of the open constituents; those that close are forgotten.
         let mut open: Vec<Node> = vec![Node::new(0)];
@@ -192,7 +167,9 @@ impl<'f, R: BufRead> Reader<'f, R> {
             };
             bytes += at.len();
             if bytes > LONGEST {
-                return Err(Error::Long { place: self.place(None) });
+                let found = format!("the tree has more than {LONGEST} bytes");
+                let expected = "the tree of one sentence";
+                return Err(ReadError::new(self.place(None), found, expected, "close its brackets"));
             }
             match piece {
                 Piece::Open if node.content == Content::Word => {
@@ -243,7 +220,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 
     /// The next bracket or word and where it stands in the line; none at the end of the file.
-    fn piece(&mut self) -> Result<Option<(Range<usize>, Piece)>, Error> {
+    fn piece(&mut self) -> Result<Option<(Range<usize>, Piece)>, ReadError> {
         loop {
             let rest = &self.line[self.at..];
             let start = self.line.len() - rest.trim_ascii_start().len();
@@ -267,14 +244,14 @@ impl<'f, R: BufRead> Reader<'f, R> {
         }
     }
 
-    fn next_line(&mut self) -> Result<bool, Error> {
+    fn next_line(&mut self) -> Result<bool, ReadError> {
         self.at = self.line.len();
         let Some(line) = self.lines.next_line()? else { return Ok(false) };
         let text = super::unmarked(line.text);
         self.at = 0;
         self.line.clear();
         if text.trim().is_empty() {
-            drop_for(&mut self.tally, BLANK);
+            self.tally.drop(BLANK);
         }
         self.line.push_str(text);
         Ok(true)
@@ -285,10 +262,15 @@ impl<'f, R: BufRead> Reader<'f, R> {
         Place { file: self.file.to_owned(), line: self.lines.lines(), column }
     }
 
-    fn shape(&self, at: usize, expected: &'static str) -> Error {
+    fn shape(&self, at: usize, expected: &str) -> ReadError {
         let found: String = self.line.get(at..).unwrap_or_default().chars().take(20).collect();
         let found = if found.is_empty() { "the end of the file".to_owned() } else { format!("{found:?}") };
-        Error::Shape { place: self.place(Some(at)), found, expected }
+        ReadError::new(
+            self.place(Some(at)),
+            format!("found {found}"),
+            expected,
+            "fix the tree, or print it again",
+        )
     }
 }
 
@@ -322,19 +304,7 @@ fn unescape(leaf: &str) -> String {
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".mrg", ".mrg.gz", ".ptb", ".ptb.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Phrases
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Documents { reader: Reader::new(bytes, file, *self), tree: Tree::default() }))
     }
 }
@@ -345,13 +315,13 @@ struct Documents<'f, R> {
     tree: Tree,
 }
 
-impl<R: BufRead> super::reader::Reader for Documents<'_, R> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.reader.document(&mut self.tree, document).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Documents<'_, R> {
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        self.reader.document(&mut self.tree, document)
     }
 
     fn counts(&self) -> Counts {
-        without_spans(self.reader.tally())
+        Counts::of(self.reader.tally())
     }
 }
 
@@ -361,7 +331,7 @@ mod tests {
     use super::*;
     use crate::damage::assert_sound_or_refuses;
 
-    fn read(bytes: &[u8], level: usize) -> Result<(Vec<Tree>, Tally), Error> {
+    fn read(bytes: &[u8], level: usize) -> Result<(Vec<Tree>, Tally), ReadError> {
         let config = Config { level: NonZeroUsize::new(level).unwrap() };
         let mut reader = Reader::new(bytes, Path::new("some.ptb"), config);
         let (mut tree, mut all) = (Tree::default(), Vec::new());

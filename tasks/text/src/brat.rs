@@ -6,20 +6,21 @@
 mod pair;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::BufRead;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 pub use self::pair::{Pair, pairs};
 use super::characters::Characters;
+use super::fault;
 use super::mention::{self, Misfits, Printed, Text};
-use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
-use super::{Counts, Document, Entity, Labels, NoText, drop_for, keep, unmarked, whole_text};
+use super::reader::{Bytes, Flattened, Only, Opened, TextFormat};
+use super::{Counts, Document, Entity, Labels, unmarked};
 
 /// What notes may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,68 +41,12 @@ pub struct Config {
     /// What notes may name.
     pub concepts: Concepts,
     /// What becomes of mentions that do not fit.
+    #[serde(default)]
     pub misfits: Misfits,
 }
 
-/// Why a text cannot be had with its entities.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A mention is not in its text.
-    #[error(transparent)]
-    Mention(#[from] mention::Refused),
-    /// A file or folder cannot be read.
-    #[error(
-        "{file}: cannot be read: {source}; expected a folder with texts (.txt) and their entities (.ann): check the path"
-    )]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The text is none.
-    #[error(
-        "{place}: byte {byte} of the file is not valid UTF-8; expected UTF-8: convert it (iconv -t UTF-8)"
-    )]
-    Utf8 {
-        /// The line.
-        place: Place,
-        /// The first bad byte, from 1.
-        byte: usize,
-    },
-    /// The text is larger than any that should be read at once.
-    #[error("{file}: more than {LONGEST} bytes; expected a document's text: split it")]
-    Long {
-        /// The file.
-        file: PathBuf,
-    },
-    /// One of the two files is missing.
-    #[error(
-        "{file}: {missing} is not beside it; expected a text (.txt) and its entities (.ann, empty if there are none): add the file"
-    )]
-    Alone {
-        /// The file that is there.
-        file: PathBuf,
-        /// The name of the other.
-        missing: String,
-    },
-    /// The line is no annotation.
-    #[error("{place}: found {found:?}, expected {expected}; mend the line")]
-    Shape {
-        /// The line.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        expected: &'static str,
-    },
-}
-
-/// Bytes of a text, at most.
-const LONGEST: usize = 16 << 20;
+/// What a folder should have.
+const FILES: &str = "a text (.txt) and its entities (.ann, empty if there are none)";
 
 const OTHER: &str = "annotation of another kind";
 const BLANK: &str = "blank line";
@@ -115,15 +60,15 @@ const NOTE: &str = "a note: # and its number, AnnotatorNotes and the number of w
 /// Fills `document` from its two files.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn open(
     pair: &Pair,
     config: Config,
     document: &mut Document,
     labels: &mut Labels,
-) -> Result<Counts, Error> {
-    let (text, ann) = (text(&pair.text)?, opened(&pair.ann)?);
-    read(&text, (ann, &pair.ann), config, (document, labels))
+) -> Result<Counts, ReadError> {
+    let (text, ann) = (text(pair)?, fault::open(&pair.ann, FILES)?);
+    read(&text, ann, &pair.ann, config, document, labels)
 }
 
 /// A relation between two entities.
@@ -149,15 +94,15 @@ pub struct Related {
 /// Fills `document` from its two files, its entities in the order of the file, and says how they are related.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn related(
     pair: &Pair,
     config: Config,
     document: &mut Document,
     labels: &mut Labels,
-) -> Result<Related, Error> {
-    let (text, ann) = (text(&pair.text)?, opened(&pair.ann)?);
-    let said = annotations(&text, (ann, &pair.ann), config, (&mut *document, labels))?;
+) -> Result<Related, ReadError> {
+    let (text, ann) = (text(pair)?, fault::open(&pair.ann, FILES)?);
+    let said = annotations(&text, ann, &pair.ann, config, document, labels)?;
     let mut names = vec![String::new(); document.entities.len()];
     for (name, number) in &said.numbers {
         if let Some(of_entity) = number.and_then(|number| names.get_mut(number)) {
@@ -168,37 +113,26 @@ pub fn related(
     Ok(Related { relations: parsed.collect::<Result<_, _>>()?, counts: said.counts, names })
 }
 
-fn opened(file: &Path) -> Result<BufReader<File>, Error> {
-    let wrong = |source| Error::Read { file: file.to_owned(), source };
-    Ok(BufReader::new(File::open(file).map_err(wrong)?))
-}
-
-/// The whole text of a file.
-fn text(file: &Path) -> Result<String, Error> {
-    let path = || file.to_owned();
-    whole_text(opened(file)?, LONGEST).map_err(|problem| match problem {
-        NoText::Read(source) => Error::Read { file: path(), source },
-        NoText::Long => Error::Long { file: path() },
-        NoText::Utf8 { line, byte } => {
-            Error::Utf8 { place: Place { file: path(), line, column: None }, byte }
-        }
-    })
+fn text(pair: &Pair) -> Result<String, ReadError> {
+    fault::whole_text(fault::open(&pair.text, FILES)?, &pair.text, "a document's text")
 }
 
 /// Fills `document` with a text and the entities that `ann` says are in it, and names their labels; `file` names `ann` in messages,
 /// and its stem is the document's id. Annotations of other kinds, and notes of other things, are left out and counted.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn read<R: BufRead>(
     text: &str,
-    (ann, file): (R, &Path),
+    ann: R,
+    file: &Path,
     config: Config,
-    (document, labels): (&mut Document, &mut Labels),
-) -> Result<Counts, Error> {
-    let mut said = annotations(text, (ann, file), config, (&mut *document, labels))?;
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, ReadError> {
+    let mut said = annotations(text, ann, file, config, document, labels)?;
     for _ in &said.relations {
-        drop_for(&mut said.counts.documents, OTHER);
+        said.counts.documents.drop(OTHER);
     }
     mention::sort(document);
     Ok(said.counts)
@@ -217,10 +151,12 @@ struct Said {
 /// Fills `document` as [`read`] does, its entities in the order of the file.
 fn annotations<R: BufRead>(
     text: &str,
-    (ann, file): (R, &Path),
+    ann: R,
+    file: &Path,
     config: Config,
-    (document, labels): (&mut Document, &mut Labels),
-) -> Result<Said, Error> {
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Said, ReadError> {
     document.clear();
     document.text.push_str(text);
     document.id.push_str(&file.file_stem().unwrap_or_default().to_string_lossy());
@@ -233,13 +169,13 @@ fn annotations<R: BufRead>(
     while let Some(line) = lines.next_line()? {
         let row = unmarked(line.text);
         if row.trim().is_empty() {
-            drop_for(&mut counts.documents, BLANK);
+            counts.documents.drop(BLANK);
         } else if row.starts_with('T') {
             let (id, kind, pieces, words) = entity(line, row)?;
             let printed = Printed { pieces: &pieces, words: Some(words) };
             let text = Text { text, characters: &characters };
-            let admitted =
-                mention::admit(text, printed, (config.misfits, &mut counts.spans), || line.place(None))?;
+            let (misfits, tally) = (config.misfits, &mut counts.spans);
+            let admitted = mention::admit(text, printed, misfits, tally, || line.place(None))?;
             let number = admitted.is_some().then_some(document.entities.len());
             if let Some(pieces) = admitted {
                 let all = pieces.len();
@@ -247,18 +183,18 @@ fn annotations<R: BufRead>(
                 if pieces.len() < all {
                     *counts.documents.mended.entry(LINE_END).or_insert(0) += 1;
                 }
-                let label = labels.intern(kind).ok_or_else(|| shape(line, row, ENTITY))?;
+                let label = labels.intern(kind).ok_or_else(|| fault::line(line, row, ENTITY))?;
                 document.entities.push(Entity { pieces, label, concepts: Vec::new() });
             }
             if numbers.insert(id.to_owned(), number).is_some() {
-                return Err(shape(line, id, "a number that no other entity has"));
+                return Err(fault::line(line, id, "a number that no other entity has"));
             }
         } else if row.starts_with('R') && row.contains('\t') {
             relations.push((line.place(None), row.to_owned()));
         } else if let Some((of, says)) = note(line, row, config.concepts)? {
             notes.push((of.to_owned(), says.to_owned()));
         } else {
-            drop_for(&mut counts.documents, OTHER);
+            counts.documents.drop(OTHER);
         }
     }
     for (of, says) in notes {
@@ -274,21 +210,17 @@ fn annotations<R: BufRead>(
             }
             // What it speaks of was dropped.
             Some(None) => {}
-            None => drop_for(&mut counts.documents, OTHER),
+            None => counts.documents.drop(OTHER),
         }
     }
-    keep(&mut counts.documents);
+    counts.documents.keep();
     Ok(Said { counts: counts.with_size(lines.bytes(), lines.lines()), numbers, relations })
-}
-
-fn shape(line: Line<'_>, found: &str, expected: &'static str) -> Error {
-    Error::Shape { place: line.place(None), found: found.chars().take(60).collect(), expected }
 }
 
 /// Number, kind, places and words of an entity.
 type Row<'a> = (&'a str, &'a str, Vec<Range<usize>>, &'a str);
 
-fn entity<'a>(line: Line<'a>, row: &'a str) -> Result<Row<'a>, Error> {
+fn entity<'a>(line: Line<'a>, row: &'a str) -> Result<Row<'a>, ReadError> {
     let parse = || {
         let mut columns = row.splitn(3, '\t');
         let (id, what, words) = (columns.next()?, columns.next()?, columns.next()?);
@@ -299,12 +231,16 @@ fn entity<'a>(line: Line<'a>, row: &'a str) -> Result<Row<'a>, Error> {
         };
         Some((id, kind, places.split(';').map(piece).collect::<Option<_>>()?, words))
     };
-    parse().ok_or_else(|| shape(line, row, ENTITY))
+    parse().ok_or_else(|| fault::line(line, row, ENTITY))
 }
 
 /// What a note speaks of and what it says; `None` for other annotations and where notes are left out.
-fn note<'a>(line: Line<'a>, row: &'a str, concepts: Concepts) -> Result<Option<(&'a str, &'a str)>, Error> {
-    let wrong = || shape(line, row, NOTE);
+fn note<'a>(
+    line: Line<'a>,
+    row: &'a str,
+    concepts: Concepts,
+) -> Result<Option<(&'a str, &'a str)>, ReadError> {
+    let wrong = || fault::line(line, row, NOTE);
     if let Some(rest) = row.strip_prefix('#') {
         let mut columns = rest.splitn(3, '\t').skip(1);
         let (kind, of) = columns.next().and_then(|what| what.split_once(' ')).ok_or_else(wrong)?;
@@ -316,14 +252,15 @@ fn note<'a>(line: Line<'a>, row: &'a str, concepts: Concepts) -> Result<Option<(
     if row.starts_with(['E', 'A', 'M', 'N', '*']) && row.contains('\t') {
         return Ok(None);
     }
-    Err(shape(line, row, "an annotation, which begins with T, #, R, E, A, M, N or *"))
+    Err(fault::line(line, row, "an annotation, which begins with T, #, R, E, A, M, N or *"))
 }
 
-fn relation(place: &Place, row: &str, numbers: &BTreeMap<String, Option<usize>>) -> Result<Relation, Error> {
-    let wrong = |expected| {
-        let found = row.chars().take(60).collect();
-        Error::Shape { place: place.clone(), found, expected }
-    };
+fn relation(
+    place: &Place,
+    row: &str,
+    numbers: &BTreeMap<String, Option<usize>>,
+) -> Result<Relation, ReadError> {
+    let wrong = |expected| ReadError::text(place.clone(), row, expected, "fix the line");
     let mut parts = row.split('\t').nth(1).unwrap_or_default().split_whitespace();
     let (kind, ends) = (parts.next(), [parts.next(), parts.next()]);
     let [one, other] = ends.map(|end| end.and_then(|end| end.split_once(':')).map(|(_, of)| of));
@@ -340,26 +277,9 @@ fn cui(concept: &str) -> bool {
 }
 
 impl TextFormat for Config {
-    /// Its annotations stand in another file, which is not looked for in a packed form.
-    fn endings(&self) -> &'static [&'static str] {
-        &[".txt"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn is_in_several_files(&self) -> bool {
-        true
-    }
-
-    fn reader<'f>(
-        &'f self,
-        _: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, _: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         let fill = move |document: &mut Document, labels: &mut Labels| {
-            open(&Pair::of(file), *self, document, labels).map_err(ReadError::of)
+            open(&Pair::of(file), *self, document, labels)
         };
         Ok(Box::new(Flattened::new(Only::new(file, fill))))
     }
@@ -380,10 +300,10 @@ mod tests {
         #3\tAnnotatorNotes R1\tperhaps\n\
         T3\tANAT 28 32\tfoie\n#4\tAnnotatorNotes T3\t\n#5\tAnnotatorNotes T1\tC0000001";
 
-    fn get(ann: &[u8], config: Config) -> Result<(Document, Labels, Counts), Error> {
+    fn get(ann: &[u8], config: Config) -> Result<(Document, Labels, Counts), ReadError> {
         let (mut document, mut labels) = (Document::default(), Labels::default());
         let counts =
-            read(TEXT, (ann, Path::new("some.folder/some.1.ann")), config, (&mut document, &mut labels))?;
+            read(TEXT, ann, Path::new("some.folder/some.1.ann"), config, &mut document, &mut labels)?;
         Ok((document, labels, counts))
     }
 
@@ -463,8 +383,7 @@ mod tests {
     fn a_folder_is_read_pair_by_pair() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| {
-            io::Write::write_all(&mut File::create(folder.path().join(name)).unwrap(), text.as_bytes())
-                .unwrap();
+            base::whole::write_whole(&folder.path().join(name), text.as_bytes()).unwrap();
         };
         put("b.1.txt", TEXT);
         put("b.1.ann", ANN);

@@ -8,11 +8,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::reader::{Bytes, Marks, ReadError, TextFormat};
-use super::{Counts, Document, Label, Labels, Span, SpanTally, drop_for, keep, unmarked};
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Label, Labels, Span, SpanTally, unmarked};
 
 /// How tags mark entities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,23 +36,6 @@ pub enum BrokenTags {
     Refuse,
     /// They are read as the most that they can mean (a stray `I-x` begins an entity), and sentences with such are counted.
     Fix,
-}
-
-/// A tag that its scheme does not allow where it stands.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{place}: found {found:?} behind {behind:?}, which the scheme does not have: {}; set `scheme` to how the file is tagged, or `broken_tags` to \"fix\" if single tags are wrong",
-    scheme.rule()
-)]
-pub struct Broken {
-    /// The line.
-    pub place: Place,
-    /// The tag.
-    pub found: String,
-    /// The one before it in the sentence.
-    pub behind: String,
-    /// The scheme.
-    pub scheme: Scheme,
 }
 
 /// What stands between columns.
@@ -77,41 +61,6 @@ pub struct Config {
     /// What becomes of tags that the scheme does not allow where they stand.
     #[serde(default)]
     pub broken_tags: BrokenTags,
-}
-
-/// Why there is no next sentence.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A line has too few columns, or not as many as the first.
-    #[error(
-        "{place}: {found} columns, expected {expected}; mend the line, or say in the config what separates the columns"
-    )]
-    Columns {
-        /// The line.
-        place: Place,
-        /// Columns found.
-        found: usize,
-        /// Columns expected, in words.
-        expected: String,
-    },
-    /// The last column is no tag.
-    #[error(
-        "{place}: found {found:?}, expected {expected}; mend the tag, or say in the config how the file is tagged"
-    )]
-    Tag {
-        /// Line and column.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// Tags of the scheme, in words.
-        expected: &'static str,
-    },
-    /// A tag does not fit the one before it.
-    #[error(transparent)]
-    Broken(#[from] Broken),
 }
 
 impl Scheme {
@@ -161,58 +110,6 @@ impl<'f, R: BufRead> Reader<'f, R> {
         let lines = Lines::new(reader, file);
         Self { lines, file, config, counts, columns: None }
     }
-
-    /// Fills `document` with the next sentence and names its spans' labels; `false` at the end of the file. A sentence with tags that break
-    /// the scheme is counted as mended, if [`BrokenTags::Fix`] lets it pass.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
-        document.clear();
-        let mut open = Open::new(self.config.scheme, self.config.broken_tags);
-        while let Some(line) = self.lines.next_line()? {
-            if unmarked(line.text).trim().is_empty() {
-                if document.words.is_empty() {
-                    continue;
-                }
-                break;
-            }
-            let (word, tag) = columns(line, self.config.separator, &mut self.columns)?;
-            if word == DOCUMENT {
-                drop_for(&mut self.counts.documents, DOCUMENT_LINE);
-                continue;
-            }
-            if document.words.is_empty() {
-                document.id.push_str(&line.place(None).line.to_string());
-                document.sentences.push(0);
-            } else {
-                document.text.push(' ');
-            }
-            let start = document.text.len();
-            document.text.push_str(word);
-            let bytes = start..document.text.len();
-            document.words.push(bytes.clone());
-            let width = self.columns.unwrap_or(0);
-            let said = parse(line, (tag, width), &self.config, labels)?;
-            open.tagged(&mut document.spans, bytes, (said, tag), || line.place(Some((width, TAG))))?;
-        }
-        let end = || Place { file: self.file.to_owned(), line: self.lines.lines(), column: None };
-        open.end(&mut document.spans, end)?;
-        if document.words.is_empty() {
-            return Ok(false);
-        }
-        keep(&mut self.counts.documents);
-        *self.counts.documents.mended.entry(MENDED).or_insert(0) += u64::from(open.broken > 0);
-        self.counts.spans.read += document.spans.len() as u64;
-        self.counts.spans.kept += document.spans.len() as u64;
-        Ok(true)
-    }
-
-    /// What became of the file so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts.with_size(self.lines.bytes(), self.lines.lines())
-    }
 }
 
 /// The first and the last column of a line; all lines must have as many as the first.
@@ -220,7 +117,7 @@ fn columns<'a>(
     line: Line<'a>,
     separator: Separator,
     expected: &mut Option<usize>,
-) -> Result<(&'a str, &'a str), Error> {
+) -> Result<(&'a str, &'a str), ReadError> {
     let text = unmarked(line.text);
     let mut fields: (Option<&str>, &str, usize) = (None, "", 0);
     let mut add = |field: &'a str| fields = (fields.0.or(Some(field)), field, fields.2 + 1);
@@ -232,7 +129,10 @@ fn columns<'a>(
     if word == DOCUMENT {
         return Ok((word, tag));
     }
-    let wrong = |expected: String| Error::Columns { place: line.place(None), found, expected };
+    let wrong = |expected: String| {
+        let remedy = "fix the line, or say in the config what separates the columns";
+        ReadError::new(line.place(None), format!("{found} columns"), expected, remedy)
+    };
     if found < 2 || word.is_empty() {
         return Err(wrong("a word in the first column and a tag in the last".to_owned()));
     }
@@ -240,19 +140,6 @@ fn columns<'a>(
         number if number != found => Err(wrong(format!("{number} as in the first line"))),
         _ => Ok((word, tag)),
     }
-}
-
-/// What the tag in column `width` says; `None` for `O`.
-fn parse(
-    line: Line<'_>,
-    (text, width): (&str, usize),
-    config: &Config,
-    labels: &mut Labels,
-) -> Result<Option<(Mark, Label)>, Error> {
-    tag(text, config.scheme, config.untyped.as_deref(), labels).map_err(|expected| {
-        let place = line.place(Some((width, TAG)));
-        Error::Tag { place, found: text.to_owned(), expected }
-    })
 }
 
 /// What a tag says, `None` for `O`; bare tags mean `untyped`. An error says which tags the scheme has.
@@ -296,36 +183,41 @@ pub(super) struct Open {
     pub(super) broken: u64,
 }
 
-/// What a tag says, and how it is written.
-type Tagged<'t> = (Option<(Mark, Label)>, &'t str);
-
 impl Open {
     pub(super) fn new(scheme: Scheme, broken_tags: BrokenTags) -> Self {
         Self { label: None, scheme, broken_tags, behind: String::new(), broken: 0 }
     }
 
-    /// The next word, where it stands and what its tag says.
+    /// The next word, where it stands, what its tag says and how that is written.
     pub(super) fn tagged(
         &mut self,
         spans: &mut Vec<Span>,
         bytes: Range<usize>,
-        (said, tag): Tagged<'_>,
+        said: Option<(Mark, Label)>,
+        tag: &str,
         place: impl FnOnce() -> Place,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ReadError> {
         let before = self.broken;
         self.word(spans, bytes, said);
         if self.broken > before && self.broken_tags == BrokenTags::Refuse {
             let behind = Some(std::mem::take(&mut self.behind)).filter(|behind| !behind.is_empty());
             let behind = behind.unwrap_or_else(|| "the beginning of the sentence".to_owned());
-            return Err(Broken { place: place(), found: tag.to_owned(), behind, scheme: self.scheme });
+            let rule = self.scheme.rule();
+            let found = format!("found {tag:?} behind {behind:?}, which the scheme does not have: {rule}");
+            let remedy = "set `scheme` to how the file is tagged, or `broken_tags` to \"fix\" if single tags are wrong";
+            return Err(ReadError::new(place(), found, "", remedy));
         }
         tag.clone_into(&mut self.behind);
         Ok(())
     }
 
     /// The end of the sentence.
-    pub(super) fn end(&mut self, spans: &mut Vec<Span>, place: impl FnOnce() -> Place) -> Result<(), Broken> {
-        self.tagged(spans, 0..0, (None, "the end of the sentence"), place)
+    pub(super) fn end(
+        &mut self,
+        spans: &mut Vec<Span>,
+        place: impl FnOnce() -> Place,
+    ) -> Result<(), ReadError> {
+        self.tagged(spans, 0..0, None, "the end of the sentence", place)
     }
 
     /// The next word, where it stands and what its tag says; without a tag the entity ends.
@@ -355,30 +247,62 @@ impl Open {
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".conll", ".conll.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Reader::new(bytes, file, self.clone())))
     }
 }
 
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document, labels).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next sentence and names its spans' labels; `false` at the end of the file. A sentence with tags that break
+    // the scheme is counted as mended, if [`BrokenTags::Fix`] lets it pass.
+    fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        let mut open = Open::new(self.config.scheme, self.config.broken_tags);
+        while let Some(line) = self.lines.next_line()? {
+            if unmarked(line.text).trim().is_empty() {
+                if document.words.is_empty() {
+                    continue;
+                }
+                break;
+            }
+            let (word, tag) = columns(line, self.config.separator, &mut self.columns)?;
+            if word == DOCUMENT {
+                self.counts.documents.drop(DOCUMENT_LINE);
+                continue;
+            }
+            if document.words.is_empty() {
+                document.id.push_str(&line.place(None).line.to_string());
+                document.sentences.push(0);
+            } else {
+                document.text.push(' ');
+            }
+            let start = document.text.len();
+            document.text.push_str(word);
+            let bytes = start..document.text.len();
+            document.words.push(bytes.clone());
+            let width = self.columns.unwrap_or(0);
+            let place = || line.place(Some((width, TAG)));
+            let said = self::tag(tag, self.config.scheme, self.config.untyped.as_deref(), labels);
+            let said = said.map_err(|expected| {
+                let remedy = "fix the tag, or say in the config how the file is tagged";
+                ReadError::text(place(), tag, expected, remedy)
+            })?;
+            open.tagged(&mut document.spans, bytes, said, tag, place)?;
+        }
+        let end = || Place { file: self.file.to_owned(), line: self.lines.lines(), column: None };
+        open.end(&mut document.spans, end)?;
+        if document.words.is_empty() {
+            return Ok(false);
+        }
+        self.counts.documents.keep();
+        *self.counts.documents.mended.entry(MENDED).or_insert(0) += u64::from(open.broken > 0);
+        self.counts.spans.read += document.spans.len() as u64;
+        self.counts.spans.kept += document.spans.len() as u64;
+        Ok(true)
     }
 
     fn counts(&self) -> Counts {
-        self.counts()
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
     }
 }
 
@@ -391,7 +315,7 @@ mod tests {
         Config { scheme, separator: Separator::Spaces, untyped: None, broken_tags: BrokenTags::Fix }
     }
 
-    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), ReadError> {
         let mut reader = Reader::new(bytes, Path::new("some.txt"), config);
         let mut labels = Labels::default();
         let all = drain::documents(|document| reader.read(document, &mut labels))?;

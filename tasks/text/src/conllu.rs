@@ -12,13 +12,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Lines, Place};
+use base::line::{Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::attach::{self, Mismatch};
-use super::conll::{self, Broken, BrokenTags, MENDED, Open, Scheme};
-use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
-use super::{Counts, Document, Entity, Labels, SpanTally, drop_for, keep, subtree, unmarked};
+use super::attach;
+use super::conll::{self, BrokenTags, MENDED, Open, Scheme};
+use super::fault::LONGEST;
+use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
+use super::{Counts, Document, Entity, Labels, SpanTally, subtree, unmarked};
 use row::{Row, Sentence, Token};
 
 /// What is a document.
@@ -56,64 +58,6 @@ pub struct Config {
     pub broken_tags: BrokenTags,
 }
 
-/// Why there is no next document.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A row has too few columns, or too many.
-    #[error(
-        "{place}: {found} columns, expected ten with tabs between them, or a blank line, or a comment (#): mend the row"
-    )]
-    Columns {
-        /// The line.
-        place: Place,
-        /// Columns found.
-        found: usize,
-    },
-    /// A column has something that does not belong there.
-    #[error("{place}: found {found:?}, expected {expected}; mend the row")]
-    Value {
-        /// Line and column.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What may stand there, in words.
-        expected: String,
-    },
-    /// Words and text do not belong together.
-    #[error("{place}: {mismatch}")]
-    Text {
-        /// The sentence's first row.
-        place: Place,
-        /// What is wrong.
-        mismatch: Mismatch,
-    },
-    /// A tag does not fit the one before it.
-    #[error(transparent)]
-    Broken(#[from] Broken),
-    /// Dependencies that lead to no root.
-    #[error(
-        "{place}: the word's dependencies go round in a circle, expected that they lead to a root (HEAD 0): mend the sentence"
-    )]
-    Cycle {
-        /// The word's row.
-        place: Place,
-    },
-    /// A document is larger than any that should be read at once.
-    #[error(
-        "{place}: the document has more than {LONGEST} bytes; expected a smaller one: set `unit` to `sentence`, or write `# newdoc` where documents begin"
-    )]
-    Long {
-        /// The row.
-        place: Place,
-    },
-}
-
-/// Bytes of a document, at most, blanks between its words included.
-const LONGEST: usize = 16 << 20;
-
 const EMPTY_NODE: &str = "empty node";
 const WORDLESS: &str = "comments without words";
 
@@ -138,47 +82,8 @@ impl<'f, R: BufRead> Reader<'f, R> {
         Self { lines, file, config, counts, next: None }
     }
 
-    /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Empty nodes are left out and
-    /// counted; a document with tags that break their scheme is counted as mended. The line on which it begins stands for a missing id.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
-        document.clear();
-        let (mut end, mut broken) = (None, 0);
-        while let Some(sentence) = self.sentence()? {
-            let begins = sentence.newdoc.is_some() || self.config.unit == Unit::Sentence;
-            if begins && !document.words.is_empty() {
-                self.next = Some(sentence);
-                break;
-            }
-            if document.words.is_empty() {
-                let id = match self.config.unit {
-                    Unit::Sentence => sentence.id.as_ref(),
-                    Unit::Newdoc => sentence.newdoc.as_ref().filter(|id| !id.is_empty()),
-                };
-                document.id.push_str(&id.map_or_else(|| sentence.line.to_string(), Clone::clone));
-            }
-            broken += self.append(&sentence, document, &mut end, labels)?;
-        }
-        if document.words.is_empty() {
-            return Ok(false);
-        }
-        keep(&mut self.counts.documents);
-        *self.counts.documents.mended.entry(MENDED).or_insert(0) += u64::from(broken > 0);
-        self.counts.spans.read += document.entities.len() as u64;
-        self.counts.spans.kept += document.entities.len() as u64;
-        Ok(true)
-    }
-
-    /// What became of the file so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts.with_size(self.lines.bytes(), self.lines.lines())
-    }
-
     /// The next sentence that has words.
-    fn sentence(&mut self) -> Result<Option<Sentence>, Error> {
+    fn sentence(&mut self) -> Result<Option<Sentence>, ReadError> {
         if let Some(sentence) = self.next.take() {
             return Ok(Some(sentence));
         }
@@ -187,20 +92,20 @@ impl<'f, R: BufRead> Reader<'f, R> {
             let text = unmarked(line.text);
             bytes += text.len();
             if bytes > LONGEST {
-                return Err(Error::Long { place: line.place(None) });
+                return Err(too_long(line.place(None)));
             }
             if let Some(comment) = text.strip_prefix('#') {
                 sentence.comment(comment);
             } else if !text.trim().is_empty() {
                 match Row::parse(line)? {
-                    Row::EmptyNode => drop_for(&mut self.counts.documents, EMPTY_NODE),
+                    Row::EmptyNode => self.counts.documents.drop(EMPTY_NODE),
                     row => sentence.add(line, row, self.config.phrases)?,
                 }
             } else if !sentence.tokens.is_empty() {
                 break;
             } else if sentence.commented() {
                 sentence.forget();
-                drop_for(&mut self.counts.documents, WORDLESS);
+                self.counts.documents.drop(WORDLESS);
             }
         }
         if sentence.tokens.is_empty() {
@@ -218,9 +123,9 @@ impl<'f, R: BufRead> Reader<'f, R> {
         document: &mut Document,
         end: &mut Option<Ended>,
         labels: &mut Labels,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, ReadError> {
         let place = |line| Place { file: self.file.to_owned(), line, column: None };
-        let long = || Error::Long { place: place(sentence.line) };
+        let long = || too_long(place(sentence.line));
         let first = document.words.len();
         if let Some(last) = *end {
             let gap = gap(last, &sentence.tokens[0]);
@@ -240,13 +145,13 @@ impl<'f, R: BufRead> Reader<'f, R> {
 
     /// Appends the sentence's text with its words. Where all words say where they stand, the text is made of them: Stanza writes `# text`
     /// with one space for any white space.
-    fn place(&self, sentence: &Sentence, document: &mut Document) -> Result<(), Error> {
+    fn place(&self, sentence: &Sentence, document: &mut Document) -> Result<(), ReadError> {
         let Document { text, words, .. } = document;
         if let Some(stated) = &sentence.text {
             let forms: Vec<&str> = sentence.tokens.iter().map(|token| token.form.as_str()).collect();
             let found = attach::words(stated, &forms).map_err(|mismatch| {
                 let place = Place { file: self.file.to_owned(), line: sentence.line, column: None };
-                Error::Text { place, mismatch }
+                mismatch.at(place)
             })?;
             if sentence.tokens.iter().any(|token| token.characters.is_none()) {
                 words.extend(found.into_iter().map(|word| text.len() + word.start..text.len() + word.end));
@@ -262,9 +167,9 @@ impl<'f, R: BufRead> Reader<'f, R> {
                 if let Some((end, here)) = stated.filter(|(end, here)| here.start < *end) {
                     let (place, found) = (place(Some((10, "MISC"))), format!("start_char={}", here.start));
                     let expected = format!("a start_char of at least {end}, behind the word before");
-                    return Err(Error::Value { place, found, expected });
+                    return Err(ReadError::text(place, &found, expected, "fix the row"));
                 }
-                blanks(text, gap(last, token), ' ').ok_or_else(|| Error::Long { place: place(None) })?;
+                blanks(text, gap(last, token), ' ').ok_or_else(|| too_long(place(None)))?;
             }
             words.push(text.len()..text.len() + token.form.len());
             text.push_str(&token.form);
@@ -274,12 +179,14 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 
     /// The sentence's phrases in bytes.
-    fn phrases(&self, sentence: &Sentence, places: &[Range<usize>]) -> Result<Vec<Range<usize>>, Error> {
+    fn phrases(&self, sentence: &Sentence, places: &[Range<usize>]) -> Result<Vec<Range<usize>>, ReadError> {
         let Phrases::Dependency(most) = self.config.phrases else { return Ok(Vec::new()) };
         let governors: Vec<Option<usize>> = sentence.words.iter().map(|word| word.governor).collect();
         let phrases = subtree::phrases(&governors, most).map_err(|cycle| {
             let line = sentence.words.get(cycle.word).map_or(sentence.line, |word| word.line);
-            Error::Cycle { place: Place { file: self.file.to_owned(), line, column: Some((7, "HEAD")) } }
+            let place = Place { file: self.file.to_owned(), line, column: Some((7, "HEAD")) };
+            let expected = "that they lead to a root (HEAD 0)";
+            ReadError::new(place, subtree::CIRCLE, expected, "fix the sentence")
         })?;
         let firsts: Vec<usize> = sentence.tokens.iter().map(|token| token.first).collect();
         Ok(subtree::in_bytes(&phrases, &firsts, places))
@@ -291,20 +198,19 @@ impl<'f, R: BufRead> Reader<'f, R> {
         words: &[Range<usize>],
         document: &mut Document,
         labels: &mut Labels,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, ReadError> {
         let mut open = Open::new(self.config.scheme, self.config.broken_tags);
         let (mut spans, mut last) = (Vec::new(), sentence.line);
         let place = |line| Place { file: self.file.to_owned(), line, column: Some((10, "MISC")) };
         for (token, word) in sentence.tokens.iter().zip(words) {
             let tag = token.tag.as_deref().unwrap_or("O");
             last = token.line;
-            let said = conll::tag(tag, self.config.scheme, None, labels).map_err(|_| Error::Value {
-                place: place(token.line),
-                found: format!("ner={tag}"),
-                expected: "a tag of the scheme with its kind, like B-Disease, or O (or set another `scheme`)"
-                    .to_owned(),
+            let said = conll::tag(tag, self.config.scheme, None, labels).map_err(|_| {
+                let expected =
+                    "a tag of the scheme with its kind, like B-Disease, or O (or set another `scheme`)";
+                ReadError::text(place(token.line), &format!("ner={tag}"), expected, "fix the row")
             })?;
-            open.tagged(&mut spans, word.clone(), (said, tag), || place(last))?;
+            open.tagged(&mut spans, word.clone(), said, tag, || place(last))?;
         }
         open.end(&mut spans, || place(last))?;
         let entity =
@@ -312,6 +218,12 @@ impl<'f, R: BufRead> Reader<'f, R> {
         document.entities.extend(spans.into_iter().map(entity));
         Ok(open.broken)
     }
+}
+
+fn too_long(place: Place) -> ReadError {
+    let found = format!("the document has more than {LONGEST} bytes");
+    let remedy = "set `unit` to `sentence`, or write `# newdoc` where documents begin";
+    ReadError::new(place, found, "a smaller one", remedy)
 }
 
 /// Where a word ends, as far as what stands behind it is concerned.
@@ -346,30 +258,44 @@ fn blanks(text: &mut String, count: usize, first: char) -> Option<()> {
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".conllu", ".conllu.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::EntitiesAndPhrases
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
     }
 }
 
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document, labels).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Empty nodes are left out and
+    // counted; a document with tags that break their scheme is counted as mended. The line on which it begins stands for a missing id.
+    fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        let (mut end, mut broken) = (None, 0);
+        while let Some(sentence) = self.sentence()? {
+            let begins = sentence.newdoc.is_some() || self.config.unit == Unit::Sentence;
+            if begins && !document.words.is_empty() {
+                self.next = Some(sentence);
+                break;
+            }
+            if document.words.is_empty() {
+                let id = match self.config.unit {
+                    Unit::Sentence => sentence.id.as_ref(),
+                    Unit::Newdoc => sentence.newdoc.as_ref().filter(|id| !id.is_empty()),
+                };
+                document.id.push_str(&id.map_or_else(|| sentence.line.to_string(), Clone::clone));
+            }
+            broken += self.append(&sentence, document, &mut end, labels)?;
+        }
+        if document.words.is_empty() {
+            return Ok(false);
+        }
+        self.counts.documents.keep();
+        *self.counts.documents.mended.entry(MENDED).or_insert(0) += u64::from(broken > 0);
+        self.counts.spans.read += document.entities.len() as u64;
+        self.counts.spans.kept += document.entities.len() as u64;
+        Ok(true)
     }
 
     fn counts(&self) -> Counts {
-        self.counts()
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
     }
 }
 
@@ -386,7 +312,7 @@ mod tests {
         broken_tags: BrokenTags::Fix,
     };
 
-    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), ReadError> {
         let mut reader = Reader::new(bytes, Path::new("some.conllu"), config);
         let mut labels = Labels::default();
         let all = drain::documents(|document| reader.read(document, &mut labels))?;

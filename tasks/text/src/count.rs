@@ -513,8 +513,8 @@ mod tests {
                 counted_shard(&part, (Some(&format!("{n}/3")), 1), &TEXTS, shard);
             }
             fs::create_dir(at("merged")).unwrap();
-            let limits = (whole.min_count, whole.max_words);
-            merge(&shards, limits, &room(dir.path(), 1)).unwrap().write(&at("merged")).unwrap();
+            let Config { min_count, max_words, .. } = whole;
+            merge(&shards, min_count, max_words, &room(dir.path(), 1)).unwrap().write(&at("merged")).unwrap();
             assert!(bytes(&at("whole")) == bytes(&at("merged")), "{whole:?}");
         }
     }
@@ -538,7 +538,7 @@ mod tests {
         let in_two = made("in_two", Some("2/3"), &cut);
         let merged = |folders: &[&PathBuf]| {
             let folders: Vec<PathBuf> = folders.iter().map(|folder| (*folder).clone()).collect();
-            merge(&folders, (1, None), &room(dir.path(), 1)).map(drop).map_err(|error| error.to_string())
+            merge(&folders, 1, None, &room(dir.path(), 1)).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(merged(&[&three, &one, &two]), Ok(()), "in any order");
         assert_eq!(merged(&[&whole]), Ok(()));
@@ -597,7 +597,7 @@ mod tests {
             for (n, shard) in (1..).zip(&shards) {
                 counted_shard(&three, (Some(&format!("{n}/2")), 1), &texts, shard);
             }
-            let merged = merge(&shards, (2, None), &room(dir.path(), 1)).unwrap();
+            let merged = merge(&shards, 2, None, &room(dir.path(), 1)).unwrap();
             fs::create_dir(dir.path().join("merged")).unwrap();
             merged.write(&dir.path().join("merged")).unwrap();
             assert!(bytes(&dir.path().join("whole")) == bytes(&dir.path().join("merged")));
@@ -618,9 +618,9 @@ mod tests {
         let counted: Result<_, Error> = count(&config, None, &wide, |feed| feed.text(&many));
         counted.unwrap().write(dir.path()).unwrap();
         let shards = [dir.path().to_owned()];
-        let refused = merge(&shards, (1, None), &room(dir.path(), 1)).unwrap_err().to_string();
+        let refused = merge(&shards, 1, None, &room(dir.path(), 1)).unwrap_err().to_string();
         assert!(refused.contains("300001 of them") && refused.contains("allow more memory"), "{refused}");
-        assert!(merge(&shards, (1, None), &wide).is_ok());
+        assert!(merge(&shards, 1, None, &wide).is_ok());
     }
 
     #[test]
@@ -643,7 +643,7 @@ mod tests {
         let windows = config(Counting::Window(4), Within::Sentence);
         counted_shard(&windows, (Some("2/2"), 1), &TEXTS, &two);
         let merged =
-            |folders: &[PathBuf]| merge(folders, (1, None), &room(dir.path(), 1)).unwrap_err().to_string();
+            |folders: &[PathBuf]| merge(folders, 1, None, &room(dir.path(), 1)).unwrap_err().to_string();
         assert!(merged(&[one.clone(), two.clone()]).contains("one config"));
         counted(&Config { min_count: 2, ..plain.clone() }, 1, &TEXTS, &two);
         assert!(merged(&[two]).contains("lacks words"));

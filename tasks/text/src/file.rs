@@ -1,142 +1,152 @@
 //! Documents of a file of any of the formats.
 
 use std::fs::File;
-use std::io::{self, BufRead};
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
+use std::path::Path;
 
 use base::gz;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::reader::{Marks, ReadError, TextFormat};
+use super::reader::TextFormat;
 use super::{
     Counts, Document, Labels, annotated_json, bioc, brackets, brat, conll, conllu, i2b2, i2b2_xml, jsonl,
     medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text, wikisection,
 };
 
-/// What a file looks like.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Format {
-    /// Plain text; nothing is marked in it.
-    Text(text::Unit),
-    /// A JSON object a line.
-    Jsonl(jsonl::Config),
-    /// A word and its tag a line.
-    Conll(conll::Config),
-    /// Answers of MedQuAD, an XML file for each web page.
-    Medquad(medquad::Config),
-    /// Citations of PubMed as XML.
-    Pubmed(pubmed::Config),
-    /// Articles of WikiSection.
-    Wikisection,
-    /// Abstracts of PubMedQA.
-    Pubmedqa(pubmedqa::Config),
-    /// Notes of MIMIC-III.
-    MimicNotes(mimic_notes::Config),
-    /// A column of a Parquet file.
-    Parquet(parquet::Config),
-    /// Abstracts with entities, as PubTator prints them.
-    Pubtator(pubtator::Config),
-    /// Passages with entities as BioC's XML.
-    Bioc(bioc::Config),
-    /// A text and, in the file beside it that ends in `.ann`, its entities, as brat keeps them.
-    Brat(brat::Config),
-    /// A sentence a line and, in the file beside it or in `../concept` that ends in `.con`, its concepts, as i2b2 2010 has them.
-    I2b2Concepts(i2b2::Config),
-    /// A record with its entities, as XML of i2b2 2012 and 2014.
-    I2b2Xml(i2b2_xml::Config),
-    /// A report and, in another file, its disorders, as ShARe/CLEF 2013 has them.
-    ShareClef(share::Config),
-    /// Sentences with entities and dependencies, as Stanza and spaCy write CoNLL-U.
-    Conllu(conllu::Config),
-    /// Constituency trees in brackets.
-    Brackets(brackets::Config),
-    /// The JSON of Stanza or spaCy, a document a line.
-    AnnotatedJson(annotated_json::Config),
+/// What a file of a format says of its texts, or where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Has {
+    /// Which entities are in them.
+    Entities,
+    /// Which phrases are in them.
+    Phrases,
+    /// Its annotations lie in another file, which is not looked for in a packed form.
+    FileBeside,
+}
+
+/// Makes [`Format`] of the one list of formats: the name that configs call it by (in snake case), its settings, what its files have beside
+/// texts, and how their names end. A format without settings has a reader instead.
+macro_rules! formats {
+    (
+        with settings {
+            $($(#[$doc:meta])* $name:ident($settings:ty): [$($has:ident),*], [$($extension:literal),*];)*
+        }
+        without {
+            $($(#[$plain_doc:meta])* $plain:ident = $reader:expr, [$($plain_extension:literal),*];)*
+        }
+    ) => {
+        /// What a file looks like.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case", deny_unknown_fields)]
+        pub enum Format {
+            $($(#[$doc])* $name($settings),)*
+            $($(#[$plain_doc])* $plain,)*
+        }
+
+        impl Format {
+            fn settings(&self) -> &dyn TextFormat {
+                match self {
+                    $(Self::$name(settings) => settings,)*
+                    $(Self::$plain => &$reader,)*
+                }
+            }
+
+            fn has(&self) -> &'static [Has] {
+                match self {
+                    $(Self::$name(_) => &[$(Has::$has),*],)*
+                    $(Self::$plain => &[],)*
+                }
+            }
+
+            /// How the names of its files end.
+            #[must_use]
+            pub fn extensions(&self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$name(_) => &[$($extension),*],)*
+                    $(Self::$plain => &[$($plain_extension),*],)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    with settings {
+        /// Plain text; nothing is marked in it.
+        Text(text::Unit): [], [".txt", ".txt.gz"];
+        /// A JSON object a line.
+        Jsonl(jsonl::Config): [Entities], [".jsonl", ".jsonl.gz"];
+        /// A word and its tag a line.
+        Conll(conll::Config): [Entities], [".conll", ".conll.gz"];
+        /// Answers of MedQuAD, an XML file for each web page.
+        Medquad(medquad::Config): [], [".xml", ".xml.gz"];
+        /// Citations of PubMed as XML.
+        Pubmed(pubmed::Config): [], [".xml", ".xml.gz"];
+        /// Abstracts of PubMedQA.
+        Pubmedqa(pubmedqa::Config): [], [".json", ".json.gz"];
+        /// Notes of MIMIC-III.
+        MimicNotes(mimic_notes::Config): [], [".csv", ".csv.gz"];
+        /// A column of a Parquet file.
+        Parquet(parquet::Config): [], [".parquet"];
+        /// Abstracts with entities, as PubTator prints them.
+        Pubtator(pubtator::Config): [Entities], [".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"];
+        /// Passages with entities as BioC's XML.
+        Bioc(bioc::Config): [Entities], [".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"];
+        /// A text and, in the file beside it that ends in `.ann`, its entities, as brat keeps them.
+        Brat(brat::Config): [Entities, FileBeside], [".txt"];
+        /// A sentence a line and, in the file beside it or in `../concept` that ends in `.con`, its concepts, as i2b2 2010 has them.
+        I2b2Concepts(i2b2::Config): [Entities, FileBeside], [".txt"];
+        /// A record with its entities, as XML of i2b2 2012 and 2014.
+        I2b2Xml(i2b2_xml::Config): [Entities], [".xml", ".xml.gz"];
+        /// A report and, in another file, its disorders, as ShARe/CLEF 2013 has them.
+        ShareClef(share::Config): [Entities, FileBeside], [".txt", ".text"];
+        /// Sentences with entities and dependencies, as Stanza and spaCy write CoNLL-U.
+        Conllu(conllu::Config): [Entities, Phrases], [".conllu", ".conllu.gz"];
+        /// Constituency trees in brackets.
+        Brackets(brackets::Config): [Phrases], [".mrg", ".mrg.gz", ".ptb", ".ptb.gz"];
+        /// The JSON of Stanza or spaCy, a document a line.
+        AnnotatedJson(annotated_json::Config): [Entities, Phrases], [".jsonl", ".jsonl.gz"];
+    }
+    without {
+        /// Articles of WikiSection.
+        Wikisection = wikisection::Articles, [".json", ".json.gz"];
+    }
 }
 
 impl Format {
-    /// What it is to whoever reads: the one list of formats beside the names that configs call them by.
-    fn layout(&self) -> &dyn TextFormat {
-        match self {
-            Self::Text(config) => config,
-            Self::Jsonl(config) => config,
-            Self::Conll(config) => config,
-            Self::Medquad(config) => config,
-            Self::Pubmed(config) => config,
-            Self::Wikisection => &wikisection::Config,
-            Self::Pubmedqa(config) => config,
-            Self::MimicNotes(config) => config,
-            Self::Parquet(config) => config,
-            Self::Pubtator(config) => config,
-            Self::Bioc(config) => config,
-            Self::Brat(config) => config,
-            Self::I2b2Concepts(config) => config,
-            Self::I2b2Xml(config) => config,
-            Self::ShareClef(config) => config,
-            Self::Conllu(config) => config,
-            Self::Brackets(config) => config,
-            Self::AnnotatedJson(config) => config,
-        }
-    }
-
     /// Whether files of it say which entities are in them.
     #[must_use]
     pub fn has_spans(&self) -> bool {
-        matches!(self.layout().marks(), Marks::Entities | Marks::EntitiesAndPhrases)
+        self.has().contains(&Has::Entities)
     }
 
     /// Whether files of it say which phrases are in them.
     #[must_use]
     pub fn has_phrases(&self) -> bool {
-        matches!(self.layout().marks(), Marks::Phrases | Marks::EntitiesAndPhrases)
+        self.has().contains(&Has::Phrases)
     }
 
     /// Whether what is read with a file lies in another one.
     #[must_use]
     pub fn is_in_several_files(&self) -> bool {
-        self.layout().is_in_several_files()
+        self.has().contains(&Has::FileBeside)
     }
-
-    /// How the names of its files end.
-    #[must_use]
-    pub fn extensions(&self) -> &'static [&'static str] {
-        self.layout().endings()
-    }
-}
-
-/// Why a file cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error<E> {
-    /// The file cannot be opened.
-    #[error("{}: cannot open the text: {source}", file.display())]
-    Open {
-        /// The file.
-        file: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// What the format says of it.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// What was done with a document failed.
-    #[error(transparent)]
-    Each(E),
 }
 
 /// Hands each document of `file` to `each`. What is packed by gzip or Zstandard is unpacked, but for Parquet files, which pack their pages.
 ///
 /// # Errors
 /// When the file cannot be opened or is damaged, or `each` fails.
-pub fn documents_of<E: std::error::Error>(
+pub fn documents_of<E: From<ReadError>>(
     file: &Path,
     format: &Format,
     labels: &mut Labels,
     each: impl FnMut(&Document) -> Result<(), E>,
-) -> Result<Counts, Error<E>> {
-    let unopened = |source| Error::Open { file: file.to_owned(), source };
+) -> Result<Counts, E> {
+    let unopened = |source| ReadError::new(file, format!("cannot open the text: {source}"), "", "");
     let bytes = File::open(file).and_then(gz::reader).map_err(unopened)?;
-    documents((bytes, file), format, labels, each)
+    documents(bytes, file, format, labels, each)
 }
 
 /// Hands each document of a file to `each`. `file` names it in messages; of a Parquet file, which is not read from its beginning on,
@@ -144,23 +154,23 @@ pub fn documents_of<E: std::error::Error>(
 ///
 /// # Errors
 /// When the file is damaged, or `each` fails.
-pub fn documents<R: BufRead, E: std::error::Error>(
-    (reader, file): (R, &Path),
+pub fn documents<R: BufRead, E: From<ReadError>>(
+    reader: R,
+    file: &Path,
     format: &Format,
     labels: &mut Labels,
     mut each: impl FnMut(&Document) -> Result<(), E>,
-) -> Result<Counts, Error<E>> {
-    let mut reader = format.layout().reader(Box::new(reader), file)?;
+) -> Result<Counts, E> {
+    let mut reader = format.settings().reader(Box::new(reader), file)?;
     let mut document = Document::default();
-    while reader.next(&mut document, labels)? {
-        each(&document).map_err(Error::Each)?;
+    while reader.read(&mut document, labels)? {
+        each(&document)?;
     }
     Ok(reader.counts())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
     use std::io::Write;
 
     use super::*;
@@ -205,7 +215,7 @@ mod tests {
 
     fn texts(file: &Path, format: &Format) -> Result<Vec<String>, String> {
         let mut texts = Vec::new();
-        let each = |document: &Document| -> Result<(), Infallible> {
+        let each = |document: &Document| -> Result<(), ReadError> {
             texts.push(document.text.clone());
             Ok(())
         };
@@ -348,7 +358,7 @@ mod tests {
             base::whole::write_whole(&file.with_extension(ending), contents.as_bytes()).unwrap();
         }
         let mut all = Vec::new();
-        let each = |document: &Document| -> Result<(), Infallible> {
+        let each = |document: &Document| -> Result<(), ReadError> {
             all.push(document.clone());
             Ok(())
         };
@@ -448,11 +458,11 @@ mod tests {
         let format = format(r#"{"parquet":{"column":"body"}}"#);
         assert_eq!(self::texts(&file, &format).unwrap(), ["Fever.", "Pain."]);
         let mut read = Vec::new();
-        let each = |document: &Document| -> Result<(), Infallible> {
+        let each = |document: &Document| -> Result<(), ReadError> {
             read.push(document.id.clone());
             Ok(())
         };
-        documents((io::empty(), &*file), &format, &mut Labels::default(), each).unwrap();
+        documents(std::io::empty(), &file, &format, &mut Labels::default(), each).unwrap();
         assert_eq!(read, ["1", "2"]);
         assert_eq!((format.extensions(), format.has_spans()), (&[".parquet"][..], false));
     }
@@ -472,11 +482,28 @@ mod tests {
         );
         for wrong in [
             r#"{"medquad":{"questions":"take","x":1}}"#,
-            r#"{"medquad":{}}"#,
+            r#"{"conll":{"scheme":"bio"}}"#,
             r#"{"mimic":{}}"#,
             r#""medquad""#,
         ] {
             assert!(serde_json::from_str::<Format>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_refused_or_left_as_published() {
+        for (short, whole) in [
+            (r#"{"medquad":{}}"#, r#"{"medquad":{"questions":"leave"}}"#),
+            (r#"{"pubmed":{}}"#, r#"{"pubmed":{"section_labels":"leave"}}"#),
+            (r#"{"pubmedqa":{}}"#, r#"{"pubmedqa":{"long_answers":"leave"}}"#),
+            (r#"{"mimic_notes":{}}"#, r#"{"mimic_notes":{"categories":[],"deidentified":"keep"}}"#),
+            (r#"{"i2b2_concepts":{}}"#, r#"{"i2b2_concepts":{"misfits":"refuse"}}"#),
+            (
+                r#"{"jsonl":{"unit":"bytes"}}"#,
+                r#"{"jsonl":{"unit":"bytes","overlaps":"refuse","other_keys":"refuse"}}"#,
+            ),
+        ] {
+            assert_eq!(format(short), format(whole), "{short}");
         }
     }
 }

@@ -5,76 +5,28 @@
 //! to it. In front of a line that begins with a blank an empty word counts.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use base::funnel::Tally;
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::mention::{self, Misfit, Misfits, OTHER_TEXT, OUTSIDE, Refused};
-use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
-use super::{Counts, Document, Entity, Labels, SpanTally, drop_for, keep, unmarked};
+use super::fault::{self, LONGEST};
+use super::mention::{self, Misfit, Misfits, OUTSIDE};
+use super::reader::{Bytes, Flattened, Only, Opened, TextFormat};
+use super::{Counts, Document, Entity, Labels, SpanTally, unmarked};
 
 /// How a report is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What becomes of concepts that do not fit.
+    #[serde(default)]
     pub misfits: Misfits,
 }
-
-/// Why a report cannot be had with its concepts.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// Other words stand in the text than those that are quoted.
-    #[error(transparent)]
-    Mention(#[from] Refused),
-    /// A file cannot be opened.
-    #[error("{}: cannot be opened: {source}; expected a file of i2b2 2010: check the path", file.display())]
-    Open {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A report is there without what is said of it.
-    #[error(
-        "{}: {missing} is neither beside it nor in ../{folder}; expected it for every text, empty if there is nothing to say: add the file",
-        file.display()
-    )]
-    Alone {
-        /// The text.
-        file: PathBuf,
-        /// The name of the other.
-        missing: String,
-        /// The folder in which it is published.
-        folder: &'static str,
-    },
-    /// A line does not say what it must.
-    #[error("{place}: found {found:?}, expected {expected}; mend the line")]
-    Shape {
-        /// The line.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        expected: String,
-    },
-    /// The text is larger than any that should be read at once.
-    #[error("{place}: the text has more than {LONGEST} bytes up to here; expected a report: split it")]
-    Long {
-        /// The line.
-        place: Place,
-    },
-}
-
-/// Bytes of a text, at most.
-const LONGEST: usize = 16 << 20;
 
 const BLANK: &str = "blank line";
 const CONCEPT: &str = "a concept, as c=\"the fever\" 3:4 3:5||t=\"problem\"";
@@ -146,14 +98,15 @@ impl Report {
     ///
     /// # Errors
     /// When it is no text of UTF-8, or too long.
-    pub fn read<R: BufRead>(reader: R, file: &Path) -> Result<Self, Error> {
+    pub fn read<R: BufRead>(reader: R, file: &Path) -> Result<Self, ReadError> {
         let mut lines = Lines::new(reader, file);
         let mut report = Self::default();
         while let Some(line) = lines.next_line()? {
             let start = report.text.len();
             report.text.push_str(if report.lines.is_empty() { unmarked(line.text) } else { line.text });
             if report.text.len() > LONGEST {
-                return Err(Error::Long { place: line.place(None) });
+                let found = format!("the text has more than {LONGEST} bytes up to here");
+                return Err(ReadError::new(line.place(None), found, "a report", "split it"));
             }
             let row = &report.text[start..];
             let first = usize::from(row.starts_with(char::is_whitespace));
@@ -181,40 +134,39 @@ impl Report {
         &self,
         line: Line<'_>,
         quoted: Quoted<'_>,
-        (misfits, tally): (Misfits, &mut SpanTally),
-    ) -> Result<Option<(usize, Range<usize>)>, Error> {
+        misfits: Misfits,
+        tally: &mut SpanTally,
+    ) -> Result<Option<(usize, Range<usize>)>, ReadError> {
         let (reason, error) = match self.find(quoted) {
-            None => (OUTSIDE, shape(line, line.text, PLACES)),
+            None => (OUTSIDE, fault::line(line, line.text, PLACES)),
             Some((number, bytes)) if alike(&self.text[bytes.clone()], quoted.text) => {
-                tally.read += 1;
-                tally.kept += 1;
+                tally.keep();
                 return Ok(Some((number, bytes)));
             }
             Some((_, bytes)) => {
-                let (found, printed) = (self.text[bytes].to_owned(), quoted.text.to_owned());
-                let misfit = Misfit::Text { found, printed };
-                (OTHER_TEXT, Refused { place: line.place(None), misfit }.into())
+                let misfit = Misfit::other_text(&self.text[bytes], quoted.text);
+                (misfit.reason, misfit.refused(line.place(None)))
             }
         };
         if misfits == Misfits::Refuse {
             return Err(error);
         }
-        mention::leave_out(tally, reason);
+        tally.drop(reason);
         Ok(None)
     }
 }
 
 /// The error that a line does not say what it must.
-pub fn shape(line: Line<'_>, found: &str, expected: impl Into<String>) -> Error {
-    let found = found.chars().take(60).collect();
-    Error::Shape { place: line.place(None), found, expected: expected.into() }
+#[must_use]
+pub fn shape(line: Line<'_>, found: &str, expected: impl Into<String>) -> ReadError {
+    fault::line(line, found, expected)
 }
 
 /// The file that says something of a text: beside it, under its name with another ending, or in a folder beside the text's.
 ///
 /// # Errors
 /// When it is at neither place.
-pub fn beside(text: &Path, ending: &str, folder: &'static str) -> Result<PathBuf, Error> {
+pub fn beside(text: &Path, ending: &str, folder: &'static str) -> Result<PathBuf, ReadError> {
     let near = text.with_extension(ending);
     let name = near.file_name().unwrap_or_default();
     let far = text.parent().and_then(Path::parent).unwrap_or(Path::new("")).join(folder).join(name);
@@ -224,27 +176,29 @@ pub fn beside(text: &Path, ending: &str, folder: &'static str) -> Result<PathBuf
     if far.is_file() {
         return Ok(far);
     }
-    Err(Error::Alone { file: text.to_owned(), missing: name.to_string_lossy().into_owned(), folder })
+    let found = format!("{} is neither beside it nor in ../{folder}", name.to_string_lossy());
+    let expected = "it for every text, empty if there is nothing to say";
+    Err(ReadError::new(text, found, expected, "add the file"))
 }
 
 /// Opens a file.
 ///
 /// # Errors
 /// When that cannot be done.
-pub fn opened(file: &Path) -> Result<BufReader<File>, Error> {
-    let unopened = |source| Error::Open { file: file.to_owned(), source };
-    Ok(BufReader::new(File::open(file).map_err(unopened)?))
+pub fn opened(file: &Path) -> Result<BufReader<File>, ReadError> {
+    fault::open(file, "a file of i2b2 2010")
 }
 
 /// The concepts of a report, as their file has them, and what became of its lines.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn concepts<R: BufRead>(
     report: &Report,
-    (reader, file): (R, &Path),
+    reader: R,
+    file: &Path,
     misfits: Misfits,
-) -> Result<(Vec<Concept>, Counts), Error> {
+) -> Result<(Vec<Concept>, Counts), ReadError> {
     let mut counts = Counts { documents: Tally::new(file, &[BLANK]), spans: mention::tally(&[]) };
     let mut lines = Lines::new(reader, file);
     let (mut all, mut number) = (vec![], 0);
@@ -252,15 +206,15 @@ pub fn concepts<R: BufRead>(
         number += 1;
         let row = unmarked(line.text).trim();
         if row.is_empty() {
-            drop_for(&mut counts.documents, BLANK);
+            counts.documents.drop(BLANK);
             continue;
         }
         let parsed = Quoted::parse(row).and_then(|(quoted, rest)| {
             let (kind, _) = rest.strip_prefix("||t=\"")?.split_once('"')?;
             Some((quoted, kind)).filter(|(_, kind)| !kind.trim().is_empty())
         });
-        let (quoted, kind) = parsed.ok_or_else(|| shape(line, row, CONCEPT))?;
-        if let Some((line, bytes)) = report.admit(line, quoted, (misfits, &mut counts.spans))? {
+        let (quoted, kind) = parsed.ok_or_else(|| fault::line(line, row, CONCEPT))?;
+        if let Some((line, bytes)) = report.admit(line, quoted, misfits, &mut counts.spans)? {
             all.push(Concept { number, line, bytes, kind: kind.to_owned() });
         }
     }
@@ -271,35 +225,39 @@ pub fn concepts<R: BufRead>(
 /// Fills `document` with the report in `file`, whose concepts lie beside it or in `../concept`.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn open<R: BufRead>(
-    (reader, file): (R, &Path),
+    reader: R,
+    file: &Path,
     config: Config,
-    filled: (&mut Document, &mut Labels),
-) -> Result<Counts, Error> {
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, ReadError> {
     let beside = beside(file, "con", "concept")?;
-    read((reader, file), (opened(&beside)?, &beside), config, filled)
+    read(reader, file, opened(&beside)?, &beside, config, document, labels)
 }
 
 /// Fills `document` with a report and the concepts that its other file says are in it, and names their labels. Its words and sentences are the
 /// file's.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn read<R: BufRead, C: BufRead>(
-    (reader, file): (R, &Path),
-    (of_concepts, beside): (C, &Path),
+    reader: R,
+    file: &Path,
+    of_concepts: C,
+    beside: &Path,
     config: Config,
-    (document, labels): (&mut Document, &mut Labels),
-) -> Result<Counts, Error> {
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, ReadError> {
     document.clear();
     let report = Report::read(reader, file)?;
-    let (all, mut counts) = concepts(&report, (of_concepts, beside), config.misfits)?;
+    let (all, mut counts) = concepts(&report, of_concepts, beside, config.misfits)?;
     for Concept { number, bytes, kind, .. } in all {
-        let label = labels.intern(&kind).ok_or_else(|| Error::Shape {
-            place: Place { file: beside.to_owned(), line: number, column: None },
-            found: kind.clone(),
-            expected: "fewer than 2^32 kinds of concepts".to_owned(),
+        let label = labels.intern(&kind).ok_or_else(|| {
+            let place = Place { file: beside.to_owned(), line: number, column: None };
+            ReadError::text(place, &kind, "fewer than 2^32 kinds of concepts", "fix the line")
         })?;
         document.entities.push(Entity { pieces: vec![bytes], label, concepts: vec![] });
     }
@@ -309,7 +267,7 @@ pub fn read<R: BufRead, C: BufRead>(
     document.words.extend(report.lines.iter().flat_map(|row| row.words.iter().cloned()));
     document.text = report.text;
     mention::sort(document);
-    keep(&mut counts.documents);
+    counts.documents.keep();
     Ok(counts)
 }
 
@@ -336,26 +294,9 @@ fn alike(one: &str, other: &str) -> bool {
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".txt"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn is_in_several_files(&self) -> bool {
-        true
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        let fill = move |document: &mut Document, labels: &mut Labels| {
-            open((bytes, file), *self, (document, labels)).map_err(ReadError::of)
-        };
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        let fill =
+            move |document: &mut Document, labels: &mut Labels| open(bytes, file, *self, document, labels);
         Ok(Box::new(Flattened::new(Only::new(file, fill))))
     }
 }
@@ -364,16 +305,17 @@ impl TextFormat for Config {
 mod tests {
     use super::*;
     use crate::damage::assert_sound_or_refuses;
+    use crate::mention::OTHER_TEXT;
 
     const STRICT: Config = Config { misfits: Misfits::Refuse };
     const TEXT: &str = "1. Née was given  Aspirin\r\n\n for her \" chest pain \" and fever .\n";
     const CON: &str = "c=\"aspirin\" 1:4 1:4||t=\"treatment\"\n\nc=\"\" chest pain \"\" 3:3 3:6||t=\"problem\"\r\n\
         c=\"chest pain\" 3:4 3:5||t=\"problem\"||a=\"present\"\nc=\"fever\" 3:8 3:8||t=\"problem\"";
 
-    fn get(con: &[u8], config: Config) -> Result<(Document, Labels, Counts), Error> {
+    fn get(con: &[u8], config: Config) -> Result<(Document, Labels, Counts), ReadError> {
         let (mut document, mut labels) = (Document::default(), Labels::default());
-        let files = ((TEXT.as_bytes(), Path::new("some.1.txt")), (con, Path::new("some.1.con")));
-        let counts = read(files.0, files.1, config, (&mut document, &mut labels))?;
+        let (file, beside) = (Path::new("some.1.txt"), Path::new("some.1.con"));
+        let counts = read(TEXT.as_bytes(), file, con, beside, config, &mut document, &mut labels)?;
         Ok((document, labels, counts))
     }
 
@@ -452,7 +394,7 @@ mod tests {
         let read = || {
             let (mut document, mut labels) = (Document::default(), Labels::default());
             let reader = BufReader::new(File::open(&text).unwrap());
-            open((reader, text.as_path()), STRICT, (&mut document, &mut labels)).map(|_| document)
+            open(reader, &text, STRICT, &mut document, &mut labels).map(|_| document)
         };
         let message = read().unwrap_err().to_string();
         assert!(

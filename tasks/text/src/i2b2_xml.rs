@@ -8,13 +8,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
-use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
-use super::xml::{self, Elements, Names, Step};
-use super::{Counts, Document, Entity, Labels, drop_for, keep};
+use super::reader::{Bytes, Flattened, Only, Opened, TextFormat};
+use super::xml::{Elements, Names, Step};
+use super::{Counts, Document, Entity, Labels};
 
 /// What the kind of an entity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,18 +46,8 @@ pub struct Config {
     /// What the text's first character is called.
     pub offsets: Offsets,
     /// What becomes of entities that do not fit.
+    #[serde(default)]
     pub misfits: Misfits,
-}
-
-/// Why a record cannot be had with its entities.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It is no XML, or of another layout.
-    #[error(transparent)]
-    Xml(#[from] xml::Error),
-    /// An entity is not in its text.
-    #[error(transparent)]
-    Mention(#[from] mention::Refused),
 }
 
 const ROOTS: &[&str] = &["deIdi2b2", "ClinicalNarrativeTemporalAnnotation", "NGRID_deId"];
@@ -71,12 +62,14 @@ const BARE: &str = "entities with a bare & in their text";
 /// and counted; a `&` in an entity's text that is not escaped, as in some files of 2012, is counted as mended.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn read<R: BufRead>(
-    (reader, file): (R, &Path),
+    reader: R,
+    file: &Path,
     config: Config,
-    (document, labels): (&mut Document, &mut Labels),
-) -> Result<Counts, Error> {
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, ReadError> {
     document.clear();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -86,7 +79,7 @@ pub fn read<R: BufRead>(
     let (mut elements, mut characters) = (Elements::new(reader, file, NAMES), None);
     loop {
         match elements.step()? {
-            Step::End if characters.is_none() => return Err(elements.broken(&"there is no <TEXT>").into()),
+            Step::End if characters.is_none() => return Err(elements.broken(&"there is no <TEXT>")),
             Step::End => break,
             Step::Close => {}
             Step::Open => match (elements.depth(), elements.name(), &characters) {
@@ -104,16 +97,16 @@ pub fn read<R: BufRead>(
                     let label = labels.intern(&kind).ok_or_else(many)?;
                     document.entities.push(Entity { pieces, label, concepts: vec![] });
                 }
-                (3, _, None) => return Err(elements.broken(&"there is no <TEXT> in front of <TAGS>").into()),
+                (3, _, None) => return Err(elements.broken(&"there is no <TEXT> in front of <TAGS>")),
                 _ => {
-                    drop_for(&mut counts.documents, OTHER);
+                    counts.documents.drop(OTHER);
                     elements.skip()?;
                 }
             },
         }
     }
     mention::sort(document);
-    keep(&mut counts.documents);
+    counts.documents.keep();
     counts.documents = elements.tally(&counts.documents);
     Ok(counts)
 }
@@ -126,15 +119,15 @@ fn entity<R: BufRead>(
     config: Config,
     text: Text<'_>,
     counts: &mut Counts,
-) -> Result<Found, Error> {
+) -> Result<Found, ReadError> {
     let name = elements.name();
     let (start, end) = (elements.attribute("start")?, elements.attribute("end")?);
     let (Some(start), Some(end), false) = (&start, &end, NO_ENTITIES.contains(&name)) else {
         if start.is_some() != end.is_some() && !NO_ENTITIES.contains(&name) {
             let problem = format!("<{name}> has only one of `start` and `end`");
-            return Err(elements.broken(&problem).into());
+            return Err(elements.broken(&problem));
         }
-        drop_for(&mut counts.documents, OTHER);
+        counts.documents.drop(OTHER);
         return Ok(None);
     };
     let first = match config.offsets {
@@ -146,7 +139,7 @@ fn entity<R: BufRead>(
         let problem = format!(
             "`start` and `end` of <{name}> are {start:?} and {end:?}, no characters, which count from {first}"
         );
-        return Err(elements.broken(&problem).into());
+        return Err(elements.broken(&problem));
     };
     let kind = match config.kinds_by {
         Kinds::Element => Some(name.to_owned()),
@@ -154,7 +147,7 @@ fn entity<R: BufRead>(
     };
     let Some(kind) = kind else {
         let problem = format!("<{name}> has neither the attribute `TYPE` nor `type`");
-        return Err(elements.broken(&problem).into());
+        return Err(elements.broken(&problem));
     };
     // A value that is not escaped has no other meaning than what is written.
     let words = if let Ok(words) = elements.attribute("text") {
@@ -165,7 +158,7 @@ fn entity<R: BufRead>(
     };
     let place = trimmed(text.text, start..end);
     let printed = Printed { pieces: std::slice::from_ref(&place), words: words.as_deref() };
-    let admitted = mention::admit(text, printed, (config.misfits, &mut counts.spans), || elements.place())?;
+    let admitted = mention::admit(text, printed, config.misfits, &mut counts.spans, || elements.place())?;
     Ok(admitted.map(|pieces| (pieces, kind)))
 }
 
@@ -185,22 +178,9 @@ fn trimmed(text: &str, place: Range<usize>) -> Range<usize> {
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".xml", ".xml.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        let fill = move |document: &mut Document, labels: &mut Labels| {
-            read((bytes, file), *self, (document, labels)).map_err(ReadError::of)
-        };
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        let fill =
+            move |document: &mut Document, labels: &mut Labels| read(bytes, file, *self, document, labels);
         Ok(Box::new(Flattened::new(Only::new(file, fill))))
     }
 }
@@ -221,9 +201,9 @@ mod tests {
         <SECTIME id=\"S0\" start=\"9\" end=\"19\" text=\"2067-05-03\" type=\"ADMISSION\" dvalue=\"2067-05-03\" />\n\
         <TLINK id=\"TL0\" fromID=\"E0\" toID=\"E1\" fromText=\"a & b\" type=\"BEFORE\" />\n</TAGS>\n</deIdi2b2>\n";
 
-    fn get(file: &[u8], config: Config) -> Result<(Document, Vec<String>, Counts), Error> {
+    fn get(file: &[u8], config: Config) -> Result<(Document, Vec<String>, Counts), ReadError> {
         let (mut document, mut labels) = (Document::default(), Labels::default());
-        let counts = read((file, Path::new("some.xml")), config, (&mut document, &mut labels))?;
+        let counts = read(file, Path::new("some.xml"), config, &mut document, &mut labels)?;
         let name = |e: &Entity| {
             format!("{}:{}", &document.text[e.pieces[0].clone()], labels.names()[e.label.number()])
         };
@@ -280,7 +260,7 @@ mod tests {
             ),
             ("start=\"25\"", "", "<NAME> has only one of `start` and `end`"),
             ("end=\"32\"", "end=\"320\"", "25..320 reaches beyond the text"),
-            ("</deIdi2b2>", "", "the file ends here; expected </deIdi2b2> first"),
+            ("</deIdi2b2>", "", "the file ends here, expected </deIdi2b2> first"),
             ("<TEXT>", "<NOTE>", "</TEXT>"),
             (
                 "deIdi2b2",
@@ -297,7 +277,7 @@ mod tests {
         let message = get(without.as_bytes(), STRICT).unwrap_err().to_string();
         assert!(message.contains("there is no <TEXT> in front of <TAGS>"), "{message}");
         let message = get(b"<deIdi2b2></deIdi2b2>", STRICT).unwrap_err().to_string();
-        assert!(message.contains("there is no <TEXT>; expected"), "{message}");
+        assert!(message.contains("there is no <TEXT>, expected"), "{message}");
         let by_type = Config { kinds_by: Kinds::Type, ..STRICT };
         let message = get(FILE.replace("TYPE=\"OTHER\"", "").as_bytes(), by_type).unwrap_err().to_string();
         assert!(message.contains("<OTHER> has neither the attribute `TYPE` nor `type`"), "{message}");

@@ -5,41 +5,11 @@ use std::path::Path;
 
 use base::funnel::Tally;
 use base::line::Place;
+use base::read::ReadError;
 use serde::Deserialize;
 
-use super::metered::{self, At, Metered};
-
-/// Why there is no next document of a JSON file.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There are no bytes to be had, or too many for one document.
-    #[error(transparent)]
-    Bytes(#[from] metered::Error),
-    /// Another thing stands where an object, a key or a separator should.
-    #[error(
-        "{place}: found {found}, expected {expected}; mend the file, or say in the config which format it has"
-    )]
-    Found {
-        /// Where it stands.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// An object is not of the kind that the format has.
-    #[error(
-        "{place}: {problem}; expected {expected}: mend the object, or say in the config which format the file has"
-    )]
-    Object {
-        /// Where the parser stopped.
-        place: Place,
-        /// What it said.
-        problem: String,
-        /// What the object should be.
-        expected: &'static str,
-    },
-}
+use super::fault;
+use super::metered::{At, Metered};
 
 const KEY: &str = "a key in double quotes";
 
@@ -89,7 +59,7 @@ impl<'f, R: BufRead> Objects<'f, R> {
     }
 
     /// The next object; none at the end of the file. `expected` says what it should be.
-    pub(super) fn next(&mut self, expected: &'static str) -> Result<Option<Object<'_>>, Error> {
+    pub(super) fn next(&mut self, expected: &'static str) -> Result<Option<Object<'_>>, ReadError> {
         if !self.go(expected)? {
             return Ok(None);
         }
@@ -116,7 +86,7 @@ impl<'f, R: BufRead> Objects<'f, R> {
     }
 
     /// Goes to where the next object begins; `false` if there is none.
-    fn go(&mut self, expected: &'static str) -> Result<bool, Error> {
+    fn go(&mut self, expected: &'static str) -> Result<bool, ReadError> {
         let (open, close, ends) = match self.around {
             Around::List => (b'[', b']', "a comma, or the end of the list (])"),
             Around::Map => (b'{', b'}', "a comma, or the end of the outermost object (})"),
@@ -156,8 +126,8 @@ impl<'f, R: BufRead> Objects<'f, R> {
         }
     }
 
-    /// Passes over the mark that some programs put in front of a file of UTF-8.
-    fn pass_mark(&mut self) -> Result<(), Error> {
+    /// Skips the BOM that some programs put in front of a file of UTF-8.
+    fn pass_mark(&mut self) -> Result<(), ReadError> {
         for byte in "\u{feff}".bytes() {
             if self.metered.peek()? != Some(byte) {
                 break;
@@ -168,7 +138,7 @@ impl<'f, R: BufRead> Objects<'f, R> {
     }
 
     /// The next byte that is not blank, which stays the next one.
-    fn blank(&mut self) -> Result<Option<u8>, Error> {
+    fn blank(&mut self) -> Result<Option<u8>, ReadError> {
         loop {
             match self.metered.peek()? {
                 Some(b' ' | b'\t' | b'\r' | b'\n') => {
@@ -181,24 +151,26 @@ impl<'f, R: BufRead> Objects<'f, R> {
     }
 
     /// Goes to the next byte that is not blank, which must be this one.
-    fn byte(&mut self, wanted: u8, expected: &'static str) -> Result<(), Error> {
+    fn byte(&mut self, wanted: u8, expected: &'static str) -> Result<(), ReadError> {
         match self.blank()? {
             Some(byte) if byte == wanted => Ok(()),
             other => Err(self.found(other, expected)),
         }
     }
 
-    fn found(&self, byte: Option<u8>, expected: &'static str) -> Error {
+    fn found(&self, byte: Option<u8>, expected: &'static str) -> ReadError {
         let found = match byte {
             None => "the end of the file".to_owned(),
             Some(byte) if byte.is_ascii() => format!("{:?}", char::from(byte)),
             Some(_) => "a letter beyond ASCII".to_owned(),
         };
-        Error::Found { place: self.metered.here().of(self.metered.file()), found, expected }
+        let place = self.metered.here().of(self.metered.file());
+        let remedy = "fix the file, or say in the config which format it has";
+        ReadError::new(place, format!("found {found}"), expected, remedy)
     }
 
     /// Takes the bytes of a piece, from its first to its last.
-    fn collect(&mut self, piece: Piece) -> Result<(), Error> {
+    fn collect(&mut self, piece: Piece) -> Result<(), ReadError> {
         let into = if piece == Piece::Key { &mut self.key } else { &mut self.bytes };
         into.clear();
         let mut scan = Scan { depth: 0, string: InString::No };
@@ -206,7 +178,7 @@ impl<'f, R: BufRead> Objects<'f, R> {
             let bytes = match self.metered.fill_buf() {
                 Ok(bytes) => bytes,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(self.metered.error(e).into()),
+                Err(e) => return Err(self.metered.error(&e)),
             };
             if bytes.is_empty() {
                 let expected =
@@ -274,24 +246,25 @@ impl Scan {
 
 impl<'a> Object<'a> {
     /// What the object says. `expected` says what it should be.
-    pub(super) fn parse<T: Deserialize<'a>>(&self, expected: &'static str) -> Result<T, Error> {
+    pub(super) fn parse<T: Deserialize<'a>>(&self, expected: &'static str) -> Result<T, ReadError> {
         serde_json::from_slice(self.bytes).map_err(|error| {
-            let said = error.to_string();
-            // The parser saw one object only; where that was stands in the place.
-            let problem =
-                said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem).to_owned();
             let (line, byte) =
                 (error.line().saturating_sub(1) as u64, error.column().saturating_sub(1) as u64);
             let first = if line == 0 { self.start.byte } else { 1 };
             let place = At { line: self.start.line + line, byte: first + byte }.of(self.file);
-            Error::Object { place, problem, expected }
+            // The parser saw one object only; where that was stands in the place.
+            not_as_expected(place, fault::json(&error), expected)
         })
     }
 
     /// The error that the object says something else than it should.
-    pub(super) fn wrong(&self, problem: String, expected: &'static str) -> Error {
-        Error::Object { place: self.start.of(self.file), problem, expected }
+    pub(super) fn wrong(&self, problem: String, expected: &'static str) -> ReadError {
+        not_as_expected(self.start.of(self.file), problem, expected)
     }
+}
+
+fn not_as_expected(place: Place, problem: String, expected: &str) -> ReadError {
+    ReadError::new(place, problem, expected, "fix the object, or say in the config which format the file has")
 }
 
 #[cfg(test)]
@@ -356,14 +329,14 @@ mod tests {
             list,
             2,
             9,
-            "invalid value: integer `-1`, expected u32; expected an object with `n`",
+            "invalid value: integer `-1`, expected u32, expected an object with `n`",
         );
         refused("[\n {\"m\": \n1}]", list, 3, 2, "missing field `n`");
         refused("{\"a\":{\"n\":1},3}", Around::Map, 1, 14, "found '3', expected a key in double quotes");
         refused("{\"a\" {\"n\":1}}", Around::Map, 1, 6, "found '{', expected a colon behind the key");
         refused("{\"a\": \"yes\"}", Around::Map, 1, 7, "found '\"', expected an object with `n`");
         refused("{\"a", Around::Map, 1, 4, "expected the end of the key");
-        refused("{\"\\x\":{\"n\":1}}", Around::Map, 1, 4, "invalid escape; expected a key in double quotes");
+        refused("{\"\\x\":{\"n\":1}}", Around::Map, 1, 4, "invalid escape, expected a key in double quotes");
         refused("{\"a\":{\"n\":1}]", Around::Map, 1, 13, "found ']', expected a comma");
     }
 

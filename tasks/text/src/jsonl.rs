@@ -9,12 +9,14 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
-use super::reader::{Bytes, Marks, ReadError, TextFormat};
-use super::{Counts, Document, Labels, Span, SpanTally, drop_for, keep, unmarked};
+use super::fault;
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Labels, Span, SpanTally, unmarked};
 
 /// What `start` and `end` count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,20 +29,22 @@ pub enum Unit {
 }
 
 /// What becomes of spans that overlap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlaps {
     /// They are an error.
+    #[default]
     Refuse,
     /// The longest stays, of equally long ones the first; what overlaps it is dropped and counted.
     Longest,
 }
 
 /// What becomes of keys that have no meaning here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OtherKeys {
     /// They are an error, so that a misspelt key loses no spans.
+    #[default]
     Refuse,
     /// They are left out.
     Ignore,
@@ -53,73 +57,11 @@ pub struct Config {
     /// What the places of spans count.
     pub unit: Unit,
     /// What becomes of spans that overlap.
+    #[serde(default)]
     pub overlaps: Overlaps,
     /// What becomes of keys that have no meaning here.
+    #[serde(default)]
     pub other_keys: OtherKeys,
-}
-
-/// Why there is no next document.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// The line is not such an object.
-    #[error(
-        "{place}: {problem}; expected one JSON object with `text` and, if wanted, `id` and `spans` (each with `start`, `end` and `label`): mend the line"
-    )]
-    Json {
-        /// Line and byte.
-        place: Place,
-        /// What the parser said.
-        problem: String,
-    },
-    /// A key that has no meaning here.
-    #[error(
-        "{place}: unknown key {key:?}; expected `text`, `id` or `spans`: rename it, or set `other_keys` to `ignore`"
-    )]
-    Key {
-        /// The line.
-        place: Place,
-        /// The key.
-        key: String,
-    },
-    /// A span that is no piece of the text.
-    #[error(
-        "{place}: span {start}..{end} {problem}; expected start < end <= {length} {unit}: mend the span, or say in which unit its places are"
-    )]
-    Span {
-        /// The line, and which of its spans.
-        place: Place,
-        /// Where the span begins.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-        /// What is wrong with it.
-        problem: &'static str,
-        /// The text's length.
-        length: usize,
-        /// What is counted.
-        unit: &'static str,
-    },
-    /// A span without a kind.
-    #[error("{place}: the span's label is empty; expected the name of its kind: mend the span")]
-    Label {
-        /// The line, and which of its spans.
-        place: Place,
-    },
-    /// Two spans share a character.
-    #[error(
-        "{place}: spans {first:?} and {second:?} overlap; expected spans apart from each other: mend them, or set `overlaps` to `longest`"
-    )]
-    Overlap {
-        /// The line.
-        place: Place,
-        /// Text of the one that begins first.
-        first: String,
-        /// Text of the other.
-        second: String,
-    },
 }
 
 #[derive(Deserialize)]
@@ -160,58 +102,24 @@ impl<'f, R: BufRead> Reader<'f, R> {
         let counts = Counts { documents: Tally::new(file, &["blank line", "no text"]), spans };
         Self { lines: Lines::new(reader, file), config, counts }
     }
-
-    /// Fills `document` with the next one and names its spans' labels; `false` at the end of the file. Blank lines and texts of
-    /// nothing but white space are left out and counted.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
-        document.clear();
-        while let Some(line) = self.lines.next_line()? {
-            if unmarked(line.text).trim().is_empty() {
-                drop_for(&mut self.counts.documents, "blank line");
-                continue;
-            }
-            let row = parse(line, self.config.other_keys)?;
-            if row.text.trim().is_empty() && row.spans.is_empty() {
-                drop_for(&mut self.counts.documents, "no text");
-                continue;
-            }
-            mark(line, &row, self.config.unit, (&mut document.spans, labels))?;
-            document.text.push_str(&row.text);
-            match row.id {
-                Some(id) => document.id.push_str(&id),
-                None => document.id.push_str(&line.place(None).line.to_string()),
-            }
-            self.counts.spans.read += row.spans.len() as u64;
-            let dropped = resolve(line, document, self.config.overlaps)?;
-            self.counts.spans.kept += document.spans.len() as u64;
-            *self.counts.spans.dropped.entry(OVERLAP).or_insert(0) += dropped;
-            keep(&mut self.counts.documents);
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    /// What became of the file so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts.with_size(self.lines.bytes(), self.lines.lines())
-    }
 }
 
-fn parse(line: Line<'_>, other_keys: OtherKeys) -> Result<Row<'_>, Error> {
+fn parse(line: Line<'_>, other_keys: OtherKeys) -> Result<Row<'_>, ReadError> {
     let row: Row<'_> = serde_json::from_str(unmarked(line.text)).map_err(|error| {
         let place = line.place(Some((error.column(), "byte of the line")));
-        let said = error.to_string();
-        // The parser saw one line only; which one it was stands in the place.
-        let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem).to_owned();
-        Error::Json { place, problem }
+        let expected =
+            "one JSON object with `text` and, if wanted, `id` and `spans` (each with `start`, `end` and `label`)";
+        ReadError::new(place, fault::json(&error), expected, "fix the line")
     })?;
     match row.others.keys().next() {
         Some(key) if other_keys == OtherKeys::Refuse => {
-            Err(Error::Key { place: line.place(None), key: key.clone() })
+            let remedy = "rename it, or set `other_keys` to `ignore`";
+            Err(ReadError::new(
+                line.place(None),
+                format!("unknown key {key:?}"),
+                "`text`, `id` or `spans`",
+                remedy,
+            ))
         }
         _ => Ok(row),
     }
@@ -222,8 +130,9 @@ fn mark(
     line: Line<'_>,
     row: &Row<'_>,
     unit: Unit,
-    (spans, labels): (&mut Vec<Span>, &mut Labels),
-) -> Result<(), Error> {
+    spans: &mut Vec<Span>,
+    labels: &mut Labels,
+) -> Result<(), ReadError> {
     if row.spans.is_empty() {
         return Ok(());
     }
@@ -235,9 +144,13 @@ fn mark(
     for (number, marked) in row.spans.iter().enumerate() {
         let place = || line.place(Some((number + 1, "number of the span")));
         let (start, end) = (marked.start, marked.end);
-        let wrong = |problem| Error::Span { place: place(), start, end, problem, length, unit: unit_name };
+        let wrong = |problem| {
+            let expected = format!("start < end <= {length} {unit_name}");
+            let remedy = "fix the span, or say in which unit its places are";
+            ReadError::new(place(), format!("span {start}..{end} {problem}"), expected, remedy)
+        };
         if start >= end {
-            return Err(wrong("is empty or turned round"));
+            return Err(wrong("is empty or inverted"));
         }
         if end > length {
             return Err(wrong("reaches beyond the text"));
@@ -252,13 +165,15 @@ fn mark(
         let (start, end) = bytes.ok_or_else(|| wrong("cuts a character"))?;
         let name = marked.label.trim();
         let label = labels.intern(name).filter(|_| !name.is_empty());
-        spans.push(Span { bytes: start..end, label: label.ok_or_else(|| Error::Label { place: place() })? });
+        let unnamed =
+            || ReadError::new(place(), "the span's label is empty", "the name of its kind", "fix the span");
+        spans.push(Span { bytes: start..end, label: label.ok_or_else(unnamed)? });
     }
     Ok(())
 }
 
 /// Sorts the spans and leaves none that overlap; says how many had to go.
-fn resolve(line: Line<'_>, document: &mut Document, overlaps: Overlaps) -> Result<u64, Error> {
+fn resolve(line: Line<'_>, document: &mut Document, overlaps: Overlaps) -> Result<u64, ReadError> {
     let Document { text, spans, .. } = document;
     spans.sort_by_key(|span| (span.bytes.start, span.bytes.end));
     let Some(pair) = spans.windows(2).find(|pair| pair[1].bytes.start < pair[0].bytes.end) else {
@@ -266,7 +181,9 @@ fn resolve(line: Line<'_>, document: &mut Document, overlaps: Overlaps) -> Resul
     };
     if overlaps == Overlaps::Refuse {
         let [first, second] = [&pair[0], &pair[1]].map(|span| text[span.bytes.clone()].to_owned());
-        return Err(Error::Overlap { place: line.place(None), first, second });
+        let found = format!("spans {first:?} and {second:?} overlap");
+        let remedy = "fix them, or set `overlaps` to `longest`";
+        return Err(ReadError::new(line.place(None), found, "spans apart from each other", remedy));
     }
     let read = spans.len();
     let mut by_length = std::mem::take(spans);
@@ -282,30 +199,44 @@ fn resolve(line: Line<'_>, document: &mut Document, overlaps: Overlaps) -> Resul
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".jsonl", ".jsonl.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Reader::new(bytes, file, *self)))
     }
 }
 
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document, labels).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one and names its spans' labels; `false` at the end of the file. Blank lines and texts of
+    // nothing but white space are left out and counted.
+    fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        while let Some(line) = self.lines.next_line()? {
+            if unmarked(line.text).trim().is_empty() {
+                self.counts.documents.drop("blank line");
+                continue;
+            }
+            let row = parse(line, self.config.other_keys)?;
+            if row.text.trim().is_empty() && row.spans.is_empty() {
+                self.counts.documents.drop("no text");
+                continue;
+            }
+            mark(line, &row, self.config.unit, &mut document.spans, labels)?;
+            document.text.push_str(&row.text);
+            match row.id {
+                Some(id) => document.id.push_str(&id),
+                None => document.id.push_str(&line.place(None).line.to_string()),
+            }
+            self.counts.spans.read += row.spans.len() as u64;
+            let dropped = resolve(line, document, self.config.overlaps)?;
+            self.counts.spans.kept += document.spans.len() as u64;
+            *self.counts.spans.dropped.entry(OVERLAP).or_insert(0) += dropped;
+            self.counts.documents.keep();
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     fn counts(&self) -> Counts {
-        self.counts()
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
     }
 }
 
@@ -317,7 +248,7 @@ mod tests {
     const STRICT: Config =
         Config { unit: Unit::Characters, overlaps: Overlaps::Refuse, other_keys: OtherKeys::Refuse };
 
-    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), ReadError> {
         let mut reader = Reader::new(bytes, Path::new("some.jsonl"), config);
         let mut labels = Labels::default();
         let all = drain::documents(|document| reader.read(document, &mut labels))?;
@@ -382,7 +313,7 @@ mod tests {
         );
         assert!(
             refuse(&spans(0, 3), STRICT)
-                .contains("reaches beyond the text; expected start < end <= 2 characters")
+                .contains("reaches beyond the text, expected start < end <= 2 characters")
         );
         assert!(refuse(&spans(0, 1).replace('X', " "), STRICT).contains("the span's label is empty"));
         assert!(refuse(r#"{"text":"a","span":[]}"#, STRICT).contains("unknown key \"span\""));
@@ -390,7 +321,7 @@ mod tests {
         assert_eq!(read(br#"{"text":"a","title":{"b":[1]}}"#, ignore).unwrap().0.len(), 1);
         let cut = refuse(r#"{"text":"a"#, STRICT);
         assert!(
-            cut.starts_with("some.jsonl: line 2, column 10 (byte of the line): EOF while parsing a string; "),
+            cut.starts_with("some.jsonl: line 2, column 10 (byte of the line): EOF while parsing a string, "),
             "{cut}"
         );
         assert!(refuse(r#"{"id":"a"}"#, STRICT).contains("missing field `text`"));

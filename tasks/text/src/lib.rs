@@ -13,6 +13,7 @@ pub mod count;
 pub mod damage;
 #[cfg(test)]
 mod drain;
+mod fault;
 pub mod file;
 pub mod flatten;
 pub mod i2b2;
@@ -42,7 +43,6 @@ pub mod word;
 pub mod xml;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
 use std::ops::Range;
 
 use base::funnel::Tally;
@@ -163,23 +163,32 @@ pub struct Counts {
     pub spans: SpanTally,
 }
 
+impl SpanTally {
+    /// One more span goes on.
+    pub fn keep(&mut self) {
+        self.read += 1;
+        self.kept += 1;
+    }
+
+    /// One more span is left out for `reason`.
+    pub fn drop(&mut self, reason: &'static str) {
+        self.read += 1;
+        *self.dropped.entry(reason).or_insert(0) += 1;
+    }
+}
+
 impl Counts {
+    /// Counts of documents in which nothing is marked.
+    fn of(documents: Tally) -> Self {
+        Self { documents, spans: SpanTally::default() }
+    }
+
     /// The same with what was read of the file so far.
     fn with_size(&self, bytes: u64, lines: u64) -> Self {
         let mut counts = self.clone();
         (counts.documents.bytes, counts.documents.lines) = (bytes, lines);
         counts
     }
-}
-
-fn keep(tally: &mut Tally) {
-    tally.read += 1;
-    tally.kept += 1;
-}
-
-fn drop_for(tally: &mut Tally, reason: &'static str) {
-    tally.read += 1;
-    *tally.dropped.entry(reason).or_insert(0) += 1;
 }
 
 /// Appends a paragraph, with a blank line between it and what stands there; one of nothing but white space is none.
@@ -193,32 +202,7 @@ fn paragraph(text: &mut String, next: &str) {
     text.push_str(next);
 }
 
-/// Why a file is no text that can be read at once.
-#[derive(Debug)]
-enum NoText {
-    /// It cannot be read.
-    Read(io::Error),
-    /// It has more bytes than it may.
-    Long,
-    /// A byte, from 1, on a line, from 1, is not valid UTF-8.
-    Utf8 { line: u64, byte: usize },
-}
-
-/// All of a text of at most so many bytes.
-fn whole_text(reader: impl Read, most: usize) -> Result<String, NoText> {
-    let mut bytes = Vec::new();
-    reader.take(most as u64 + 1).read_to_end(&mut bytes).map_err(NoText::Read)?;
-    if bytes.len() > most {
-        return Err(NoText::Long);
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = memchr::memchr_iter(b'\n', &error.as_bytes()[..valid]).count() as u64 + 1;
-        NoText::Utf8 { line, byte: valid + 1 }
-    })
-}
-
-/// A line without the mark that some programs put in front of a file of UTF-8.
+/// A line without the BOM that some programs put in front of a file of UTF-8.
 #[must_use]
 pub fn unmarked(line: &str) -> &str {
     line.strip_prefix('\u{feff}').unwrap_or(line)

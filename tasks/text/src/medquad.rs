@@ -8,17 +8,19 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::reader::{Bytes, ReadError, TextFormat, without_spans};
-use super::xml::{Elements, Error, Names, Step};
-use super::{Counts, Document, Labels, drop_for, keep, paragraph};
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::xml::{Elements, Names, Step};
+use super::{Counts, Document, Labels, paragraph};
 
 /// What becomes of questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Questions {
     /// They are left out.
+    #[default]
     Leave,
     /// They stand in front of their answers, as paragraphs of their own.
     Take,
@@ -29,6 +31,7 @@ pub enum Questions {
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What becomes of questions.
+    #[serde(default)]
     pub questions: Questions,
 }
 
@@ -73,40 +76,13 @@ impl<'f, R: BufRead> Reader<'f, R> {
         Self { elements, config, tally, source, page, focus, qid, kind, question, answer }
     }
 
-    /// Fills `document` with the next one; `false` at the end of the file. Pairs without an answer (a third of the set has had its
-    /// answers removed for copyright) are left out and counted.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
-        document.clear();
-        loop {
-            match self.elements.step()? {
-                Step::End => return Ok(false),
-                Step::Open => self.open()?,
-                // Of what lies at this depth, `open` has left only pairs to be closed here.
-                Step::Close => {
-                    if self.elements.depth() == 2 && self.pair(document)? {
-                        return Ok(true);
-                    }
-                }
-            }
-        }
-    }
-
     /// What the answer that was read last is about. A focus that the file has behind its answers is none of theirs.
     #[must_use]
     pub fn about(&self) -> About<'_> {
         About { page: &self.page, focus: self.focus.trim(), kind: &self.kind }
     }
 
-    /// What became of the file so far.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.elements.tally(&self.tally)
-    }
-
-    fn open(&mut self) -> Result<(), Error> {
+    fn open(&mut self) -> Result<(), ReadError> {
         match (self.elements.depth(), self.elements.name()) {
             (1, "doc") => {
                 self.source = self.required("corpus", "the attribute `corpus` of <doc>")?;
@@ -141,19 +117,19 @@ impl<'f, R: BufRead> Reader<'f, R> {
         Ok(())
     }
 
-    fn required(&self, attribute: &str, what: &'static str) -> Result<String, Error> {
+    fn required(&self, attribute: &str, what: &'static str) -> Result<String, ReadError> {
         self.elements.attribute(attribute)?.ok_or_else(|| self.elements.missing(what))
     }
 
     /// The name of the page, from its number if it has one.
-    fn number(&mut self, attribute: &str) -> Result<(), Error> {
+    fn number(&mut self, attribute: &str) -> Result<(), ReadError> {
         let number = self.elements.attribute(attribute)?.unwrap_or_default();
         self.page = format!("{}_{number}", self.source);
         Ok(())
     }
 
     /// A page has one focus, a pair one question and one answer.
-    fn once(&self, text: &str) -> Result<(), Error> {
+    fn once(&self, text: &str) -> Result<(), ReadError> {
         if text.is_empty() {
             return Ok(());
         }
@@ -165,12 +141,12 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 
     /// Fills `document` with the pair that ends here, if it has an answer.
-    fn pair(&mut self, document: &mut Document) -> Result<bool, Error> {
+    fn pair(&mut self, document: &mut Document) -> Result<bool, ReadError> {
         if self.qid.is_empty() {
             return Err(self.elements.missing("the question of this pair"));
         }
         if self.answer.trim().is_empty() {
-            drop_for(&mut self.tally, NO_ANSWER);
+            self.tally.drop(NO_ANSWER);
             return Ok(false);
         }
         document.id.push_str(&self.source);
@@ -180,32 +156,38 @@ impl<'f, R: BufRead> Reader<'f, R> {
             paragraph(&mut document.text, self.question.trim());
         }
         paragraph(&mut document.text, &self.answer);
-        keep(&mut self.tally);
+        self.tally.keep();
         Ok(true)
     }
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".xml", ".xml.gz"]
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Reader::new(bytes, file, *self)))
     }
 }
 
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one; `false` at the end of the file. Pairs without an answer (a third of the set has had its
+    // answers removed for copyright) are left out and counted.
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        loop {
+            match self.elements.step()? {
+                Step::End => return Ok(false),
+                Step::Open => self.open()?,
+                // Of what lies at this depth, `open` has left only pairs to be closed here.
+                Step::Close => {
+                    if self.elements.depth() == 2 && self.pair(document)? {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
     }
 
     fn counts(&self) -> Counts {
-        without_spans(self.tally())
+        Counts::of(self.elements.tally(&self.tally))
     }
 }
 
@@ -227,7 +209,10 @@ mod tests {
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<(String, String)>, Tally), String> {
         let mut reader = Reader::new(bytes, Path::new("some.xml"), config);
-        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
+        Ok((
+            drain::texts(|document| reader.read(document, &mut Labels::default()))?,
+            reader.counts().documents,
+        ))
     }
 
     #[test]
@@ -246,7 +231,7 @@ mod tests {
     fn about(file: &str) -> Vec<[String; 3]> {
         let mut reader = Reader::new(file.as_bytes(), Path::new("some.xml"), LEAVE);
         let (mut document, mut all) = (Document::default(), Vec::new());
-        while reader.read(&mut document).unwrap() {
+        while reader.read(&mut document, &mut Labels::default()).unwrap() {
             let About { page, focus, kind } = reader.about();
             all.push([page, focus, kind].map(str::to_owned));
         }

@@ -4,80 +4,51 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use base::line::Place;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::{Document, SpanTally};
 
 /// What becomes of mentions that do not fit their text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Misfits {
     /// They are an error.
+    #[default]
     Refuse,
     /// They are dropped and counted: some published files have a few.
     Drop,
 }
 
-/// Why a mention does not fit its text. Places are in characters.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
-    /// It has no character.
-    #[error("{start}..{end} is empty or turned round, expected a start before the end")]
-    Empty {
-        /// Where it begins.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-    },
-    /// It is not in the text.
-    #[error("{start}..{end} reaches beyond the text, expected an end of at most {length} characters")]
-    Beyond {
-        /// Where it begins.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-        /// The text's length.
-        length: usize,
-    },
-    /// Two of its pieces share a character.
-    #[error("its pieces {first:?} and {second:?} overlap, expected pieces apart from each other")]
-    Overlap {
-        /// The piece that begins first.
-        first: Range<usize>,
-        /// The other.
-        second: Range<usize>,
-    },
-    /// The text there is another.
-    #[error("{found:?} stands at its places, expected {printed:?} as the file prints it")]
-    Text {
-        /// What stands there.
-        found: String,
-        /// What the file prints.
-        printed: String,
-    },
-}
-
 pub(super) const OUTSIDE: &str = "mention without a place in its text";
 pub(super) const OTHER_TEXT: &str = "mention whose text is another";
 
-impl Misfit {
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Text { .. } => OTHER_TEXT,
-            Self::Empty { .. } | Self::Beyond { .. } | Self::Overlap { .. } => OUTSIDE,
-        }
-    }
+/// Why a mention does not fit its text. Places are in characters.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Misfit {
+    /// Why it is counted as left out.
+    pub(super) reason: &'static str,
+    found: String,
+    expected: String,
 }
 
-/// A mention that does not fit its text, and where the file has it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: the mention does not fit: {misfit}; mend the mention, or set `misfits` to `drop`")]
-pub struct Refused {
-    /// The line.
-    pub place: Place,
-    /// What is wrong with it.
-    pub misfit: Misfit,
+impl Misfit {
+    fn outside(found: String, expected: impl Into<String>) -> Self {
+        Self { reason: OUTSIDE, found, expected: expected.into() }
+    }
+
+    /// Other words stand there than those that the file prints.
+    pub(super) fn other_text(found: &str, printed: &str) -> Self {
+        let expected = format!("{printed:?} as the file prints it");
+        Self { reason: OTHER_TEXT, found: format!("{found:?} stands at its places"), expected }
+    }
+
+    /// The error where such mentions are refused; `place` is where the file has it.
+    pub(super) fn refused(self, place: Place) -> ReadError {
+        let found = format!("the mention does not fit: {}", self.found);
+        ReadError::new(place, found, self.expected, "fix the mention, or set `misfits` to `drop`")
+    }
 }
 
 /// The text of a document and its length in characters.
@@ -98,20 +69,20 @@ pub(super) struct Printed<'f> {
 pub(super) fn admit(
     text: Text<'_>,
     printed: Printed<'_>,
-    (misfits, tally): (Misfits, &mut SpanTally),
+    misfits: Misfits,
+    tally: &mut SpanTally,
     place: impl FnOnce() -> Place,
-) -> Result<Option<Vec<Range<usize>>>, Refused> {
-    tally.read += 1;
+) -> Result<Option<Vec<Range<usize>>>, ReadError> {
     match fit(text, printed) {
         Ok(pieces) => {
-            tally.kept += 1;
+            tally.keep();
             Ok(Some(pieces))
         }
         Err(misfit) if misfits == Misfits::Drop => {
-            *tally.dropped.entry(misfit.reason()).or_insert(0) += 1;
+            tally.drop(misfit.reason);
             Ok(None)
         }
-        Err(misfit) => Err(Refused { place: place(), misfit }),
+        Err(misfit) => Err(misfit.refused(place())),
     }
 }
 
@@ -119,12 +90,6 @@ pub(super) fn admit(
 pub(super) fn tally(reasons: &[&'static str]) -> SpanTally {
     let all = [OUTSIDE, OTHER_TEXT].iter().chain(reasons);
     SpanTally { dropped: all.map(|&reason| (reason, 0)).collect(), ..SpanTally::default() }
-}
-
-/// Counts a mention that was left out for a reason of the format's.
-pub(super) fn leave_out(tally: &mut SpanTally, reason: &'static str) {
-    tally.read += 1;
-    *tally.dropped.entry(reason).or_insert(0) += 1;
 }
 
 /// The concepts of `D014786|D006311`; files also put semicolons and commas between them. `-1` and `-` mean none.
@@ -146,19 +111,26 @@ fn fit(text: Text<'_>, printed: Printed<'_>) -> Result<Vec<Range<usize>>, Misfit
     let mut order = printed.pieces.to_vec();
     order.sort_unstable_by_key(|piece| (piece.start, piece.end));
     if let Some(pair) = order.windows(2).find(|pair| pair[1].start < pair[0].end) {
-        return Err(Misfit::Overlap { first: pair[0].clone(), second: pair[1].clone() });
+        let found = format!("its pieces {:?} and {:?} overlap", pair[0], pair[1]);
+        return Err(Misfit::outside(found, "pieces apart from each other"));
     }
+    let empty = |start, end| {
+        Misfit::outside(format!("{start}..{end} is empty or inverted"), "a start before the end")
+    };
     let byte = |piece: &Range<usize>| {
         let Range { start, end } = *piece;
         if start >= end {
-            return Err(Misfit::Empty { start, end });
+            return Err(empty(start, end));
         }
-        let beyond = Misfit::Beyond { start, end, length: characters.len() };
-        characters.byte(start).zip(characters.byte(end)).map(|(start, end)| start..end).ok_or(beyond)
+        let bytes = characters.byte(start).zip(characters.byte(end));
+        bytes.map(|(start, end)| start..end).ok_or_else(|| {
+            let expected = format!("an end of at most {} characters", characters.len());
+            Misfit::outside(format!("{start}..{end} reaches beyond the text"), expected)
+        })
     };
     let bytes: Vec<Range<usize>> = order.iter().map(byte).collect::<Result<_, _>>()?;
     if bytes.is_empty() {
-        return Err(Misfit::Empty { start: 0, end: 0 });
+        return Err(empty(0, 0));
     }
     let Some(words) = printed.words else { return Ok(bytes) };
     let written: Vec<Range<usize>> = printed.pieces.iter().map(byte).collect::<Result<_, _>>()?;
@@ -166,7 +138,7 @@ fn fit(text: Text<'_>, printed: Printed<'_>) -> Result<Vec<Range<usize>>, Misfit
         return Ok(bytes);
     }
     let found: Vec<&str> = bytes.iter().map(|piece| &text[piece.clone()]).collect();
-    Err(Misfit::Text { found: found.join(" "), printed: words.to_owned() })
+    Err(Misfit::other_text(&found.join(" "), words))
 }
 
 /// Pieces between which there is nothing but the end of a line, as one; brat writes a mention that goes on in the next line like that.
@@ -217,10 +189,10 @@ mod tests {
         assert_eq!(at(&wide, Some("née")).unwrap(), [0..4]);
         let lines = [6..10];
         assert_eq!(at(&lines, Some("et b")).unwrap(), [10..14], "a line end printed as a space");
-        assert_eq!(at(&lines, Some("etb")).unwrap_err().reason(), OTHER_TEXT, "a space that is not printed");
+        assert_eq!(at(&lines, Some("etb")).unwrap_err().reason, OTHER_TEXT, "a space that is not printed");
         assert_eq!(at(&[4..5, 0..3], Some("𝔾 née")).unwrap(), [0..4, 5..9], "in the file's order");
         assert_eq!(at(&[4..5, 0..3], Some("née 𝔾")).unwrap(), [0..4, 5..9], "in the text's order");
-        assert_eq!(at(&[4..5, 0..3], Some("née  𝔾x")).unwrap_err().reason(), OTHER_TEXT);
+        assert_eq!(at(&[4..5, 0..3], Some("née  𝔾x")).unwrap_err().reason, OTHER_TEXT);
         assert_eq!(at(&[4..5, 0..3], None).unwrap(), [0..4, 5..9]);
     }
 
@@ -240,20 +212,19 @@ mod tests {
         let mut counts = tally(&[]);
         for (pieces, expected) in cases {
             let printed = Printed { pieces, words: None };
-            let message =
-                admit(text, printed, (Misfits::Refuse, &mut counts), place).unwrap_err().to_string();
+            let message = admit(text, printed, Misfits::Refuse, &mut counts, place).unwrap_err().to_string();
             assert!(message.starts_with("some.ann: line 3: the mention does not fit: "), "{message}");
             assert!(message.contains(expected), "{message}");
         }
         let mut counts = tally(&["other"]);
         for (pieces, _) in cases {
             let printed = Printed { pieces, words: None };
-            assert_eq!(admit(text, printed, (Misfits::Drop, &mut counts), place).unwrap(), None);
+            assert_eq!(admit(text, printed, Misfits::Drop, &mut counts, place).unwrap(), None);
         }
-        leave_out(&mut counts, "other");
+        counts.drop("other");
         let whole = [0..1];
         let printed = Printed { pieces: &whole, words: None };
-        assert!(admit(text, printed, (Misfits::Drop, &mut counts), place).unwrap().is_some());
+        assert!(admit(text, printed, Misfits::Drop, &mut counts, place).unwrap().is_some());
         assert_eq!(
             (counts.read, counts.dropped[OUTSIDE], counts.dropped["other"], counts.kept),
             (7, 5, 1, 1)

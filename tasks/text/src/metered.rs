@@ -5,30 +5,15 @@ use std::path::Path;
 
 use base::funnel::Tally;
 use base::line::Place;
+use base::read::ReadError;
 
 /// Bytes that a document may have in its file, with all that stands around its text: some hundred times as many as the longest that
 /// is published.
 pub(super) const LONGEST: u64 = 32 << 20;
 
-/// Why there are no more bytes.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The bytes cannot be had, or not be unpacked.
-    #[error("{place}: cannot read on: {source}; fetch the file again")]
-    Read {
-        /// Where reading stopped.
-        place: Place,
-        /// The reader's word.
-        source: io::Error,
-    },
-    /// A document would not fit in memory with its tokens.
-    #[error(
-        "{place}: the document that begins here has more than {LONGEST} bytes; expected its end by then: fetch the file again, or split the document"
-    )]
-    Long {
-        /// Where it begins.
-        place: Place,
-    },
+/// Bytes that cannot be had, or not be unpacked.
+pub(super) fn unreadable(place: Place, source: &dyn std::fmt::Display) -> ReadError {
+    ReadError::new(place, format!("cannot read on: {source}"), "", "fetch the file again")
 }
 
 /// A place in a file: line, and byte of the line, both from 1.
@@ -98,20 +83,27 @@ impl<'f, R: BufRead> Metered<'f, R> {
     }
 
     /// What an error of reading means.
-    pub(super) fn error(&self, source: io::Error) -> Error {
-        match self.exceeded {
-            Exceeded::Yes => Error::Long { place: self.mark.0.of(self.file) },
-            Exceeded::No => Error::Read { place: self.here.of(self.file), source },
+    pub(super) fn error(&self, source: &io::Error) -> ReadError {
+        if self.exceeded() {
+            let found = format!("the document that begins here has more than {LONGEST} bytes");
+            let remedy = "fetch the file again, or split the document";
+            return ReadError::new(self.mark.0.of(self.file), found, "its end by then", remedy);
         }
+        unreadable(self.here.of(self.file), source)
+    }
+
+    /// Whether more was asked for than a document may have.
+    pub(super) fn exceeded(&self) -> bool {
+        self.exceeded == Exceeded::Yes
     }
 
     /// The next byte, which stays the next one.
-    pub(super) fn peek(&mut self) -> Result<Option<u8>, Error> {
+    pub(super) fn peek(&mut self) -> Result<Option<u8>, ReadError> {
         loop {
             match self.fill_buf() {
                 Ok(bytes) => return Ok(bytes.first().copied()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.error(e)),
+                Err(e) => return Err(self.error(&e)),
             }
         }
     }
@@ -187,12 +179,12 @@ mod tests {
         metered.mark();
         io::copy(&mut metered.by_ref().take(LONGEST), &mut io::sink()).unwrap();
         let stopped = metered.read(&mut [0]).unwrap_err();
-        let message = metered.error(stopped).to_string();
+        let message = metered.error(&stopped).to_string();
         let place = "some.file: line 1, column 6 (byte of the line): the document that begins here has more";
         assert!(message.starts_with(place), "{message}");
         metered.mark();
         assert_eq!(metered.peek().unwrap(), Some(b'x'));
-        let message = metered.error(io::Error::other("pulled out")).to_string();
+        let message = metered.error(&io::Error::other("pulled out")).to_string();
         assert!(!message.is_empty());
     }
 }

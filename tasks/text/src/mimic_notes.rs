@@ -7,17 +7,19 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::mimic_table::{Error, Table};
-use super::reader::{Bytes, ReadError, TextFormat, without_spans};
-use super::{Counts, Document, Labels, drop_for, keep};
+use super::mimic_table::Table;
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Labels};
 
 /// What becomes of the marks that stand where something was removed to protect the patient (`[**2151-7-16**]`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deidentified {
     /// They stay as published.
+    #[default]
     Keep,
     /// Each becomes one blank.
     Remove,
@@ -28,8 +30,10 @@ pub enum Deidentified {
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The categories whose notes are read (`Discharge summary`), blanks around them left out; all where none is named.
+    #[serde(default)]
     pub categories: Vec<String>,
     /// What becomes of the marks where something was removed.
+    #[serde(default)]
     pub deidentified: Deidentified,
 }
 
@@ -71,36 +75,8 @@ impl<'f, R: BufRead> Reader<'f, R> {
         Self { table: Table::new(reader, file, COLUMNS), config, tally }
     }
 
-    /// Fills `document` with the next note; `false` at the end of the file. What was marked as an error (`ISERROR` is 1), notes of other
-    /// categories than those asked for and notes without text are left out and counted.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
-        document.clear();
-        while self.table.next()? {
-            match self.take(document)? {
-                Taken::AsPublished => {}
-                Taken::Mended => *self.tally.mended.entry(REMOVED).or_insert(0) += 1,
-                Taken::Dropped(reason) => {
-                    drop_for(&mut self.tally, reason);
-                    continue;
-                }
-            }
-            keep(&mut self.tally);
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    /// What became of the file so far. The reader takes bytes ahead, so its size is right at the end of the file.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.table.tally(&self.tally)
-    }
-
     /// Fills `document` with the row that was read last, unless it is to be left out.
-    fn take(&self, document: &mut Document) -> Result<Taken, Error> {
+    fn take(&self, document: &mut Document) -> Result<Taken, ReadError> {
         match self.table.text(ISERROR)?.trim() {
             "" | "0" => {}
             "1" => return Ok(Taken::Dropped(MARKED)),
@@ -151,26 +127,33 @@ fn unmark(text: &str, to: &mut String) -> u64 {
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".csv", ".csv.gz"]
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Reader::new(bytes, file, self.clone())))
     }
 }
 
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next note; `false` at the end of the file. What was marked as an error (`ISERROR` is 1), notes of other
+    // categories than those asked for and notes without text are left out and counted.
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        while self.table.next()? {
+            match self.take(document)? {
+                Taken::AsPublished => {}
+                Taken::Mended => *self.tally.mended.entry(REMOVED).or_insert(0) += 1,
+                Taken::Dropped(reason) => {
+                    self.tally.drop(reason);
+                    continue;
+                }
+            }
+            self.tally.keep();
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     fn counts(&self) -> Counts {
-        without_spans(self.tally())
+        Counts::of(self.table.tally(&self.tally))
     }
 }
 
@@ -199,7 +182,10 @@ mod tests {
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<(String, String)>, Tally), String> {
         let mut reader = Reader::new(bytes, Path::new("some.csv"), config);
-        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
+        Ok((
+            drain::texts(|document| reader.read(document, &mut Labels::default()))?,
+            reader.counts().documents,
+        ))
     }
 
     #[test]
@@ -295,7 +281,7 @@ mod tests {
             Reader::new(io::BufReader::new(endless), Path::new("some.csv"), all(Deidentified::Keep));
         let mut document = Document::default();
         let message = loop {
-            match reader.read(&mut document) {
+            match reader.read(&mut document, &mut Labels::default()) {
                 Ok(more) => assert!(more),
                 Err(error) => break error.to_string(),
             }

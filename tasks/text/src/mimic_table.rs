@@ -6,65 +6,10 @@ use std::path::Path;
 use base::bom::Unmarked;
 use base::funnel::Tally;
 use base::line::Place;
+use base::read::ReadError;
 use csv::ByteRecord;
 
 use super::metered::{self, LONGEST, Metered};
-
-/// Why there is no next row.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There are no bytes to be had.
-    #[error(transparent)]
-    Bytes(#[from] metered::Error),
-    /// A row would not fit in memory.
-    #[error(
-        "{place}: the row that begins here has more than {LONGEST} bytes; expected its end by then: fetch the file again, or mend the row (a quote may be missing)"
-    )]
-    Long {
-        /// Where it begins.
-        place: Place,
-    },
-    /// The header lacks a column.
-    #[error(
-        "{place}: column {missing} is missing or there twice, the header has {found}; give the table as published"
-    )]
-    Header {
-        /// The header.
-        place: Place,
-        /// The column.
-        missing: &'static str,
-        /// The columns that there are.
-        found: String,
-    },
-    /// A row has more or fewer fields than the header.
-    #[error(
-        "{place}: {found} fields, expected {expected} as in the header; mend the row (a quote may be missing)"
-    )]
-    Fields {
-        /// Where the row begins.
-        place: Place,
-        /// Fields found.
-        found: u64,
-        /// Fields of the header.
-        expected: u64,
-    },
-    /// A field is not what its column holds.
-    #[error("{place}: found {found:?}, expected {expected}; fetch the file again, or mend the row")]
-    Field {
-        /// Line on which the row begins, and column.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// The file ends within a field.
-    #[error("{place}: the file ends here inside double quotes; expected their end: fetch the file again")]
-    Cut {
-        /// Its end.
-        place: Place,
-    },
-}
 
 /// Bytes on their way to the parser, which does not say whether the last field was closed.
 #[derive(Debug)]
@@ -122,7 +67,7 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     }
 
     /// Reads the next row; `false` after the last.
-    pub fn next(&mut self) -> Result<bool, Error> {
+    pub fn next(&mut self) -> Result<bool, ReadError> {
         self.csv.get_mut().get_mut().inner.mark();
         if self.columns.is_none() {
             self.columns = Some(self.header()?);
@@ -132,14 +77,16 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
             Ok(false) if self.csv.get_ref().get_ref().count.is_multiple_of(2) => Ok(false),
             Ok(false) => {
                 let metered = &self.csv.get_ref().get_ref().inner;
-                Err(Error::Cut { place: metered.here().of(metered.file()) })
+                let place = metered.here().of(metered.file());
+                let found = "the file ends here inside double quotes";
+                Err(ReadError::new(place, found, "their end", "fetch the file again"))
             }
-            Err(error) => Err(self.fault(error)),
+            Err(error) => Err(self.fault(&error)),
         }
     }
 
     /// The text of a wanted column.
-    pub fn text(&self, column: usize) -> Result<&str, Error> {
+    pub fn text(&self, column: usize) -> Result<&str, ReadError> {
         let field = self.field(column);
         std::str::from_utf8(field).map_err(|error| {
             let from = field.get(error.valid_up_to()..).unwrap_or_default();
@@ -148,19 +95,19 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     }
 
     /// The number of a wanted column.
-    pub fn number(&self, column: usize) -> Result<u32, Error> {
+    pub fn number(&self, column: usize) -> Result<u32, ReadError> {
         let parsed = self.text(column)?.trim().parse();
         parsed.map_err(|_| self.wrong(column, "a whole number below 4,294,967,296"))
     }
 
     /// Seconds, from some day on, of a moment such as `2151-07-16 14:29:00`; of its day if the time is left out.
-    pub fn time(&self, column: usize) -> Result<i64, Error> {
+    pub fn time(&self, column: usize) -> Result<i64, ReadError> {
         let parsed = seconds(self.text(column)?.trim());
         parsed.ok_or_else(|| self.wrong(column, "a moment such as 2151-07-16 14:29:00"))
     }
 
     /// The error that a field is not as it should be.
-    pub fn wrong(&self, column: usize, expected: &'static str) -> Error {
+    pub fn wrong(&self, column: usize, expected: &'static str) -> ReadError {
         self.wrong_at(column, self.field(column).trim_ascii(), expected)
     }
 
@@ -174,18 +121,19 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
         self.row.get(at).unwrap_or_default()
     }
 
-    fn wrong_at(&self, column: usize, found: &[u8], expected: &'static str) -> Error {
+    fn wrong_at(&self, column: usize, found: &[u8], expected: &'static str) -> ReadError {
         let line = self.row.position().map_or(0, |position| self.line(position));
-        let found = String::from_utf8_lossy(found).chars().take(40).collect();
+        let found: String = String::from_utf8_lossy(found).chars().take(40).collect();
         let at = self.columns.map_or(0, |columns| columns[column]);
-        Error::Field { place: self.place(line, Some((at + 1, self.wanted[column]))), found, expected }
+        let place = self.place(line, Some((at + 1, self.wanted[column])));
+        ReadError::text(place, &found, expected, "fetch the file again, or fix the row")
     }
 
     /// Finds the columns.
-    fn header(&mut self) -> Result<[usize; N], Error> {
+    fn header(&mut self) -> Result<[usize; N], ReadError> {
         let names = match self.csv.byte_headers() {
             Ok(names) => names.clone(),
-            Err(error) => return Err(self.fault(error)),
+            Err(error) => return Err(self.fault(&error)),
         };
         let mut columns = [0; N];
         for (column, &missing) in columns.iter_mut().zip(&self.wanted) {
@@ -193,8 +141,9 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
             let mut found = names.iter().enumerate().filter(|(_, name)| same(name));
             let (Some((at, _)), None) = (found.next(), found.next()) else {
                 let names: Vec<_> = names.iter().take(64).map(String::from_utf8_lossy).collect();
-                let found = names.join(", ").chars().take(400).collect();
-                return Err(Error::Header { place: self.place(1, None), missing, found });
+                let found: String = names.join(", ").chars().take(400).collect();
+                let found = format!("column {missing} is missing or there twice, the header has {found}");
+                return Err(ReadError::new(self.place(1, None), found, "", "give the table as published"));
             };
             *column = at;
         }
@@ -212,19 +161,23 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     }
 
     /// What an error of the parser means.
-    fn fault(&self, error: csv::Error) -> Error {
+    fn fault(&self, error: &csv::Error) -> ReadError {
         let place = self.place(self.line(error.position().unwrap_or(self.csv.position())), None);
         let metered = &self.csv.get_ref().get_ref().inner;
-        match error.into_kind() {
-            csv::ErrorKind::Io(source) => match metered.error(source) {
-                // The bytes are counted ahead of the rows.
-                metered::Error::Long { .. } => Error::Long { place },
-                other => other.into(),
-            },
-            csv::ErrorKind::UnequalLengths { expected_len: expected, len: found, .. } => {
-                Error::Fields { place, found, expected }
+        match error.kind() {
+            // The bytes are counted ahead of the rows.
+            csv::ErrorKind::Io(_) if metered.exceeded() => {
+                let found = format!("the row that begins here has more than {LONGEST} bytes");
+                let remedy = "fetch the file again, or fix the row (a quote may be missing)";
+                ReadError::new(place, found, "its end by then", remedy)
             }
-            other => metered::Error::Read { place, source: io::Error::other(format!("{other:?}")) }.into(),
+            csv::ErrorKind::Io(source) => metered.error(source),
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                let expected = format!("{expected_len} as in the header");
+                let remedy = "fix the row (a quote may be missing)";
+                ReadError::new(place, format!("{len} fields"), expected, remedy)
+            }
+            other => metered::unreadable(place, &format!("{other:?}")),
         }
     }
 }

@@ -1,20 +1,20 @@
 //! A column of text in a Parquet file as documents, batch by batch.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use base::funnel::Tally;
+use base::read::ReadError;
 use kg::table::batches::{self, Batches};
 use parquet::file::reader::ChunkReader;
 use serde::{Deserialize, Serialize};
 
 use super::metered::LONGEST;
-use super::reader::{Bytes, ReadError, TextFormat, without_spans};
-use super::{Counts, Document, Labels, drop_for, keep};
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Labels};
 
 /// Most rows that are decoded at once; few, for a row is a whole text.
 const BATCH: usize = 256;
@@ -27,71 +27,6 @@ pub struct Config {
     pub column: String,
     /// The column of what documents are called, text or whole numbers; without it they are called by their rows, from 1.
     pub id_column: Option<String>,
-}
-
-/// Why there is no next document.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be opened.
-    #[error("{}: cannot open it: {source}", file.display())]
-    Open {
-        /// The file.
-        file: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// The file is damaged, or uses a coding that is not read.
-    #[error("{}: row {row}: cannot decode it: {source}; fetch the file again, or write it anew with zstd or no compression", file.display())]
-    Decode {
-        /// The file.
-        file: PathBuf,
-        /// The first row that is lost, from 1.
-        row: u64,
-        /// The decoder's word.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The file would take too much memory.
-    #[error("{}: row {row}: {source}; write it anew with smaller values, pages and row groups", file.display())]
-    Large {
-        /// The file.
-        file: PathBuf,
-        /// The first row that is not read, from 1.
-        row: u64,
-        /// What would.
-        source: batches::Error,
-    },
-    /// A column is missing or of another type.
-    #[error("{}, column {column:?}: found {found}, expected {expected}; say in the config which column is meant", file.display())]
-    Column {
-        /// The file.
-        file: PathBuf,
-        /// The column as the config names it.
-        column: String,
-        /// What there is.
-        found: String,
-        /// What there should be.
-        expected: &'static str,
-    },
-    /// A text without a name.
-    #[error("{}: row {row}, column {column:?}: found null, expected what the document is called; mend the row, or leave `id_column` out", file.display())]
-    Id {
-        /// The file.
-        file: PathBuf,
-        /// The row, from 1.
-        row: u64,
-        /// The column as the config names it.
-        column: String,
-    },
-    /// A text that would not fit in memory with its tokens.
-    #[error("{}: row {row} has a text of {bytes} bytes; expected at most {LONGEST}: split it", file.display())]
-    Long {
-        /// The file.
-        file: PathBuf,
-        /// The row, from 1.
-        row: u64,
-        /// Its bytes.
-        bytes: usize,
-    },
 }
 
 const NULL: &str = "null";
@@ -130,69 +65,19 @@ impl<'f, C: ChunkReader + 'static> Reader<'f, C> {
     /// Documents of the file in `chunks`, which `file` names in messages.
     ///
     /// # Errors
-    /// When it is no Parquet file, or lacks a column. See [`Error`].
-    pub fn new(chunks: C, file: &'f Path, config: Config) -> Result<Self, Error> {
+    /// When it is no Parquet file, or lacks a column.
+    pub fn new(chunks: C, file: &'f Path, config: Config) -> Result<Self, ReadError> {
         let tally = Tally { bytes: chunks.len(), ..Tally::new(file, &[NULL, NO_TEXT]) };
-        let batches = Batches::new(chunks, BATCH).map_err(|error| refused((file, 1), error))?;
+        let batches = Batches::new(chunks, BATCH).map_err(|error| refused(file, 1, &error))?;
         let roots = config.roots(batches.schema(), file)?;
         Ok(Self { batches: batches.only(roots), file, config, tally, batch: None, rows: 0 })
     }
 
-    /// Fills `document` with the next one; `false` at the end of the file. Nulls and texts of nothing but white space are left out and
-    /// counted.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
-        document.clear();
-        loop {
-            let Some((columns, row)) =
-                self.batch.as_mut().filter(|(columns, row)| *row < columns.texts.len())
-            else {
-                if !self.next_batch()? {
-                    return Ok(false);
-                }
-                continue;
-            };
-            let at = *row;
-            *row += 1;
-            self.rows += 1;
-            let file = || self.file.to_owned();
-            let Some(text) = string(&columns.texts, at) else {
-                drop_for(&mut self.tally, NULL);
-                continue;
-            };
-            if text.len() as u64 > LONGEST {
-                return Err(Error::Long { file: file(), row: self.rows, bytes: text.len() });
-            }
-            if text.trim().is_empty() {
-                drop_for(&mut self.tally, NO_TEXT);
-                continue;
-            }
-            document.text.push_str(text);
-            document.id = match (&columns.ids, &self.config.id_column) {
-                (Some(ids), Some(column)) => {
-                    let unnamed = || Error::Id { file: file(), row: self.rows, column: column.clone() };
-                    id(ids, at).ok_or_else(unnamed)?
-                }
-                _ => self.rows.to_string(),
-            };
-            keep(&mut self.tally);
-            return Ok(true);
-        }
-    }
-
-    /// What became of the file so far; its bytes are those of the whole file, and it has no lines.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.tally.clone()
-    }
-
     /// Decodes more rows; `false` after the last.
-    fn next_batch(&mut self) -> Result<bool, Error> {
+    fn next_batch(&mut self) -> Result<bool, ReadError> {
         self.batch = None;
-        let at = (self.file, self.rows + 1);
-        let Some(batch) = self.batches.next().map_err(|error| refused(at, error))? else {
+        let Some(batch) = self.batches.next().map_err(|error| refused(self.file, self.rows + 1, &error))?
+        else {
             return Ok(false);
         };
         let texts = self.config.array(&batch, &self.config.column, self.file)?;
@@ -204,33 +89,47 @@ impl<'f, C: ChunkReader + 'static> Reader<'f, C> {
 }
 
 /// What is wrong from a row on.
-fn refused((file, row): (&Path, u64), error: batches::Error) -> Error {
+fn refused(file: &Path, row: u64, error: &batches::Error) -> ReadError {
+    let row = at(file, row);
     match error {
-        batches::Error::Decode(source) => Error::Decode { file: file.to_owned(), row, source },
-        source => Error::Large { file: file.to_owned(), row, source },
+        batches::Error::Decode(source) => {
+            let remedy = "fetch the file again, or write it anew with zstd or no compression";
+            ReadError::new(row, format!("cannot decode it: {source}"), "", remedy)
+        }
+        large => ReadError::new(
+            row,
+            large.to_string(),
+            "",
+            "write it anew with smaller values, pages and row groups",
+        ),
     }
+}
+
+/// A row, from 1.
+fn at(file: &Path, row: u64) -> String {
+    format!("{}: row {row}", file.display())
+}
+
+fn column(file: &Path, column: &str, found: &str, expected: &str) -> ReadError {
+    let place = format!("{}, column {column:?}", file.display());
+    ReadError::new(place, format!("found {found}"), expected, "say in the config which column is meant")
 }
 
 const ONE: &str = "exactly one column of that name";
 
 impl Config {
     /// The places of the columns, after a look at their types.
-    fn roots(&self, schema: &Schema, file: &Path) -> Result<Vec<usize>, Error> {
-        let mut roots = vec![self.root(schema, (&self.column, file))?];
+    fn roots(&self, schema: &Schema, file: &Path) -> Result<Vec<usize>, ReadError> {
+        let mut roots = vec![self.root(schema, &self.column, file)?];
         if let Some(column) = &self.id_column {
-            roots.push(self.root(schema, (column, file))?);
+            roots.push(self.root(schema, column, file)?);
         }
         Ok(roots)
     }
 
-    fn root(&self, schema: &Schema, (column, file): (&str, &Path)) -> Result<usize, Error> {
-        let wrong = |found: String, expected| Error::Column {
-            file: file.to_owned(),
-            column: column.to_owned(),
-            found,
-            expected,
-        };
-        let mut named = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == column);
+    fn root(&self, schema: &Schema, name: &str, file: &Path) -> Result<usize, ReadError> {
+        let wrong = |found: String, expected| column(file, name, &found, expected);
+        let mut named = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
         let (Some((place, field)), None) = (named.next(), named.next()) else {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             return Err(wrong(beginning(&format!("columns {}", names.join(", "))), ONE));
@@ -240,7 +139,7 @@ impl Config {
             field.data_type(),
             DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64
         );
-        match column == self.column {
+        match name == self.column {
             true if is_text => Ok(place),
             true => Err(wrong(beginning(&field.data_type().to_string()), "text (UTF-8)")),
             false if is_text || is_number => Ok(place),
@@ -251,13 +150,8 @@ impl Config {
         }
     }
 
-    fn array(&self, batch: &RecordBatch, column: &str, file: &Path) -> Result<ArrayRef, Error> {
-        batch.column_by_name(column).cloned().ok_or_else(|| Error::Column {
-            file: file.to_owned(),
-            column: column.to_owned(),
-            found: "none".to_owned(),
-            expected: ONE,
-        })
+    fn array(&self, batch: &RecordBatch, name: &str, file: &Path) -> Result<ArrayRef, ReadError> {
+        batch.column_by_name(name).cloned().ok_or_else(|| column(file, name, "none", ONE))
     }
 }
 
@@ -292,29 +186,62 @@ fn id(column: &ArrayRef, row: usize) -> Option<String> {
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".parquet"]
-    }
-
     /// It is read from its end on, so the file is opened again.
-    fn reader<'f>(
-        &'f self,
-        _: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        let open = |source| ReadError::of(Error::Open { file: file.to_owned(), source });
-        let opened = std::fs::File::open(file).map_err(open)?;
-        Ok(Box::new(Reader::new(opened, file, self.clone()).map_err(ReadError::of)?))
+    fn reader<'f>(&'f self, _: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        let unopened = |source| ReadError::new(file, format!("cannot open it: {source}"), "", "");
+        let opened = std::fs::File::open(file).map_err(unopened)?;
+        Ok(Box::new(Reader::new(opened, file, self.clone())?))
     }
 }
 
-impl<C: ChunkReader + 'static> super::reader::Reader for Reader<'_, C> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document).map_err(ReadError::of)
+impl<C: ChunkReader + 'static> DocumentReader for Reader<'_, C> {
+    // Fills `document` with the next one; `false` at the end of the file. Nulls and texts of nothing but white space are left out and
+    // counted.
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        loop {
+            let Some((columns, row)) =
+                self.batch.as_mut().filter(|(columns, row)| *row < columns.texts.len())
+            else {
+                if !self.next_batch()? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            let number = *row;
+            *row += 1;
+            self.rows += 1;
+            let Some(text) = string(&columns.texts, number) else {
+                self.tally.drop(NULL);
+                continue;
+            };
+            if text.len() as u64 > LONGEST {
+                let (place, found) = (at(self.file, self.rows), format!("a text of {} bytes", text.len()));
+                return Err(ReadError::new(place, found, format!("at most {LONGEST}"), "split it"));
+            }
+            if text.trim().is_empty() {
+                self.tally.drop(NO_TEXT);
+                continue;
+            }
+            document.text.push_str(text);
+            document.id = match (&columns.ids, &self.config.id_column) {
+                (Some(ids), Some(column)) => {
+                    let unnamed = || {
+                        let place = format!("{}, column {column:?}", at(self.file, self.rows));
+                        let expected = "what the document is called";
+                        ReadError::new(place, "found null", expected, "fix the row, or leave `id_column` out")
+                    };
+                    id(ids, number).ok_or_else(unnamed)?
+                }
+                _ => self.rows.to_string(),
+            };
+            self.tally.keep();
+            return Ok(true);
+        }
     }
 
     fn counts(&self) -> Counts {
-        without_spans(self.tally())
+        Counts::of(self.tally.clone())
     }
 }
 
@@ -358,7 +285,10 @@ mod tests {
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<(String, String)>, Tally), String> {
         let chunks = Bytes::copy_from_slice(bytes);
         let mut reader = Reader::new(chunks, Path::new("some.parquet"), config).map_err(|e| e.to_string())?;
-        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
+        Ok((
+            drain::texts(|document| reader.read(document, &mut Labels::default()))?,
+            reader.counts().documents,
+        ))
     }
 
     #[test]

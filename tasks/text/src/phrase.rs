@@ -28,17 +28,6 @@ pub struct Config {
     pub connectors: Vec<String>,
 }
 
-/// Why there are no phrases.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A config that cannot be meant.
-    #[error(transparent)]
-    InvalidSetting(#[from] InvalidSetting),
-    /// The counts cannot be used.
-    #[error(transparent)]
-    Counts(#[from] count::Error),
-}
-
 impl Config {
     /// Checks that the config can be meant.
     ///
@@ -78,7 +67,7 @@ impl Phrases {
     ///
     /// # Errors
     /// When the config cannot be meant, or neighbours were not counted.
-    pub fn of(read: &Read, config: &Config) -> Result<Self, Error> {
+    pub fn of(read: &Read, config: &Config) -> Result<Self, count::Error> {
         config.check()?;
         let Some(table) = read.index.config.neighbours() else {
             let expected = "count, in what the counts were made with";

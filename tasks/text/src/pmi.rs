@@ -11,18 +11,13 @@ mod schema;
 mod score;
 mod write;
 
-use std::path::PathBuf;
-
-use base::self_check;
 use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
-pub use matrix::{Error as MatrixError, Matrix, Row};
+pub use matrix::{Matrix, Row};
 pub use schema::{Funnel, Index, MATRIX, Table, VERSION};
 pub use score::{Marginals, npmi};
 pub use write::score;
-
-use super::count;
 
 /// What is scored, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,31 +78,6 @@ pub enum Relevance {
     Npmi,
 }
 
-/// Why counts cannot be scored.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A config that cannot be meant.
-    #[error(transparent)]
-    InvalidSetting(#[from] InvalidSetting),
-    /// The counts cannot be used.
-    #[error(transparent)]
-    Counts(#[from] count::Error),
-    /// A table cannot be written.
-    #[error(transparent)]
-    Write(#[from] kg::table::parquet_file::Error),
-    /// The index cannot be written.
-    #[error(transparent)]
-    Index(#[from] self_check::Error),
-    /// A file cannot be written.
-    #[error("{}: cannot be written: {source}; make sure that there is room and run again", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's word.
-        source: std::io::Error,
-    },
-}
-
 impl Config {
     /// Checks that the config can be meant.
     ///
@@ -148,7 +118,7 @@ impl Config {
 #[allow(clippy::cast_possible_truncation, reason = "the nearest f32 is what is stored")]
 mod tests {
     use super::*;
-    use crate::count::{Adjacent, Counting, Distance, LEAST_MEMORY, Order, Read, Room, Weight, Within};
+    use crate::count::{self, Adjacent, Counting, Distance, LEAST_MEMORY, Order, Read, Room, Weight, Within};
     use crate::word::Case;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float32Type, Float64Type, UInt32Type};

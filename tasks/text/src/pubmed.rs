@@ -7,17 +7,19 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::reader::{Bytes, ReadError, TextFormat, without_spans};
-use super::xml::{Elements, Error, Names, Step};
-use super::{Counts, Document, Labels, drop_for, keep, paragraph};
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::xml::{Elements, Names, Step};
+use super::{Counts, Document, Labels, paragraph};
 
 /// What becomes of the labels of an abstract's parts (`METHODS`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionLabels {
     /// They are left out.
+    #[default]
     Leave,
     /// They stand in front of their parts with a colon, as PubMed shows them.
     Take,
@@ -28,6 +30,7 @@ pub enum SectionLabels {
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What becomes of the labels of an abstract's parts.
+    #[serde(default)]
     pub section_labels: SectionLabels,
 }
 
@@ -52,44 +55,11 @@ impl<'f, R: BufRead> Reader<'f, R> {
         Self { elements, config, tally, part: String::new() }
     }
 
-    /// Fills `document` with the next one; `false` at the end of the file. A citation without an abstract is its title; one with
-    /// neither, and what is said of books, is left out and counted. Lists of deleted citations are passed over.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
-        document.clear();
-        loop {
-            match self.elements.step()? {
-                Step::End => return Ok(false),
-                Step::Open => self.open(document)?,
-                Step::Close if self.elements.depth() == 1 => {
-                    if document.id.is_empty() {
-                        return Err(self.elements.missing("the <PMID> of this <PubmedArticle>"));
-                    }
-                    if !document.text.is_empty() {
-                        keep(&mut self.tally);
-                        return Ok(true);
-                    }
-                    drop_for(&mut self.tally, NO_TEXT);
-                    document.clear();
-                }
-                Step::Close => {}
-            }
-        }
-    }
-
-    /// What became of the file so far.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.elements.tally(&self.tally)
-    }
-
-    fn open(&mut self, document: &mut Document) -> Result<(), Error> {
+    fn open(&mut self, document: &mut Document) -> Result<(), ReadError> {
         match (self.elements.depth(), self.elements.name()) {
             (1, _) | (2, "PubmedArticle") | (3, "MedlineCitation") | (4, "Article") | (5, "Abstract") => {}
             (2, "PubmedBookArticle") => {
-                drop_for(&mut self.tally, BOOK);
+                self.tally.drop(BOOK);
                 self.elements.skip()?;
             }
             (4, "PMID") => {
@@ -121,33 +91,45 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 
     /// The text of the element that begins here.
-    fn part(&mut self) -> Result<(), Error> {
+    fn part(&mut self) -> Result<(), ReadError> {
         self.part.clear();
         self.elements.text(&mut self.part)
     }
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".xml", ".xml.gz"]
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
         Ok(Box::new(Reader::new(bytes, file, *self)))
     }
 }
 
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document).map_err(ReadError::of)
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one; `false` at the end of the file. A citation without an abstract is its title; one with
+    // neither, and what is said of books, is left out and counted. Lists of deleted citations are passed over.
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
+        document.clear();
+        loop {
+            match self.elements.step()? {
+                Step::End => return Ok(false),
+                Step::Open => self.open(document)?,
+                Step::Close if self.elements.depth() == 1 => {
+                    if document.id.is_empty() {
+                        return Err(self.elements.missing("the <PMID> of this <PubmedArticle>"));
+                    }
+                    if !document.text.is_empty() {
+                        self.tally.keep();
+                        return Ok(true);
+                    }
+                    self.tally.drop(NO_TEXT);
+                    document.clear();
+                }
+                Step::Close => {}
+            }
+        }
     }
 
     fn counts(&self) -> Counts {
-        without_spans(self.tally())
+        Counts::of(self.elements.tally(&self.tally))
     }
 }
 
@@ -174,7 +156,10 @@ mod tests {
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<(String, String)>, Tally), String> {
         let mut reader = Reader::new(bytes, Path::new("some.xml"), config);
-        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
+        Ok((
+            drain::texts(|document| reader.read(document, &mut Labels::default()))?,
+            reader.counts().documents,
+        ))
     }
 
     #[test]
@@ -202,7 +187,7 @@ mod tests {
         );
         assert!(refused("<PMID>13</PMID>", "<PMID>13</PMID><PMID>1</PMID>").contains("a second <PMID>"));
         let message = refused("</PubmedArticleSet>", "");
-        assert!(message.contains("the file ends here; expected </PubmedArticleSet> first"), "{message}");
+        assert!(message.contains("the file ends here, expected </PubmedArticleSet> first"), "{message}");
     }
 
     #[test]

@@ -8,17 +8,19 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::json::{Around, Error, Objects};
-use super::reader::{Bytes, ReadError, TextFormat, without_spans};
-use super::{Counts, Document, Labels, drop_for, keep, paragraph};
+use super::json::{Around, Objects};
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Labels, paragraph};
 
 /// What becomes of long answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongAnswers {
     /// They are left out.
+    #[default]
     Leave,
     /// They are the last paragraphs of their documents.
     Take,
@@ -29,6 +31,7 @@ pub enum LongAnswers {
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What becomes of long answers.
+    #[serde(default)]
     pub long_answers: LongAnswers,
 }
 
@@ -57,13 +60,18 @@ impl<'f, R: BufRead> Reader<'f, R> {
     pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
         Self { objects: Objects::new(reader, file, Around::Map), config, tally: Tally::new(file, &[NO_TEXT]) }
     }
+}
 
-    /// Fills `document` with the next one; `false` at the end of the file. Entries of nothing but white space are left out and
-    /// counted.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
+impl TextFormat for Config {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        Ok(Box::new(Reader::new(bytes, file, *self)))
+    }
+}
+
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one; `false` at the end of the file. Entries of nothing but white space are left out and
+    // counted.
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
         while let Some(object) = self.objects.next(EXPECTED)? {
             let entry: Entry<'_> = object.parse(EXPECTED)?;
@@ -79,44 +87,18 @@ impl<'f, R: BufRead> Reader<'f, R> {
                 }
             }
             if document.text.is_empty() {
-                drop_for(&mut self.tally, NO_TEXT);
+                self.tally.drop(NO_TEXT);
                 continue;
             }
             document.id.push_str(&object.key);
-            keep(&mut self.tally);
+            self.tally.keep();
             return Ok(true);
         }
         Ok(false)
     }
 
-    /// What became of the file so far.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.objects.tally(&self.tally)
-    }
-}
-
-impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".json", ".json.gz"]
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        Ok(Box::new(Reader::new(bytes, file, *self)))
-    }
-}
-
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document).map_err(ReadError::of)
-    }
-
     fn counts(&self) -> Counts {
-        without_spans(self.tally())
+        Counts::of(self.objects.tally(&self.tally))
     }
 }
 
@@ -134,7 +116,10 @@ mod tests {
 
     fn read(bytes: &[u8], config: Config) -> Result<(Vec<(String, String)>, Tally), String> {
         let mut reader = Reader::new(bytes, Path::new("some.json"), config);
-        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
+        Ok((
+            drain::texts(|document| reader.read(document, &mut Labels::default()))?,
+            reader.counts().documents,
+        ))
     }
 
     #[test]
@@ -157,7 +142,7 @@ mod tests {
         assert_eq!(read(without, LEAVE).unwrap().0.len(), 1);
         let message = read(without, TAKE).unwrap_err();
         assert!(
-            message.contains("column 6 (byte of the line): entry \"1\" has no `LONG_ANSWER`; expected"),
+            message.contains("column 6 (byte of the line): entry \"1\" has no `LONG_ANSWER`, expected"),
             "{message}"
         );
         assert!(read(b"{\"1\":{}}", LEAVE).unwrap_err().contains("missing field `CONTEXTS`"));

@@ -8,13 +8,14 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Line, Lines, Place};
+use base::line::{Line, Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
 use super::mention::{self, Misfits, Printed, Text};
-use super::reader::{Bytes, Flattened, Marks, ReadError, TextFormat};
-use super::{Counts, Document, Entity, Labels, drop_for, keep, sentence, unmarked};
+use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
+use super::{Counts, Document, Entity, Labels, sentence, unmarked};
 
 /// The one character between title and abstract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,56 +34,8 @@ pub struct Config {
     /// The character between title and abstract.
     pub between: Between,
     /// What becomes of mentions that do not fit.
+    #[serde(default)]
     pub misfits: Misfits,
-}
-
-/// Why there is no next document.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A mention is not in its text.
-    #[error(transparent)]
-    Mention(#[from] mention::Refused),
-    /// The line is none that may stand there.
-    #[error("{place}: found {found:?}, expected {expected}; mend the line, or fetch the file again")]
-    Shape {
-        /// The line.
-        place: Place,
-        /// Its beginning.
-        found: String,
-        /// What may stand there.
-        expected: &'static str,
-    },
-    /// The line is another document's.
-    #[error(
-        "{place}: the line is of document {found:?}, expected {expected:?} or a blank line before the next document: mend the line"
-    )]
-    Document {
-        /// The line.
-        place: Place,
-        /// The document that it names.
-        found: String,
-        /// The document under way.
-        expected: String,
-    },
-    /// A place that is no number.
-    #[error("{place}: found {found:?}, expected a number of characters; mend the line")]
-    Number {
-        /// Line and column.
-        place: Place,
-        /// What stands there.
-        found: String,
-    },
-    /// A document has more mentions than any that is published.
-    #[error(
-        "{place}: more than {MOST} mentions in one document; expected blank lines between documents: mend the file"
-    )]
-    Many {
-        /// The line.
-        place: Place,
-    },
 }
 
 /// Mentions of one document, at most: so many fit no abstract.
@@ -111,12 +64,91 @@ impl<'f, R: BufRead> Reader<'f, R> {
         Self { lines: Lines::new(reader, file), file, config, counts }
     }
 
-    /// Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Relations, and blank
-    /// lines that end no document, are left out and counted. The concept `-1` means none.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, Error> {
+    /// The lines behind the abstract.
+    fn mentions(&mut self, document: &mut Document, labels: &mut Labels) -> Result<(), ReadError> {
+        let characters = Characters::new(&document.text);
+        while let Some(line) = self.lines.next_line()? {
+            if line.text.trim().is_empty() {
+                break;
+            }
+            let columns: Vec<&str> = line.text.splitn(8, '\t').collect();
+            let shape = || shape(line, MENTION);
+            let (id, second) = match columns[..] {
+                [id, second, _, ..] => (id, second),
+                _ => return Err(shape()),
+            };
+            same(line, id, &document.id)?;
+            if columns.len() < 6 && second.starts_with(char::is_alphabetic) {
+                self.counts.documents.drop(RELATION);
+                continue;
+            }
+            let [_, start, end, words, kind, ref more @ ..] = columns[..] else { return Err(shape()) };
+            let place = number(line, 2, start)?..number(line, 3, end)?;
+            let label = labels.intern(kind.trim()).filter(|_| !kind.trim().is_empty()).ok_or_else(shape)?;
+            if more.len() > 2 {
+                return Err(shape());
+            }
+            if document.entities.len() == MOST {
+                let found = format!("more than {MOST} mentions in one document");
+                let expected = "blank lines between documents";
+                return Err(ReadError::new(line.place(None), found, expected, "fix the file"));
+            }
+            let text = Text { text: &document.text, characters: &characters };
+            let printed = Printed { pieces: std::slice::from_ref(&place), words: Some(words) };
+            let (misfits, tally) = (self.config.misfits, &mut self.counts.spans);
+            let place = || line.place(None);
+            let Some(pieces) = mention::admit(text, printed, misfits, tally, place)? else { continue };
+            let concepts = more.first().map(|ids| mention::concepts(ids)).unwrap_or_default();
+            document.entities.push(Entity { pieces, label, concepts });
+        }
+        Ok(())
+    }
+}
+
+/// Id and text of a line `id|letter|text`.
+fn piped<'a>(line: Line<'a>, letter: char, expected: &'static str) -> Result<(&'a str, &'a str), ReadError> {
+    let text = unmarked(line.text);
+    let parts = text.split_once('|').and_then(|(id, rest)| {
+        let rest = rest.strip_prefix(letter)?.strip_prefix('|')?;
+        let id = id.trim();
+        (!id.is_empty() && !id.contains('\t')).then_some((id, rest))
+    });
+    parts.ok_or_else(|| shape(line, expected))
+}
+
+const FIX: &str = "fix the line, or fetch the file again";
+
+fn shape(line: Line<'_>, expected: &str) -> ReadError {
+    ReadError::text(line.place(None), line.text, expected, FIX)
+}
+
+fn same(line: Line<'_>, id: &str, expected: &str) -> Result<(), ReadError> {
+    let id = id.trim();
+    if id == expected {
+        return Ok(());
+    }
+    let found = format!("the line is of document {id:?}");
+    let expected = format!("{expected:?} or a blank line before the next document");
+    Err(ReadError::new(line.place(None), found, expected, "fix the line"))
+}
+
+fn number(line: Line<'_>, column: usize, found: &str) -> Result<usize, ReadError> {
+    let name = if column == 2 { "start" } else { "end" };
+    let place = || line.place(Some((column, name)));
+    let wrong = |_| ReadError::text(place(), found, "a number of characters", "fix the line");
+    found.trim().parse().map_err(wrong)
+}
+
+impl TextFormat for Config {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
+    }
+}
+
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Relations, and blank
+    // lines that end no document, are left out and counted. The concept `-1` means none.
+    fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
         loop {
             let Some(line) = self.lines.next_line()? else { return Ok(false) };
@@ -126,11 +158,11 @@ impl<'f, R: BufRead> Reader<'f, R> {
                 document.text.push_str(title);
                 break;
             }
-            drop_for(&mut self.counts.documents, BLANK);
+            self.counts.documents.drop(BLANK);
         }
         let Some(line) = self.lines.next_line()? else {
             let place = Place { file: self.file.to_owned(), line: self.lines.lines(), column: None };
-            return Err(Error::Shape { place, found: "the end of the file".to_owned(), expected: BODY });
+            return Err(ReadError::text(place, "the end of the file", BODY, FIX));
         };
         let (id, body) = piped(line, 'a', BODY)?;
         same(line, id, &document.id)?;
@@ -146,109 +178,12 @@ impl<'f, R: BufRead> Reader<'f, R> {
         }
         self.mentions(document, labels)?;
         mention::sort(document);
-        keep(&mut self.counts.documents);
+        self.counts.documents.keep();
         Ok(true)
     }
 
-    /// The lines behind the abstract.
-    fn mentions(&mut self, document: &mut Document, labels: &mut Labels) -> Result<(), Error> {
-        let characters = Characters::new(&document.text);
-        while let Some(line) = self.lines.next_line()? {
-            if line.text.trim().is_empty() {
-                break;
-            }
-            let columns: Vec<&str> = line.text.splitn(8, '\t').collect();
-            let shape = || shape(line, MENTION);
-            let (id, second) = match columns[..] {
-                [id, second, _, ..] => (id, second),
-                _ => return Err(shape()),
-            };
-            same(line, id, &document.id)?;
-            if columns.len() < 6 && second.starts_with(char::is_alphabetic) {
-                drop_for(&mut self.counts.documents, RELATION);
-                continue;
-            }
-            let [_, start, end, words, kind, ref more @ ..] = columns[..] else { return Err(shape()) };
-            let place = number(line, 2, start)?..number(line, 3, end)?;
-            let label = labels.intern(kind.trim()).filter(|_| !kind.trim().is_empty()).ok_or_else(shape)?;
-            if more.len() > 2 {
-                return Err(shape());
-            }
-            if document.entities.len() == MOST {
-                return Err(Error::Many { place: line.place(None) });
-            }
-            let text = Text { text: &document.text, characters: &characters };
-            let printed = Printed { pieces: std::slice::from_ref(&place), words: Some(words) };
-            let tally = (self.config.misfits, &mut self.counts.spans);
-            let Some(pieces) = mention::admit(text, printed, tally, || line.place(None))? else { continue };
-            let concepts = more.first().map(|ids| mention::concepts(ids)).unwrap_or_default();
-            document.entities.push(Entity { pieces, label, concepts });
-        }
-        Ok(())
-    }
-
-    /// What became of the file so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts.with_size(self.lines.bytes(), self.lines.lines())
-    }
-}
-
-/// Id and text of a line `id|letter|text`.
-fn piped<'a>(line: Line<'a>, letter: char, expected: &'static str) -> Result<(&'a str, &'a str), Error> {
-    let text = unmarked(line.text);
-    let parts = text.split_once('|').and_then(|(id, rest)| {
-        let rest = rest.strip_prefix(letter)?.strip_prefix('|')?;
-        let id = id.trim();
-        (!id.is_empty() && !id.contains('\t')).then_some((id, rest))
-    });
-    parts.ok_or_else(|| shape(line, expected))
-}
-
-fn shape(line: Line<'_>, expected: &'static str) -> Error {
-    Error::Shape { place: line.place(None), found: line.text.chars().take(60).collect(), expected }
-}
-
-fn same(line: Line<'_>, id: &str, expected: &str) -> Result<(), Error> {
-    let (place, found) = (line.place(None), id.trim().to_owned());
-    if found == expected {
-        Ok(())
-    } else {
-        Err(Error::Document { place, found, expected: expected.to_owned() })
-    }
-}
-
-fn number(line: Line<'_>, column: usize, found: &str) -> Result<usize, Error> {
-    let name = if column == 2 { "start" } else { "end" };
-    let wrong = |_| Error::Number { place: line.place(Some((column, name))), found: found.to_owned() };
-    found.trim().parse().map_err(wrong)
-}
-
-impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        Ok(Box::new(Flattened::new(Reader::new(bytes, file, *self))))
-    }
-}
-
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document, labels).map_err(ReadError::of)
-    }
-
     fn counts(&self) -> Counts {
-        self.counts()
+        self.counts.with_size(self.lines.bytes(), self.lines.lines())
     }
 }
 
@@ -267,7 +202,7 @@ mod tests {
         12\t15\t19\tlung\tDisease\tD2\r\n\n\n\
         13|t|a\n13|a|\n";
 
-    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), Error> {
+    fn read(bytes: &[u8], config: Config) -> Result<(Vec<Document>, Labels, Counts), ReadError> {
         let mut reader = Reader::new(bytes, Path::new("some.txt"), config);
         let mut labels = Labels::default();
         let all = drain::documents(|document| reader.read(document, &mut labels))?;

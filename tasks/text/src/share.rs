@@ -3,19 +3,20 @@
 //! `NAME.txt||Disease_Disorder||C0221755||1141||1148||1192||1198`: the report, the kind, the concept (`CUI-less` where there is none) and, for each
 //! piece, its first character and the one behind its last. The words themselves are not printed.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::BufRead;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use base::funnel::Tally;
-use base::line::{self, Line, Lines, Place};
+use base::line::Lines;
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 use super::characters::Characters;
+use super::fault;
 use super::mention::{self, Misfits, Printed, Text};
-use super::reader::{Bytes, Flattened, Marks, Only, ReadError, TextFormat};
-use super::{Counts, Document, Entity, Labels, NoText, drop_for, keep, unmarked, whole_text};
+use super::reader::{Bytes, Flattened, Only, Opened, TextFormat};
+use super::{Counts, Document, Entity, Labels, unmarked};
 
 /// How a folder is to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,66 +26,12 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipes: Option<String>,
     /// What becomes of disorders that do not fit.
+    #[serde(default)]
     pub misfits: Misfits,
-}
-
-/// Why a report cannot be had with its disorders.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A disorder is not in its text.
-    #[error(transparent)]
-    Mention(#[from] mention::Refused),
-    /// A file cannot be read.
-    #[error("{place}: cannot be read: {source}; expected a report or its disorders: check the path")]
-    Read {
-        /// The file.
-        place: Place,
-        /// Why.
-        source: io::Error,
-    },
-    /// The text is none.
-    #[error("{place}: a byte that is not valid UTF-8; expected UTF-8: convert it (iconv -t UTF-8)")]
-    Utf8 {
-        /// Where.
-        place: Place,
-    },
-    /// The text is larger than any that should be read at once.
-    #[error("{}: more than {LONGEST} bytes; expected a report: split it", file.display())]
-    Long {
-        /// The file.
-        file: PathBuf,
-    },
-    /// A report is there without its disorders.
-    #[error(
-        "{}: none of {looked_for} is there; expected the report's disorders, empty if there are none: add the file, or name its folder in `pipes`",
-        file.display()
-    )]
-    Alone {
-        /// The report.
-        file: PathBuf,
-        /// Where its disorders were looked for.
-        looked_for: String,
-    },
-    /// The line is no disorder.
-    #[error("{place}: found {found:?}, expected {expected}; mend the line")]
-    Shape {
-        /// The line.
-        place: Place,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        expected: &'static str,
-    },
 }
 
 /// How files of disorders end.
 const ENDINGS: [&str; 2] = [".pipe.txt", ".pipe"];
-
-/// Bytes of a text, at most.
-const LONGEST: usize = 16 << 20;
 
 const BLANK: &str = "blank line";
 const NO_REPORT: &str = "disorders of a report, no report";
@@ -97,35 +44,39 @@ const ROW: &str =
 /// disorders of another one nothing is kept.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn open<R: BufRead>(
-    (reader, file): (R, &Path),
+    reader: R,
+    file: &Path,
     config: &Config,
-    filled: (&mut Document, &mut Labels),
-) -> Result<Counts, Error> {
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, ReadError> {
     if is_of_disorders(file, config) {
         let mut counts = Counts { documents: Tally::new(file, &[NO_REPORT]), spans: mention::tally(&[]) };
-        drop_for(&mut counts.documents, NO_REPORT);
+        counts.documents.drop(NO_REPORT);
         return Ok(counts);
     }
     let disorders = disorders(file, config)?;
-    let unread = |source| Error::Read { place: at(&disorders, 1), source };
-    let opened = BufReader::new(File::open(&disorders).map_err(unread)?);
-    read((reader, file), (opened, &disorders), config.misfits, filled)
+    let opened = fault::open(&disorders, "a report's disorders")?;
+    read(reader, file, opened, &disorders, config.misfits, document, labels)
 }
 
 /// Fills `document` with a report and the disorders that `disorders` says are in it, and names their labels; the text's stem is its id.
 ///
 /// # Errors
-/// See [`Error`].
+/// When a file is damaged, missing, or none of the format.
 pub fn read<R: BufRead, D: BufRead>(
-    (reader, file): (R, &Path),
-    (disorders, beside): (D, &Path),
+    reader: R,
+    file: &Path,
+    disorders: D,
+    beside: &Path,
     misfits: Misfits,
-    (document, labels): (&mut Document, &mut Labels),
-) -> Result<Counts, Error> {
+    document: &mut Document,
+    labels: &mut Labels,
+) -> Result<Counts, ReadError> {
     document.clear();
-    document.text = text(reader, file)?;
+    document.text = fault::whole_text(reader, file, "a report")?;
     let id = file.file_stem().unwrap_or_default().to_string_lossy();
     document.id.push_str(&id);
     let mut counts =
@@ -135,27 +86,27 @@ pub fn read<R: BufRead, D: BufRead>(
     while let Some(line) = lines.next_line()? {
         let row = unmarked(line.text).trim();
         if row.is_empty() {
-            drop_for(&mut counts.documents, BLANK);
+            counts.documents.drop(BLANK);
             continue;
         }
-        let Row { report, kind, concept, pieces } = parse(row).ok_or_else(|| shape(line, row, ROW))?;
+        let Row { report, kind, concept, pieces } = parse(row).ok_or_else(|| fault::line(line, row, ROW))?;
         if report != id {
             if misfits == Misfits::Refuse {
-                return Err(shape(line, row, "disorders of the report that the file is named after"));
+                return Err(fault::line(line, row, "disorders of the report that the file is named after"));
             }
-            mention::leave_out(&mut counts.spans, OTHER_REPORT);
+            counts.spans.drop(OTHER_REPORT);
             continue;
         }
         let text = Text { text: &document.text, characters: &characters };
         let printed = Printed { pieces: &pieces, words: None };
-        let tally = (misfits, &mut counts.spans);
-        let Some(pieces) = mention::admit(text, printed, tally, || line.place(None))? else { continue };
-        let label = labels.intern(kind).ok_or_else(|| shape(line, row, ROW))?;
+        let (tally, place) = (&mut counts.spans, || line.place(None));
+        let Some(pieces) = mention::admit(text, printed, misfits, tally, place)? else { continue };
+        let label = labels.intern(kind).ok_or_else(|| fault::line(line, row, ROW))?;
         let concepts = concept.map(str::to_owned).into_iter().collect();
         document.entities.push(Entity { pieces, label, concepts });
     }
     mention::sort(document);
-    keep(&mut counts.documents);
+    counts.documents.keep();
     Ok(counts.with_size(lines.bytes(), lines.lines()))
 }
 
@@ -184,23 +135,6 @@ fn parse(row: &str) -> Option<Row<'_>> {
     })
 }
 
-fn shape(line: Line<'_>, found: &str, expected: &'static str) -> Error {
-    Error::Shape { place: line.place(None), found: found.chars().take(60).collect(), expected }
-}
-
-fn at(file: &Path, line: u64) -> Place {
-    Place { file: file.to_owned(), line, column: None }
-}
-
-/// The whole text of a file.
-fn text<R: BufRead>(reader: R, file: &Path) -> Result<String, Error> {
-    whole_text(reader, LONGEST).map_err(|problem| match problem {
-        NoText::Read(source) => Error::Read { place: at(file, 1), source },
-        NoText::Long => Error::Long { file: file.to_owned() },
-        NoText::Utf8 { line, .. } => Error::Utf8 { place: at(file, line) },
-    })
-}
-
 /// Whether a file holds the disorders of another one.
 fn is_of_disorders(file: &Path, config: &Config) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -213,7 +147,7 @@ fn is_of_disorders(file: &Path, config: &Config) -> bool {
 }
 
 /// The file of a report's disorders: its name with another ending or, in a folder of their own, with the same.
-fn disorders(file: &Path, config: &Config) -> Result<PathBuf, Error> {
+fn disorders(file: &Path, config: &Config) -> Result<PathBuf, ReadError> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let mut names: Vec<String> = ENDINGS.map(|ending| format!("{stem}{ending}")).into();
     let mut folder = file.parent().unwrap_or(Path::new("")).to_owned();
@@ -222,33 +156,17 @@ fn disorders(file: &Path, config: &Config) -> Result<PathBuf, Error> {
         names.push(format!("{stem}.txt"));
     }
     let mut all = names.iter().map(|name| folder.join(name));
-    all.find(|path| path.is_file()).ok_or_else(|| Error::Alone {
-        file: file.to_owned(),
-        looked_for: folder.join(names.join(", ")).display().to_string(),
+    all.find(|path| path.is_file()).ok_or_else(|| {
+        let found = format!("none of {} is there", folder.join(names.join(", ")).display());
+        let expected = "the report's disorders, empty if there are none";
+        ReadError::new(file, found, expected, "add the file, or name its folder in `pipes`")
     })
 }
 
 impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".txt", ".text"]
-    }
-
-    fn marks(&self) -> Marks {
-        Marks::Entities
-    }
-
-    fn is_in_several_files(&self) -> bool {
-        true
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        let fill = move |document: &mut Document, labels: &mut Labels| {
-            open((bytes, file), self, (document, labels)).map_err(ReadError::of)
-        };
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        let fill =
+            move |document: &mut Document, labels: &mut Labels| open(bytes, file, self, document, labels);
         Ok(Box::new(Flattened::new(Only::new(file, fill))))
     }
 }
@@ -262,10 +180,10 @@ mod tests {
     const TEXT: &str = "Née [**3-4**]\nleft atrium is\nmildly dilated, fever.\n";
     const ROWS: &str = "some.txt||Disease_Disorder||C0344720||14||25||36||43\n\nsome.txt||Disease_Disorder||CUI-less||45||50\r\n";
 
-    fn get(rows: &[u8], misfits: Misfits) -> Result<(Document, Counts), Error> {
+    fn get(rows: &[u8], misfits: Misfits) -> Result<(Document, Counts), ReadError> {
         let (mut document, mut labels) = (Document::default(), Labels::default());
-        let (text, rows) = ((TEXT.as_bytes(), Path::new("some.txt")), (rows, Path::new("some.pipe.txt")));
-        let counts = read(text, rows, misfits, (&mut document, &mut labels))?;
+        let (file, beside) = (Path::new("some.txt"), Path::new("some.pipe.txt"));
+        let counts = read(TEXT.as_bytes(), file, rows, beside, misfits, &mut document, &mut labels)?;
         Ok((document, counts))
     }
 
@@ -331,8 +249,8 @@ mod tests {
                 Config { pipes: pipes.map(str::to_owned), misfits: Misfits::Refuse },
             );
             let (mut document, mut labels) = (Document::default(), Labels::default());
-            let reader = BufReader::new(File::open(&path).unwrap());
-            let counts = open((reader, &path), &config, (&mut document, &mut labels));
+            let reader = fault::open(&path, "a report").unwrap();
+            let counts = open(reader, &path, &config, &mut document, &mut labels);
             counts.map(|counts| (document.entities.len(), counts)).map_err(|error| error.to_string())
         };
         put("all/some.txt", TEXT);

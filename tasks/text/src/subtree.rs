@@ -8,6 +8,9 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
+/// What is said of them.
+pub(crate) const CIRCLE: &str = "the word's dependencies go round in a circle";
+
 /// The words whose dependencies lead to no root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cycle {

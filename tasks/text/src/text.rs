@@ -4,11 +4,13 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
-use base::line::{self, Lines, Place};
+use base::line::{Lines, Place};
+use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-use super::reader::{Bytes, ReadError, TextFormat, without_spans};
-use super::{Counts, Document, Labels, drop_for, keep, unmarked};
+use super::fault::LONGEST;
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Labels, unmarked};
 
 /// What one document of a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,25 +20,6 @@ pub enum Unit {
     Paragraph,
     /// A line; blank ones are dropped.
     Line,
-}
-
-/// Bytes that a document may have: as many as a line.
-const LONGEST: usize = 16 << 20;
-
-/// Why there is no next document.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is no line to be had.
-    #[error(transparent)]
-    Line(#[from] line::Error),
-    /// A paragraph that would not fit in memory with its tokens.
-    #[error(
-        "{place}: the paragraph that begins here has more than {LONGEST} bytes; expected blank lines between paragraphs: put some in, or read each line as a document"
-    )]
-    Long {
-        /// Where it begins.
-        place: Place,
-    },
 }
 
 /// Reads document after document.
@@ -58,19 +41,24 @@ impl<'f, R: BufRead> Reader<'f, R> {
         let lines = Lines::new(reader, file);
         Self { lines, file, unit, tally: Tally::new(file, reasons) }
     }
+}
 
-    /// Fills `document` with the next one; `false` at the end of the file. White space around lines is left out.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
+impl TextFormat for Unit {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        Ok(Box::new(Reader::new(bytes, file, *self)))
+    }
+}
+
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one; `false` at the end of the file. White space around lines is left out.
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
         let mut first = 0;
         while let Some(line) = self.lines.next_line()? {
             let text = unmarked(line.text).trim();
             match (text.is_empty(), self.unit) {
                 (true, Unit::Line) => {
-                    drop_for(&mut self.tally, "blank");
+                    self.tally.drop("blank");
                     continue;
                 }
                 (true, Unit::Paragraph) if document.text.is_empty() => continue,
@@ -86,7 +74,9 @@ impl<'f, R: BufRead> Reader<'f, R> {
             document.text.push_str(text);
             if document.text.len() > LONGEST {
                 let place = Place { file: self.file.to_owned(), line: first, column: None };
-                return Err(Error::Long { place });
+                let found = format!("the paragraph that begins here has more than {LONGEST} bytes");
+                let remedy = "put some in, or read each line as a document";
+                return Err(ReadError::new(place, found, "blank lines between paragraphs", remedy));
             }
             if self.unit == Unit::Line {
                 break;
@@ -94,39 +84,13 @@ impl<'f, R: BufRead> Reader<'f, R> {
         }
         let found = !document.text.is_empty();
         if found {
-            keep(&mut self.tally);
+            self.tally.keep();
         }
         Ok(found)
     }
 
-    /// What became of the file so far.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        Tally { bytes: self.lines.bytes(), lines: self.lines.lines(), ..self.tally.clone() }
-    }
-}
-
-impl TextFormat for Unit {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".txt", ".txt.gz"]
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        Ok(Box::new(Reader::new(bytes, file, *self)))
-    }
-}
-
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document).map_err(ReadError::of)
-    }
-
     fn counts(&self) -> Counts {
-        without_spans(self.tally())
+        Counts::of(Tally { bytes: self.lines.bytes(), lines: self.lines.lines(), ..self.tally.clone() })
     }
 }
 
@@ -137,7 +101,10 @@ mod tests {
 
     fn read(bytes: &[u8], unit: Unit) -> Result<(Vec<(String, String)>, Tally), String> {
         let mut reader = Reader::new(bytes, Path::new("some.txt"), unit);
-        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
+        Ok((
+            drain::texts(|document| reader.read(document, &mut Labels::default()))?,
+            reader.counts().documents,
+        ))
     }
 
     fn pair(id: &str, text: &str) -> (String, String) {

@@ -8,11 +8,12 @@ use std::io::BufRead;
 use std::path::Path;
 
 use base::funnel::Tally;
+use base::read::ReadError;
 use serde::Deserialize;
 
-use super::json::{Around, Error, Objects};
-use super::reader::{Bytes, ReadError, TextFormat, without_spans};
-use super::{Counts, Document, Labels, drop_for, keep};
+use super::json::{Around, Objects};
+use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
+use super::{Counts, Document, Labels};
 
 #[derive(Deserialize)]
 struct Article<'a> {
@@ -27,7 +28,7 @@ const NO_TEXT: &str = "no text";
 
 /// Articles as published; there is nothing to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config;
+pub(crate) struct Articles;
 
 /// Reads document after document.
 #[derive(Debug)]
@@ -41,56 +42,35 @@ impl<'f, R: BufRead> Reader<'f, R> {
     pub fn new(reader: R, file: &'f Path) -> Self {
         Self { objects: Objects::new(reader, file, Around::List), tally: Tally::new(file, &[NO_TEXT]) }
     }
+}
 
-    /// Fills `document` with the next one; `false` at the end of the file. Articles of nothing but white space are left out and
-    /// counted.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn read(&mut self, document: &mut Document) -> Result<bool, Error> {
+impl TextFormat for Articles {
+    fn reader<'f>(&'f self, bytes: Bytes<'f>, file: &'f Path) -> Opened<'f> {
+        Ok(Box::new(Reader::new(bytes, file)))
+    }
+}
+
+impl<R: BufRead> DocumentReader for Reader<'_, R> {
+    // Fills `document` with the next one; `false` at the end of the file. Articles of nothing but white space are left out and
+    // counted.
+    fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
         while let Some(object) = self.objects.next(EXPECTED)? {
             let article: Article<'_> = object.parse(EXPECTED)?;
             if article.text.trim().is_empty() {
-                drop_for(&mut self.tally, NO_TEXT);
+                self.tally.drop(NO_TEXT);
                 continue;
             }
             document.id.push_str(&article.id);
             document.text.push_str(&article.text);
-            keep(&mut self.tally);
+            self.tally.keep();
             return Ok(true);
         }
         Ok(false)
     }
 
-    /// What became of the file so far.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.objects.tally(&self.tally)
-    }
-}
-
-impl TextFormat for Config {
-    fn endings(&self) -> &'static [&'static str] {
-        &[".json", ".json.gz"]
-    }
-
-    fn reader<'f>(
-        &'f self,
-        bytes: Bytes<'f>,
-        file: &'f Path,
-    ) -> Result<Box<dyn super::reader::Reader + 'f>, ReadError> {
-        Ok(Box::new(Reader::new(bytes, file)))
-    }
-}
-
-impl<R: BufRead> super::reader::Reader for Reader<'_, R> {
-    fn next(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
-        self.read(document).map_err(ReadError::of)
-    }
-
     fn counts(&self) -> Counts {
-        without_spans(self.tally())
+        Counts::of(self.objects.tally(&self.tally))
     }
 }
 
@@ -106,7 +86,10 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<(Vec<(String, String)>, Tally), String> {
         let mut reader = Reader::new(bytes, Path::new("some.json"));
-        Ok((drain::texts(|document| reader.read(document))?, reader.tally()))
+        Ok((
+            drain::texts(|document| reader.read(document, &mut Labels::default()))?,
+            reader.counts().documents,
+        ))
     }
 
     #[test]
@@ -123,7 +106,7 @@ mod tests {
     #[test]
     fn an_article_without_text_or_id_is_refused_with_its_place() {
         let message = read(b"[\n{\"id\":\"1\"}]").unwrap_err();
-        let expected = "some.json: line 2, column 10 (byte of the line): missing field `text`; expected an article of WikiSection";
+        let expected = "some.json: line 2, column 10 (byte of the line): missing field `text`, expected an article of WikiSection";
         assert!(message.starts_with(expected), "{message}");
         assert!(read(b"[{\"text\":\"1\"}]").unwrap_err().contains("missing field `id`"));
         assert!(read(b"[{\"id\":\"1\",\"text\":\"\xff\"}]").unwrap_err().contains("invalid unicode"));

@@ -7,61 +7,16 @@ use std::path::Path;
 
 use base::funnel::Tally;
 use base::line::Place;
+use base::read::ReadError;
 use quick_xml::encoding::EncodingError;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use super::metered::{self, At, Metered};
+use super::metered::{At, Metered};
 
 /// Elements may lie in each other so deep.
 const DEEPEST: usize = 256;
-
-/// Why there is no next document of an XML file.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There are no bytes to be had, or too many for one document.
-    #[error(transparent)]
-    Bytes(#[from] metered::Error),
-    /// It is no XML.
-    #[error(
-        "{place}: {problem}; expected well-formed XML in UTF-8 as published: fetch the file again, or mend it there"
-    )]
-    Broken {
-        /// Where that begins.
-        place: Place,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The file ends too early.
-    #[error("{place}: the file ends here; expected </{root}> first: fetch the file again")]
-    Cut {
-        /// Its end.
-        place: Place,
-        /// The element around all others.
-        root: String,
-    },
-    /// It is XML of another kind.
-    #[error("{place}: found <{found}>, expected {expected}; say in the config which format the file has")]
-    Root {
-        /// Where it begins.
-        place: Place,
-        /// The outermost element.
-        found: String,
-        /// What it should be.
-        expected: String,
-    },
-    /// A record lacks what names it.
-    #[error(
-        "{place}: {what} is missing; expected it in every record, for documents are called by it: mend the record"
-    )]
-    Missing {
-        /// Where the lack shows.
-        place: Place,
-        /// What is missing.
-        what: &'static str,
-    },
-}
 
 /// What comes next in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +78,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// The next beginning or end of an element; text between is passed over.
-    pub fn step(&mut self) -> Result<Step, Error> {
+    pub fn step(&mut self) -> Result<Step, ReadError> {
         loop {
             match self.meet()? {
                 Met::Open => return Ok(Step::Open),
@@ -145,7 +100,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// An attribute of the element that began last; not one of nothing but blanks.
-    pub fn attribute(&self, name: &str) -> Result<Option<String>, Error> {
+    pub fn attribute(&self, name: &str) -> Result<Option<String>, ReadError> {
         let tag = BytesStart::from_content(self.tag.0.as_str(), self.tag.1);
         let found = tag.try_get_attribute(name).map_err(|e| self.broken(&e))?;
         let Some(found) = found else { return Ok(None) };
@@ -154,7 +109,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// An attribute of the element that began last as the file has it, for those that publishers did not escape; not one of nothing but blanks.
-    pub fn written(&self, name: &str) -> Result<Option<String>, Error> {
+    pub fn written(&self, name: &str) -> Result<Option<String>, ReadError> {
         let tag = BytesStart::from_content(self.tag.0.as_str(), self.tag.1);
         let found = tag.try_get_attribute(name).map_err(|e| self.broken(&e))?;
         let value = found.map(|found| found.value.trim().to_owned());
@@ -162,7 +117,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// Appends all text of the element that began last, that of the elements in it included, and passes over its end.
-    pub fn text(&mut self, to: &mut String) -> Result<(), Error> {
+    pub fn text(&mut self, to: &mut String) -> Result<(), ReadError> {
         let around = self.depth - 1;
         while self.depth > around {
             if matches!(self.meet()?, Met::Text) {
@@ -173,7 +128,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// Passes over the element that began last.
-    pub fn skip(&mut self) -> Result<(), Error> {
+    pub fn skip(&mut self) -> Result<(), ReadError> {
         let around = self.depth - 1;
         while self.depth > around {
             self.meet()?;
@@ -182,8 +137,8 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// The error that the record of the element met last is not as it should be.
-    pub fn broken(&self, problem: &dyn std::fmt::Display) -> Error {
-        Error::Broken { place: self.place(), problem: problem.to_string() }
+    pub fn broken(&self, problem: &dyn std::fmt::Display) -> ReadError {
+        broken(self.place(), problem)
     }
 
     /// Where the element that was met last begins.
@@ -192,8 +147,9 @@ impl<'f, R: BufRead> Elements<'f, R> {
     }
 
     /// The error that something is missing.
-    pub fn missing(&self, what: &'static str) -> Error {
-        Error::Missing { place: self.place(), what }
+    pub fn missing(&self, what: &'static str) -> ReadError {
+        let expected = "it in every record, for documents are called by it";
+        ReadError::new(self.place(), format!("{what} is missing"), expected, "fix the record")
     }
 
     /// `tally` with what was read so far.
@@ -201,7 +157,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
         self.xml.get_ref().tally(tally)
     }
 
-    fn meet(&mut self) -> Result<Met, Error> {
+    fn meet(&mut self) -> Result<Met, ReadError> {
         if self.record == 0 {
             self.xml.get_mut().mark();
         }
@@ -229,10 +185,10 @@ impl<'f, R: BufRead> Elements<'f, R> {
             Ok(Event::CData(text)) => self.text.push_str(&text.xml10_content()),
             Ok(Event::GeneralRef(entity)) => match character(&entity) {
                 Ok(text) => self.text.push_str(&text),
-                Err(problem) => return Err(Error::Broken { place: at.of(file), problem }),
+                Err(problem) => return Err(broken(at.of(file), &problem)),
             },
             Ok(Event::Decl(declaration)) => match other_encoding(&declaration) {
-                Some(problem) => return Err(Error::Broken { place: at.of(file), problem }),
+                Some(problem) => return Err(broken(at.of(file), &problem)),
                 None => return Ok(Met::Nothing),
             },
             Ok(Event::Comment(_) | Event::PI(_) | Event::DocType(_)) => return Ok(Met::Nothing),
@@ -245,7 +201,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
         Ok(Met::Text)
     }
 
-    fn open(&mut self) -> Result<(), Error> {
+    fn open(&mut self) -> Result<(), ReadError> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(self.broken(&format_args!("more than {DEEPEST} elements lie in each other")));
@@ -257,7 +213,8 @@ impl<'f, R: BufRead> Elements<'f, R> {
             if !self.names.roots.contains(&self.name()) {
                 let (place, found) = (self.at.of(self.xml.get_ref().file()), self.name().to_owned());
                 let roots: Vec<String> = self.names.roots.iter().map(|root| format!("<{root}>")).collect();
-                return Err(Error::Root { place, found, expected: roots.join(" or ") });
+                let remedy = "say in the config which format the file has";
+                return Err(ReadError::new(place, format!("found <{found}>"), roots.join(" or "), remedy));
             }
             self.root = self.name().to_owned();
         }
@@ -267,30 +224,34 @@ impl<'f, R: BufRead> Elements<'f, R> {
         Ok(())
     }
 
-    fn end(&self) -> Result<Met, Error> {
+    fn end(&self) -> Result<Met, ReadError> {
         if self.depth == 0 && !self.root.is_empty() {
             return Ok(Met::End);
         }
         let metered = self.xml.get_ref();
         let root = if self.root.is_empty() { self.names.roots.join(" or ") } else { self.root.clone() };
-        Err(Error::Cut { place: metered.here().of(metered.file()), root })
+        let (place, expected) = (metered.here().of(metered.file()), format!("</{root}> first"));
+        Err(ReadError::new(place, "the file ends here", expected, "fetch the file again"))
     }
 
     /// What an error of the parser means.
-    fn fault(&self, error: &quick_xml::Error) -> Error {
+    fn fault(&self, error: &quick_xml::Error) -> ReadError {
         let metered = self.xml.get_ref();
         match error {
-            quick_xml::Error::Io(source) => {
-                metered.error(std::io::Error::new(source.kind(), source.to_string())).into()
-            }
+            quick_xml::Error::Io(source) => metered.error(source),
             quick_xml::Error::Encoding(EncodingError::Utf8(utf8)) => {
                 let valid = self.buffer.get(..utf8.valid_up_to()).unwrap_or_default();
                 let place = self.at.after(valid).of(metered.file());
-                Error::Broken { place, problem: "this byte is no UTF-8".to_owned() }
+                broken(place, &"this byte is no UTF-8")
             }
             other => self.broken(other),
         }
     }
+}
+
+fn broken(place: Place, problem: &dyn std::fmt::Display) -> ReadError {
+    let expected = "well-formed XML in UTF-8 as published";
+    ReadError::new(place, problem.to_string(), expected, "fetch the file again, or fix it there")
 }
 
 /// What is wrong with the encoding that a file says it has, if anything.
@@ -321,7 +282,7 @@ mod tests {
     const NAMES: Names = Names { roots: &["all"], records: &["one"] };
 
     /// The texts of all elements `one`, with an attribute in front.
-    fn texts(reader: impl BufRead) -> Result<Vec<String>, Error> {
+    fn texts(reader: impl BufRead) -> Result<Vec<String>, ReadError> {
         let (mut elements, mut all) = (Elements::new(reader, Path::new("some.xml"), NAMES), Vec::new());
         loop {
             match elements.step()? {
@@ -368,9 +329,9 @@ mod tests {
             (
                 b"<all>\n<one>a\nb\xffc</one></all>",
                 place(3, 2),
-                "this byte is no UTF-8; expected well-formed XML",
+                "this byte is no UTF-8, expected well-formed XML",
             ),
-            (b"<all><one>a</one>", place(1, 18), "the file ends here; expected </all> first"),
+            (b"<all><one>a</one>", place(1, 18), "the file ends here, expected </all> first"),
             (b"", place(1, 1), "the file ends here"),
             (b"<all>\n<one n='a</one></all>", place(2, 1), "attribute value not closed"),
             (b"just text\n", place(1, 1), "there is text outside of all elements"),
@@ -393,7 +354,7 @@ mod tests {
     fn only_one_record_must_fit_in_memory() {
         let between = "<other>12345678</other>".repeat(1 << 21);
         let file = format!("<all>{between}<one>a</one>{between}</all>");
-        assert!(file.len() as u64 > 2 * metered::LONGEST);
+        assert!(file.len() as u64 > 2 * super::super::metered::LONGEST);
         assert_eq!(texts(io::BufReader::new(file.as_bytes())).unwrap(), ["|a"]);
         let inside = format!("<all>\n<one>{between}</one></all>");
         let message = texts(io::BufReader::new(inside.as_bytes())).unwrap_err().to_string();

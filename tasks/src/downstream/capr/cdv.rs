@@ -12,7 +12,8 @@ use serde::Deserialize;
 use super::medquad::{files, open, passage, unreadable};
 use super::{Collection, Query, unanswered};
 use crate::Error;
-use text::medquad;
+use text::reader::DocumentReader as _;
+use text::{Labels, medquad};
 
 /// What to do about a collection without texts.
 const BRING: &str = "ask for HealthQA (github.com/mingzhu0527/HAR), and bring pinfo-mz-test.txt, the test set as \
@@ -119,14 +120,14 @@ type File = HashMap<String, String>;
 fn answers(folder: &Path, aligned: &mut Aligned) -> Result<Vec<File>, Error> {
     let paths = files(folder)?;
     let config = medquad::Config { questions: medquad::Questions::Leave };
-    let mut document = text::Document::default();
+    let (mut document, mut labels) = (text::Document::default(), Labels::default());
     let mut files = Vec::with_capacity(paths.len());
     for path in &paths {
         let (mut reader, mut file) = (medquad::Reader::new(open(path)?, path, config), File::new());
-        while reader.read(&mut document)? {
+        while reader.read(&mut document, &mut labels)? {
             file.insert(document.id.clone(), passage(&document.text));
         }
-        let tally = reader.tally();
+        let tally = reader.counts().documents;
         aligned.files += 1;
         aligned.pairs += tally.read;
         aligned.answers += tally.kept;

@@ -15,7 +15,8 @@ use kg::canon::fold::{bare, tidy};
 use super::{Collection, PassageId, Query, too_many};
 use crate::Error;
 use crate::downstream::funnel::Step;
-use text::medquad;
+use text::reader::DocumentReader as _;
+use text::{Labels, medquad};
 
 /// A file or folder that the system does not give.
 pub(super) fn unreadable(path: &Path, expected: &'static str) -> impl Fn(io::Error) -> ReadError {
@@ -151,14 +152,15 @@ struct Page {
 fn page(path: &Path) -> Result<Page, Error> {
     let config = medquad::Config { questions: medquad::Questions::Leave };
     let mut reader = medquad::Reader::new(open(path)?, path, config);
-    let (mut page, mut document) = (Page::default(), text::Document::default());
-    while reader.read(&mut document)? {
+    let (mut page, mut document, mut labels) =
+        (Page::default(), text::Document::default(), Labels::default());
+    while reader.read(&mut document, &mut labels)? {
         let about = reader.about();
         about.page.clone_into(&mut page.key);
         page.focus = tidy(about.focus);
         page.answers.push([document.id.clone(), tidy(about.kind), passage(&document.text)]);
     }
-    let tally = reader.tally();
+    let tally = reader.counts().documents;
     page.unanswered = tally.read - tally.kept;
     Ok(page)
 }

@@ -66,7 +66,7 @@ impl PublishedSet for Config {
     fn read(&self, file: &Path, take: &mut dyn FnMut(Item)) -> Result<Vec<Step>, Error> {
         let (of_concepts, of_relations) = (beside(file, "con", "concept")?, beside(file, "rel", "rel")?);
         let report = Report::read(open(file)?, file)?;
-        let (all, counts) = concepts(&report, (opened(&of_concepts)?, &of_concepts), self.misfits)?;
+        let (all, counts) = concepts(&report, opened(&of_concepts)?, &of_concepts, self.misfits)?;
         let mut found = Step::new("concepts");
         counts.spans.dropped.iter().for_each(|(reason, count)| found.drop(reason, *count));
         found.keep(counts.spans.kept);
@@ -103,7 +103,7 @@ fn relations<R: BufRead>(
         for quoted in ends {
             // Counted below, with the relation.
             let mut tally = SpanTally::default();
-            let Some((line, bytes)) = report.admit(line, quoted, (misfits, &mut tally))? else { break };
+            let Some((line, bytes)) = report.admit(line, quoted, misfits, &mut tally)? else { break };
             of_lines.push(line);
             of_concepts.extend(numbers.get(&(bytes.start, bytes.end)).copied());
         }

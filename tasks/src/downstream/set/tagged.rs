@@ -97,7 +97,7 @@ impl PublishedSet for Config {
         let (mut labels, mut documents, mut step) = (Labels::default(), vec![], Step::new("texts"));
         let taken = documents_of(file, &self.format, &mut labels, |document| {
             documents.push(document.clone());
-            Ok(())
+            Ok::<_, Error>(())
         })?;
         let mut lines = Step::new("other lines");
         taken.documents.dropped.iter().for_each(|(reason, count)| lines.drop(reason, *count));

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use base::line::Line;
+use base::read::ReadError;
 use serde::Deserialize;
 
 use super::super::characters::Characters;
 use super::super::conllu::Phrases;
 use super::super::{Document, Entity, Labels};
-use super::{ENTITY, Error, SENTENCE, WORD, parse, phrases, value};
+use super::{Dependencies, ENTITY, SENTENCE, WORD, parse, phrases, value};
 
 #[derive(Deserialize)]
 struct Doc<'a> {
@@ -53,7 +54,7 @@ pub(super) fn fill(
     wanted: Phrases,
     document: &mut Document,
     labels: &mut Labels,
-) -> Result<u64, Error> {
+) -> Result<u64, ReadError> {
     let doc: Doc<'_> = parse(
         line,
         "an object with `text`, and `ents` (`start`, `end`, `label`) and `tokens` (`start`, `end`, `head`)",
@@ -106,12 +107,13 @@ pub(super) fn fill(
     }
     document.text.push_str(&doc.text);
     let rows: Vec<usize> = (1..=doc.tokens.len()).collect();
-    phrases((line, &rows), wanted, (&governors, &firsts), (document, 0))?;
+    let words = Dependencies { rows: &rows, governors: &governors, firsts: &firsts };
+    phrases(line, wanted, &words, document, 0)?;
     Ok(0)
 }
 
 /// The bytes at which sentences begin.
-fn sentences(line: Line<'_>, sents: &[Sent], characters: &Characters) -> Result<Vec<usize>, Error> {
+fn sentences(line: Line<'_>, sents: &[Sent], characters: &Characters) -> Result<Vec<usize>, ReadError> {
     let (mut starts, mut before) = (Vec::with_capacity(sents.len()), 0);
     for (number, Sent { start, end }) in sents.iter().enumerate() {
         let within = *start >= before && start < end && *end <= characters.len();

@@ -4,15 +4,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use base::line::Line;
+use base::read::ReadError;
 use serde::Deserialize;
 
 use super::super::conll::{self, BrokenTags, Open, Scheme};
 use super::super::conllu::Phrases;
+use super::super::fault::LONGEST;
 use super::super::{Document, Entity, Labels, Span};
-use super::{Error, WORD, parse, phrases, value};
-
-/// Bytes of a document's text, at most.
-const LONGEST: usize = 16 << 20;
+use super::{Dependencies, WORD, parse, phrases, value};
 
 #[derive(Deserialize)]
 struct Word<'a> {
@@ -47,14 +46,14 @@ pub(super) fn fill(
     wanted: Phrases,
     document: &mut Document,
     labels: &mut Labels,
-) -> Result<u64, Error> {
+) -> Result<u64, ReadError> {
     let sentences: Vec<Vec<Word<'_>>> = parse(
         line,
         "a list of sentences, each a list of words with `id`, `text`, `start_char` and `end_char`",
     )?;
     let (mut draft, mut before, mut broken) = (Draft { document, characters: 0 }, 0, 0);
     for sentence in &sentences {
-        broken += draft.sentence((line, before), sentence, wanted, labels)?;
+        broken += draft.sentence(line, before, sentence, wanted, labels)?;
         before += sentence.len();
     }
     Ok(broken)
@@ -64,11 +63,12 @@ impl Draft<'_> {
     /// Appends a sentence, whose words have `before` before them in the line.
     fn sentence(
         &mut self,
-        (line, before): (Line<'_>, usize),
+        line: Line<'_>,
+        before: usize,
         sentence: &[Word<'_>],
         wanted: Phrases,
         labels: &mut Labels,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, ReadError> {
         let from = self.document.words.len();
         let (mut open, mut spans) = (Open::new(Scheme::Bilou, BrokenTags::Fix), Vec::new());
         let (mut governors, mut rows, mut firsts, mut inside) = (Vec::new(), Vec::new(), Vec::new(), 0..0);
@@ -107,7 +107,7 @@ impl Draft<'_> {
                 }
                 inside = several;
             }
-            let place = self.place((line, before + number + 1), word)?;
+            let place = self.place(line, before + number + 1, word)?;
             firsts.push(next - 1);
             let text = word.ner.as_deref().unwrap_or("O");
             let tag = conll::tag(text, Scheme::Bilou, None, labels)
@@ -119,12 +119,13 @@ impl Draft<'_> {
         let entity =
             |span: Span| Entity { pieces: vec![span.bytes], label: span.label, concepts: Vec::new() };
         self.document.entities.extend(spans.into_iter().map(entity));
-        phrases((line, &rows), wanted, (&governors, &firsts), (self.document, from))?;
+        let words = Dependencies { rows: &rows, governors: &governors, firsts: &firsts };
+        phrases(line, wanted, &words, self.document, from)?;
         Ok(open.broken)
     }
 
     /// Puts a word where it says that it stands; what is before it that no word has said becomes spaces.
-    fn place(&mut self, (line, number): (Line<'_>, usize), word: &Word<'_>) -> Result<Range<usize>, Error> {
+    fn place(&mut self, line: Line<'_>, number: usize, word: &Word<'_>) -> Result<Range<usize>, ReadError> {
         let wrong = |found: String, expected: String| value(line, (number, WORD), found, expected);
         let text = word.text.as_ref();
         let Some((start, end)) = word.start_char.zip(word.end_char) else {

@@ -6,12 +6,10 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use base::line::Place;
+use base::read::ReadError;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use super::Error;
-
-/// Bytes of a document, at most.
-pub const LONGEST: usize = 32 << 20;
+use super::draft::{LONGEST, too_long};
 
 /// Elements inside one another, at most: published files have six.
 const DEPTH: usize = 32;
@@ -101,7 +99,7 @@ impl<'f, R: BufRead> Tree<'f, R> {
     }
 
     /// The next element that opens or closes.
-    pub(super) fn step(&mut self) -> Result<Step, Error> {
+    pub(super) fn step(&mut self) -> Result<Step, ReadError> {
         if std::mem::take(&mut self.closed) {
             self.open.pop();
             self.text.clear();
@@ -163,22 +161,23 @@ impl<'f, R: BufRead> Tree<'f, R> {
         Place { file: self.file.to_owned(), line: self.line(), column: None }
     }
 
-    pub(super) fn shape(&self, found: &str, expected: &'static str) -> Error {
-        Error::Shape { place: self.place(), found: found.to_owned(), expected }
+    pub(super) fn shape(&self, found: &str, expected: &str) -> ReadError {
+        ReadError::new(self.place(), format!("found {found}"), expected, "fix the file")
     }
 
-    fn problem(&self, problem: impl Into<String>) -> Error {
-        Error::Xml { place: self.place(), problem: problem.into() }
+    fn problem(&self, problem: impl Into<String>) -> ReadError {
+        let expected = "BioC's XML in UTF-8";
+        ReadError::new(self.place(), problem, expected, "fix the file, or fetch it again")
     }
 
-    fn wrong(&self, error: &quick_xml::Error) -> Error {
+    fn wrong(&self, error: &quick_xml::Error) -> ReadError {
         match error {
-            quick_xml::Error::Io(_) if self.reader.get_ref().left == 0 => Error::Long { place: self.place() },
+            quick_xml::Error::Io(_) if self.reader.get_ref().left == 0 => too_long(self.place()),
             _ => self.problem(error.to_string()),
         }
     }
 
-    fn event(&mut self, event: Event<'_>) -> Result<Option<Step>, Error> {
+    fn event(&mut self, event: Event<'_>) -> Result<Option<Step>, ReadError> {
         match event {
             Event::Start(start) => self.start(&start).map(|()| Some(Step::Open)),
             Event::Empty(start) => {
@@ -221,7 +220,7 @@ impl<'f, R: BufRead> Tree<'f, R> {
         }
     }
 
-    fn start(&mut self, start: &BytesStart<'_>) -> Result<(), Error> {
+    fn start(&mut self, start: &BytesStart<'_>) -> Result<(), ReadError> {
         if self.open.len() == DEPTH {
             return Err(self.problem(format!("more than {DEPTH} elements inside one another")));
         }
@@ -244,7 +243,7 @@ impl<'f, R: BufRead> Tree<'f, R> {
         Ok(())
     }
 
-    fn reference(&mut self, reference: &BytesRef<'_>) -> Result<(), Error> {
+    fn reference(&mut self, reference: &BytesRef<'_>) -> Result<(), ReadError> {
         let number = reference.resolve_char_ref().map_err(|e| self.problem(e.to_string()))?;
         if let Some(character) = number {
             self.text.push(character);

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use base::read::ReadError;
+
+use super::FILES;
+use crate::fault::unreadable;
 
 /// The two files of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +33,8 @@ impl Pair {
 ///
 /// # Errors
 /// When the folder cannot be read, or one of two files is missing.
-pub fn pairs(folder: &Path) -> Result<Vec<Pair>, Error> {
-    let wrong = |source| Error::Read { file: folder.to_owned(), source };
+pub fn pairs(folder: &Path) -> Result<Vec<Pair>, ReadError> {
+    let wrong = |source| unreadable(folder, &source, "a folder with texts (.txt) and their entities (.ann)");
     let mut found: BTreeMap<PathBuf, [bool; 2]> = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
@@ -49,8 +52,8 @@ pub fn pairs(folder: &Path) -> Result<Vec<Pair>, Error> {
         };
         let [text, ann] = [name(".txt"), name(".ann")];
         let alone = |file: &Path, other: &Path| {
-            let missing = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Err(Error::Alone { file: file.to_owned(), missing })
+            let missing = other.file_name().unwrap_or_default().to_string_lossy();
+            Err(ReadError::new(file, format!("{missing} is not beside it"), FILES, "add the file"))
         };
         match there {
             [true, false] => alone(&text, &ann),

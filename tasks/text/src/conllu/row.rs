@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use base::line::{Line, Place};
+use base::read::ReadError;
 
-use super::{Error, Phrases};
+use super::Phrases;
 
 /// One row of ten columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,15 +59,22 @@ const ID: &str = "ID";
 const HEAD: &str = "HEAD";
 const MISC: &str = "MISC";
 
-fn value(line: Line<'_>, column: (usize, &'static str), found: &str, expected: impl Into<String>) -> Error {
-    Error::Value { place: line.place(Some(column)), found: found.to_owned(), expected: expected.into() }
+fn value(
+    line: Line<'_>,
+    column: (usize, &'static str),
+    found: &str,
+    expected: impl Into<String>,
+) -> ReadError {
+    ReadError::text(line.place(Some(column)), found, expected, "fix the row")
 }
 
 impl Row {
-    pub(super) fn parse(line: Line<'_>) -> Result<Self, Error> {
+    pub(super) fn parse(line: Line<'_>) -> Result<Self, ReadError> {
         let columns: Vec<&str> = super::unmarked(line.text).split('\t').collect();
         let [id, form, _, _, _, _, head, _, _, misc] = columns[..] else {
-            return Err(Error::Columns { place: line.place(None), found: columns.len() });
+            let found = format!("{} columns", columns.len());
+            let expected = "ten with tabs between them, or a blank line, or a comment (#)";
+            return Err(ReadError::new(line.place(None), found, expected, "fix the row"));
         };
         let wrong = || value(line, (1, ID), id, "a number from 1, a range (3-4) or an empty node (8.1)");
         let number = |text: &str| text.parse::<usize>().map_err(|_| wrong());
@@ -93,7 +101,7 @@ impl Row {
     }
 }
 
-fn token(line: Line<'_>, form: &str, misc: &str) -> Result<Token, Error> {
+fn token(line: Line<'_>, form: &str, misc: &str) -> Result<Token, ReadError> {
     let (mut start, mut end) = (None, None);
     let mut token = Token {
         line: line.place(None).line,
@@ -153,7 +161,7 @@ impl Sentence {
     }
 
     /// Adds a row, which must be the next.
-    pub(super) fn add(&mut self, line: Line<'_>, row: Row, phrases: Phrases) -> Result<(), Error> {
+    pub(super) fn add(&mut self, line: Line<'_>, row: Row, phrases: Phrases) -> Result<(), ReadError> {
         let next = self.words.len() + 1;
         let order = |found: usize| {
             value(line, (1, ID), &found.to_string(), format!("{next}, the next word's number"))
@@ -193,11 +201,11 @@ impl Sentence {
     }
 
     /// Checks what only the whole sentence shows; from then on governors count from 0, without the root.
-    pub(super) fn check(&mut self, file: &Path) -> Result<(), Error> {
+    pub(super) fn check(&mut self, file: &Path) -> Result<(), ReadError> {
         let count = self.words.len();
         let wrong = |line, column, found: String, expected| {
             let place = Place { file: file.to_owned(), line, column: Some(column) };
-            Error::Value { place, found, expected }
+            ReadError::text(place, &found, expected, "fix the row")
         };
         if self.inside.end > count + 1 {
             let line = self.tokens.last().map_or(self.line, |token| token.line);

@@ -57,7 +57,7 @@ impl Shape {
     const MOST: usize = 1 << 30;
 
     /// Cells, with the additions that wait for them, for at most `bytes` bytes, and at most `most` cells for pairs of `words` words.
-    pub(super) fn new(words: usize, (most, bytes): (usize, usize), order: Order) -> Self {
+    pub(super) fn new(words: usize, most: usize, bytes: usize, order: Order) -> Self {
         let most = most.min(bytes / 4 / (DUE_SHARE + 1) * DUE_SHARE).min(Self::MOST);
         let cells = |product: usize| -> usize {
             let row =
@@ -213,7 +213,7 @@ mod tests {
     use base::cancel::CancelToken;
 
     fn counted(order: Order, most_cells: usize, waiting: usize) -> Vec<(u64, u64)> {
-        let (shape, weights) = (Shape::new(50, (most_cells, usize::MAX), order), [0, 3_000_000_000, 7]);
+        let (shape, weights) = (Shape::new(50, most_cells, usize::MAX, order), [0, 3_000_000_000, 7]);
         assert!(shape.cells <= most_cells);
         let room = Room { memory: 0, threads: 1, folder: std::env::temp_dir(), cancel: CancelToken::NEVER };
         let mut pairs = Accumulator::new(&shape, &weights, waiting, &room);

@@ -116,7 +116,7 @@ pub fn count<E: From<Error>>(
                 let (receiver, failed, used) = (Arc::clone(&receiver), &failed, &used);
                 thread::Builder::new().spawn_scoped(scope, move || {
                     let worked = Spooled::new(config, &room.folder)
-                        .and_then(|worker| worker.run(&receiver, (room, used)));
+                        .and_then(|worker| worker.run(&receiver, room, used));
                     failed.fetch_or(worked.is_err(), Ordering::Relaxed);
                     worked
                 })
@@ -176,7 +176,8 @@ impl Spooled {
     fn run(
         mut self,
         receiver: &Mutex<Receiver<Batch>>,
-        (room, used): (&Room, &AtomicUsize),
+        room: &Room,
+        used: &AtomicUsize,
     ) -> Result<Self, Error> {
         let (mut held, most) = (0, room.memory / 4);
         loop {

@@ -23,7 +23,8 @@ use crate::lexicon::Lexicon;
 /// missing from one because of a limit.
 pub fn merge(
     folders: &[PathBuf],
-    (min_count, max_words): (u64, Option<usize>),
+    min_count: u64,
+    max_words: Option<usize>,
     room: &Room,
 ) -> Result<Counts, Error> {
     room.check()?;
@@ -42,10 +43,9 @@ pub fn merge(
     drop(units);
     let ranks: Vec<Vec<u32>> =
         numbers.into_iter().map(|all| all.into_iter().map(|n| rank_of[n as usize]).collect()).collect();
-    let symmetric = config.order() == Order::Symmetric;
-    let pairs = pairs(&read, &ranks, Table::Pairs, (room, symmetric))?;
+    let pairs = pairs(&read, &ranks, Table::Pairs, room, config.order())?;
     let adjacent = (config.adjacent == Adjacent::Count)
-        .then(|| self::pairs(&read, &ranks, Table::Adjacent, (room, false)))
+        .then(|| self::pairs(&read, &ranks, Table::Adjacent, room, Order::Directed))
         .transpose()?;
     let sum = |of: fn(&Read) -> u64| read.iter().map(of).sum();
     Ok(Counts {
@@ -133,12 +133,7 @@ fn misfit(shard: &Read, first: Option<(&Config, &PathBuf)>) -> Option<String> {
     }
 }
 
-fn pairs(
-    read: &[Read],
-    ranks: &[Vec<u32>],
-    table: Table,
-    (room, symmetric): (&Room, bool),
-) -> Result<Runs, Error> {
+fn pairs(read: &[Read], ranks: &[Vec<u32>], table: Table, room: &Room, order: Order) -> Result<Runs, Error> {
     let most = (room.memory / 4 / size_of::<(u64, u64)>()).max(1);
     let (mut runs, mut waiting) = (Runs::new(room), Vec::new());
     for (shard, ranks) in read.iter().zip(ranks) {
@@ -147,7 +142,7 @@ fn pairs(
             if left == OUT || right == OUT {
                 return Ok::<(), Error>(());
             }
-            if symmetric && left > right {
+            if order == Order::Symmetric && left > right {
                 (left, right) = (right, left);
             }
             waiting.push((key(left, right), pair.count));

@@ -147,15 +147,14 @@ impl<'r> Plan<'r> {
         let each = (room.memory.saturating_sub(taken) / room.threads).max(1 << 20);
         let tables = if config.adjacent == Adjacent::Count { 2 } else { 1 };
         let bytes = each / tables / 2;
-        let cells = (MOST_CELLS, bytes);
-        let adjacent = (tables > 1).then(|| Shape::new(words, cells, Order::Directed));
+        let adjacent = (tables > 1).then(|| Shape::new(words, MOST_CELLS, bytes, Order::Directed));
         Self {
             counting: config.pairs,
             words,
             most: config.most_distinct(),
             room,
             weights: config.weights(),
-            shape: Shape::new(words, cells, config.order()),
+            shape: Shape::new(words, MOST_CELLS, bytes, config.order()),
             adjacent,
             waiting: bytes / 8,
         }

@@ -1,8 +1,9 @@
 //! The relevance of words, looked up in a memory-mapped file.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use base::read::ReadError;
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -24,26 +25,16 @@ pub struct Row<'m> {
     pub relevances: &'m [f32],
 }
 
-/// Why a matrix cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", path.display())]
-pub struct Error {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong, and how to mend it.
-    pub problem: String,
-}
-
 impl Matrix {
     /// Opens a file and checks all of it.
     ///
     /// # Errors
     /// When it cannot be read, is of another version or damaged.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let error = |problem: String| Error { path: path.to_owned(), problem };
-        let file = File::open(path).map_err(|e| error(format!("cannot be opened: {e}")))?;
-        let map = map(&file).map_err(|e| error(format!("cannot be mapped into memory: {e}")))?;
-        let layout = check(&map).map_err(|problem| error(format!("{problem}; score the counts again")))?;
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let error = |problem: String, remedy| ReadError::new(path, problem, "", remedy);
+        let file = File::open(path).map_err(|e| error(format!("cannot be opened: {e}"), ""))?;
+        let map = map(&file).map_err(|e| error(format!("cannot be mapped into memory: {e}"), ""))?;
+        let layout = check(&map).map_err(|problem| error(problem, "score the counts again"))?;
         Ok(Self { map, layout })
     }
 

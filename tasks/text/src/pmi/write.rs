@@ -12,9 +12,9 @@ use super::csr::Rows;
 use super::keep::Best;
 use super::schema::{FORMAT, Funnel, INDEX, Index, MATRIX, Table, VERSION};
 use super::score::{Marginals, Scorer};
-use super::{Config, Error, Measure, Relevance, Words};
+use super::{Config, Measure, Relevance, Words};
 use crate::count::table::{self, BATCH_ROWS, GROUP_ROWS};
-use crate::count::{self, Order, Pair, Read};
+use crate::count::{self, Error, Order, Pair, Read};
 
 /// Why pairs are left out.
 const REASONS: [&str; 5] =
@@ -52,7 +52,11 @@ pub fn score(counts: &Read, config: &Config, folder: &Path) -> Result<Index, Err
     let letters: Vec<&str> = kept.map(|(_, word)| word.letters.as_str()).collect();
     let entries = rows.entries();
     let matrix = folder.join(MATRIX);
-    write_whole(&matrix, &rows.encode(&letters)).map_err(|source| Error::Io { path: matrix, source })?;
+    write_whole(&matrix, &rows.encode(&letters)).map_err(|source| Error::Io {
+        path: matrix,
+        done: "cannot be written",
+        source,
+    })?;
     let mut index = Index {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -151,7 +155,7 @@ impl Pass<'_> {
                     positive.push(score);
                 }
             }
-            Ok::<(), count::Error>(())
+            Ok::<(), Error>(())
         })?;
         self.scale = match self.config.relevance {
             Relevance::Npmi => 1.0,
@@ -207,7 +211,7 @@ impl Pass<'_> {
             if self.symmetric {
                 rows.push(right, left, turned.map_or(relevance, |(_, relevance)| relevance));
             }
-            batch.push(Pair { left, right, ..pair }, (scored.score, relevance), turned);
+            batch.push(Pair { left, right, ..pair }, scored.score, relevance, turned);
             if batch.count.len() == BATCH_ROWS {
                 writer.write_columns(batch.take())?;
             }
@@ -246,7 +250,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn push(&mut self, pair: Pair, (score, relevance): (f64, f32), turned: Option<(f64, f32)>) {
+    fn push(&mut self, pair: Pair, score: f64, relevance: f32, turned: Option<(f64, f32)>) {
         self.left.push(pair.left);
         self.right.push(pair.right);
         self.count.push(pair.count);
