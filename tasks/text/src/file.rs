@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::reader::TextFormat;
 use super::{
-    Counts, Document, Labels, annotated_json, bioc, brackets, brat, conll, conllu, i2b2, i2b2_xml, jsonl,
-    medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text, wikisection,
+    Counts, Document, Labels, annotated_json, bioc, bioc_json, brackets, brat, conll, conllu, i2b2, i2b2_xml,
+    jsonl, medquad, mimic_notes, parquet, pubmed, pubmedqa, pubtator, share, text, wikisection,
 };
 
 /// What a file of a format says of its texts, or where.
@@ -93,6 +93,8 @@ formats! {
         Pubtator(pubtator::Config): [Entities], [".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"];
         /// Passages with entities as BioC's XML.
         Bioc(bioc::Config): [Entities], [".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"];
+        /// The same as JSON.
+        BiocJson(bioc_json::Config): [Entities], [".BioC.JSON", ".BioC.JSON.gz", ".bioc.json", ".bioc.json.gz", ".biocjson", ".biocjson.gz"];
         /// A text and, in the file beside it that ends in `.ann`, its entities, as brat keeps them.
         Brat(brat::Config): [Entities, FileBeside], [".txt"];
         /// A sentence a line and, in the file beside it or in `../concept` that ends in `.con`, its concepts, as i2b2 2010 has them.

@@ -1,5 +1,7 @@
 //! The objects of a JSON file one after the other, in the memory of one of them.
 
+pub(crate) mod nested;
+
 use std::io::{self, BufRead};
 use std::path::Path;
 
@@ -171,8 +173,16 @@ impl<'f, R: BufRead> Objects<'f, R> {
 
     /// Takes the bytes of a piece, from its first to its last.
     fn collect(&mut self, piece: Piece) -> Result<(), ReadError> {
+        match piece {
+            Piece::Key => self.key.clear(),
+            Piece::Object => self.bytes.clear(),
+        }
+        self.append(piece)
+    }
+
+    /// The same, behind what was taken before.
+    fn append(&mut self, piece: Piece) -> Result<(), ReadError> {
         let into = if piece == Piece::Key { &mut self.key } else { &mut self.bytes };
-        into.clear();
         let mut scan = Scan { depth: 0, string: InString::No };
         loop {
             let bytes = match self.metered.fill_buf() {
@@ -255,6 +265,11 @@ impl<'a> Object<'a> {
             // The parser saw one object only; where that was stands in the place.
             not_as_expected(place, fault::json(&error), expected)
         })
+    }
+
+    /// Where it begins.
+    pub(super) fn place(&self) -> Place {
+        self.start.of(self.file)
     }
 
     /// The error that the object says something else than it should.

@@ -3,6 +3,7 @@
 pub mod annotated_json;
 pub mod attach;
 pub mod bioc;
+pub mod bioc_json;
 pub mod brackets;
 pub mod brat;
 pub mod characters;
