@@ -49,7 +49,7 @@ const EMPTY: &str = "no text";
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     lines: Lines<'f, R>,
     config: Config,
     counts: Counts,
@@ -57,7 +57,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let documents = Tally { mended: [(MENDED, 0)].into(), ..Tally::new(file, &[BLANK, EMPTY]) };
         let counts = Counts { documents, spans: SpanTally::default() };
         Self { lines: Lines::new(reader, file), config, counts }
@@ -120,7 +120,7 @@ impl TextFormat for Config {
 
 impl<R: BufRead> DocumentReader for Reader<'_, R> {
     // Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Blank lines and documents
-    // without text are left out and counted; one whose tags break BIOES is counted as mended. Its id is the line's number.
+    // without text are left out and counted; one whose tags break BIOES is counted as fixed. Its id is the line's number.
     fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
         while let Some(line) = self.lines.next_line()? {
             document.clear();

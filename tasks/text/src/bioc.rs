@@ -55,7 +55,7 @@ struct Open {
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     tree: Tree<'f, R>,
     config: Config,
     counts: Counts,
@@ -63,7 +63,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         Self { tree: Tree::new(reader, file), config, counts: draft::counts(file) }
     }
 

@@ -35,19 +35,18 @@ const EMPTY: &str = "tree without words";
 
 /// The words of one sentence and its phrases; readers fill the same one again and again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tree {
+struct Tree {
     /// The line on which it begins, from 1.
-    pub line: u64,
+    line: u64,
     /// Its leaves, brackets and slashes as the text has them. Traces (`-NONE-`) are no words.
-    pub words: Vec<String>,
+    words: Vec<String>,
     /// Its phrases in words, from 0; in order, and every word is in one.
-    pub segments: Vec<Range<usize>>,
+    segments: Vec<Range<usize>>,
 }
 
 impl Tree {
     /// Its phrases in bytes, if its words stand at `words`.
-    #[must_use]
-    pub fn phrases(&self, words: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
+    fn phrases(&self, words: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
         let bytes = |s: &Range<usize>| Some(words.get(s.start)?.start..words.get(s.end.checked_sub(1)?)?.end);
         self.segments.iter().map(bytes).collect()
     }
@@ -79,7 +78,7 @@ enum Content {
 
 /// Reads tree after tree.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     lines: Lines<'f, R>,
     file: &'f Path,
     config: Config,
@@ -98,7 +97,7 @@ enum Piece {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Trees of `reader`; `file` names it in messages. The last line may lack its end.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let lines = Lines::new(reader, file);
         let tally = Tally::new(file, &[BLANK, EMPTY]);
         Self { lines, file, config, tally, line: String::new(), at: 0 }
@@ -108,7 +107,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     ///
     /// # Errors
     /// When the file is damaged, or none of the format.
-    pub fn read(&mut self, tree: &mut Tree) -> Result<bool, ReadError> {
+    fn read(&mut self, tree: &mut Tree) -> Result<bool, ReadError> {
         loop {
             tree.clear();
             match self.piece()? {
@@ -130,7 +129,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     ///
     /// # Errors
     /// When the file is damaged, or none of the format.
-    pub fn document(&mut self, tree: &mut Tree, document: &mut Document) -> Result<bool, ReadError> {
+    fn document(&mut self, tree: &mut Tree, document: &mut Document) -> Result<bool, ReadError> {
         document.clear();
         if !self.read(tree)? {
             return Ok(false);
@@ -150,8 +149,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
     }
 
     /// What became of the file so far.
-    #[must_use]
-    pub fn tally(&self) -> Tally {
+    fn tally(&self) -> Tally {
         Tally { bytes: self.lines.bytes(), lines: self.lines.lines(), ..self.tally.clone() }
     }
 

@@ -3,19 +3,16 @@
 //! `T1<tab>DISO 15 36<tab>words` is an entity (`15 20;30 36` where it is discontinuous; places are characters of the text), and
 //! `#1<tab>AnnotatorNotes T1<tab>C0494165 C0012634` says which concepts it names.
 
-mod pair;
-
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base::funnel::Tally;
 use base::line::{Line, Lines, Place};
 use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-pub use self::pair::{Pair, pairs};
 use super::characters::Characters;
 use super::fault;
 use super::mention::{self, Misfits, Printed, Text};
@@ -57,11 +54,28 @@ const RELATION: &str =
     "a relation: R and its number, kind and two arguments (Reason-Drug Arg1:T1 Arg2:T2), with a tab between";
 const NOTE: &str = "a note: # and its number, AnnotatorNotes and the number of what it speaks of, what it says, with tabs between";
 
+/// The two files of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The text.
+    pub text: PathBuf,
+    /// The entities.
+    pub ann: PathBuf,
+}
+
+impl Pair {
+    /// Of the text in this file, whose entities lie beside it under the same name with `.ann` in place of its ending.
+    #[must_use]
+    pub fn of(text: &Path) -> Self {
+        Self { text: text.to_owned(), ann: text.with_extension("ann") }
+    }
+}
+
 /// Fills `document` from its two files.
 ///
 /// # Errors
 /// When a file is damaged, missing, or none of the format.
-pub fn open(
+fn open(
     pair: &Pair,
     config: Config,
     document: &mut Document,
@@ -122,7 +136,7 @@ fn text(pair: &Pair) -> Result<String, ReadError> {
 ///
 /// # Errors
 /// When a file is damaged, missing, or none of the format.
-pub fn read<R: BufRead>(
+fn read<R: BufRead>(
     text: &str,
     ann: R,
     file: &Path,
@@ -380,25 +394,24 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_read_pair_by_pair() {
+    fn a_text_is_read_with_the_file_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| {
-            base::whole::write_whole(&folder.path().join(name), text.as_bytes()).unwrap();
+            let path = folder.path().join(name);
+            base::whole::write_whole(&path, text.as_bytes()).unwrap();
+            path
         };
-        put("b.1.txt", TEXT);
+        let text = put("b.1.txt", TEXT);
         put("b.1.ann", ANN);
-        put("a.txt", "");
-        put("a.ann", "");
-        put("annotation.conf", "");
-        let found = pairs(folder.path()).unwrap();
-        assert_eq!(found.iter().map(|pair| pair.id.as_str()).collect::<Vec<_>>(), ["a", "b.1"]);
         let (mut document, mut labels) = (Document::default(), Labels::default());
-        open(&found[1], STRICT, &mut document, &mut labels).unwrap();
+        open(&Pair::of(&text), STRICT, &mut document, &mut labels).unwrap();
         assert_eq!((document.id.as_str(), document.entities.len()), ("b.1", 3));
-        put("c.ann", "");
-        let message = pairs(folder.path()).unwrap_err().to_string();
-        assert!(message.contains("c.ann: c.txt is not beside it"), "{message}");
-        assert!(pairs(&folder.path().join("none")).unwrap_err().to_string().contains("cannot be read"));
+        let alone = put("c.txt", "");
+        let message = open(&Pair::of(&alone), STRICT, &mut document, &mut labels).unwrap_err().to_string();
+        assert!(message.contains("c.ann: cannot be read: ") && message.contains(FILES), "{message}");
+        let none = Pair::of(&folder.path().join("none.txt"));
+        let message = open(&none, STRICT, &mut document, &mut labels).unwrap_err().to_string();
+        assert!(message.contains("none.txt: cannot be read: "), "{message}");
     }
 
     #[test]

@@ -254,7 +254,7 @@ impl TextFormat for Config {
 
 impl<R: BufRead> DocumentReader for Reader<'_, R> {
     // Fills `document` with the next sentence and names its spans' labels; `false` at the end of the file. A sentence with tags that break
-    // the scheme is counted as mended, if [`BrokenTags::Fix`] lets it pass.
+    // the scheme is counted as fixed, if [`BrokenTags::Fix`] lets it pass.
     fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
         let mut open = Open::new(self.config.scheme, self.config.broken_tags);
@@ -322,7 +322,7 @@ mod tests {
         Ok((all, labels, reader.counts()))
     }
 
-    /// The entities of one sentence of words `0 1 2 ...` with these tags, as "first-last kind", and whether it was mended.
+    /// The entities of one sentence of words `0 1 2 ...` with these tags, as "first-last kind", and whether it was fixed.
     fn entities(scheme: Scheme, tags: &str) -> (Vec<String>, u64) {
         let lines: String = tags.split(' ').enumerate().map(|(i, tag)| format!("{i} {tag}\n")).collect();
         let (all, labels, counts) = read(lines.as_bytes(), config(scheme)).unwrap();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_break_their_scheme_are_mended_and_counted() {
+    fn tags_that_break_their_scheme_are_fixed_and_counted() {
         let entity = |scheme, tags, expected: &[&str]| {
             let (found, mended) = entities(scheme, tags);
             assert_eq!(found, expected, "{scheme:?} {tags}");

@@ -63,7 +63,7 @@ const WORDLESS: &str = "comments without words";
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     lines: Lines<'f, R>,
     file: &'f Path,
     config: Config,
@@ -74,7 +74,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let tally = Tally::new(file, &[EMPTY_NODE, WORDLESS]);
         let documents = Tally { mended: [(MENDED, 0)].into(), ..tally };
         let counts = Counts { documents, spans: SpanTally::default() };
@@ -265,7 +265,7 @@ impl TextFormat for Config {
 
 impl<R: BufRead> DocumentReader for Reader<'_, R> {
     // Fills `document` with the next one and names its entities' labels; `false` at the end of the file. Empty nodes are left out and
-    // counted; a document with tags that break their scheme is counted as mended. The line on which it begins stands for a missing id.
+    // counted; a document with tags that break their scheme is counted as fixed. The line on which it begins stands for a missing id.
     fn read(&mut self, document: &mut Document, labels: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
         let (mut end, mut broken) = (None, 0);

@@ -211,7 +211,7 @@ pub enum Error {
     Read {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and how to mend it.
+        /// What is wrong, and how to fix it.
         problem: String,
     },
 }

@@ -226,7 +226,7 @@ pub fn concepts<R: BufRead>(
 ///
 /// # Errors
 /// When a file is damaged, missing, or none of the format.
-pub fn open<R: BufRead>(
+fn open<R: BufRead>(
     reader: R,
     file: &Path,
     config: Config,
@@ -242,7 +242,7 @@ pub fn open<R: BufRead>(
 ///
 /// # Errors
 /// When a file is damaged, missing, or none of the format.
-pub fn read<R: BufRead, C: BufRead>(
+fn read<R: BufRead, C: BufRead>(
     reader: R,
     file: &Path,
     of_concepts: C,

@@ -59,11 +59,11 @@ const OTHER: &str = "element that is no entity";
 const BARE: &str = "entities with a bare & in their text";
 
 /// Fills `document` with the record in a file and names its entities' labels; the file's stem is its id. Elements that are no entities are left out
-/// and counted; a `&` in an entity's text that is not escaped, as in some files of 2012, is counted as mended.
+/// and counted; a `&` in an entity's text that is not escaped, as in some files of 2012, is counted as fixed.
 ///
 /// # Errors
 /// When a file is damaged, missing, or none of the format.
-pub fn read<R: BufRead>(
+fn read<R: BufRead>(
     reader: R,
     file: &Path,
     config: Config,

@@ -89,7 +89,7 @@ const OVERLAP: &str = "overlaps a longer span";
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     lines: Lines<'f, R>,
     config: Config,
     counts: Counts,
@@ -97,7 +97,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let spans = SpanTally { dropped: [(OVERLAP, 0)].into(), ..SpanTally::default() };
         let counts = Counts { documents: Tally::new(file, &["blank line", "no text"]), spans };
         Self { lines: Lines::new(reader, file), config, counts }

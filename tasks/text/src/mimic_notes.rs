@@ -51,13 +51,13 @@ const TEXT: usize = 3;
 /// What becomes of a row.
 enum Taken {
     AsPublished,
-    Mended,
+    Fixed,
     Dropped(&'static str),
 }
 
 /// Reads note after note.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     table: Table<'f, R, 4>,
     config: Config,
     tally: Tally,
@@ -65,7 +65,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Notes of `reader`; `file` names it in messages.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let mended = match config.deidentified {
             Deidentified::Keep => None,
             Deidentified::Remove => Some((REMOVED, 0)),
@@ -99,7 +99,7 @@ impl<'f, R: BufRead> Reader<'f, R> {
             Deidentified::Keep => document.text.push_str(text),
             Deidentified::Remove => {
                 if unmark(text, &mut document.text) > 0 {
-                    return Ok(Taken::Mended);
+                    return Ok(Taken::Fixed);
                 }
             }
         }
@@ -140,7 +140,7 @@ impl<R: BufRead> DocumentReader for Reader<'_, R> {
         while self.table.next()? {
             match self.take(document)? {
                 Taken::AsPublished => {}
-                Taken::Mended => *self.tally.mended.entry(REMOVED).or_insert(0) += 1,
+                Taken::Fixed => *self.tally.mended.entry(REMOVED).or_insert(0) += 1,
                 Taken::Dropped(reason) => {
                     self.tally.drop(reason);
                     continue;

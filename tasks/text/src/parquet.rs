@@ -33,7 +33,7 @@ const NULL: &str = "null";
 const NO_TEXT: &str = "no text";
 
 /// Reads document after document.
-pub struct Reader<'f, C: ChunkReader> {
+struct Reader<'f, C: ChunkReader> {
     batches: Batches<C>,
     file: &'f Path,
     config: Config,
@@ -66,7 +66,7 @@ impl<'f, C: ChunkReader + 'static> Reader<'f, C> {
     ///
     /// # Errors
     /// When it is no Parquet file, or lacks a column.
-    pub fn new(chunks: C, file: &'f Path, config: Config) -> Result<Self, ReadError> {
+    fn new(chunks: C, file: &'f Path, config: Config) -> Result<Self, ReadError> {
         let tally = Tally { bytes: chunks.len(), ..Tally::new(file, &[NULL, NO_TEXT]) };
         let batches = Batches::new(chunks, BATCH).map_err(|error| refused(file, 1, &error))?;
         let roots = config.roots(batches.schema(), file)?;

@@ -40,7 +40,7 @@ const NAMES: Names = Names { roots: &["PubmedArticleSet"], records: &["PubmedArt
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     elements: Elements<'f, R>,
     config: Config,
     tally: Tally,
@@ -50,7 +50,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Citations of `reader`; `file` names it in messages.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let (elements, tally) = (Elements::new(reader, file, NAMES), Tally::new(file, &[NO_TEXT, BOOK]));
         Self { elements, config, tally, part: String::new() }
     }
@@ -105,7 +105,7 @@ impl TextFormat for Config {
 
 impl<R: BufRead> DocumentReader for Reader<'_, R> {
     // Fills `document` with the next one; `false` at the end of the file. A citation without an abstract is its title; one with
-    // neither, and what is said of books, is left out and counted. Lists of deleted citations are passed over.
+    // neither, and what is said of books, is left out and counted. Lists of deleted citations are skipped.
     fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
         loop {

@@ -49,7 +49,7 @@ const NO_TEXT: &str = "no text";
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     objects: Objects<'f, R>,
     config: Config,
     tally: Tally,
@@ -57,7 +57,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Entries of `reader`; `file` names it in messages.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         Self { objects: Objects::new(reader, file, Around::Map), config, tally: Tally::new(file, &[NO_TEXT]) }
     }
 }

@@ -50,7 +50,7 @@ const MENTION: &str = "a mention (PMID, start, end, words, kind and concepts, wi
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     lines: Lines<'f, R>,
     file: &'f Path,
     config: Config,
@@ -59,7 +59,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
-    pub fn new(reader: R, file: &'f Path, config: Config) -> Self {
+    fn new(reader: R, file: &'f Path, config: Config) -> Self {
         let counts = Counts { documents: Tally::new(file, &[BLANK, RELATION]), spans: mention::tally(&[]) };
         Self { lines: Lines::new(reader, file), file, config, counts }
     }

@@ -45,7 +45,7 @@ const ROW: &str =
 ///
 /// # Errors
 /// When a file is damaged, missing, or none of the format.
-pub fn open<R: BufRead>(
+fn open<R: BufRead>(
     reader: R,
     file: &Path,
     config: &Config,
@@ -66,7 +66,7 @@ pub fn open<R: BufRead>(
 ///
 /// # Errors
 /// When a file is damaged, missing, or none of the format.
-pub fn read<R: BufRead, D: BufRead>(
+fn read<R: BufRead, D: BufRead>(
     reader: R,
     file: &Path,
     disorders: D,

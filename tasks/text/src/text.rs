@@ -24,7 +24,7 @@ pub enum Unit {
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     lines: Lines<'f, R>,
     file: &'f Path,
     unit: Unit,
@@ -33,7 +33,7 @@ pub struct Reader<'f, R> {
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Documents of `reader`; `file` names it in messages. The last line may lack its end.
-    pub fn new(reader: R, file: &'f Path, unit: Unit) -> Self {
+    fn new(reader: R, file: &'f Path, unit: Unit) -> Self {
         let reasons: &[&str] = match unit {
             Unit::Paragraph => &[],
             Unit::Line => &["blank"],

@@ -32,14 +32,14 @@ pub(crate) struct Articles;
 
 /// Reads document after document.
 #[derive(Debug)]
-pub struct Reader<'f, R> {
+struct Reader<'f, R> {
     objects: Objects<'f, R>,
     tally: Tally,
 }
 
 impl<'f, R: BufRead> Reader<'f, R> {
     /// Articles of `reader`; `file` names it in messages.
-    pub fn new(reader: R, file: &'f Path) -> Self {
+    fn new(reader: R, file: &'f Path) -> Self {
         Self { objects: Objects::new(reader, file, Around::List), tally: Tally::new(file, &[NO_TEXT]) }
     }
 }

@@ -77,7 +77,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
         Self { xml, names, buffer, tag, text, at, depth: 0, record: 0, root: String::new() }
     }
 
-    /// The next beginning or end of an element; text between is passed over.
+    /// The next beginning or end of an element; text between is skipped.
     pub fn step(&mut self) -> Result<Step, ReadError> {
         loop {
             match self.meet()? {
@@ -116,7 +116,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    /// Appends all text of the element that began last, that of the elements in it included, and passes over its end.
+    /// Appends all text of the element that began last, that of the elements in it included, and skips its end.
     pub fn text(&mut self, to: &mut String) -> Result<(), ReadError> {
         let around = self.depth - 1;
         while self.depth > around {
@@ -127,7 +127,7 @@ impl<'f, R: BufRead> Elements<'f, R> {
         Ok(())
     }
 
-    /// Passes over the element that began last.
+    /// Skips the element that began last.
     pub fn skip(&mut self) -> Result<(), ReadError> {
         let around = self.depth - 1;
         while self.depth > around {

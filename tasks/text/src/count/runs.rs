@@ -1,4 +1,4 @@
-//! Sorted runs of counted keys in nameless files, and their sum in order.
+//! Sorted runs of counted keys in temporary files, and their sum in order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Segments of words as numbers, kept in a nameless file until all words are known.
+//! Segments of words as numbers, kept in a temporary file until all words are known.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};

@@ -110,7 +110,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Takes up the terms that pass `filters`. Numbers of terms depend on the order of `entries`; nothing else does.
+    /// Takes the terms that pass `filters`. Numbers of terms depend on the order of `entries`; nothing else does.
     ///
     /// # Errors
     /// When nothing can pass the filters, or there are 2^32 words or terms.

@@ -24,7 +24,7 @@ pub struct Filters {
     pub types: Types,
     /// Whether a term is also found in the other number of its last word.
     pub plurals: Plurals,
-    /// Whether a term with commas (`Failure, Heart`) is also found the other way round (`Heart Failure`).
+    /// Whether a term with commas (`Failure, Heart`) is also found inverted (`Heart Failure`).
     pub inverted: Inverted,
     /// What becomes of the `'s` behind a word, in terms and in texts.
     pub possessives: Possessives,
@@ -110,7 +110,7 @@ pub enum Plurals {
     Both,
 }
 
-/// Whether a term with commas is also found the other way round: two to four parts between commas with a space behind are joined by
+/// Whether a term with commas is also found inverted: two to four parts between commas with a space behind are joined by
 /// spaces, the last one first (`Leukemia, Myeloid, Acute` as `Acute Myeloid Leukemia`). One with `and` or `or` is an enumeration and
 /// stays. Where what comes out is a term as written (of whatever entity), that term stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ pub enum Inverted {
 pub enum Possessives {
     /// They are words as any others.
     Keep,
-    /// They are passed over in terms and in texts, so that `Parkinson Disease` is found in `Parkinson's disease` and the other way round.
+    /// They are skipped in terms and in texts, so that `Parkinson Disease` is found in `Parkinson's disease` and vice versa.
     /// One behind the last word is no part of a mention.
     Drop,
 }

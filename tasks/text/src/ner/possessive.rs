@@ -1,9 +1,9 @@
-//! The `'s` behind a word, where it is passed over.
+//! The `'s` behind a word, where it is skipped.
 
 use super::filters::Possessives;
 use super::lexicon::{Lexicon, NONE};
 
-/// The words of a possessive that is passed over, as the lexicon numbers them; none where it is kept.
+/// The words of a possessive that is skipped, as the lexicon numbers them; none where it is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Possessive {
     apostrophes: [u32; 2],

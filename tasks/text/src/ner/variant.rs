@@ -6,7 +6,7 @@ const SHORTEST: usize = 4;
 /// The most parts of a term that are put right.
 const PARTS: usize = 4;
 
-/// The term with its parts between commas the other way round, if it is inverted.
+/// The term with its parts between commas in the natural order, if it is inverted.
 pub(super) fn turned(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split(", ").map(str::trim).collect();
     let enumerates = |part: &str| {
