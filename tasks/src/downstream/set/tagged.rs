@@ -74,7 +74,7 @@ impl PublishedSet for Config {
     fn check(&self) -> Result<(), Error> {
         if !self.format.has_spans() {
             return Err(Error::unfit(
-                "tagged.format marks no entities, expected conll, jsonl, pubtator, bioc, brat, i2b2_concepts, i2b2_xml, share_clef, conllu or annotated_json",
+                "tagged.format marks no entities, expected conll, jsonl, pubtator, bioc, bioc_json, brat, i2b2_concepts, i2b2_xml, share_clef, conllu or annotated_json",
             ));
         }
         if self.kinds.as_ref().is_some_and(Vec::is_empty) {
