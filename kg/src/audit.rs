@@ -16,10 +16,11 @@ pub mod write;
 
 pub use kind::{Kind, Leak};
 pub use published::{Published, published};
-pub use report::{Found, Report, Suspicious};
+pub use report::{Report, Suspicious};
 pub use suspect::{Suspect, Suspects};
 pub use task::{Shown, TaskLeak, tasks};
 
+use crate::Refused;
 use crate::split::{Part, Suspicion, Together, View};
 use crate::table::RelationId;
 use statement::Statements;
@@ -44,45 +45,35 @@ pub struct Audit {
     pub report: Report,
 }
 
-/// Why nothing could be audited.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// Parts of another graph.
-    #[error("{found} parts for {expected} triples; audit a split with the triple table that it was made of")]
-    Parts {
-        /// Triples of the graph.
-        expected: usize,
-        /// Parts given.
-        found: usize,
-    },
-    /// A row or relation that the graph lacks.
-    #[error(
+/// Parts of another graph.
+fn other_parts(view: &View, found: usize) -> Refused {
+    let expected = view.triples().len();
+    Refused::new(format!(
+        "{found} parts for {expected} triples; audit a split with the triple table that it was made of"
+    ))
+}
+
+/// A row or relation that the graph lacks.
+fn unknown(what: &str, number: u32, there: usize) -> Refused {
+    Refused::new(format!(
         "{what} {number} is not in this triple table, which has {there}; audit with the table that it was made of"
-    )]
-    Unknown {
-        /// Row or relation.
-        what: &'static str,
-        /// Its number.
-        number: u32,
-        /// How many there are.
-        there: usize,
-    },
+    ))
 }
 
 /// Looks for every leak between the parts.
 ///
 /// # Errors
 /// When parts or relations are those of another graph.
-pub fn audit(view: &View, part: &[Part], options: &Options) -> Result<Audit, Error> {
+pub fn audit(view: &View, part: &[Part], options: &Options) -> Result<Audit, Refused> {
     if part.len() != view.triples().len() {
-        return Err(Error::Parts { expected: view.triples().len(), found: part.len() });
+        return Err(other_parts(view, part.len()));
     }
     let statements = Statements::new(view, options.inverses)?;
     let rows = statements.rows(view, |row| part.get(row).copied());
     let leaks = find::leaks(&rows, options.together);
     let mut report = report::report(part, &leaks);
     if let Some(suspicion) = &options.suspicion {
-        report.suspected = suspect::suspects(view, &statements, (&rows, &leaks), suspicion);
+        report.suspected = suspect::suspects(view, &statements, &rows, &leaks, suspicion);
     }
     Ok(Audit { leaks, report })
 }

@@ -3,19 +3,19 @@
 mod account;
 pub mod crosswalk;
 pub mod fold;
-pub mod merge;
+mod merge;
 pub mod policy;
 pub mod relation;
 pub mod report;
 mod write;
 
-pub use merge::Canon;
+pub use merge::{Canon, merge};
 pub use policy::{Ambiguous, Inverses, Policy, SelfLoops};
 pub use report::Report;
 
 use std::io;
 
-use crate::table::write::Error as WriteError;
+use crate::table::parquet_file::Error as WriteError;
 
 /// Why there is no canonical graph.
 #[derive(Debug, thiserror::Error)]

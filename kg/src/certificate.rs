@@ -21,27 +21,9 @@ pub use report::{Certificate, OfRelation, Verdict, certify};
 pub struct Options {
     /// A pair of types belongs to a relation's signature from this share of its typed triples on.
     pub min_share: f64,
-    /// Unless it is the exchange of another pair and has at most this share of that pair's triples: then it counts as turned round,
+    /// Unless it is the exchange of another pair and has at most this share of that pair's triples: then it counts as inverted,
     /// so that some percent of turned triples do not make themselves lawful.
     pub max_reversed: f64,
     /// Most examples of violations to list in the report for each relation and kind; all are in the file of violations.
     pub examples: usize,
-}
-
-/// Why a graph could not be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Counting failed.
-    #[error(transparent)]
-    Count(#[from] crate::graph::tally::Error),
-    /// A share that is none.
-    #[error("{option} is {found}; expected a share from 0 to 1, such as {example}")]
-    Share {
-        /// The option.
-        option: &'static str,
-        /// What was given.
-        found: f64,
-        /// What could be given.
-        example: f64,
-    },
 }

@@ -30,7 +30,7 @@ pub fn diff(old: &Graph, new: &Graph, retired: impl Fn(&str) -> Option<String>) 
     let matched = entity::matched(old.entities(), new.entities(), retired);
     let moved = entity::moved(old.entities(), new.entities(), &matched);
     let relations = triple::relations(old, new);
-    let triples = triple::compare((old, new), &matched.new_id(), &relations);
+    let triples = triple::compare(old, new, &matched.new_id(), &relations);
     let report = Report {
         entities: entity::count(old.entities().len(), new.entities().len(), &moved, &matched),
         relations: relations.report(old, new),

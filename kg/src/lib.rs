@@ -7,7 +7,7 @@
 //! let mut builder = kg::table::Builder::new();
 //! let file = Input::new(table.as_bytes(), "flu.csv");
 //! let funnel = rotmensch::read(file, &rotmensch::Options::default(), &mut builder)?;
-//! let graph = builder.finish(&kg::canon::Policy::standard())?.graph()?;
+//! let graph = kg::canon::merge(builder, &kg::canon::Policy::standard())?.graph()?;
 //! assert_eq!((funnel.triples.read, graph.entities().len(), graph.triples().len()), (2, 3, 2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -17,6 +17,9 @@ pub mod canon;
 pub mod certificate;
 pub mod diff;
 pub mod graph;
+mod refused;
 pub mod source;
 pub mod split;
 pub mod table;
+
+pub use refused::Refused;

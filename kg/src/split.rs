@@ -1,7 +1,7 @@
 //! Which triples a model learns from and which it is tested on, so that no held-out triple can be read off a shown one.
 //!
 //! Triples that say the same stand in one group, and a group has one part. Two triples say the same when their folded texts are
-//! equal, or are equal once one of them is turned round and its relation replaced by an inverse (a symmetric relation is its own).
+//! equal, or are equal once one of them is inverted and its relation replaced by an inverse (a symmetric relation is its own).
 //! Inverses are closed: the inverse of an inverse is the relation itself. With [`Together::Pair`] every triple over the same two
 //! texts is in one group. A group's part is a function of the seed and its texts, never of ids or the order of rows, so that another
 //! source moves no group that it does not join.
@@ -27,6 +27,7 @@ pub use ratio::Ratios;
 pub use report::Report;
 pub use view::View;
 
+use crate::Refused;
 use crate::canon::relation::Turn;
 use crate::table::RelationId;
 use class::Classes;
@@ -79,7 +80,7 @@ pub struct ByRatio {
 pub struct Options {
     /// What stays together.
     pub together: Together,
-    /// Two relations count as inverse when at least this share (above 0, at most 1) of each one's triples occurs turned round
+    /// Two relations count as inverse when at least this share (above 0, at most 1) of each one's triples occurs inverted
     /// under the other; none: only those declared. FB15k-237 was made with 0.97.
     pub detect_inverses: Option<f64>,
     /// When other relations are suspect: their triples stay together as if they were inverse, but give nothing away before the audit. None:
@@ -102,25 +103,6 @@ pub struct Split {
     pub report: Report,
 }
 
-/// Why there is no split.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// The share for detecting inverses makes no sense.
-    #[error("detect_inverses = {share}: expected a share above 0 and at most 1, for example 0.97")]
-    Share {
-        /// What was given.
-        share: f64,
-    },
-    /// Official parts of another graph.
-    #[error("{found} official parts for {expected} triples; read them from the same triple table")]
-    Parts {
-        /// Triples of the graph.
-        expected: usize,
-        /// Parts given.
-        found: usize,
-    },
-}
-
 /// What each relation of the table says: the number of its statement, and how its ends stand to those of that statement. Relations that
 /// read the same or are inverse to one another have one number.
 #[must_use]
@@ -134,7 +116,7 @@ pub fn ways(view: &View, table_relations: usize) -> Vec<(u32, Turn)> {
 ///
 /// # Errors
 /// When an option makes no sense for this graph.
-pub fn split(view: &View, options: &Options) -> Result<Split, Error> {
+pub fn split(view: &View, options: &Options) -> Result<Split, Refused> {
     let classes = Classes::of(view);
     let (known, found) = inverses(view, &classes, options)?;
     let orientation = Orientation::new(classes.relation_names.len(), &known);
@@ -144,10 +126,14 @@ pub fn split(view: &View, options: &Options) -> Result<Split, Error> {
     let representative = classes.smallest_relations();
     let pair =
         |found: &Found| (representative[found.classes.0 as usize], representative[found.classes.1 as usize]);
-    let told = |all: &[Found]| all.iter().map(|one| one.report(view, pair(one))).collect();
+    let report = |found: &Found| {
+        let (one, other) = pair(found);
+        found.report(view, one, other)
+    };
+    let told = |all: &[Found]| all.iter().map(report).collect();
     let detected = found.counted.iter().map(pair).collect();
     let found = report::Pairs { inverses: told(&found.counted), suspected: told(&found.suspected) };
-    let report = report::report(view, (&part, &groups), notes, found);
+    let report = report::report(view, &part, &groups, notes, found);
     Ok(Split { part, group: groups.of, detected, report })
 }
 
@@ -165,11 +151,13 @@ fn inverses(
     view: &View,
     classes: &Classes,
     options: &Options,
-) -> Result<(Vec<(u32, u32)>, Undeclared), Error> {
+) -> Result<(Vec<(u32, u32)>, Undeclared), Refused> {
     let mut known = relation::declared(view, classes);
     let mut found = Undeclared::default();
     if let Some(share) = options.detect_inverses.filter(|&share| !(share > 0.0 && share <= 1.0)) {
-        return Err(Error::Share { share });
+        let why =
+            format!("detect_inverses = {share}: expected a share above 0 and at most 1, for example 0.97");
+        return Err(Refused::new(why));
     }
     let suspicion = options.suspicion.filter(|_| options.mode != Mode::All);
     if options.detect_inverses.is_none() && suspicion.is_none() {
@@ -179,7 +167,7 @@ fn inverses(
     let all = classes.relation_names.len();
     let new = |mut found: Vec<Found>, known: &mut Vec<(u32, u32)>| {
         let orientation = Orientation::new(all, known);
-        found.retain(|found| !orientation.inverse(found.classes));
+        found.retain(|found| !orientation.inverse(found.classes.0, found.classes.1));
         known.extend(found.iter().map(|found| found.classes));
         found
     };
@@ -200,13 +188,19 @@ fn inverses(
     Ok((known, found))
 }
 
-fn parts(view: &View, groups: &Groups, mode: &Mode) -> Result<(Vec<Part>, report::Notes), Error> {
+fn parts(view: &View, groups: &Groups, mode: &Mode) -> Result<(Vec<Part>, report::Notes), Refused> {
     match mode {
         Mode::All => Ok((vec![Part::Train; view.triples().len()], report::Notes::default())),
         Mode::Ratio(by) => Ok(by_ratio(view, groups, by)),
         Mode::Official(official) => {
             let expected = view.triples().len();
-            let part = official.parts(&groups.of).ok_or(Error::Parts { expected, found: official.len() })?;
+            let part = official.parts(&groups.of).ok_or_else(|| {
+                let found = official.len();
+                let why = format!(
+                    "{found} official parts for {expected} triples; read them from the same triple table"
+                );
+                Refused::new(why)
+            })?;
             Ok((part, report::Notes { stated_twice: official.twice(), ..report::Notes::default() }))
         }
     }

@@ -33,7 +33,7 @@ fn build(said: &[Said]) -> Builder {
 }
 
 fn table(said: &[Said]) -> Graph {
-    build(said).finish(&Policy::standard()).unwrap().graph().unwrap()
+    kg::canon::merge(build(said), &Policy::standard()).unwrap().graph().unwrap()
 }
 
 fn nobody(_: &str) -> Option<String> {
@@ -161,7 +161,7 @@ fn what_the_crosswalk_joined_and_turned_round_is_followed() {
     builder.entity("u", "0:drug", "Drug");
     builder.declare_inverse("treated_by", "treats");
     builder.declare_inverse("sib", "sib");
-    let new = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+    let new = kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
     let found = diff(&old, &new, nobody);
     assert_eq!(
         told(&found, &old, &new)
@@ -238,7 +238,7 @@ fn an_official_split_with_its_leaks_put_aside_does_not_leak() {
             .collect();
         let mut builder = build(&said);
         builder.declare_inverse("sib", "sib");
-        let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+        let graph = kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
         for together in [Together::Inverse, Together::Pair] {
             let leaks = |leaky| {
                 let mode = Mode::Official(Official::read(&graph, "kgbert", leaky).unwrap());
@@ -291,7 +291,7 @@ fn inverses_that_the_table_keeps_stay_together() {
     let mut builder = build(&said);
     builder.declare_inverse("treats", "treated_by");
     let policy = Policy { inverses: Inverses::Keep, ..Policy::standard() };
-    let graph = builder.finish(&policy).unwrap().graph().unwrap();
+    let graph = kg::canon::merge(builder, &policy).unwrap().graph().unwrap();
     let ratios = Ratios::new(0.5, 0.0, 0.5).unwrap();
     let mode = Mode::Ratio(ByRatio { ratios, seed: 1, cover: Cover::Leave });
     let made = split(
@@ -313,7 +313,7 @@ fn inverses_that_contradict_one_another_are_not_folded_and_stay_together_all_the
     let mut builder = build(&said);
     builder.declare_inverse("has_part", "part_of");
     builder.declare_inverse("has_part", "is_part");
-    let canon = builder.finish(&Policy::standard()).unwrap();
+    let canon = kg::canon::merge(builder, &Policy::standard()).unwrap();
     assert_eq!(canon.report().conflicting_inverses[0].0, "has_part");
     let ratios = Ratios::new(0.5, 0.0, 0.5).unwrap();
     let mode = Mode::Ratio(ByRatio { ratios, seed: 1, cover: Cover::Leave });

@@ -58,7 +58,7 @@ fn the_official_split_is_kept() {
         assert_eq!((tally.read, tally.kept), (ids, ids), "{}", tally.file);
     }
     assert_eq!((stated.funnel.supporting.len(), stated.funnel.relations.len()), (5, 46));
-    let canon = builder.finish(&Policy::standard()).unwrap();
+    let canon = kg::canon::merge(builder, &Policy::standard()).unwrap();
     let graph = canon.graph().unwrap();
     assert_eq!((graph.entities().len(), graph.relations().len(), graph.triples().len()), (135, 46, 6_529));
     let expected = [("dev", 652), ("test", 661), ("train", 5_216)];

@@ -41,7 +41,7 @@ fn the_tables_have_the_published_counts() {
     let files =
         mesh::tables::Files { terms: Input::new(open(TERMS), TERMS), trees: Input::new(open(TREES), TREES) };
     let funnel = mesh::tables::read(files, &mut builder).unwrap();
-    let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+    let graph = kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
     assert_eq!((funnel.supporting[0].read, funnel.supporting[0].lines), (27_455, 27_456));
     let tally = &funnel.triples;
     assert_eq!((tally.read, tally.lines), (56_341, 56_342));
@@ -67,7 +67,7 @@ fn the_names_of_another_source_find_their_descriptors() {
     let files =
         mesh::tables::Files { terms: Input::new(open(TERMS), TERMS), trees: Input::new(open(TREES), TREES) };
     mesh::tables::read(files, &mut builder).unwrap();
-    let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+    let graph = kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
     let shared =
         graph.entities().iter().filter(|entity| entity.origins.iter().any(|origin| origin == "hsdn"));
     let (named, joined): (Vec<_>, Vec<_>) = shared.partition(|entity| entity.key.starts_with("name:"));
@@ -83,7 +83,7 @@ fn read(text: &str) -> Result<(Funnel, Graph), String> {
     let files = mesh::Files { descriptors: Input::new(text.as_bytes(), RECORDS), supplements: None };
     let options = mesh::Options::default();
     let funnel = mesh::read(files, &options, &mut builder).map_err(|e| e.to_string())?;
-    Ok((funnel, builder.finish(&Policy::standard()).unwrap().graph().unwrap()))
+    Ok((funnel, kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap()))
 }
 
 #[test]

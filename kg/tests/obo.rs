@@ -26,7 +26,7 @@ fn read(text: &str, options: &Options) -> Result<(SourceReport, Canon), String> 
     let mut builder = Builder::new();
     let file = Input::new(text.as_bytes(), "data/go.obo");
     let report = obo::read(file, "obo", options, &mut builder).map_err(|e| e.to_string())?;
-    Ok((report, builder.finish(&Policy::standard()).map_err(|e| e.to_string())?))
+    Ok((report, kg::canon::merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
 }
 
 fn triples(graph: &Graph) -> Vec<String> {
@@ -143,7 +143,7 @@ fn keys_of_other_sources_find_the_term_that_replaces_or_has_them() {
     let origin = builder.origin(origin);
     builder.triple(old, relation, other, origin).unwrap();
     obo::read(Input::new(GO.as_bytes(), "go.obo"), "obo", &Options::default(), &mut builder).unwrap();
-    let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+    let graph = kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
     assert!(triples(&graph).contains(&"go:0000003 r go:0000001".to_owned()), "{:?}", triples(&graph));
 }
 

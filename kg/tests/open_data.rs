@@ -34,7 +34,7 @@ fn read(folder: &Path, min_tfidf: Option<f64>) -> (Report, Graph) {
     let rotmensch = rotmensch::read(Input::new(open(ROTMENSCH), ROTMENSCH), &options, &mut builder).unwrap();
     // The published table states 248 terms of themselves.
     let policy = Policy { self_loops: SelfLoops::Keep, ..Policy::standard() };
-    let canon = builder.finish(&policy).unwrap();
+    let canon = kg::canon::merge(builder, &policy).unwrap();
     let graph = canon.graph().unwrap();
     (Report { read: vec![hsdn, rotmensch], merged: canon.report().clone() }, graph)
 }
@@ -76,7 +76,7 @@ fn all_symptoms_and_all_but_three_diseases_have_a_mesh_id() {
     assert_eq!((symptoms.read, symptoms.kept), (322, 322));
     assert_eq!((diseases.read, diseases.kept, diseases.dropped["no_id"]), (4_442, 4_217, 3));
     assert_eq!((diseases.dropped["not_in_table"], diseases.dropped["repeated"]), (222, 0));
-    let canon = builder.finish(&Policy::standard()).unwrap();
+    let canon = kg::canon::merge(builder, &Policy::standard()).unwrap();
     let merged = &canon.report().sources["hsdn"];
     assert_eq!(merged.rows, 147_978);
     assert_eq!(merged.rows, merged.self_loops + merged.merged + merged.distinct);

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let funnel = mesh::read(files, &mesh::Options::default(), &mut builder)?;
     let seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let canon = builder.finish(&Policy::standard())?;
+    let canon = kg::canon::merge(builder, &Policy::standard())?;
     let graph = canon.graph()?;
     let merge = start.elapsed().as_secs_f64();
     println!("{seconds} {merge} {} {}", funnel.triples.bytes, funnel.triples.kept);

@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         funnel.triples.kept,
         funnel.triples.read
     );
-    let canon = builder.finish(&Policy::standard())?;
+    let canon = kg::canon::merge(builder, &Policy::standard())?;
     println!("merged {:.2} s", start.elapsed().as_secs_f64());
     canon.write(&out)?;
     println!("written {:.2} s: {} triples", start.elapsed().as_secs_f64(), canon.report().triples);

@@ -22,7 +22,7 @@ pub(super) fn leaks(rows: &[Row], together: Together) -> Vec<Leak> {
             }
         }
         if together == Together::Pair {
-            FROM.iter().for_each(|&parts| over_the_pair(pair, parts, &mut leaks));
+            FROM.iter().for_each(|&(held, shown)| over_the_pair(pair, held, shown, &mut leaks));
         }
     }
     leaks.sort_unstable();
@@ -73,7 +73,7 @@ fn plainest<'a>(held: &Row, shown: &'a [Row]) -> Option<(Kind, &'a Row)> {
 }
 
 /// Adds the leaks of rows whose own statement the other part lacks, but whose two texts it has.
-fn over_the_pair(pair: &[Row], (held, shown): (Part, Part), leaks: &mut Vec<Leak>) {
+fn over_the_pair(pair: &[Row], held: Part, shown: Part, leaks: &mut Vec<Leak>) {
     let mut first = None;
     let mut times = 0;
     for row in pair.iter().filter(|row| row.part == shown) {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::Error;
+use super::other_parts;
 use super::statement::Statements;
+use crate::Refused;
 use crate::split::{Part, View};
 use crate::table::id::dense;
 use crate::table::{EntityId, Negative, RelationId, Triple};
@@ -25,13 +26,13 @@ pub struct Published {
 ///
 /// # Errors
 /// When there are not as many parts as triples.
-pub fn published(view: &View, part: &[Part], negatives: &[Negative]) -> Result<Published, Error> {
+pub fn published(view: &View, part: &[Part], negatives: &[Negative]) -> Result<Published, Refused> {
     let mut published = Published::default();
     if negatives.is_empty() {
         return Ok(published);
     }
     if part.len() != view.triples().len() {
-        return Err(Error::Parts { expected: view.triples().len(), found: part.len() });
+        return Err(other_parts(view, part.len()));
     }
     let statements = Statements::new(view, &[])?;
     let rows = statements.rows(view, |row| part.get(row).copied());

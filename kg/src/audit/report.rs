@@ -10,6 +10,7 @@ use super::Audit;
 use super::kind::Leak;
 use super::published::Published;
 use super::suspect::{Suspect, Suspects};
+use crate::Refused;
 use crate::split::{Part, View};
 
 /// Leaks that a message spells out.
@@ -52,20 +53,6 @@ pub struct Suspicious {
     pub listing: String,
 }
 
-/// A split leaks.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{leaks} held-out triples are given away ({kinds}):\n{listing}split by ratio, or put leaks of an official split aside"
-)]
-pub struct Found {
-    /// How many.
-    pub leaks: u64,
-    /// How many of each kind between which parts.
-    pub kinds: String,
-    /// The first of them, in words.
-    pub listing: String,
-}
-
 impl Suspicious {
     /// The least share that accepts the split as it is, in thousandths.
     #[must_use]
@@ -95,7 +82,7 @@ impl Audit {
     ///
     /// # Errors
     /// When there is a leak.
-    pub fn prove(&self, view: &View) -> Result<(), Found> {
+    pub fn prove(&self, view: &View) -> Result<(), Refused> {
         if self.leaks.is_empty() {
             return Ok(());
         }
@@ -116,7 +103,10 @@ impl Audit {
         if self.leaks.len() > SPELT_OUT {
             let _ = writeln!(listing, "  and {} more", self.leaks.len() - SPELT_OUT);
         }
-        Err(Found { leaks: self.report.leaks, kinds: between.collect::<Vec<_>>().join(", "), listing })
+        let (leaks, kinds) = (self.report.leaks, between.collect::<Vec<_>>().join(", "));
+        Err(Refused::new(format!(
+            "{leaks} held-out triples are given away ({kinds}):\n{listing}split by ratio, or put leaks of an official split aside"
+        )))
     }
 
     /// Whether relations that look inverse or symmetric give away no more than the share `accepted` of a held-out part.

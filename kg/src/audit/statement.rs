@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use petgraph::unionfind::UnionFind;
 use rayon::prelude::*;
 
-use super::Error;
+use super::unknown;
+use crate::Refused;
 use crate::canon::fold::bare;
 use crate::split::{Part, View};
 use crate::table::id::dense;
@@ -54,7 +55,7 @@ impl Row {
 }
 
 impl Statements {
-    pub(super) fn new(view: &View, inverses: &[(RelationId, RelationId)]) -> Result<Self, Error> {
+    pub(super) fn new(view: &View, inverses: &[(RelationId, RelationId)]) -> Result<Self, Refused> {
         let entity = first_alike(view.entities().par_iter().map(|e| bare(e.text)).collect());
         let relation = first_alike(view.relations().par_iter().map(|r| bare(r.text)).collect());
         let mut ways: UnionFind<u32> = UnionFind::new(2 * relation.len());
@@ -75,7 +76,7 @@ impl Statements {
             match (class(one), class(other)) {
                 (Ok(one), Ok(other)) => join(one, other),
                 (Err(id), _) | (_, Err(id)) => {
-                    return Err(Error::Unknown { what: "relation", number: id.0, there: relation.len() });
+                    return Err(unknown("relation", id.0, relation.len()));
                 }
             }
         }

@@ -29,7 +29,7 @@ pub struct Suspect {
     pub triples: u64,
     /// Different triples of the other.
     pub inverse_triples: u64,
-    /// How many of either occur turned round under the other.
+    /// How many of either occur inverted under the other.
     pub reversed: u64,
     /// Held-out triples that would leak, by part; one that several pairs give away counts for each.
     pub would_leak: BTreeMap<&'static str, u64>,
@@ -73,7 +73,8 @@ type Said = (u32, bool);
 pub(super) fn suspects(
     view: &View,
     statements: &Statements,
-    (rows, leaks): (&[Row], &[Leak]),
+    rows: &[Row],
+    leaks: &[Leak],
     suspicion: &Suspicion,
 ) -> Suspects {
     let counts = count(rows, view.relations().len());
@@ -81,12 +82,12 @@ pub(super) fn suspects(
     let sizes: BTreeMap<Part, u64> = [Part::Valid, Part::Test]
         .map(|part| (part, rows.iter().filter(|row| row.part == part).count() as u64))
         .into();
-    let found = found(&counts, (&held, &sizes), statements, suspicion);
+    let found = found(&counts, &held, &sizes, statements, suspicion);
     let mut would: BTreeMap<(u32, u32), BTreeMap<&'static str, u64>> = BTreeMap::new();
     let mut suspects = Suspects { crowded: counts.crowded, inverted: held.any, ..Suspects::default() };
     if !found.is_empty() {
         each_pair(rows, |pair| {
-            give(pair, (&found, leaks), |part, by| {
+            give(pair, &found, leaks, |part, by| {
                 *suspects.would_leak.entry(part.name()).or_default() += 1;
                 for &pair in by {
                     *would.entry(pair).or_default().entry(part.name()).or_default() += 1;
@@ -141,7 +142,7 @@ fn count(rows: &[Row], wordings: usize) -> Counts {
         }
         for &(one, _) in all.iter().filter(|(_, of_second)| !of_second) {
             for &(other, _) in all.iter().filter(|(_, of_second)| *of_second) {
-                // Of a symmetric relation both triples occur turned round.
+                // Of a symmetric relation both triples occur inverted.
                 *counts.reversed.entry((one.min(other), one.max(other))).or_default() +=
                     1 + u64::from(one == other);
             }
@@ -188,7 +189,8 @@ type Found = BTreeSet<(u32, u32, Part)>;
 )]
 fn found(
     counts: &Counts,
-    (held, sizes): (&Held, &BTreeMap<Part, u64>),
+    held: &Held,
+    sizes: &BTreeMap<Part, u64>,
     statements: &Statements,
     suspicion: &Suspicion,
 ) -> Found {
@@ -216,7 +218,7 @@ fn found(
 }
 
 /// Hands on the part of each held-out row of a pair that would leak, and the pairs of wordings by which, the smaller first.
-fn give(pair: &[Row], (found, leaks): (&Found, &[Leak]), mut take: impl FnMut(Part, &[(u32, u32)])) {
+fn give(pair: &[Row], found: &Found, leaks: &[Leak], mut take: impl FnMut(Part, &[(u32, u32)])) {
     if pair.iter().all(|row| !row.part.is_held_out()) {
         return;
     }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::statement::{Row, Statements};
-use super::{Error, Options};
+use super::{Options, other_parts, unknown};
+use crate::Refused;
 use crate::split::{Part, Together, View};
 
 /// A task's use of a row.
@@ -46,13 +47,14 @@ type First = Option<(u32, u32)>;
 /// # Errors
 /// When parts, relations or rows are those of another graph.
 pub fn tasks(
-    (view, part): (&View, &[Part]),
+    view: &View,
+    part: &[Part],
     shown: impl Iterator<Item = Shown>,
     options: &Options,
-) -> Result<Vec<TaskLeak>, Error> {
+) -> Result<Vec<TaskLeak>, Refused> {
     let there = view.triples().len();
     if part.len() != there {
-        return Err(Error::Parts { expected: there, found: part.len() });
+        return Err(other_parts(view, part.len()));
     }
     let rows = Statements::new(view, options.inverses)?.rows(view, |_| Some(Part::Train));
     let statement = numbers(&rows, options.together);
@@ -60,8 +62,7 @@ pub fn tasks(
     let count = statement.iter().max().map_or(0, |&last| last as usize + 1);
     let mut by_tasks: Vec<[First; 3]> = vec![[None; 3]; count];
     for Shown { task, part, triple } in shown {
-        let number =
-            statement.get(triple as usize).ok_or(Error::Unknown { what: "row", number: triple, there })?;
+        let number = statement.get(triple as usize).ok_or_else(|| unknown("row", triple, there))?;
         see(&mut by_tasks[*number as usize], part, (triple, task));
     }
     let mut by_split: Vec<[First; 3]> = vec![[None; 3]; count];

@@ -25,7 +25,7 @@ impl Report {
 
 impl Canon {
     pub(super) fn relation_counts(&self, counts: &Counts, triples: &[u64]) -> Vec<RelationCount> {
-        let sources = &self.builder.sources;
+        let sources = &self.stated.sources;
         let count = |(place, key): (usize, &String)| {
             let stated = &counts.stated[place * sources.len()..(place + 1) * sources.len()];
             let inverse = self.inverses.inverse(key);
@@ -44,7 +44,7 @@ impl Canon {
     }
 
     pub(super) fn fill_report(&mut self, counts: &Counts) {
-        for (source, name) in self.builder.sources.iter().enumerate() {
+        for (source, name) in self.stated.sources.iter().enumerate() {
             let total = self.report.sources.entry(name.clone()).or_default();
             for relation in 0..self.relations.len() {
                 let one = &counts.stated[relation * counts.sources + source];
@@ -68,7 +68,7 @@ impl Canon {
 
     fn crossings(&self) -> Vec<Crossing> {
         let mut counts: BTreeMap<(String, String, &'static str), (u64, u64)> = BTreeMap::new();
-        let keyed = &self.builder.entities.keyed;
+        let keyed = &self.stated.entities.keyed;
         let ids = self.ids();
         for link in &self.links {
             let means = self.target[link.entity as usize];

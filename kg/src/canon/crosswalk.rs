@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::policy::{Ambiguous, Policy};
-use crate::table::Builder;
-use crate::table::builder::{NAMED, OfferKind};
+use crate::table::builder::{NAMED, OfferKind, Statements};
 
 /// How an entity came to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -84,9 +83,9 @@ struct Walk<'a> {
 }
 
 /// Finds out what each draft entity is. Entities that names lead to and that no triple mentions become drafts.
-pub(crate) fn walk(builder: &mut Builder, policy: &Policy) -> Crosswalk {
-    let walk = Walk::new(builder, policy);
-    let keyed = &builder.entities.keyed;
+pub(crate) fn walk(all: &mut Statements, policy: &Policy) -> Crosswalk {
+    let walk = Walk::new(all, policy);
+    let keyed = &all.entities.keyed;
     let (mut links, mut fates) = (Vec::new(), Vec::new());
     for entity in keyed.sorted() {
         let key = keyed.key(entity);
@@ -99,16 +98,16 @@ pub(crate) fn walk(builder: &mut Builder, policy: &Policy) -> Crosswalk {
         }
     }
     let texts: BTreeMap<String, String> =
-        builder.offers.iter().map(|offer| (offer.key.clone(), offer.text.clone())).collect();
+        all.offers.iter().map(|offer| (offer.key.clone(), offer.text.clone())).collect();
     let mut target: Vec<u32> = (0..crate::table::id::dense(keyed.len())).collect();
     for (entity, means) in fates {
         let number = match texts.get(&means) {
-            Some(text) => builder.entities.number(NOBODY, &means, text),
+            Some(text) => all.entities.number(NOBODY, &means, text),
             None => {
-                let text = builder.entities.text(entity).to_owned();
-                match builder.entities.is_nameless(entity) {
-                    true => builder.entities.nameless(NOBODY, &means, &text),
-                    false => builder.entities.number(NOBODY, &means, &text),
+                let text = all.entities.text(entity).to_owned();
+                match all.entities.is_nameless(entity) {
+                    true => all.entities.nameless(NOBODY, &means, &text),
+                    false => all.entities.number(NOBODY, &means, &text),
                 }
             }
         };
@@ -121,18 +120,18 @@ pub(crate) fn walk(builder: &mut Builder, policy: &Policy) -> Crosswalk {
 }
 
 impl<'a> Walk<'a> {
-    fn new(builder: &'a Builder, policy: &'a Policy) -> Self {
+    fn new(all: &'a Statements, policy: &'a Policy) -> Self {
         let mut aliases: HashMap<&str, BTreeSet<&str>, ahash::RandomState> = HashMap::default();
-        for pair in (0..crate::table::id::dense(builder.aliases.len())).step_by(2) {
-            aliases.entry(builder.aliases.get(pair)).or_default().insert(builder.aliases.get(pair + 1));
+        for pair in (0..crate::table::id::dense(all.aliases.len())).step_by(2) {
+            aliases.entry(all.aliases.get(pair)).or_default().insert(all.aliases.get(pair + 1));
         }
         let mut offers: BTreeMap<&str, Vec<(OfferKind, &str)>> = BTreeMap::new();
-        for offer in &builder.offers {
-            let name = builder.entities.keyed.key(offer.entity);
+        for offer in &all.offers {
+            let name = all.entities.keyed.key(offer.entity);
             offers.entry(name).or_default().push((offer.kind, &offer.key));
         }
         let mut walk = Self { policy, aliases, offers, best: policy.namespaces.len() };
-        let has = |name: &&String| builder.keys(name).any(|key| namespace(key) == name.as_str());
+        let has = |name: &&String| all.keys(name).any(|key| namespace(key) == name.as_str());
         walk.best = policy.namespaces.iter().position(|name| has(&name)).unwrap_or(walk.best);
         walk
     }
@@ -272,16 +271,18 @@ pub fn namespace(key: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Builder;
 
     /// The keys that the drafts of `build` become, in the order of drafts.
     fn walked(policy: &Policy, build: impl FnOnce(&mut Builder)) -> Vec<(String, How)> {
         let mut builder = Builder::new();
         build(&mut builder);
-        let drafts = builder.entities.keyed.len();
-        let walk = walk(&mut builder, policy);
+        let mut all = builder.into_statements();
+        let drafts = all.entities.keyed.len();
+        let walk = walk(&mut all, policy);
         let how =
             |entity| walk.links.iter().find(|link| link.entity == entity).map_or(How::Own, |link| link.how);
-        let key = |entity: u32| builder.entities.keyed.key(walk.target[entity as usize]).to_owned();
+        let key = |entity: u32| all.entities.keyed.key(walk.target[entity as usize]).to_owned();
         (0..u32::try_from(drafts).unwrap()).map(|entity| (key(entity), how(entity))).collect()
     }
 

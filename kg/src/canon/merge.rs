@@ -10,7 +10,7 @@ use super::relation::{Fate, Inverses, Turn};
 use super::report::{Report, Stated};
 use crate::table::Builder;
 use crate::table::bits::Bits;
-use crate::table::builder::DraftEntity;
+use crate::table::builder::{DraftEntity, Statements};
 use crate::table::id::dense;
 use crate::table::row::{Direction, Origin, TermKind};
 use crate::table::rows::{Row, Rows, Sorted};
@@ -25,7 +25,8 @@ pub(super) const UNUSED: u32 = u32::MAX;
 /// The canonical graph, its rows in memory or on the disk as the builder had them.
 #[derive(Debug)]
 pub struct Canon {
-    pub(super) builder: Builder,
+    /// Without its rows, which are turned, joined and sorted in `rows` and `negatives`.
+    pub(super) stated: Statements,
     pub(super) inverses: Inverses,
     pub(super) links: Vec<Link>,
     /// The draft entity that each draft entity is.
@@ -78,30 +79,34 @@ impl Counts {
     }
 }
 
-/// Merges what `builder` holds.
-pub(crate) fn run(mut builder: Builder, policy: &Policy) -> Result<Canon, Error> {
-    let walk = crosswalk::walk(&mut builder, policy);
-    let order = builder.entities.keyed.sorted();
+/// The canonical graph of what `builder` holds: one key per thing, one direction per relation, each triple once with all its origins.
+///
+/// # Errors
+/// When rows beyond the limit cannot be put on the disk or read back.
+pub fn merge(builder: Builder, policy: &Policy) -> Result<Canon, Error> {
+    let mut all = builder.into_statements();
+    let walk = crosswalk::walk(&mut all, policy);
+    let order = all.entities.keyed.sorted();
     let place = places(&order, &walk.target);
-    let inverses = Inverses::new(&builder.inverses, &builder.preferred);
-    let (relations, fates) = relations(&builder, |key| match policy.inverses {
+    let inverses = Inverses::new(&all.inverses, &all.preferred);
+    let (relations, fates) = relations(&all, |key| match policy.inverses {
         Fold::Fold => inverses.fate(key),
         // What is inverse is known all the same, so that splits keep it together.
         Fold::Keep => Fate { key: key.to_owned(), turn: Turn::Stays },
     });
-    let (origins, origin_place) = sort_origins(&builder.origins);
+    let (origins, origin_place) = sort_origins(&all.origins);
     let mut source_of = vec![0; origins.len()];
     for (old, &new) in origin_place.iter().enumerate() {
-        source_of[new as usize] = builder.source_of[old] as usize;
+        source_of[new as usize] = all.source_of[old] as usize;
     }
-    let sources = builder.sources.len();
+    let sources = all.sources.len();
     let mut counts = Counts { sources, stated: vec![Stated::default(); relations.len() * sources] };
     let keep_loops = policy.self_loops == SelfLoops::Keep;
-    let stated = std::mem::replace(&mut builder.rows, Rows::new(None));
+    let stated = std::mem::replace(&mut all.rows, Rows::new(None));
     let sorted = stated.sorted(|[subject, relation, object, origin]| {
         let (relation, turn) = fates[relation as usize];
         let ends = (place[subject as usize], place[object as usize]);
-        let count = counts.at(relation, builder.source_of[origin as usize] as usize);
+        let count = counts.at(relation, all.source_of[origin as usize] as usize);
         count.rows += 1;
         if ends.0 == ends.1 && !keep_loops {
             count.self_loops += 1;
@@ -112,8 +117,8 @@ pub(crate) fn run(mut builder: Builder, policy: &Policy) -> Result<Canon, Error>
         count.exchanged += u64::from(way == INVERSE && turn == Turn::Sorts);
         Some([subject, relation, object, origin_place[origin as usize] << 2 | way])
     })?;
-    let negatives = negatives(&mut builder, &fates, (&place, &origin_place))?;
-    let mut rows = Rows::new(builder.limit());
+    let negatives = negatives(&mut all, &fates, &place, &origin_place)?;
+    let mut rows = Rows::new(all.limit.clone());
     join_places(&sorted, &origins, |row| rows.push(row))?;
     drop(sorted);
     let mut canon = Canon {
@@ -126,7 +131,7 @@ pub(crate) fn run(mut builder: Builder, policy: &Policy) -> Result<Canon, Error>
         report: Report::empty(),
         links: walk.links,
         target: walk.target,
-        builder,
+        stated: all,
         inverses,
         order,
         relations,
@@ -153,11 +158,12 @@ fn turned(ends: (u32, u32), turn: Turn) -> ((u32, u32), u32) {
 
 /// What sources publish as false, told as statements are.
 fn negatives(
-    builder: &mut Builder,
+    all: &mut Statements,
     fates: &[(u32, Turn)],
-    (place, origin_place): (&[u32], &[u32]),
+    place: &[u32],
+    origin_place: &[u32],
 ) -> io::Result<Sorted> {
-    let stated = std::mem::replace(&mut builder.negatives, Rows::new(None));
+    let stated = std::mem::replace(&mut all.negatives, Rows::new(None));
     stated.sorted(|[subject, relation, object, origin]| {
         let (relation, turn) = fates[relation as usize];
         let ((subject, object), way) = turned((place[subject as usize], place[object as usize]), turn);
@@ -175,9 +181,9 @@ fn places(order: &[u32], target: &[u32]) -> Vec<u32> {
 }
 
 /// The canonical relations, sorted, and what becomes of each draft relation.
-fn relations(builder: &Builder, fate: impl Fn(&str) -> Fate) -> (Vec<String>, Vec<(u32, Turn)>) {
-    let drafts = 0..dense(builder.relations.len());
-    let fates: Vec<_> = drafts.map(|draft| fate(builder.relations.key(draft))).collect();
+fn relations(all: &Statements, fate: impl Fn(&str) -> Fate) -> (Vec<String>, Vec<(u32, Turn)>) {
+    let drafts = 0..dense(all.relations.len());
+    let fates: Vec<_> = drafts.map(|draft| fate(all.relations.key(draft))).collect();
     let keys: BTreeSet<&String> = fates.iter().map(|fate| &fate.key).collect();
     let keys: Vec<String> = keys.into_iter().cloned().collect();
     let place = |key: &String| dense(keys.partition_point(|known| known < key));
@@ -244,7 +250,7 @@ impl Canon {
 
     /// Whether what an entity became is called by an id, because no source has a text for it.
     pub(crate) fn is_nameless(&self, entity: DraftEntity) -> bool {
-        self.builder.entities.is_nameless(self.target[entity.0 as usize])
+        self.stated.entities.is_nameless(self.target[entity.0 as usize])
     }
 
     /// Counts the distinct triples of each relation and source, and takes out what has too few.
@@ -261,8 +267,8 @@ impl Canon {
             Ok(())
         })?;
         let sources = counts.sources;
-        for (source, name) in self.builder.sources.iter().enumerate() {
-            let Some(&floor) = self.builder.floors.get(name) else { continue };
+        for (source, name) in self.stated.sources.iter().enumerate() {
+            let Some(&floor) = self.stated.floors.get(name) else { continue };
             for relation in 0..dense(self.relations.len()) {
                 let stated = counts.at(relation, source);
                 if stated.distinct < floor {
@@ -276,7 +282,7 @@ impl Canon {
 
     /// Numbers the entities and relations that are left, and counts triples.
     fn number(&mut self, counts: &Counts) -> Result<(), Error> {
-        let sources = self.builder.sources.len();
+        let sources = self.stated.sources.len();
         let mut subjects = vec![Bits::new(self.order.len()); sources];
         let mut objects = subjects.clone();
         let mut triples = vec![0; self.relations.len()];
@@ -302,7 +308,7 @@ impl Canon {
             Ok(())
         })?;
         for source in 0..sources {
-            let stated = self.report.sources.entry(self.builder.sources[source].clone()).or_default();
+            let stated = self.report.sources.entry(self.stated.sources[source].clone()).or_default();
             stated.subjects = subjects[source].count();
             stated.objects = objects[source].count();
             subjects[source].join(&objects[source]);
@@ -337,7 +343,7 @@ impl Canon {
         &self,
         mut take: impl FnMut([u32; 3], &[(u32, Direction)]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let sources = self.builder.sources.len();
+        let sources = self.stated.sources.len();
         let (mut origins, mut failed) = (Vec::new(), None);
         groups(&self.rows, |rows| {
             origins.clear();
@@ -389,7 +395,7 @@ mod tests {
     }
 
     fn finish(builder: Builder) -> Canon {
-        builder.finish(&Policy::standard()).unwrap()
+        merge(builder, &Policy::standard()).unwrap()
     }
 
     fn sentences(graph: &Graph) -> Vec<String> {
@@ -553,7 +559,7 @@ mod tests {
             ambiguous: Ambiguous::First,
             namespaces: vec!["umls".to_owned()],
         };
-        let graph = builder.finish(&policy).unwrap().graph().unwrap();
+        let graph = merge(builder, &policy).unwrap().graph().unwrap();
         assert_eq!(sentences(&graph)[0], "umls:C0000001 has umls:C0015967: stated");
         assert_eq!(sentences(&graph)[2], "x:1 of x:1: stated");
     }

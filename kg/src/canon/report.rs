@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Stated {
     /// Statements that its reader kept.
     pub rows: u64,
-    /// Of those, turned round into the relation whose inverse they state.
+    /// Of those, inverted into the relation whose inverse they state.
     pub turned: u64,
     /// Of those, of a symmetric relation with subject and object exchanged.
     pub exchanged: u64,
@@ -38,7 +38,7 @@ pub struct RelationCount {
     pub symmetric: bool,
     /// Statements, self-loops left out.
     pub rows: u64,
-    /// Of those, turned round or exchanged.
+    /// Of those, inverted or exchanged.
     pub turned: u64,
     /// Different triples before [`crate::table::Builder::min_relation_count`], by source.
     pub distinct: BTreeMap<String, u64>,

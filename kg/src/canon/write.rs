@@ -47,9 +47,9 @@ impl Canon {
         self.entities(|entity| Ok(sink.push(entity)?))?;
         sink.finish()?;
         let mut sink = write::terms(folder)?;
-        let origins = self.builder.term_origins.values();
+        let origins = self.stated.term_origins.values();
         for row in &self.terms {
-            let text = self.builder.term_texts.get(row.text).to_owned();
+            let text = self.stated.term_texts.get(row.text).to_owned();
             let origin = origins[row.origin as usize].clone();
             sink.push(Term { entity: EntityId(row.entity), kind: row.kind, text, origin })?;
         }
@@ -73,7 +73,7 @@ impl Canon {
 
     /// What sources publish as false, each once for each source and part, sorted.
     fn negatives(&self, mut take: impl FnMut(Negative) -> Result<(), Error>) -> Result<(), Error> {
-        let entities = &self.builder.entities;
+        let entities = &self.stated.entities;
         let (mut last, mut failed) = (None, None);
         let each = self.negatives.each(|[subject, relation, object, origin]| {
             // Whichever way round it was stated, and however strongly, it is one.
@@ -103,7 +103,7 @@ impl Canon {
 
     /// The entities of the table in the order of their ids.
     fn entities(&self, mut take: impl FnMut(Entity) -> Result<(), Error>) -> Result<(), Error> {
-        let drafts = &self.builder.entities;
+        let drafts = &self.stated.entities;
         let mut same_as: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for link in &self.links {
             let means = self.target[link.entity as usize];
@@ -123,7 +123,7 @@ impl Canon {
                 continue;
             }
             types.sort_unstable();
-            let sources = self.builder.sources.iter().zip(&self.mentioned);
+            let sources = self.stated.sources.iter().zip(&self.mentioned);
             let origins: BTreeSet<&String> =
                 sources.filter(|(_, mentioned)| mentioned.get(dense(place))).map(|(name, _)| name).collect();
             take(Entity {
@@ -144,7 +144,7 @@ impl Canon {
         for (at, &draft) in self.order.iter().enumerate() {
             place[draft as usize] = dense(at);
         }
-        let typed = &self.builder.entities.typed;
+        let typed = &self.stated.entities.typed;
         let mut typed: Vec<(u32, u32)> =
             typed.iter().map(|&(draft, kind)| (place[self.target[draft as usize] as usize], kind)).collect();
         typed.sort_unstable();
@@ -157,7 +157,7 @@ impl Canon {
             self.relations.iter().enumerate().filter(|(place, _)| self.id_of_relation[*place] != UNUSED);
         let relation = |(place, key): (usize, &String)| {
             let inverse = self.inverses.inverse(key);
-            let sources = self.builder.sources.iter().zip(&self.uses);
+            let sources = self.stated.sources.iter().zip(&self.uses);
             let origins: BTreeSet<&String> =
                 sources.filter(|(_, uses)| uses.contains(&place)).map(|(name, _)| name).collect();
             let of = |set: &BTreeSet<(String, String)>| -> Vec<String> {
@@ -165,7 +165,7 @@ impl Canon {
                 from.take_while(|(of, _)| of == key).map(|(_, inverse)| inverse.clone()).collect()
             };
             let declared: BTreeSet<String> =
-                of(&self.builder.inverses).into_iter().chain(of(&self.builder.noted)).collect();
+                of(&self.stated.inverses).into_iter().chain(of(&self.stated.noted)).collect();
             let declared = declared.into_iter().filter(|inverse| inverse != key);
             let inverses = declared.map(|key| Inverse { text: self.words(&key), key }).collect();
             Relation {
@@ -182,14 +182,14 @@ impl Canon {
 
     /// The words of a relation. One that only its inverse's statements lead to, or that nobody uses, may have none of its own.
     fn words(&self, key: &str) -> String {
-        let drafted = self.builder.relations.find(key).map(|draft| self.builder.relations.text(draft));
+        let drafted = self.stated.relations.find(key).map(|draft| self.stated.relations.text(draft));
         drafted.map_or_else(|| key.replace('_', " "), tidy)
     }
 
     /// The terms of the table's entities, sorted, each once.
     pub(super) fn sorted_terms(&self) -> Vec<TermRow> {
         let ids = self.ids();
-        let origins = self.builder.term_origins.values();
+        let origins = self.stated.term_origins.values();
         let mut by_value: Vec<usize> = (0..origins.len()).collect();
         by_value.sort_unstable_by_key(|&origin| &origins[origin]);
         let mut rank = vec![0; origins.len()];
@@ -198,8 +198,8 @@ impl Canon {
             let entity = ids[self.target[term.entity as usize] as usize]?;
             Some(TermRow { entity, kind: term.kind, text: dense(text), origin: term.origin })
         };
-        let mut rows: Vec<TermRow> = self.builder.terms.iter().enumerate().filter_map(term).collect();
-        let text = |row: &TermRow| self.builder.term_texts.get(row.text);
+        let mut rows: Vec<TermRow> = self.stated.terms.iter().enumerate().filter_map(term).collect();
+        let text = |row: &TermRow| self.stated.term_texts.get(row.text);
         let order = |row: &TermRow| (row.entity, row.kind, text(row), rank[row.origin as usize]);
         rows.par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
         rows.dedup_by(|a, b| order(a) == order(b));
@@ -208,7 +208,7 @@ impl Canon {
 
     /// What became of keys, in their order.
     fn crosswalk(&self, mut take: impl FnMut(CrosswalkRow) -> Result<(), Error>) -> Result<(), Error> {
-        let keyed = &self.builder.entities.keyed;
+        let keyed = &self.stated.entities.keyed;
         let ids = self.ids();
         for link in &self.links {
             let means = self.target[link.entity as usize];

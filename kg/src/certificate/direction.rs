@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
+use crate::Refused;
 use crate::graph::tally;
 use crate::table::id::dense;
 use crate::table::{Direction, EntityId, Graph, Triple};
@@ -58,7 +59,7 @@ fn number(direction: Direction) -> u32 {
 ///
 /// # Errors
 /// When memory ends.
-pub fn statements(graph: &Graph) -> Result<Vec<BTreeMap<String, Statements>>, tally::Error> {
+pub fn statements(graph: &Graph) -> Result<Vec<BTreeMap<String, Statements>>, Refused> {
     let mut names: Vec<&str> = Vec::new();
     let (mut relations, mut sources, mut directions) = (Vec::new(), Vec::new(), Vec::new());
     for (row, triple) in graph.triples().iter().enumerate() {

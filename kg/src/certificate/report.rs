@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::direction::{Statements, statements};
 use super::signature::{Fits, Signature, TypePair, signatures};
 use super::violation::{self, Kind, Violation};
-use super::{Error, Options, schema};
+use super::{Options, schema};
+use crate::Refused;
 use crate::graph::cardinality::{self, Cardinality};
 use crate::graph::distribution::share;
 use crate::table::{Graph, Relation};
@@ -106,10 +107,11 @@ impl Verdict {
 ///
 /// # Errors
 /// When an option cannot be meant, or memory ends.
-pub fn certify(graph: &Graph, options: &Options) -> Result<(Certificate, Vec<Violation>), Error> {
+pub fn certify(graph: &Graph, options: &Options) -> Result<(Certificate, Vec<Violation>), Refused> {
     let shares = [("min_share", options.min_share, 0.01), ("max_reversed", options.max_reversed, 0.1)];
     if let Some((option, found, example)) = shares.into_iter().find(|(_, s, _)| !(0.0..=1.0).contains(s)) {
-        return Err(Error::Share { option, found, example });
+        let why = format!("{option} is {found}; expected a share from 0 to 1, such as {example}");
+        return Err(Refused::new(why));
     }
     let mut signatures = signatures(graph, options)?;
     let violations = violation::find(graph, &signatures);

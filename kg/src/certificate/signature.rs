@@ -19,6 +19,7 @@ use ahash::AHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Options;
+use crate::Refused;
 use crate::graph::distribution::share;
 use crate::graph::tally;
 use crate::graph::types::label;
@@ -121,7 +122,7 @@ impl Signatures {
 ///
 /// # Errors
 /// When memory ends.
-pub fn signatures(graph: &Graph, options: &Options) -> Result<Signatures, tally::Error> {
+pub fn signatures(graph: &Graph, options: &Options) -> Result<Signatures, Refused> {
     let kinds = Kinds::of(graph.entities());
     let sets = |end: fn(&Triple) -> usize| -> Vec<u32> {
         graph.triples().iter().map(|triple| kinds.set_of[end(triple)]).collect()

@@ -57,7 +57,7 @@ impl Relations {
         report
     }
 
-    /// The place of an old triple in the new table, and whether it was turned round.
+    /// The place of an old triple in the new table, and whether it was inverted.
     fn find(&self, new: &Graph, new_id: &[Option<EntityId>], triple: &Triple) -> Option<(usize, bool)> {
         let (relation, turned) = self.now[triple.relation.index()]?;
         let (subject, object) = (new_id[triple.subject.index()]?, new_id[triple.object.index()]?);
@@ -72,7 +72,8 @@ impl Relations {
 }
 
 pub(super) fn compare(
-    (old, new): (&Graph, &Graph),
+    old: &Graph,
+    new: &Graph,
     new_id: &[Option<EntityId>],
     relations: &Relations,
 ) -> Compared {

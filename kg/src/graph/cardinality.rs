@@ -4,7 +4,8 @@ use polars::prelude::{Column, DataFrame, IntoLazy, PolarsError, col, len};
 use serde::{Deserialize, Serialize};
 
 use super::distribution::share;
-use super::tally::Error;
+use super::tally::uncounted;
+use crate::Refused;
 use crate::table::Triple;
 
 /// From this mean on an end counts as "many" (Bordes et al. 2013, section 4.3).
@@ -74,9 +75,9 @@ impl Cardinality {
 ///
 /// # Errors
 /// When memory ends.
-pub fn of(relations: usize, triples: &[Triple]) -> Result<Vec<Cardinality>, Error> {
+pub fn of(relations: usize, triples: &[Triple]) -> Result<Vec<Cardinality>, Refused> {
     let mut found = vec![Cardinality::new(0, 0, 0); relations];
-    counted(triples, &mut found).map_err(|source| Error { rows: triples.len(), source })?;
+    counted(triples, &mut found).map_err(|error| uncounted(triples.len(), &error))?;
     Ok(found)
 }
 

@@ -72,7 +72,7 @@ mod tests {
         state("x:b", &[None, Some(9)]);
         state("x:c", &[None]);
         state("x:unknown", &[Some(0)]);
-        let report = report(&builder.finish(&Policy::standard()).unwrap().graph().unwrap());
+        let report = report(&crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap());
         let counts = |of: &BTreeMap<String, u64>| {
             of.iter().map(|(k, n)| format!("{k}:{n}")).collect::<Vec<_>>().join(" ")
         };

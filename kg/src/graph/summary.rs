@@ -6,7 +6,8 @@ use super::cardinality::{self, Cardinality};
 use super::degree::{self, Degrees};
 use super::hub::{Crowd, Hub};
 use super::length::{self, Lengths};
-use super::{component, distance, level, overlap, rank, tally, types};
+use super::{component, distance, level, overlap, rank, types};
+use crate::Refused;
 use crate::table::Graph;
 
 /// What to measure and how finely.
@@ -19,32 +20,6 @@ pub struct Options {
     pub rank: rank::Options,
     /// From where distances are measured.
     pub distance: distance::Options,
-}
-
-/// Why a graph could not be summed up.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Counting failed.
-    #[error(transparent)]
-    Count(#[from] tally::Error),
-    /// A damping factor that is none.
-    #[error("rank.damping is {found}; expected a number from 0 to below 1, such as 0.85")]
-    Damping {
-        /// What was given.
-        found: f64,
-    },
-    /// Lengths of another graph.
-    #[error(
-        "the graph has {expected} {what}, but {found} lengths were given; measure the names of this graph"
-    )]
-    Lengths {
-        /// Entities or relations.
-        what: &'static str,
-        /// How many the graph has.
-        expected: usize,
-        /// How many were given.
-        found: usize,
-    },
 }
 
 /// What a graph is like.
@@ -107,7 +82,11 @@ pub struct OfRelation {
 ///
 /// # Errors
 /// When an option cannot be meant, the lengths are of another graph, or memory ends.
-pub fn summarize(graph: &Graph, options: &Options, lengths: Option<&Lengths<'_>>) -> Result<Summary, Error> {
+pub fn summarize(
+    graph: &Graph,
+    options: &Options,
+    lengths: Option<&Lengths<'_>>,
+) -> Result<Summary, Refused> {
     check(graph, options, lengths)?;
     let (entities, relations, triples) = (graph.entities(), graph.relations(), graph.triples());
     let degrees = Degrees::of(entities.len(), triples);
@@ -137,9 +116,11 @@ pub fn summarize(graph: &Graph, options: &Options, lengths: Option<&Lengths<'_>>
     })
 }
 
-fn check(graph: &Graph, options: &Options, lengths: Option<&Lengths<'_>>) -> Result<(), Error> {
+fn check(graph: &Graph, options: &Options, lengths: Option<&Lengths<'_>>) -> Result<(), Refused> {
     if !(0.0..1.0).contains(&options.rank.damping) {
-        return Err(Error::Damping { found: options.rank.damping });
+        let found = options.rank.damping;
+        let why = format!("rank.damping is {found}; expected a number from 0 to below 1, such as 0.85");
+        return Err(Refused::new(why));
     }
     let Some(lengths) = lengths else { return Ok(()) };
     let counts = [
@@ -147,7 +128,9 @@ fn check(graph: &Graph, options: &Options, lengths: Option<&Lengths<'_>>) -> Res
         ("relations", graph.relations().len(), lengths.relations.len()),
     ];
     match counts.into_iter().find(|(_, expected, found)| expected != found) {
-        Some((what, expected, found)) => Err(Error::Lengths { what, expected, found }),
+        Some((what, expected, found)) => Err(Refused::new(format!(
+            "the graph has {expected} {what}, but {found} lengths were given; measure the names of this graph"
+        ))),
         None => Ok(()),
     }
 }

@@ -1,15 +1,11 @@
 //! Counts equal rows of whole numbers.
 
+use crate::Refused;
 use polars::prelude::{Column, DataFrame, IntoLazy, PolarsError, col, len};
 
-/// Why a table could not be counted.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot count a table of {rows} rows: {source}; free some memory and run again")]
-pub struct Error {
-    /// Its rows.
-    pub rows: usize,
-    /// What stood in the way.
-    pub source: PolarsError,
+/// A table that could not be counted.
+pub(super) fn uncounted(rows: usize, error: &PolarsError) -> Refused {
+    Refused::new(format!("cannot count a table of {rows} rows: {error}; free some memory and run again"))
 }
 
 const COLUMNS: [&str; 4] = ["a", "b", "c", "d"];
@@ -18,9 +14,9 @@ const COLUMNS: [&str; 4] = ["a", "b", "c", "d"];
 ///
 /// # Errors
 /// When the columns are of unequal length, or memory ends.
-pub fn rows<const N: usize>(columns: [Vec<u32>; N]) -> Result<Vec<([u32; N], u64)>, Error> {
+pub fn rows<const N: usize>(columns: [Vec<u32>; N]) -> Result<Vec<([u32; N], u64)>, Refused> {
     let height = columns.first().map_or(0, Vec::len);
-    counted(height, columns).map_err(|source| Error { rows: height, source })
+    counted(height, columns).map_err(|error| uncounted(height, &error))
 }
 
 fn counted<const N: usize>(

@@ -295,7 +295,7 @@ mod tests {
     fn parse_all(texts: [&[u8]; 3], options: &Options) -> Result<(Stated, Graph), String> {
         let mut builder = Builder::new();
         let stated = state(texts, options, &mut builder)?;
-        let graph = builder.finish(&Policy::standard()).and_then(|canon| canon.graph());
+        let graph = crate::canon::merge(builder, &Policy::standard()).and_then(|canon| canon.graph());
         Ok((stated, graph.map_err(|e| e.to_string())?))
     }
 
@@ -431,7 +431,7 @@ mod tests {
         let origin = builder.origin(origin);
         builder.triple(a, relation, b, origin).unwrap();
         state([TABLE, SYMPTOMS, DISEASES].map(str::as_bytes), &all(), &mut builder).unwrap();
-        let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+        let graph = crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
         let pain = graph.entities().iter().find(|e| e.key == "mesh:D010146").unwrap();
         assert_eq!(pain.origins, ["hsdn", "other"]);
         assert!(!keys(&graph).contains(&"name:pain"));

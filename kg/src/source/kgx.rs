@@ -345,7 +345,7 @@ mod tests {
             edges: Input::new(edges.as_bytes(), "kg/edges.tsv"),
         };
         let stated = read(files, "kgx", options, &mut builder).map_err(|e| e.to_string())?;
-        Ok((stated, builder.finish(&Policy::standard()).map_err(|e| e.to_string())?))
+        Ok((stated, crate::canon::merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
     }
 
     #[test]

@@ -244,7 +244,7 @@ mod tests {
         let options = Options { relations, descriptors: Some(Location::default()), ..Options::default() };
         options.check("mesh").map_err(|e| e.to_string())?;
         let funnel = read(files, &options, &mut builder).map_err(|e| e.to_string())?;
-        Ok((funnel, builder.finish(&Policy::standard()).unwrap()))
+        Ok((funnel, crate::canon::merge(builder, &Policy::standard()).unwrap()))
     }
 
     fn triples(graph: &Graph) -> Vec<String> {

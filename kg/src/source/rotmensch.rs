@@ -264,7 +264,7 @@ mod tests {
     fn parse(text: impl AsRef<[u8]>, options: &Options) -> Result<(Funnel, Graph), String> {
         let mut builder = Builder::new();
         let funnel = read(Input::new(text.as_ref(), "data/graph.csv"), options, &mut builder);
-        let graph = builder.finish(&Policy::standard()).and_then(|canon| canon.graph());
+        let graph = crate::canon::merge(builder, &Policy::standard()).and_then(|canon| canon.graph());
         Ok((funnel.map_err(|e| e.to_string())?, graph.map_err(|e| e.to_string())?))
     }
 
@@ -343,7 +343,7 @@ mod tests {
         read(Input::new(TABLE.as_bytes(), "x"), &all(), &mut builder).unwrap();
         let fever = builder.entity("other", "name:fever", "Fever!");
         assert_eq!(builder.entity(SOURCE, "name:fever", ""), fever);
-        let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+        let graph = crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
         assert_eq!(graph.entities().iter().find(|e| e.key == "name:fever").unwrap().text, "fever");
     }
 

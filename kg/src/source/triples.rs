@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn graph(builder: Builder) -> Graph {
-        builder.finish(&Policy::standard()).unwrap().graph().unwrap()
+        crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap()
     }
 
     fn sentences(graph: &Graph) -> Vec<String> {
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!((texts.read, texts.kept, texts.dropped["repeated"]), (5, 2, 1));
         assert_eq!((texts.dropped["no_text"], texts.dropped["in_no_triple"]), (1, 1));
         let folder = tempfile::tempdir().unwrap();
-        let canon: Canon = builder.finish(&Policy::standard()).unwrap();
+        let canon: Canon = crate::canon::merge(builder, &Policy::standard()).unwrap();
         canon.write(folder.path()).unwrap();
         let mut terms = Vec::new();
         read::terms(folder.path(), |term| {
@@ -302,7 +302,7 @@ mod tests {
             Ok(statements.finish("data"))
         };
         let stated = read(&mut builder).map_err(|e| e.to_string())?;
-        let canon = builder.finish(&Policy::standard()).unwrap();
+        let canon = crate::canon::merge(builder, &Policy::standard()).unwrap();
         let told = stated.naming.settle(&canon).map_err(|e| e.to_string())?;
         let texts = canon.graph().unwrap().entities().iter().map(|entity| entity.text.clone()).collect();
         Ok((stated.funnel, told, texts))
@@ -373,7 +373,7 @@ mod tests {
         let stated = statements.finish("x");
         let entity = builder.entity("umls", "umls:C0000001", "Fever");
         builder.own(entity, "Fever", None);
-        let canon = builder.finish(&Policy::standard()).unwrap();
+        let canon = crate::canon::merge(builder, &Policy::standard()).unwrap();
         assert!(stated.naming.settle(&canon).unwrap().is_empty());
         assert_eq!(canon.graph().unwrap().entities()[1].text, "Fever");
     }

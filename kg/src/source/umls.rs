@@ -19,6 +19,8 @@ mod count;
 mod cui;
 mod def;
 mod doc;
+mod drafts;
+mod file;
 mod label;
 mod name;
 mod options;
@@ -41,25 +43,18 @@ use base::setting::InvalidSetting;
 
 use self::asked::Known;
 use self::conso::Choice;
-use self::cui::Cui;
 use self::doc::Documentation;
+use self::drafts::Drafts;
+pub use self::file::{File, SOURCE};
 use self::label::Labels;
-use self::name::{Found, Named, Names};
 pub use self::options::{Keep, Options, Suppressed, Unlabelled, Vocabularies};
 use self::rank::Ranks;
-use self::rel::Used;
 use self::sieve::Sieve;
 use self::vocabulary::Vocabularies as Listed;
-pub use super::files::Reopened as File;
 use super::files::{self, Form, Member, Slot};
 use super::funnel::Funnel;
-use super::rrf::{Rows, scan};
 use super::{Source, SourceReport, check_level};
 use crate::table::Builder;
-use crate::table::builder::DraftEntity;
-
-/// Name of the source in the table's origins.
-pub const SOURCE: &str = "umls";
 
 /// The files to read. MRCONSO and MRREL are needed; without another one what it tells is not known.
 #[derive(Debug)]
@@ -141,23 +136,6 @@ impl Source for Options {
     }
 }
 
-impl File<'_> {
-    /// Has the records parsed and taken; see [`scan::scan`].
-    fn scan<const N: usize, T: Send>(
-        &self,
-        parse: impl Fn(&mut Rows<'_, N>) -> Result<T, ReadError> + Sync,
-        take: impl FnMut(T) -> Result<(), ReadError> + Send,
-    ) -> Result<scan::Totals, ReadError> {
-        let reader = (self.open)().map_err(|error| files::unopened(&self.label, &error))?;
-        scan::scan(scan::Input::new(reader, &self.label), parse, take)
-    }
-
-    /// That a needed file says nothing.
-    fn is_empty(&self) -> ReadError {
-        ReadError::new(&self.label, "found no row", "at least one", "fetch the file again")
-    }
-}
-
 /// Reads the files into `builder`: names first, then the relations between named concepts, then what else is known of the concepts
 /// in a triple.
 ///
@@ -218,23 +196,6 @@ pub fn read(files: &Files<'_>, options: &Options, builder: &mut Builder) -> Resu
         objects: sieve.objects.count(),
         relations: relations.kept,
     })
-}
-
-/// The named concepts, and the entities of those that triples and other sources speak of.
-#[derive(Debug, Clone, Copy)]
-struct Drafts<'a> {
-    names: &'a Names,
-    used: &'a Used,
-}
-
-impl Drafts<'_> {
-    /// The concept by its name's number, and its entity if it has one.
-    fn find(&self, cui: Cui) -> Option<(Named, DraftEntity)> {
-        match self.names.find(cui) {
-            Found::Named(named) => Some((named, self.used.get(named)?)),
-            _ => None,
-        }
-    }
 }
 
 /// Fails on options that cannot be followed.

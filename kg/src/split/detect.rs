@@ -1,4 +1,4 @@
-//! Inverses that nobody declared: relations whose triples occur turned round under another.
+//! Inverses that nobody declared: relations whose triples occur inverted under another.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,8 @@ const RELATIONS_OF_A_PAIR: usize = 256;
 /// When relations look inverse or symmetric though nobody declared them so.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Suspicion {
-    /// The share of a relation's triples (above 0, at most 1) that must occur turned round under another for them to suggest that other; and the
-    /// share of a relation's held-out triples that must be shown turned round under another for that other to suggest it.
+    /// The share of a relation's triples (above 0, at most 1) that must occur inverted under another for them to suggest that other; and the
+    /// share of a relation's held-out triples that must be shown inverted under another for that other to suggest it.
     pub share: f64,
     /// How many must, at least: on a few triples chance looks like a rule.
     pub support: u64,
@@ -50,7 +50,7 @@ pub struct Inverse {
     pub triples: u64,
     /// Different triples of the other.
     pub inverse_triples: u64,
-    /// How many of either occur turned round under the other.
+    /// How many of either occur inverted under the other.
     pub reversed: u64,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn report(self, view: &View, (one, other): (RelationId, RelationId)) -> Inverse {
+    pub(super) fn report(self, view: &View, one: RelationId, other: RelationId) -> Inverse {
         Inverse {
             relation: view.relations()[one.index()].key.to_owned(),
             inverse: view.relations()[other.index()].key.to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn count(view: &View, classes: &Classes) -> Counts {
         }
         for (place, &(_, _, one, turned)) in pair.iter().enumerate() {
             for &(_, _, other, _) in pair[place + 1..].iter().filter(|row| row.3 != turned) {
-                // Of a symmetric relation both triples occur turned round.
+                // Of a symmetric relation both triples occur inverted.
                 *counts.reversed.entry((one, other)).or_default() += 1 + u64::from(one == other);
             }
         }
@@ -110,19 +110,19 @@ pub(super) fn count(view: &View, classes: &Classes) -> Counts {
     counts
 }
 
-/// The pairs of classes where at least `share` of both sides occur turned round, in order.
+/// The pairs of classes where at least `share` of both sides occur inverted, in order.
 pub(super) fn inverses(counts: &Counts, share: f64) -> Vec<Found> {
     let enough = |reversed: u64, class: u32| reversed as f64 >= share * counts.triples[class as usize] as f64;
-    counts.pairs(|reversed, (one, other)| enough(reversed, one) && enough(reversed, other))
+    counts.pairs(|reversed, one, other| enough(reversed, one) && enough(reversed, other))
 }
 
 /// The pairs of classes of which one suggests the other, in order.
 pub(super) fn suspects(counts: &Counts, suspicion: &Suspicion) -> Vec<Found> {
     let suggests = |reversed, class: u32| suspicion.suggests(reversed, counts.triples[class as usize]);
-    counts.pairs(|reversed, (one, other)| suggests(reversed, one) || suggests(reversed, other))
+    counts.pairs(|reversed, one, other| suggests(reversed, one) || suggests(reversed, other))
 }
 
-/// The pairs of classes of which one shows the held-out triples of the other turned round, in order; `stated` has each row's part.
+/// The pairs of classes of which one shows the held-out triples of the other inverted, in order; `stated` has each row's part.
 pub(super) fn held_suspects(
     view: &View,
     classes: &Classes,
@@ -182,9 +182,9 @@ impl Counts {
         }
     }
 
-    fn pairs(&self, are: impl Fn(u64, (u32, u32)) -> bool) -> Vec<Found> {
+    fn pairs(&self, are: impl Fn(u64, u32, u32) -> bool) -> Vec<Found> {
         let mut found: Vec<Found> = (self.reversed.iter())
-            .filter(|&(&classes, &reversed)| are(reversed, classes))
+            .filter(|&(&(one, other), &reversed)| are(reversed, one, other))
             .map(|(&classes, _)| self.found(classes))
             .collect();
         found.sort_unstable_by_key(|found| found.classes);

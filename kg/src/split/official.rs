@@ -1,8 +1,8 @@
 //! The parts that a source published, as its origins name them.
 
 use super::part::Part;
+use crate::Refused;
 use crate::table::Graph;
-use crate::table::id::dense;
 
 /// What happens to a triple of a less held-out part that says the same as a more held-out one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,48 +23,23 @@ pub struct Official {
     leaky: Leaky,
 }
 
-/// Why a source has no official split.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// None of its triples is there.
-    #[error("the source `{wanted}` states no triple of this table; sources there are: {}", there.join(", "))]
-    Source {
-        /// The source asked for.
-        wanted: String,
-        /// Those there are.
-        there: Vec<String>,
-    },
-    /// A triple of it has no part.
-    #[error(
-        "triple {row} of source `{source_name}` has the part {found}; expected train, dev, valid or test, \
-         so read the source with its official parts or split by ratio"
-    )]
-    Part {
-        /// Row of the triple.
-        row: u32,
-        /// The source.
-        source_name: String,
-        /// What its origin's vocabulary says.
-        found: String,
-    },
-}
-
 impl Official {
     /// The parts of `source`, which stand in its origins' vocabulary: `train`, `dev` or `valid` or `validation`, `test`. A triple that
     /// the source states in several parts (after inverses were folded, say) belongs to the most held-out one, and is counted.
     ///
     /// # Errors
     /// When the source states nothing, or something without a part.
-    pub fn read(graph: &Graph, source: &str, leaky: Leaky) -> Result<Self, Error> {
+    pub fn read(graph: &Graph, source: &str, leaky: Leaky) -> Result<Self, Refused> {
         let mut official = Self { stated: Vec::with_capacity(graph.triples().len()), twice: 0, leaky };
         for row in 0..graph.triples().len() {
             let mut stated: Option<Part> = None;
             let mut twice = false;
             for origin in graph.origins(row).filter(|origin| origin.source == source) {
-                let part = origin.vocabulary.as_deref().and_then(published).ok_or_else(|| Error::Part {
-                    row: dense(row),
-                    source_name: source.to_owned(),
-                    found: origin.vocabulary.as_ref().map_or_else(|| "none".to_owned(), |v| format!("`{v}`")),
+                let part = origin.vocabulary.as_deref().and_then(published).ok_or_else(|| {
+                    let found = origin.vocabulary.as_ref().map_or_else(|| "none".to_owned(), |v| format!("`{v}`"));
+                    Refused::new(format!(
+                        "triple {row} of source `{source}` has the part {found}; expected train, dev, valid or test, so read the source with its official parts or split by ratio"
+                    ))
                 })?;
                 twice |= stated.is_some_and(|before| before != part);
                 stated = stated.max(Some(part));
@@ -77,7 +52,10 @@ impl Official {
                 graph.entities().iter().flat_map(|entity| entity.origins.clone()).collect();
             there.sort_unstable();
             there.dedup();
-            return Err(Error::Source { wanted: source.to_owned(), there });
+            return Err(Refused::new(format!(
+                "the source `{source}` states no triple of this table; sources there are: {}",
+                there.join(", ")
+            )));
         }
         Ok(official)
     }

@@ -3,6 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::part::Part;
+use crate::Refused;
 
 /// Ratios are counted in billionths.
 const WHOLE: u64 = 1_000_000_000;
@@ -14,38 +15,19 @@ pub struct Ratios {
     valid: u64,
 }
 
-/// Why three numbers are no ratios.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// One is no share.
-    #[error("{part} = {share}: expected a share from 0 to 1 with at most nine decimals, for example 0.1")]
-    Share {
-        /// Which.
-        part: Part,
-        /// What was given.
-        share: f64,
-    },
-    /// They are not all of it.
-    #[error(
-        "train, valid and test sum to {sum} billionths, expected 1,000,000,000; for example 0.8, 0.1 and 0.1"
-    )]
-    Sum {
-        /// Their sum in billionths.
-        sum: u64,
-    },
-}
-
 impl Ratios {
     /// The shares of the groups for train, valid and test.
     ///
     /// # Errors
     /// When one is no share, has more than nine decimals, or the three do not sum to 1.
-    pub fn new(train: f64, valid: f64, test: f64) -> Result<Self, Error> {
+    pub fn new(train: f64, valid: f64, test: f64) -> Result<Self, Refused> {
         let [train, valid, test] =
             [billionths(Part::Train, train)?, billionths(Part::Valid, valid)?, billionths(Part::Test, test)?];
         match train + valid + test {
             WHOLE => Ok(Self { train, valid }),
-            sum => Err(Error::Sum { sum }),
+            sum => Err(Refused::new(format!(
+                "train, valid and test sum to {sum} billionths, expected 1,000,000,000; for example 0.8, 0.1 and 0.1"
+            ))),
         }
     }
 
@@ -71,11 +53,12 @@ pub(super) fn hash(name: u128, seed: u64) -> u64 {
     clippy::cast_sign_loss,
     reason = "from 0 to 1,000,000,000, checked above it"
 )]
-fn billionths(part: Part, share: f64) -> Result<u64, Error> {
+fn billionths(part: Part, share: f64) -> Result<u64, Refused> {
     let exact = share * WHOLE as f64;
     let whole = exact.round();
     if !(0.0..=1.0).contains(&share) || (exact - whole).abs() > 1e-4 {
-        return Err(Error::Share { part, share });
+        let expected = "a share from 0 to 1 with at most nine decimals, for example 0.1";
+        return Err(Refused::new(format!("{part} = {share}: expected {expected}")));
     }
     Ok(whole as u64)
 }

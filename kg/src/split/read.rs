@@ -1,12 +1,12 @@
 //! Reads a split back and checks that it is one of this graph.
 
 use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
+use base::read::ReadError;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::schema::{FILE, FORMAT, INVERSES, VERSION, columns, footer, parse_inverses};
@@ -24,111 +24,74 @@ pub struct Stored {
     pub detected: Vec<(RelationId, RelationId)>,
 }
 
-/// Why a folder holds no split of this graph.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be opened.
-    #[error("{}: cannot open it: {source}; make the split first", file.display())]
-    Open {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's word.
-        source: io::Error,
-    },
-    /// The file is of another format or version, or has other columns.
-    #[error("{}: expected {FORMAT} version {VERSION}, found {found}; make the split again with this version", file.display())]
-    Format {
-        /// The file.
-        file: PathBuf,
-        /// What is there.
-        found: String,
-    },
-    /// The file is the split of another triple table.
-    #[error(
-        "{}: it splits another triple table ({what} {found}, this one has {expected}); make the split of this table again",
-        file.display()
-    )]
-    Other {
-        /// The file.
-        file: PathBuf,
-        /// What differs.
-        what: &'static str,
-        /// What this graph has.
-        expected: String,
-        /// What the file says.
-        found: String,
-    },
-    /// The file is no Parquet, cut short, fails a page's CRC, or breaks what the format promises.
-    #[error("{}: row {row}: {problem}; the file is damaged, make the split again", file.display())]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// Rows read before, so the row of the damage at the earliest; from 0.
-        row: usize,
-        /// What is wrong.
-        problem: String,
-    },
+/// What to do about a file that is damaged or of another version.
+const AGAIN: &str = "make the split again";
+
+/// A file that is no Parquet, cut short, fails a page's CRC, or breaks what the format promises behind `row` rows.
+fn damaged(file: &Path, row: usize, problem: &str) -> ReadError {
+    let place = format!("{}: row {row}", file.display());
+    ReadError::new(place, problem, "", format!("the file is damaged, {AGAIN}"))
 }
 
 /// Reads the split that [`super::Split::write`] put into `folder`.
 ///
 /// # Errors
 /// When the file is missing, has another format version, splits another graph, or is damaged.
-pub fn read(folder: &Path, view: &View) -> Result<Stored, Error> {
+pub fn read(folder: &Path, view: &View) -> Result<Stored, ReadError> {
     let file = folder.join(FILE);
-    let damaged = |row, problem| Error::Damaged { file: file.clone(), row, problem };
     let (batches, detected) = open(&file, view)?;
     let mut stored = Stored { part: Vec::new(), group: Vec::new(), detected };
     for batch in batches {
         let row = stored.part.len();
-        let batch = batch.map_err(|e| damaged(row, e.to_string()))?;
-        take(&batch, &mut stored).map_err(|problem| damaged(stored.part.len(), problem))?;
+        let batch = batch.map_err(|e| damaged(&file, row, &e.to_string()))?;
+        take(&batch, &mut stored).map_err(|problem| damaged(&file, stored.part.len(), &problem))?;
     }
     let (found, expected) = (stored.part.len(), view.triples().len());
     if found == expected {
         return Ok(stored);
     }
-    Err(damaged(found, format!("found {found} rows, expected {expected}")))
+    Err(damaged(&file, found, &format!("found {found} rows, expected {expected}")))
 }
 
 /// The rows, and what was found to be inverse.
 type Opened = (ParquetRecordBatchReader, Vec<(RelationId, RelationId)>);
 
-fn open(file: &Path, view: &View) -> Result<Opened, Error> {
-    let file = || file.to_owned();
-    let opened = File::open(file()).map_err(|source| Error::Open { file: file(), source })?;
-    let damaged =
-        |e: parquet::errors::ParquetError| Error::Damaged { file: file(), row: 0, problem: e.to_string() };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(damaged)?;
+fn open(file: &Path, view: &View) -> Result<Opened, ReadError> {
+    let opened = File::open(file).map_err(|error| {
+        ReadError::new(file, format!("cannot open it: {error}"), "", "make the split first")
+    })?;
+    let no_parquet = |e: parquet::errors::ParquetError| damaged(file, 0, &e.to_string());
+    let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(no_parquet)?;
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let value = |key: &str| {
         let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
         pair.and_then(|pair| pair.value.clone()).unwrap_or_else(|| "none".to_owned())
     };
+    let other = |found: String| {
+        let expected = format!("{FORMAT} version {VERSION}");
+        ReadError::new(file, format!("found {found}"), expected, format!("{AGAIN} with this version"))
+    };
     let [format, version, triples, digest] = footer(view);
     if [&format, &version].iter().any(|(key, expected)| value(key) != *expected) {
         let found = format!("{} version {}", value(format.0), value(version.0));
-        return Err(Error::Format { file: file(), found });
+        return Err(other(found));
     }
     if builder.schema().fields() != columns().fields() {
-        return Err(Error::Format {
-            file: file(),
-            found: format!("the columns {:?}", builder.schema().fields()),
-        });
+        return Err(other(format!("the columns {:?}", builder.schema().fields())));
     }
     for (what, (key, expected)) in [("triples:", triples), ("digest", digest)] {
         let found = value(key);
         if found != expected {
-            return Err(Error::Other { file: file(), what, expected, found });
+            let found = format!("it splits another triple table ({what} {found}, this one has {expected})");
+            return Err(ReadError::new(file, found, "", "make the split of this table again"));
         }
     }
     let list = value(INVERSES);
-    let detected = parse_inverses(&list, view.relations().len()).ok_or_else(|| Error::Damaged {
-        file: file(),
-        row: 0,
-        problem: format!("{INVERSES} is `{list}`, expected pairs of relations such as `0=1`"),
+    let detected = parse_inverses(&list, view.relations().len()).ok_or_else(|| {
+        let problem = format!("{INVERSES} is `{list}`, expected pairs of relations such as `0=1`");
+        damaged(file, 0, &problem)
     })?;
-    Ok((builder.build().map_err(damaged)?, detected))
+    Ok((builder.build().map_err(no_parquet)?, detected))
 }
 
 fn take(batch: &RecordBatch, stored: &mut Stored) -> Result<(), String> {

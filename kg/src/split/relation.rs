@@ -59,7 +59,7 @@ impl Orientation {
     }
 
     /// Whether the two are known to be inverse.
-    pub(super) fn inverse(&self, (a, b): (u32, u32)) -> bool {
+    pub(super) fn inverse(&self, a: u32, b: u32) -> bool {
         self.statement(a, Way::Straight) == self.statement(b, Way::Turned)
     }
 }
@@ -101,10 +101,10 @@ mod tests {
     #[test]
     fn the_inverse_of_an_inverse_is_the_same() {
         let orientation = Orientation::new(5, &[(0, 1), (1, 2), (4, 4)]);
-        assert!(orientation.inverse((0, 1)) && orientation.inverse((1, 0)) && orientation.inverse((2, 1)));
-        assert!(!orientation.inverse((0, 2)) && !orientation.inverse((0, 0)) && !orientation.inverse((3, 4)));
+        assert!(orientation.inverse(0, 1) && orientation.inverse(1, 0) && orientation.inverse(2, 1));
+        assert!(!orientation.inverse(0, 2) && !orientation.inverse(0, 0) && !orientation.inverse(3, 4));
         assert_eq!(orientation.statement(0, Way::Turned), orientation.statement(2, Way::Turned));
-        assert!(orientation.inverse((4, 4)));
+        assert!(orientation.inverse(4, 4));
     }
 
     #[test]

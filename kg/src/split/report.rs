@@ -87,7 +87,7 @@ pub(super) struct Pairs {
     pub(super) suspected: Vec<Inverse>,
 }
 
-pub(super) fn report(view: &View, (part, groups): (&[Part], &Groups), notes: Notes, found: Pairs) -> Report {
+pub(super) fn report(view: &View, part: &[Part], groups: &Groups, notes: Notes, found: Pairs) -> Report {
     let mut triples = Counts::default();
     let mut by_relation = vec![Counts::default(); view.relations().len()];
     let (mut shown, mut held) = (Shown::nothing(view), Shown::nothing(view));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
+use crate::Refused;
 use crate::table::id::dense;
 use crate::table::{Graph, Inverse, Relation, RelationId, Triple};
 
@@ -40,20 +41,6 @@ pub struct View<'a> {
     triples: &'a [Triple],
 }
 
-/// A triple or an inverse names what is not there.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{what} names an entity or relation that is not among the {entities} entities and {relations} relations"
-)]
-pub struct Unknown {
-    /// The triple or the relation.
-    pub what: String,
-    /// Entities there are.
-    pub entities: usize,
-    /// Relations there are.
-    pub relations: usize,
-}
-
 impl<'a> View<'a> {
     /// A graph from its slices; ids are places in them.
     ///
@@ -63,7 +50,7 @@ impl<'a> View<'a> {
         entities: Vec<Named<'a>>,
         relations: Vec<Worded<'a>>,
         triples: &'a [Triple],
-    ) -> Result<Self, Unknown> {
+    ) -> Result<Self, Refused> {
         let pair = |(id, relation): (u32, &Worded<'_>)| Some((RelationId(id), relation.inverse?));
         let inverses = (0..).zip(&relations).filter_map(pair).collect();
         let view = Self { entities, relations, inverses, triples };
@@ -76,7 +63,10 @@ impl<'a> View<'a> {
         match wrong_triple.or(wrong_inverse.map(|relation| format!("{relation:?}"))) {
             None => Ok(view),
             Some(what) => {
-                Err(Unknown { what, entities: view.entities.len(), relations: view.relations.len() })
+                let (entities, relations) = (view.entities.len(), view.relations.len());
+                Err(Refused::new(format!(
+                    "{what} names an entity or relation that is not among the {entities} entities and {relations} relations"
+                )))
             }
         }
     }

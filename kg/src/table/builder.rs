@@ -10,7 +10,6 @@ use super::row::{Origin, SemanticType, TermKind, TermOrigin};
 use super::rows::{Limit, Rows};
 use super::texts::Texts;
 use crate::canon::fold::{fold, tidy};
-use crate::canon::{self, Canon, Policy};
 
 /// An entity while the graph is being built; not its final id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +77,9 @@ pub(crate) struct DraftTerm {
     pub(crate) kind: TermKind,
 }
 
-/// A graph in the making. After an error of a source it holds a part of that source: throw it away.
+/// What sources stated, for merging.
 #[derive(Debug)]
-pub struct Builder {
+pub(crate) struct Statements {
     pub(crate) sources: Vec<String>,
     pub(crate) entities: Entities,
     pub(crate) relations: Keyed,
@@ -105,9 +104,24 @@ pub struct Builder {
     pub(crate) offers: BTreeSet<Offer>,
     /// Pairs that are known to be inverse and are not to be folded.
     pub(crate) noted: BTreeSet<(String, String)>,
+    /// Rows in memory at most, and where the others wait.
+    pub(crate) limit: Option<Limit>,
+}
+
+impl Statements {
+    /// The keys that sources mentioned with this beginning, in no order that may reach a file.
+    pub(crate) fn keys<'b>(&'b self, beginning: &'b str) -> impl Iterator<Item = &'b str> {
+        let keyed = &self.entities.keyed;
+        (0..dense(keyed.len())).map(|number| keyed.key(number)).filter(move |key| key.starts_with(beginning))
+    }
+}
+
+/// A graph in the making. After an error of a source it holds a part of that source: throw it away.
+#[derive(Debug)]
+pub struct Builder {
+    stated: Statements,
     /// The source of the last entity.
     speaker: u32,
-    limit: Option<Limit>,
 }
 
 #[allow(clippy::new_without_default, reason = "an empty graph is a beginning, no default")]
@@ -118,14 +132,14 @@ impl Builder {
         Self::with(None)
     }
 
-    /// Starts an empty graph of which `rows` statements (16 bytes each) are held in memory, the others in nameless files in `folder`.
+    /// Starts an empty graph of which `rows` statements (16 bytes each) are held in memory, the others in temporary files in `folder`.
     #[must_use]
     pub fn spilling(folder: &Path, rows: usize) -> Self {
         Self::with(Some(Limit { folder: folder.to_owned(), rows: rows.max(1024) }))
     }
 
     fn with(limit: Option<Limit>) -> Self {
-        Self {
+        let stated = Statements {
             sources: Vec::new(),
             entities: Entities::new(),
             relations: Keyed::default(),
@@ -143,20 +157,21 @@ impl Builder {
             wanted: Wanted::default(),
             offers: BTreeSet::new(),
             noted: BTreeSet::new(),
-            speaker: 0,
             limit,
-        }
+        };
+        Self { stated, speaker: 0 }
     }
 
-    pub(crate) fn limit(&self) -> Option<Limit> {
-        self.limit.clone()
+    /// What was stated.
+    pub(crate) fn into_statements(self) -> Statements {
+        self.stated
     }
 
     fn source(&mut self, name: &str) -> u32 {
-        let known = self.sources.iter().position(|source| source == name);
+        let known = self.stated.sources.iter().position(|source| source == name);
         dense(known.unwrap_or_else(|| {
-            self.sources.push(name.to_owned());
-            self.sources.len() - 1
+            self.stated.sources.push(name.to_owned());
+            self.stated.sources.len() - 1
         }))
     }
 
@@ -164,11 +179,11 @@ impl Builder {
     /// last in byte order stands.
     pub fn entity(&mut self, source: &str, key: &str, text: &str) -> DraftEntity {
         self.speaker = self.source(source);
-        let number = self.entities.number(self.speaker, key, text);
+        let number = self.stated.entities.number(self.speaker, key, text);
         if let Some(name) = key.strip_prefix(NAMED)
-            && !self.wanted.names.contains_key(name)
+            && !self.stated.wanted.names.contains_key(name)
         {
-            self.wanted.names.insert(name.to_owned(), number);
+            self.stated.wanted.names.insert(name.to_owned(), number);
         }
         DraftEntity(number)
     }
@@ -176,62 +191,63 @@ impl Builder {
     /// The entity `key`, mentioned by `source` without a text: it is called `id` until a source has one.
     pub fn nameless(&mut self, source: &str, key: &str, id: &str) -> DraftEntity {
         self.speaker = self.source(source);
-        DraftEntity(self.entities.nameless(self.speaker, key, id))
+        DraftEntity(self.stated.entities.nameless(self.speaker, key, id))
     }
 
     /// Says which licence level the text has that the source of the last [`Builder::entity`] gave. Of no effect when another source's
     /// text stands.
     pub fn set_level(&mut self, entity: DraftEntity, level: u8) {
-        self.entities.set_level(self.speaker, entity.0, level);
+        self.stated.entities.set_level(self.speaker, entity.0, level);
     }
 
     /// Words an entity as the owner of its namespace does (UMLS for `umls:`, MeSH for `mesh:`), whoever named it before.
     pub fn own(&mut self, entity: DraftEntity, text: &str, level: Option<u8>) {
-        self.entities.own(entity.0, text, level);
+        self.stated.entities.own(entity.0, text, level);
     }
 
     /// Whether some source mentioned the entity `key`.
     #[must_use]
     pub fn knows(&self, key: &str) -> bool {
-        self.entities.keyed.find(key).is_some()
+        self.stated.entities.keyed.find(key).is_some()
     }
 
     /// The keys that sources mentioned with this beginning, in no order that may reach a file.
     pub fn keys<'b>(&'b self, beginning: &'b str) -> impl Iterator<Item = &'b str> {
-        let keyed = &self.entities.keyed;
-        (0..dense(keyed.len())).map(|number| keyed.key(number)).filter(move |key| key.starts_with(beginning))
+        self.stated.keys(beginning)
     }
 
     /// The keys with this beginning that some source says another key to mean, in no order that may reach a file.
     pub fn alias_targets<'b>(&'b self, beginning: &'b str) -> impl Iterator<Item = &'b str> {
-        let targets =
-            (0..dense(self.aliases.len())).skip(1).step_by(2).map(|number| self.aliases.get(number));
+        let targets = (0..dense(self.stated.aliases.len()))
+            .skip(1)
+            .step_by(2)
+            .map(|number| self.stated.aliases.get(number));
         targets.filter(move |key| key.starts_with(beginning))
     }
 
     /// Says that two relations, by key, are somewhere said to be inverse without folding them: splits keep them together.
     pub fn note_inverse(&mut self, key: &str, inverse: &str) {
-        self.noted.insert((key.to_owned(), inverse.to_owned()));
-        self.noted.insert((inverse.to_owned(), key.to_owned()));
+        self.stated.noted.insert((key.to_owned(), inverse.to_owned()));
+        self.stated.noted.insert((inverse.to_owned(), key.to_owned()));
     }
 
     /// Says that an entity is of a type, once or more often.
     pub fn add_type(&mut self, entity: DraftEntity, semantic_type: SemanticType) {
-        self.entities.add_type(entity.0, semantic_type);
+        self.stated.entities.add_type(entity.0, semantic_type);
     }
 
     /// The relation `key`, used by `source`. `text` words it if no source did before.
     pub fn relation(&mut self, source: &str, key: &str, text: &str) -> DraftRelation {
         self.source(source);
-        DraftRelation(self.relations.number(key, text))
+        DraftRelation(self.stated.relations.number(key, text))
     }
 
     /// An origin for one triple or many. A source asks once for each of its vocabularies, not for each row.
     pub fn origin(&mut self, origin: Origin) -> DraftOrigin {
         let source = self.source(&origin.source);
-        self.source_of.push(source);
-        self.origins.push(origin);
-        DraftOrigin(dense(self.origins.len() - 1))
+        self.stated.source_of.push(source);
+        self.stated.origins.push(origin);
+        DraftOrigin(dense(self.stated.origins.len() - 1))
     }
 
     /// States a triple as its source does; the same one may come again, also the other way round.
@@ -245,7 +261,7 @@ impl Builder {
         object: DraftEntity,
         origin: DraftOrigin,
     ) -> io::Result<()> {
-        self.rows.push([subject.0, relation.0, object.0, origin.0])
+        self.stated.rows.push([subject.0, relation.0, object.0, origin.0])
     }
 
     /// Keeps a triple that its source publishes as false. It is no triple of the graph, and mentions nothing for it.
@@ -259,73 +275,65 @@ impl Builder {
         object: DraftEntity,
         origin: DraftOrigin,
     ) -> io::Result<()> {
-        self.negatives.push([subject.0, relation.0, object.0, origin.0])
+        self.stated.negatives.push([subject.0, relation.0, object.0, origin.0])
     }
 
     /// Where terms come from, for one term or many.
     pub fn term_origin(&mut self, origin: TermOrigin) -> DraftTermOrigin {
         self.source(&origin.source);
-        DraftTermOrigin(self.term_origins.number(origin))
+        DraftTermOrigin(self.stated.term_origins.number(origin))
     }
 
     /// Gives an entity a text; the same one may come again.
     pub fn term(&mut self, entity: DraftEntity, kind: TermKind, text: &str, origin: DraftTermOrigin) {
-        self.terms.push(DraftTerm { entity: entity.0, origin: origin.0, kind });
-        self.term_texts.push(&tidy(text));
+        self.stated.terms.push(DraftTerm { entity: entity.0, origin: origin.0, kind });
+        self.stated.term_texts.push(&tidy(text));
     }
 
     /// Says that two relations, by key, say the same the other way round. A relation that is its own inverse is symmetric.
     pub fn declare_inverse(&mut self, key: &str, inverse: &str) {
-        self.inverses.insert((key.to_owned(), inverse.to_owned()));
-        self.inverses.insert((inverse.to_owned(), key.to_owned()));
+        self.stated.inverses.insert((key.to_owned(), inverse.to_owned()));
+        self.stated.inverses.insert((inverse.to_owned(), key.to_owned()));
     }
 
-    /// Says that the relation `key` is to stay when it has an inverse, instead of what [`canon::relation`] would choose.
+    /// Says that the relation `key` is to stay when it has an inverse, instead of what [`crate::canon::relation`] would choose.
     pub fn prefer_relation(&mut self, key: &str) {
-        self.preferred.insert(key.to_owned());
+        self.stated.preferred.insert(key.to_owned());
     }
 
     /// Says that relations with fewer than `triples` distinct triples of `source` are to lose its statements.
     pub fn min_relation_count(&mut self, source: &str, triples: u64) {
-        self.floors.insert(source.to_owned(), triples);
+        self.stated.floors.insert(source.to_owned(), triples);
     }
 
     /// Says that the entity `key` is the one called `means`.
     pub fn alias(&mut self, key: &str, means: &str) {
         if key != means {
-            self.aliases.push(key);
-            self.aliases.push(means);
+            self.stated.aliases.push(key);
+            self.stated.aliases.push(means);
         }
     }
 
     /// Whether there are entities with a name only.
     #[must_use]
     pub fn wants_names(&self) -> bool {
-        !self.wanted.is_empty()
+        !self.stated.wanted.is_empty()
     }
 
     /// The names for which a better key is wanted.
     #[must_use]
     pub fn wanted(&self) -> &Wanted {
-        &self.wanted
+        &self.stated.wanted
     }
 
     /// Says that `name`, in any spelling, is a name of the entity `key`, whose preferred text is `text`. Of no effect when the name
     /// is not wanted: sources with ids are read after those with names only.
     pub fn offer(&mut self, name: &str, key: &str, text: &str, kind: OfferKind) {
         // A name is no better key than the name.
-        if let Some(&entity) = self.wanted.names.get(&fold(name))
+        if let Some(&entity) = self.stated.wanted.names.get(&fold(name))
             && !key.starts_with(NAMED)
         {
-            self.offers.insert(Offer { entity, kind, key: key.to_owned(), text: tidy(text) });
+            self.stated.offers.insert(Offer { entity, kind, key: key.to_owned(), text: tidy(text) });
         }
-    }
-
-    /// The canonical graph: one key per thing, one direction per relation, each triple once with all its origins.
-    ///
-    /// # Errors
-    /// When rows beyond the limit cannot be put on the disk or read back, or the policy does not fit.
-    pub fn finish(self, policy: &Policy) -> Result<Canon, canon::Error> {
-        canon::merge::run(self, policy)
     }
 }

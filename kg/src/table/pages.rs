@@ -27,7 +27,7 @@ pub enum Kind {
     Data,
     /// What values refer to by number.
     Dictionary,
-    /// Neither; it is passed over.
+    /// Neither; it is skipped.
     Other,
 }
 
@@ -108,7 +108,7 @@ pub fn walk<R: ChunkReader>(
         }
         if page.kind != Kind::Other {
             check(&page, width(chunk))?;
-            check_packing(chunks, chunk.compression(), (body, &page))?;
+            check_packing(chunks, chunk.compression(), body, &page)?;
             take(page)?;
         }
     }
@@ -116,7 +116,7 @@ pub fn walk<R: ChunkReader>(
 }
 
 /// Refuses pages that `parquet` would unpack without end, whatever their headers say. It stops at the size that they say for all other packings.
-fn check_packing<R: ChunkReader>(chunks: &R, packing: Compression, (at, page): (u64, &Page)) -> Result<()> {
+fn check_packing<R: ChunkReader>(chunks: &R, packing: Compression, at: u64, page: &Page) -> Result<()> {
     match packing {
         Compression::GZIP(_) => {}
         Compression::LZ4 => {
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn headers_are_read_whatever_lies_between_their_fields() {
-        // Fields 1 to 3 are 0, 1000 and 20; 4 is a CRC; 5 has 7 values, plain, and statistics that are passed over.
+        // Fields 1 to 3 are 0, 1000 and 20; 4 is a CRC; 5 has 7 values, plain, and statistics that are skipped.
         let header = [
             0x15, 0, 0x15, 0xd0, 0x0f, 0x15, 0x28, 0x15, 2, 0x1c, 0x15, 14, 0x15, 0, 0x3c, 0x18, 1, 9, 0, 0,
             0,
@@ -299,7 +299,7 @@ mod tests {
         let unpacked = |unpacked| {
             let packed = bytes.len() as u64;
             let page = Page { kind: Kind::Data, packed, unpacked, values: 9, encoding: 0, bare: 6 };
-            check_packing(&bytes, Compression::GZIP(Default::default()), (0, &page))
+            check_packing(&bytes, Compression::GZIP(Default::default()), 0, &page)
         };
         assert!(unpacked(6 + (1 << 20)).is_ok());
         let error = unpacked(6 + (1 << 20) - 1).unwrap_err().to_string();

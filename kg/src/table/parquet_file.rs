@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use base::whole::{folder, persist, temporary};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -55,7 +55,7 @@ pub struct Writer {
 
 impl Writer {
     /// Starts a file of the columns `schema`, in row groups of `group_rows` rows (the last may have fewer), with `metadata` as
-    /// key and value pairs in its footer. What is written goes to a nameless file in the same folder.
+    /// key and value pairs in its footer. What is written goes to a temporary file in the same folder.
     ///
     /// # Errors
     /// When the folder is not writable or the schema has no Parquet form.
@@ -86,11 +86,13 @@ impl Writer {
     /// # Errors
     /// When they are not its columns, or the disk refuses.
     pub fn write_columns(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
-        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|e| {
-            let source = ParquetError::ArrowError(e.to_string());
-            Error::Encode { file: self.file.clone(), source }
-        })?;
-        self.write(&rows)
+        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+        self.write(&rows.map_err(|problem| self.unfit(&problem))?)
+    }
+
+    /// Rows that do not fit the columns.
+    pub(super) fn unfit(&self, problem: &ArrowError) -> Error {
+        Error::Encode { file: self.file.clone(), source: ParquetError::ArrowError(problem.to_string()) }
     }
 
     /// Puts the file on the disk under its name.

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt8Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use base::read::ReadError;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::graph::{Graph, Parts};
@@ -17,45 +17,15 @@ use super::row::{
 };
 use super::schema::{FORMAT, Table, VERSION};
 
-/// Why a folder holds no readable graph.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be opened.
-    #[error("{}: cannot open it: {source}; build the triple table first", file.display())]
-    Open {
-        /// The file.
-        file: PathBuf,
-        /// The operating system's word.
-        source: io::Error,
-    },
-    /// A file is of another format, version or table, or has other columns.
-    #[error("{}: expected {expected}, found {found}; build the triple table again with this version", file.display())]
-    Format {
-        /// The file.
-        file: PathBuf,
-        /// What this reader reads.
-        expected: String,
-        /// What is there.
-        found: String,
-    },
-    /// A file is no Parquet, cut short, or fails a page's CRC.
-    #[error("{}: row {row}: {problem}; the file is damaged, build the triple table again", file.display())]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// Rows read before, so the row of the damage at the earliest; from 0.
-        row: usize,
-        /// What is wrong.
-        problem: String,
-    },
-}
+/// What to do about a file that is damaged or of another version.
+const AGAIN: &str = "build the triple table again";
 
 impl Graph {
     /// Reads the graph that [`Graph::write`] put into `folder`.
     ///
     /// # Errors
     /// When a file is missing, has another format version, is damaged, or breaks the order and the ids that the format promises.
-    pub fn read(folder: &Path) -> Result<Self, Error> {
+    pub fn read(folder: &Path) -> Result<Self, ReadError> {
         let mut parts = Parts::empty();
         let mut plain = HashMap::new();
         read(folder, Table::Entities, |batch| entities(batch, &mut parts.entities))?;
@@ -69,27 +39,32 @@ fn read(
     folder: &Path,
     table: Table,
     mut take: impl FnMut(&RecordBatch) -> Result<(), String>,
-) -> Result<(), Error> {
+) -> Result<(), ReadError> {
     let file = folder.join(table.file());
-    let damaged = |row, problem: String| Error::Damaged { file: file.clone(), row, problem };
     let mut row = 0;
     for batch in open(&file, table)? {
-        let batch = batch.map_err(|e| damaged(row, e.to_string()))?;
-        take(&batch).map_err(|problem| damaged(row, problem))?;
+        let batch = batch.map_err(|e| damaged(&file, row, &e.to_string()))?;
+        take(&batch).map_err(|problem| damaged(&file, row, &problem))?;
         row += batch.num_rows();
     }
     Ok(())
 }
 
-fn open(file: &Path, table: Table) -> Result<ParquetRecordBatchReader, Error> {
-    let opened = File::open(file).map_err(|source| Error::Open { file: file.to_owned(), source })?;
-    let damaged = |e: parquet::errors::ParquetError| Error::Damaged {
-        file: file.to_owned(),
-        row: 0,
-        problem: e.to_string(),
-    };
+/// A file that is no Parquet, cut short, fails a page's CRC, or breaks what the format promises behind `row` rows.
+fn damaged(file: &Path, row: usize, problem: &str) -> ReadError {
+    let place = format!("{}: row {row}", file.display());
+    ReadError::new(place, problem, "", format!("the file is damaged, {AGAIN}"))
+}
+
+fn open(file: &Path, table: Table) -> Result<ParquetRecordBatchReader, ReadError> {
+    let opened = File::open(file).map_err(|error| {
+        ReadError::new(file, format!("cannot open it: {error}"), "", "build the triple table first")
+    })?;
+    let damaged = |e: parquet::errors::ParquetError| damaged(file, 0, &e.to_string());
     let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(damaged)?;
-    let other = |expected: String, found: String| Error::Format { file: file.to_owned(), expected, found };
+    let other = |expected: String, found: String| {
+        ReadError::new(file, format!("found {found}"), expected, format!("{AGAIN} with this version"))
+    };
     let pairs = builder.metadata().file_metadata().key_value_metadata();
     let value = |key: &str| {
         let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
@@ -212,7 +187,7 @@ fn direction(name: &str) -> Result<Direction, String> {
 ///
 /// # Errors
 /// As [`Graph::read`].
-pub fn terms(folder: &Path, mut take: impl FnMut(Term) -> Result<(), String>) -> Result<(), Error> {
+pub fn terms(folder: &Path, mut take: impl FnMut(Term) -> Result<(), String>) -> Result<(), ReadError> {
     read(folder, Table::Terms, |batch| {
         let entities = batch.column(0).as_primitive::<UInt32Type>();
         for row in 0..batch.num_rows() {
@@ -239,7 +214,7 @@ pub fn terms(folder: &Path, mut take: impl FnMut(Term) -> Result<(), String>) ->
 ///
 /// # Errors
 /// As [`Graph::read`].
-pub fn negatives(folder: &Path) -> Result<Vec<Negative>, Error> {
+pub fn negatives(folder: &Path) -> Result<Vec<Negative>, ReadError> {
     let mut negatives = Vec::new();
     read(folder, Table::Negatives, |batch| {
         let three = |first: usize, row| [0, 1, 2].map(|end| text(batch.column(first + end), row));
@@ -338,7 +313,7 @@ mod tests {
                 builder.triple(*subject, treats, *object, strong).unwrap();
             }
         }
-        builder.finish(&crate::canon::Policy::standard()).unwrap().graph().unwrap()
+        crate::canon::merge(builder, &crate::canon::Policy::standard()).unwrap().graph().unwrap()
     }
 
     type Everything = (Vec<Entity>, Vec<Relation>, Vec<(Triple, Vec<Origin>)>);
@@ -369,8 +344,7 @@ mod tests {
     #[test]
     fn an_empty_graph_is_a_graph() {
         let folder = tempfile::tempdir().unwrap();
-        Builder::new()
-            .finish(&crate::canon::Policy::standard())
+        crate::canon::merge(Builder::new(), &crate::canon::Policy::standard())
             .unwrap()
             .graph()
             .unwrap()
@@ -427,8 +401,7 @@ mod tests {
     fn triples_of_another_graph_do_not_fit() {
         let (big, small) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         sample().write(big.path()).unwrap();
-        Builder::new()
-            .finish(&crate::canon::Policy::standard())
+        crate::canon::merge(Builder::new(), &crate::canon::Policy::standard())
             .unwrap()
             .graph()
             .unwrap()

@@ -49,7 +49,7 @@ pub struct Relation {
     pub key: String,
     /// The words an encoder reads: "has symptom".
     pub text: String,
-    /// Key of the relation that says the same the other way round; where inverses are folded, its statements were turned round into
+    /// Key of the relation that says the same the other way round; where inverses are folded, its statements were inverted into
     /// this one.
     pub inverse: Option<String>,
     /// All relations that are declared to say the same the other way round, whether that was followed or not, sorted by key.
@@ -167,7 +167,7 @@ pub struct Term {
     pub origin: TermOrigin,
 }
 
-/// A triple that a source publishes as false, in words of the table: keys as triples would have them, and texts, since what it names need not be
+/// A triple that a source publishes as false, in terms of the table: keys as triples would have them, and texts, since what it names need not be
 /// in any triple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Negative {

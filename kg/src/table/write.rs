@@ -1,18 +1,17 @@
 //! Puts a graph on the disk.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, ListArray, RecordBatch, StringArray, StructArray,
-    UInt8Array, UInt32Array,
+    Array, ArrayRef, BooleanArray, Float64Array, ListArray, StringArray, StructArray, UInt8Array, UInt32Array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType};
 
 use super::graph::Graph;
 use super::id::dense;
-use super::parquet_file::{self, Writer};
+use super::parquet_file::{Error, Writer};
 use super::row::{Direction, Entity, Negative, Origin, Relation, SemanticType, Term, Triple};
 use super::schema::{Table, inverse_fields, item, origin_fields, type_fields};
 
@@ -22,29 +21,11 @@ const GROUP_ROWS: usize = 1 << 18;
 /// Rows that are turned into columns at a time.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// Why a graph could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file could not be written; those before it are whole.
-    #[error(transparent)]
-    File(#[from] parquet_file::Error),
-    /// Rows did not fit the columns.
-    #[error("{}: rows do not fit the columns: {problem}", file.display())]
-    Columns {
-        /// The file.
-        file: PathBuf,
-        /// What does not fit.
-        problem: ArrowError,
-    },
-}
-
 /// Turns rows into the columns of a table; `first` is the number of the first row.
 type Columns<T> = fn(rows: &[T], first: usize) -> Result<Vec<ArrayRef>, ArrowError>;
 
 /// A file of one table in the making; rows wait until there is a batch of them.
 pub(crate) struct Sink<T> {
-    table: Table,
-    file: PathBuf,
     writer: Writer,
     columns: Columns<T>,
     waiting: Vec<T>,
@@ -55,7 +36,7 @@ impl<T> Sink<T> {
     fn new(folder: &Path, table: Table, columns: Columns<T>) -> Result<Self, Error> {
         let file = folder.join(table.file());
         let writer = Writer::create(&file, table.columns(), GROUP_ROWS, &table.footer())?;
-        Ok(Self { table, file, writer, columns, waiting: Vec::new(), written: 0 })
+        Ok(Self { writer, columns, waiting: Vec::new(), written: 0 })
     }
 
     pub(crate) fn push(&mut self, row: T) -> Result<(), Error> {
@@ -65,10 +46,7 @@ impl<T> Sink<T> {
 
     fn flush(&mut self) -> Result<(), Error> {
         let columns = (self.columns)(&self.waiting, self.written);
-        let batch = columns
-            .and_then(|columns| RecordBatch::try_new(self.table.columns(), columns))
-            .map_err(|problem| Error::Columns { file: self.file.clone(), problem })?;
-        self.writer.write(&batch)?;
+        self.writer.write_columns(columns.map_err(|problem| self.writer.unfit(&problem))?)?;
         self.written += self.waiting.len();
         self.waiting.clear();
         Ok(())
@@ -78,7 +56,7 @@ impl<T> Sink<T> {
         if !self.waiting.is_empty() {
             self.flush()?;
         }
-        Ok(self.writer.finish()?)
+        self.writer.finish()
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn settle_rows(funnel: &Funnel, bytes: usize, builder: Builder) -> Re
         assert!(tally.read <= bytes as u64, "{tally:?}");
     }
     assert_eq!(funnel.relations.values().sum::<u64>(), funnel.triples.kept);
-    let canon = builder.finish(&Policy::standard()).map_err(|e| e.to_string())?;
+    let canon = kg::canon::merge(builder, &Policy::standard()).map_err(|e| e.to_string())?;
     let graph = canon.graph().map_err(|e| e.to_string())?;
     assert!(graph.triples().len() as u64 <= funnel.triples.kept);
     assert!(graph.entities().len() <= 2 * graph.triples().len());

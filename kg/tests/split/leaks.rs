@@ -170,7 +170,7 @@ fn what_one_task_holds_out_no_other_shows() {
     let options = audit::Options { together: Together::Inverse, inverses: &[], suspicion: None };
     let leaks = |shown: &[(u32, Part, u32)]| {
         let shown = shown.iter().map(|&(task, part, triple)| Shown { task, part, triple });
-        audit::tasks((&view, &part), shown, &options).unwrap()
+        audit::tasks(&view, &part, shown, &options).unwrap()
     };
     let as_split: Vec<_> =
         (0..2).flat_map(|task| (0..4).map(move |row| (task, part[row as usize], row))).collect();
@@ -189,7 +189,7 @@ fn what_one_task_holds_out_no_other_shows() {
     let by_split = audit::task::SPLIT;
     assert_eq!(told, [(2, Part::Valid, by_split, Part::Train), (3, Part::Test, by_split, Part::Valid)]);
     let strange =
-        audit::tasks((&view, &part), [Shown { task: 0, part: Part::Train, triple: 9 }].into_iter(), &options);
+        audit::tasks(&view, &part, [Shown { task: 0, part: Part::Train, triple: 9 }].into_iter(), &options);
     assert!(strange.unwrap_err().to_string().contains("row 9"));
 }
 

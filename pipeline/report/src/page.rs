@@ -148,7 +148,7 @@ mod tests {
             builder.triple(drug, relation, disease, origin).unwrap();
         }
         builder.triple(disease, relation, drugs[0], origin).unwrap();
-        builder.finish(&Policy::standard()).unwrap().graph().unwrap()
+        kg::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap()
     }
 
     fn made(title: &str) -> Page {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_empty_graph_has_a_page() {
-        let graph = Builder::new().finish(&Policy::standard()).unwrap().graph().unwrap();
+        let graph = kg::canon::merge(Builder::new(), &Policy::standard()).unwrap().graph().unwrap();
         let options = kg::graph::Options {
             hubs: 3,
             rank: rank::Options { damping: 0.85, tolerance: 1e-9, rounds: 100 },

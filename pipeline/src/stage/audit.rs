@@ -61,7 +61,7 @@ impl Stage for Audit {
         }
         let options =
             audit::Options { together: self.config.together(), inverses: &stored.detected, suspicion: None };
-        let leaks = audit::tasks((&view, &stored.part), all.into_iter(), &options)?;
+        let leaks = audit::tasks(&view, &stored.part, all.into_iter(), &options)?;
         let report = json!({"tasks": counts, "leaks": leaks.len(), "list": leaks});
         write_whole(&context.out().join(FILE), &serde_json::to_vec_pretty(&report)?)?;
         context.record("tasks", counts);

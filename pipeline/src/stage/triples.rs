@@ -109,7 +109,7 @@ impl Stage for Triples {
             reports.push(files.read(entry, context, &mut builder)?);
             context.check()?;
         }
-        let canon = builder.finish(&self.policy())?;
+        let canon = canon::merge(builder, &self.policy())?;
         context.check()?;
         let (mut read, mut notes) = (Vec::new(), Vec::new());
         for SourceReport { funnel, notes: noted, naming } in reports {

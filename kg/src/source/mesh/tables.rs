@@ -207,7 +207,7 @@ mod tests {
             trees: Input::new(trees.as_bytes(), "data/tree-numbers.tsv"),
         };
         let funnel = read(files, &mut builder).map_err(|e| e.to_string())?;
-        Ok((funnel, builder.finish(&Policy::standard()).unwrap().graph().unwrap()))
+        Ok((funnel, crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap()))
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use super::File;
 use super::count::{Counts, Reason};
 use super::cui::Cui;
+use super::file::File;
 use super::label::Labels;
 use super::name::{Candidate, Names, Rank};
 use super::options::{Options, Suppressed};

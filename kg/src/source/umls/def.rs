@@ -5,12 +5,13 @@ use base::read::ReadError;
 
 use super::count::{Counts, Reason};
 use super::cui::Cui;
+use super::drafts::Drafts;
+use super::file::File;
 use super::label::Labels;
 use super::name::Named;
 use super::options::Suppressed;
 use super::term::Origins;
 use super::vocabulary::{Verdict, Vocabularies};
-use super::{Drafts, File};
 use crate::source::rrf::Rows;
 use crate::table::Builder;
 use crate::table::row::TermKind;

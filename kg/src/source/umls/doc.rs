@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use super::File;
 use super::count::{Counts, Reason};
+use super::file::File;
 use crate::table::Builder;
 
 const KEY: usize = 0;

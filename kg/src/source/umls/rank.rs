@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use super::File;
 use super::count::Counts;
+use super::file::File;
 
 const RANK: usize = 0;
 const SAB: usize = 1;

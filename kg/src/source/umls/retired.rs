@@ -3,9 +3,9 @@
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use super::File;
 use super::count::{Counts, Reason};
 use super::cui::{Cui, CuiMap};
+use super::file::File;
 use super::name::{Found, Names};
 
 const CUI1: usize = 0;

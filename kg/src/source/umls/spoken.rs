@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::SOURCE;
 use super::conso::Spoken;
 use super::cui::Cui;
+use super::file::SOURCE;
 use super::name::{Found, Named, Names};
 use super::rel::Used;
 use crate::canon::fold::tidy;

@@ -9,9 +9,10 @@ use base::read::ReadError;
 use super::asked::{self, Known};
 use super::count::{Counts, Reason};
 use super::cui::Cui;
+use super::drafts::Drafts;
+use super::file::File;
 use super::label::Labels;
 use super::name::{Found, Names};
-use super::{Drafts, File};
 use crate::source::rrf::scan::Totals;
 use crate::table::{Builder, SemanticType};
 

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use base::read::ReadError;
 
 use super::conso::{COLUMNS, Choice};
+use super::drafts::Drafts;
+use super::file::{File, SOURCE};
 use super::label::Labels;
 use super::name::Named;
 use super::vocabulary::Verdict;
-use super::{Drafts, File, SOURCE};
 use crate::source::rrf::Rows;
 use crate::table::Builder;
 use crate::table::builder::DraftTermOrigin;

@@ -50,7 +50,7 @@ const DEF: &str = "\
 fn parse(files: &Files<'_>, options: &Options) -> Result<(Funnel, Canon), String> {
     let mut builder = Builder::new();
     let funnel = read(files, options, &mut builder).map_err(|e| e.to_string())?;
-    Ok((funnel, builder.finish(&Policy::standard()).map_err(|e| e.to_string())?))
+    Ok((funnel, crate::canon::merge(builder, &Policy::standard()).map_err(|e| e.to_string())?))
 }
 
 fn graph(files: &Files<'_>, options: &Options) -> Graph {
@@ -282,7 +282,7 @@ fn names_that_others_want_are_offered_and_mesh_records_are_known() {
         ..files(CONSO, REL)
     };
     read(&typed, &options(), &mut builder).unwrap();
-    let graph = builder.finish(&Policy::standard()).unwrap().graph().unwrap();
+    let graph = crate::canon::merge(builder, &Policy::standard()).unwrap().graph().unwrap();
     let keys: Vec<&str> = graph.entities().iter().map(|e| e.key.as_str()).collect();
     assert_eq!(keys, ["umls:C0000001", "umls:C0000002", "umls:C0000003"]);
     // No row of MRREL mentions it, and what UMLS knows of it is known all the same.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use base::funnel::Tally;
 use base::read::ReadError;
 
-use super::File;
 use super::count::{Counts, Reason};
+use super::file::File;
 use super::options::Options;
 
 const RSAB: usize = 3;

@@ -2,7 +2,7 @@
 
 use super::scan::{Fault, Scanner, Tag, excerpt};
 
-/// Passes over everything up to and with the root's opening tag; gives the root and the byte after it.
+/// Skips everything up to and with the root's opening tag; gives the root and the byte after it.
 ///
 /// # Errors
 /// When the text is no XML in UTF-8, or declares entities of its own: they are never expanded, so a file that has some is refused.
@@ -48,11 +48,7 @@ fn encoding(declaration: &str, at: usize) -> Result<(), Box<Fault>> {
     if ["utf-8", "utf8", "us-ascii", "ascii"].contains(&name.to_ascii_lowercase().as_str()) {
         return Ok(());
     }
-    Err(Fault::new(
-        at,
-        excerpt(name),
-        "encoding UTF-8 (convert with iconv -t UTF-8 and mend the declaration)",
-    ))
+    Err(Fault::new(at, excerpt(name), "encoding UTF-8 (convert with iconv -t UTF-8 and fix the declaration)"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Why not an event reader: most of a MeSH file is white space and elements that nobody asks for. Here an element that is passed
 //! over costs one search for `<` and one comparison of names, three to four times less than an event. What is read is checked in
-//! full (references, attributes); what is passed over must nest, no more. Entities other than XML's five are refused, never
+//! full (references, attributes); what is skipped must nest, no more. Entities other than XML's five are refused, never
 //! expanded, so that a small file cannot grow.
 
 use memchr::{memchr, memchr3, memmem};
@@ -70,7 +70,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next element inside the innermost open one, which it opens; none when that one ends, which it closes, or, outside of
-    /// all, when the text does. Text between elements is passed over.
+    /// all, when the text does. Text between elements is skipped.
     pub(crate) fn child(&mut self) -> Result<Option<Tag<'a>>, Box<Fault>> {
         match self.step()? {
             Step::Open(tag) => Ok(Some(tag)),
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over the rest of the innermost open element and closes it.
+    /// Skips the rest of the innermost open element and closes it.
     pub(crate) fn skip(&mut self) -> Result<(), Box<Fault>> {
         let outside = self.open.len().saturating_sub(1);
         while self.open.len() > outside {
@@ -244,7 +244,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over a comment, a processing instruction or a CDATA section, whose text it gives.
+    /// Skips a comment, a processing instruction or a CDATA section, whose text it gives.
     fn pass(&mut self, at: usize) -> Result<Option<&'a str>, Box<Fault>> {
         let rest = &self.text[at..];
         let kinds = [

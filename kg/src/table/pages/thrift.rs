@@ -7,7 +7,7 @@ pub(super) const I32: u8 = 5;
 pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
-/// Structs and lists within each other that are passed over at most.
+/// Structs and lists within each other that are skipped at most.
 const DEEPEST: u8 = 32;
 
 /// Reads values, and counts bytes.
@@ -71,7 +71,7 @@ impl<R: Read> Thrift<R> {
         Ok((length, head & 0x0f))
     }
 
-    /// Passes over a value of type `kind`.
+    /// Skips a value of type `kind`.
     pub(super) fn skip(&mut self, kind: u8) -> io::Result<()> {
         self.skip_within(kind, false, DEEPEST)
     }
