@@ -14,8 +14,10 @@
 
 pub mod audit;
 pub mod canon;
+#[cfg(feature = "polars")]
 pub mod certificate;
 pub mod diff;
+#[cfg(feature = "polars")]
 pub mod graph;
 mod refused;
 pub mod source;
