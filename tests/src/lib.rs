@@ -22,6 +22,28 @@ pub const SMALL: [&str; 10] = [
     "encoder.fresh.num_hidden_layers=1",
 ];
 
+/// What makes `configs/graft.toml` small enough to run in seconds.
+const GRAFT: [&str; 18] = [
+    "world.scale=1.0",
+    "vocabulary.train.size=600",
+    "shards.items_per_group=50",
+    "encoder.fresh.hidden_size=16",
+    "encoder.fresh.intermediate_size=32",
+    "encoder.fresh.num_hidden_layers=2",
+    "encoder.fresh.num_attention_heads=4",
+    "pretrain.max_steps=8",
+    "pretrain.checkpoint_every=2",
+    "pretrain.stream.batching={ items = 64 }",
+    "retrain.max_steps=9",
+    "finetune.settings.epochs=2",
+    "finetune.settings.batch=8",
+    "finetune.settings_of.capr.epochs=2",
+    "finetune.fixed.max_tokens=48",
+    "finetune.fixed.checkpoint_every=3",
+    "finetune.fixed.most={ train = 40, dev = 33, mask_search = 63, test = 60 }",
+    "finetune.fixed.ranking={ loss = \"softmax\", negatives = 3, wording = \"aspect\" }",
+];
+
 /// The stages of the embedded pipeline in data-flow order.
 pub const STAGES: [&str; 10] =
     ["world", "triples", "split", "vocabulary", "summary", "report", "shards", "audit", "encoder", "retrain"];
@@ -57,6 +79,14 @@ impl Engraft {
     #[must_use]
     pub fn small(verb: &[&str], out: &Path) -> Self {
         SMALL.iter().fold(Self::plain(verb, out), |engraft, set| engraft.set(set))
+    }
+
+    /// `engraft SUBCOMMAND` with `configs/graft.toml`, made small.
+    #[must_use]
+    pub fn graft(subcommand: &[&str], out: &Path) -> Self {
+        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/graft.toml");
+        let engraft = Self::plain(subcommand, out).arg("--config").arg(config);
+        GRAFT.iter().fold(engraft, |engraft, set| engraft.set(set))
     }
 
     /// With one more `--set`.

@@ -1,4 +1,4 @@
-//! The verb `fetch` and remote inputs through the binary: what is there afterwards is what was published, or nothing is.
+//! The subcommand `fetch` and remote inputs through the binary: what is there afterwards is what was published, or nothing is.
 use std::fs;
 use std::path::{Path, PathBuf};
 

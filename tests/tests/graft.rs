@@ -1,48 +1,25 @@
 //! The whole of KIMERA through the binary, on a small world: every row of the table, what stages leave, kills, and questions to what was
 //! fine-tuned.
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use engraft_tests::{Engraft, artifacts, json};
 use serde_json::Value;
 
-/// What makes `configs/graft.toml` small enough to run in seconds.
-const SMALL: [&str; 25] = [
-    "world.scale=1.0",
-    "vocabulary.train.size=600",
-    "shards.items_per_group=50",
-    "encoder.fresh.hidden_size=16",
-    "encoder.fresh.intermediate_size=32",
-    "encoder.fresh.num_hidden_layers=2",
-    "encoder.fresh.num_attention_heads=4",
-    "pretrain.max_steps=8",
-    "pretrain.checkpoint_every=2",
-    "pretrain.stream.batching={ items = 64 }",
+/// Beside the settings that all tests of it have.
+const OWN: [&str; 7] = [
     "retrain.epochs=1",
     "retrain.stream.batching={ items = 512 }",
-    "retrain.max_steps=9",
     "retrain.checkpoint_every=2",
     "finetune.seeds=[1, 2]",
-    "finetune.settings.epochs=2",
-    "finetune.settings.batch=8",
-    "finetune.settings_of.capr.epochs=2",
-    "finetune.fixed.max_tokens=48",
-    "finetune.fixed.checkpoint_every=3",
-    "finetune.fixed.most={ train = 40, dev = 33, mask_search = 63, test = 60 }",
-    "finetune.fixed.ranking={ loss = \"softmax\", negatives = 3, wording = \"aspect\" }",
     // Every step is taken, so that there is a mask whatever was learned.
     "graft.search.tau=0.0",
     "graft.search.rho=0.3",
     "graft.search.keep_per_layer=1",
 ];
 
-fn config() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/graft.toml")
-}
-
 fn graft(verb: &[&str], out: &Path) -> Engraft {
-    let engraft = Engraft::plain(verb, out).arg("--config").arg(config());
-    SMALL.iter().fold(engraft, |engraft, set| engraft.set(set))
+    OWN.iter().fold(Engraft::graft(verb, out), |engraft, set| engraft.set(set))
 }
 
 /// A benchmark of two classes, one of which holds.

@@ -14,6 +14,7 @@ mod heads;
 mod interop;
 mod kill;
 mod maps;
+mod messages;
 mod parity;
 mod parity_head;
 mod parity_kam;
