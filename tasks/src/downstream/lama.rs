@@ -76,7 +76,7 @@ fn unread(path: &Path, problem: String) -> ReadError {
 }
 
 /// A line is not as it should be.
-fn shape(place: Place, found: String, expected: &str) -> Error {
+fn shape(place: Place, found: &str, expected: &str) -> Error {
     ReadError::new(place, format!("found {found}"), expected, "fix it, or fetch the file again").into()
 }
 
@@ -216,7 +216,7 @@ fn lines(file: &Path) -> Result<Lines<'_, impl BufRead>, Error> {
 
 fn object<'d, T: Deserialize<'d>>(line: Line<'d>, expected: &str) -> Result<T, Error> {
     serde_json::from_str(unmarked(line.text))
-        .map_err(|error| shape(line.place(None), error.to_string(), expected))
+        .map_err(|error| shape(line.place(None), &error.to_string(), expected))
 }
 
 /// The templates of T-REx.
@@ -229,7 +229,7 @@ fn templates(file: &Path) -> Result<Templates, Error> {
         let Relation { relation, template } = object(line, "a relation with its `template`")?;
         if !["[X]", "[Y]"].iter().all(|end| template.contains(end)) {
             let expected = "[X] for the subject and [Y] for the object in it";
-            return Err(shape(line.place(None), format!("the template {template:?}"), expected));
+            return Err(shape(line.place(None), &format!("the template {template:?}"), expected));
         }
         of.insert(relation, template);
     }

@@ -39,7 +39,7 @@ impl Remote {
             |error| Error::Unfit(format!("{error}; a shard folder without its index is not finished"));
         let object = self.store.open(&location).map_err(unread)?;
         let bytes = object.range(0..object.len()).map_err(unread)?;
-        Ok(Index::parse(bytes.to_vec(), &PathBuf::from(location.to_string()))?)
+        Index::parse(bytes.to_vec(), &PathBuf::from(location.to_string()))
     }
 
     /// The shards of `index`, with the negatives that they hold.

@@ -142,7 +142,8 @@ impl Said {
         ];
         for (key, said, own) in others {
             if let Some(said) = said.filter(|said| *said != own) {
-                return Err(self.contradicts(key, said, &format!("the vocabulary is read with {own}")));
+                return Err(self
+                    .contradicts(&format!("{key} = {said}"), &format!("the vocabulary is read with {own}")));
             }
         }
         Ok(())
@@ -153,14 +154,14 @@ impl Said {
             Case::Uncased => "the vocabulary is read as \"uncased\", which lower-cases texts",
             Case::Cased => "the vocabulary is read as \"cased\", which keeps capitals",
         };
-        self.contradicts("do_lower_case", case == Case::Cased, found)
+        self.contradicts(&format!("do_lower_case = {}", case == Case::Cased), found)
     }
 
     /// The file says something else than the vocabulary.
-    fn contradicts(&self, key: &str, said: bool, found: &str) -> Error {
+    fn contradicts(&self, said: &str, found: &str) -> Error {
         let why = "the model would read other tokens than it was trained on";
         let remedy = "say the same in both (in a config: vocabulary.case, vocabulary.file), or let the config have its way with vocabulary.contradiction = \"config_decides\"";
-        Error::at(&self.path, format!("{key} = {said}, but {found}: {why}"), remedy)
+        Error::at(&self.path, format!("{said}, but {found}: {why}"), remedy)
     }
 }
 

@@ -34,7 +34,7 @@ impl PublishedSet for Medrqe {
                 Met::End => return Ok(vec![step]),
                 Met::Open if elements.depth() == 1 => {}
                 Met::Open if elements.depth() == 2 && elements.name() == "pair" => {
-                    pair = Some(begin(&elements)?)
+                    pair = Some(begin(&elements)?);
                 }
                 Met::Open => match (&mut pair, elements.name()) {
                     (Some(pair), "chq") => elements.text(&mut pair.chq)?,
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_no_pair_is_refused() {
-        let told = |from: &str, to: &str| items(&Medrqe, &FILE.replace(from, to)).unwrap_err();
+        let told = |from: &str, to: &str| items(&Medrqe, FILE.replace(from, to)).unwrap_err();
         assert!(told("value=\"false\"", "value=\"no\"").contains("`value` of the pair 2 is \"no\""));
         assert!(told("pid=\"1\"", "").contains("the attribute `pid` of <pair> is missing"));
         assert!(told("RQE-med-train", "other").contains("expected <RQE-med-train> or <RQE-med-test>"));

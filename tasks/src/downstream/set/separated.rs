@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn silent_16_a_repeated_header_is_no_row_and_no_class() {
         let part = "sentence1\tsentence2\tlabel\nA.\tB.\tyes\n\n";
-        let (rows, step) = of(&glue_pairs::SET, &[part, part].concat()).unwrap();
+        let (rows, step) = of(&glue_pairs::SET, [part, part].concat()).unwrap();
         assert!(rows.iter().all(|row| row.label == Label::Class("yes".to_owned())));
         assert_eq!((rows.len(), step.read, step.dropped[REPEATED_HEADER], step.dropped[BLANK]), (2, 5, 1, 2));
         assert!(step.adds_up());
