@@ -213,7 +213,7 @@ impl Tools {
             read.map_err(|error| (number, error))?;
             let before = generator.counts.subwords.cut;
             let sample = generator.build(first.text(), pair.map(|_| second.text()));
-            let sample = sample.map_err(|error| (number, error.into()))?;
+            let sample = sample.map_err(|error| (number, error))?;
             // A row's tokens, which are no more than memory holds.
             let cut = usize::try_from(generator.counts.subwords.cut - before).unwrap_or(usize::MAX);
             rows.push((sample, cut));
