@@ -36,7 +36,7 @@ fn push(vocabulary: &Vocabulary, line: &Input, order: PairOrder, rows: &mut Fram
         None => rows.single(&text),
         Some(pair) => {
             let pair = vocabulary.encode(pair)?;
-            order.push((&text, &pair), rows);
+            order.push(&text, &pair, rows);
         }
     }
     Ok(())

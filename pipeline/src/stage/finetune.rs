@@ -124,7 +124,7 @@ impl Tried {
     /// # Errors
     /// When they may be longer.
     pub(crate) fn room(&self, positions: usize) -> anyhow::Result<()> {
-        steps::room(&self.name, (self.fixed.max_tokens, self.attending.auxiliary()), positions)
+        steps::room(&self.name, self.fixed.max_tokens, self.attending.auxiliary(), positions)
     }
 
     /// Describes how it is read.
@@ -159,20 +159,23 @@ impl Tried {
         let folder = context.artifact(&self.stage())?;
         Ok(match made::read(folder)? {
             made::Read::Capr { train, test } => {
-                Box::new(ranking::Ranking::new((&self.name, *train, *test), &vocabulary, &self.fixed, seed)?)
+                Box::new(ranking::Ranking::new(&self.name, *train, *test, &vocabulary, &self.fixed, seed)?)
             }
             made::Read::Examples(examples) if examples.examples.kind == Kind::Tags => {
                 Box::new(tagged::Sentences::new(examples.examples, &vocabulary, &self.fixed)?)
             }
             made::Read::Examples(examples) => {
                 let known = match &self.attending {
-                    Attending::Knowledge(knowledge, mapping) => {
-                        let limits = (&self.fixed, knowledge.maps.as_slice());
-                        Some(known::Known::of(&examples.examples, mapping, limits, context)?)
-                    }
+                    Attending::Knowledge(knowledge, mapping) => Some(known::Known::of(
+                        &examples.examples,
+                        mapping,
+                        &self.fixed,
+                        &knowledge.maps,
+                        context,
+                    )?),
                     Attending::Plain | Attending::Labels(..) => None,
                 };
-                Box::new(examples::Labelled::new(examples.examples, (&vocabulary, &self.fixed), known)?)
+                Box::new(examples::Labelled::new(examples.examples, &vocabulary, &self.fixed, known)?)
             }
         })
     }
@@ -313,11 +316,11 @@ impl Stage for Finetune {
         complete(context, &self.tried, &tasks)?;
         let ended = steps::ended(context.out())?;
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
-        let dev = answers::score(&predictor, (0, benchmark.as_ref()), Part::Dev, context)?;
+        let dev = answers::score(&predictor, 0, benchmark.as_ref(), Part::Dev, context)?;
         let test = match self.looked {
             Looked::Dev => None,
             Looked::DevAndTest => {
-                let outputs = answers::outputs(&predictor, (0, benchmark.as_ref()), Part::Test, context)?;
+                let outputs = answers::outputs(&predictor, 0, benchmark.as_ref(), Part::Test, context)?;
                 answers::write(&context.out().join(SAID), benchmark.as_ref(), Part::Test, &outputs)?;
                 Some(answers::measured(benchmark.as_ref(), Part::Test, &outputs)?)
             }

@@ -247,7 +247,7 @@ impl Mapping {
         vocabulary: Vocabulary,
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Tools> {
-        Tools::load(&self.config, (vocabulary, self.vocabulary.1), artifact)
+        Tools::load(&self.config, vocabulary, self.vocabulary.1, artifact)
     }
 }
 

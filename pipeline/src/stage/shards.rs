@@ -125,10 +125,10 @@ impl Stage for Shards {
         let sources = sources(&made.graph, &corpus);
         let masked_lm = self.config.masked_lm.as_ref();
         let masked_lm = masked_lm
-            .map(|of| of.build((&self.masked_lm, &made.vocabulary), self.config.seed, context))
+            .map(|of| of.build(&self.masked_lm, &made.vocabulary, self.config.seed, context))
             .transpose()?;
         let tagging = self.config.tagging.as_ref();
-        let tagging = tagging.map(|of| of.build((&self.tagging, &made.vocabulary), context)).transpose()?;
+        let tagging = tagging.map(|of| of.build(&self.tagging, &made.vocabulary, context)).transpose()?;
         let texts = [masked_lm.as_ref().map(|of| of as &dyn TextItems), tagging.as_ref().map(|of| of as _)];
         let texts: Vec<&dyn TextItems> = texts.into_iter().flatten().collect();
         let from = From {

@@ -88,7 +88,8 @@ impl Files {
     fn read(
         &self,
         key: &str,
-        (places, vocabulary): (&[Place], &Vocabulary),
+        places: &[Place],
+        vocabulary: &Vocabulary,
         context: &Context,
     ) -> anyhow::Result<(Texts, Labels)> {
         let (mut texts, mut labels) = (Texts::default(), Labels::default());
@@ -131,7 +132,8 @@ impl MaskedLmConfig {
     /// When a file is damaged or a setting out of range.
     pub(crate) fn build(
         &self,
-        from: (&[Place], &Vocabulary),
+        places: &[Place],
+        vocabulary: &Vocabulary,
         seed: u64,
         context: &Context,
     ) -> anyhow::Result<MaskedLm> {
@@ -140,9 +142,9 @@ impl MaskedLmConfig {
             Hide::Words => Unit::Words,
             Hide::Entities => Unit::Entities(tasks::builder::masked_lm::Kinds::All),
         };
-        let (texts, _) = self.files.read(MASKED_LM, from, context)?;
+        let (texts, _) = self.files.read(MASKED_LM, places, vocabulary, context)?;
         let masker =
-            Masker::new(from.1, self.rates, unit, RngKey::new(seed)).context("[shards.masked_lm]")?;
+            Masker::new(vocabulary, self.rates, unit, RngKey::new(seed)).context("[shards.masked_lm]")?;
         Ok(MaskedLm::new(texts, masker))
     }
 }
@@ -165,8 +167,13 @@ impl TaggingConfig {
     ///
     /// # Errors
     /// When a file is damaged.
-    pub(crate) fn build(&self, from: (&[Place], &Vocabulary), context: &Context) -> anyhow::Result<Tagging> {
-        let (texts, labels) = self.files.read(TAGGING, from, context)?;
+    pub(crate) fn build(
+        &self,
+        places: &[Place],
+        vocabulary: &Vocabulary,
+        context: &Context,
+    ) -> anyhow::Result<Tagging> {
+        let (texts, labels) = self.files.read(TAGGING, places, vocabulary, context)?;
         Ok(Tagging::new(texts, Classes::new(&labels), self.later_subwords)?)
     }
 }

@@ -20,7 +20,8 @@ const TOKENS: usize = 4096;
 /// When the model does not fit, or the run is asked to stop.
 pub(crate) fn outputs(
     predictor: &Predictor,
-    (task, benchmark): (usize, &dyn Benchmark),
+    task: usize,
+    benchmark: &dyn Benchmark,
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Vec<Vec<f32>>> {
@@ -43,11 +44,12 @@ pub(crate) fn outputs(
 /// When the model does not fit, the metric is undefined, or the run is asked to stop.
 pub(crate) fn score(
     predictor: &Predictor,
-    (task, benchmark): (usize, &dyn Benchmark),
+    task: usize,
+    benchmark: &dyn Benchmark,
     part: Part,
     context: &Context,
 ) -> anyhow::Result<Score> {
-    measured(benchmark, part, &outputs(predictor, (task, benchmark), part, context)?)
+    measured(benchmark, part, &outputs(predictor, task, benchmark, part, context)?)
 }
 
 /// How good outputs for all rows of a part are.

@@ -317,8 +317,10 @@ impl Attending {
         &self,
         tuner: &mut Finetuner,
         benchmark: &dyn Benchmark,
-        (base, vocabulary): (&Path, &Vocabulary),
-        (context, device): (&Context, &Device),
+        base: &Path,
+        vocabulary: &Vocabulary,
+        context: &Context,
+        device: &Device,
     ) -> anyhow::Result<()> {
         let Attending::Labels(Labels { begin, .. }, keywords) = self else { return Ok(()) };
         let embeddings_md = match begin {
@@ -327,7 +329,7 @@ impl Attending {
                 let tokens = of_words(keywords, benchmark.classes(), vocabulary)?;
                 of_keywords(&tuner.params().get("embeddings.word_embeddings.weight")?, &tokens)?
             }
-            Begin::ClassMeans => class_means(base, benchmark, (context, device))?,
+            Begin::ClassMeans => class_means(base, benchmark, context, device)?,
         };
         Ok(tuner.begin_labels(&embeddings_md)?)
     }
@@ -359,7 +361,8 @@ const EXAMPLES: usize = 32;
 fn class_means(
     base: &Path,
     benchmark: &dyn Benchmark,
-    (context, device): (&Context, &Device),
+    context: &Context,
+    device: &Device,
 ) -> anyhow::Result<Tensor> {
     let loaded = checkpoint::load(base, device)?;
     let (config, params) = (loaded.config, loaded.params.freeze(|_| true));

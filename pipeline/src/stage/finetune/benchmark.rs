@@ -100,7 +100,7 @@ pub(crate) struct Score {
 
 /// At most `most` of some numbers, drawn by the benchmark's name, in their order: the same for every seed of fine-tuning.
 #[must_use]
-pub(super) fn drawn(mut all: Vec<usize>, most: usize, (name, part): (&str, &str)) -> Vec<usize> {
+pub(super) fn drawn(mut all: Vec<usize>, most: usize, name: &str, part: &str) -> Vec<usize> {
     if all.len() > most {
         RngKey::new(0).named("looked at").named(name).named(part).shuffle(&mut all);
         all.truncate(most);
@@ -121,11 +121,11 @@ mod tests {
 
     #[test]
     fn what_is_looked_at_is_drawn_by_name_and_kept_in_order() {
-        let some = drawn((0..1000).collect(), 10, ("capr", "dev"));
+        let some = drawn((0..1000).collect(), 10, "capr", "dev");
         assert_eq!(some.len(), 10);
         assert!(some.is_sorted() && some[9] > 100);
-        assert_eq!(some, drawn((0..1000).collect(), 10, ("capr", "dev")));
-        assert_ne!(some, drawn((0..1000).collect(), 10, ("capr", "test")));
-        assert_eq!(drawn(vec![4, 7], 2, ("capr", "dev")), [4, 7]);
+        assert_eq!(some, drawn((0..1000).collect(), 10, "capr", "dev"));
+        assert_ne!(some, drawn((0..1000).collect(), 10, "capr", "test"));
+        assert_eq!(drawn(vec![4, 7], 2, "capr", "dev"), [4, 7]);
     }
 }

@@ -48,7 +48,8 @@ impl Labelled {
     /// When a text cannot be encoded, or a class that is to count as much as the others has no example.
     pub(super) fn new(
         examples: Examples,
-        (vocabulary, fixed): (&Vocabulary, &Fixed),
+        vocabulary: &Vocabulary,
+        fixed: &Fixed,
         known: Option<Known>,
     ) -> anyhow::Result<Self> {
         let tokens = match known {
@@ -79,7 +80,7 @@ impl Labelled {
             (Tokens::Known(known), _) => known.push(place, rows)?,
             (Tokens::Plain(texts, _), None) => rows.single(texts.get(place)),
             (Tokens::Plain(texts, pairs), Some(_)) => {
-                self.order.push((texts.get(place), pairs.get(place)), rows);
+                self.order.push(texts.get(place), pairs.get(place), rows);
             }
         }
         Ok(())
@@ -111,7 +112,7 @@ pub(super) fn looked_at(examples: &Examples, fixed: &Fixed) -> BTreeMap<Part, Ve
         (Part::Train, TrainOn::TrainAndDev) => [examples.of(part), examples.of(Part::Dev)].concat(),
         _ => examples.of(part),
     };
-    most.map(|(part, most)| (part, drawn(places(part), most, (examples.name.as_str(), part.name())))).into()
+    most.map(|(part, most)| (part, drawn(places(part), most, examples.name.as_str(), part.name()))).into()
 }
 
 /// What an encoder gets for these examples.
@@ -198,7 +199,7 @@ impl Benchmark for Labelled {
     fn score(&self, part: Part, outputs: &[Vec<f32>]) -> anyhow::Result<Score> {
         let answers: Vec<&Answer> =
             self.places(part).iter().map(|&place| &self.examples.examples[place].answer).collect();
-        measure::score((&self.examples, self.absent), &answers, outputs)
+        measure::score(&self.examples, self.absent, &answers, outputs)
     }
 
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {

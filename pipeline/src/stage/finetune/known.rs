@@ -21,7 +21,8 @@ impl Known {
     pub(super) fn of(
         examples: &Examples,
         mapping: &Mapping,
-        (fixed, maps): (&Fixed, &[Map]),
+        fixed: &Fixed,
+        maps: &[Map],
         context: &Context,
     ) -> anyhow::Result<Self> {
         let limits = mapping.limits_of(fixed.max_tokens)?;

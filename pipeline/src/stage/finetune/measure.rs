@@ -19,12 +19,13 @@ type Measured = (&'static str, f64, Vec<(&'static str, f64)>);
 /// # Errors
 /// When the metric is undefined.
 pub(super) fn score(
-    (examples, absent): (&Examples, AbsentClasses),
+    examples: &Examples,
+    absent: AbsentClasses,
     answers: &[&Answer],
     outputs: &[Vec<f32>],
 ) -> anyhow::Result<Score> {
     let (metric, value, others) = match examples.kind {
-        Kind::OneClass => one_class((examples, absent), answers, outputs)?,
+        Kind::OneClass => one_class(examples, absent, answers, outputs)?,
         Kind::AnyClasses => any_classes(examples, answers, outputs)?,
         Kind::Score => scores(examples.measure, answers, outputs)?,
         Kind::Tags => anyhow::bail!("tags are measured word by word"),
@@ -57,7 +58,8 @@ pub(super) fn best(logits: &[f32]) -> usize {
 }
 
 fn one_class(
-    (examples, absent): (&Examples, AbsentClasses),
+    examples: &Examples,
+    absent: AbsentClasses,
     answers: &[&Answer],
     outputs: &[Vec<f32>],
 ) -> anyhow::Result<Measured> {
@@ -238,7 +240,7 @@ mod tests {
         let truth: Vec<&Answer> = truth.iter().collect();
         let outputs: Vec<Vec<f32>> = [0, 1, 2, 1, 0].iter().map(|said| logits(*said, 3)).collect();
         let of = |measure, nothing| {
-            score((&examples(Kind::OneClass, 3, measure, nothing), AbsentClasses::Counted), &truth, &outputs)
+            score(&examples(Kind::OneClass, 3, measure, nothing), AbsentClasses::Counted, &truth, &outputs)
                 .unwrap()
         };
         let accuracy = of(Measure::Accuracy, None);
@@ -250,12 +252,9 @@ mod tests {
         assert!((mean.value - (0.5 + 2.0 / 3.0) / 2.0).abs() < 1e-12);
         assert!(of(Measure::Matthews, None).value > 0.3);
         let one = vec![logits(1, 3); 5];
-        let same = score(
-            (&examples(Kind::OneClass, 3, Measure::Matthews, None), AbsentClasses::Shift),
-            &truth,
-            &one,
-        )
-        .unwrap();
+        let same =
+            score(&examples(Kind::OneClass, 3, Measure::Matthews, None), AbsentClasses::Shift, &truth, &one)
+                .unwrap();
         assert!(same.value.abs() < 1e-12);
     }
 
@@ -266,7 +265,7 @@ mod tests {
             let answers: Vec<&Answer> = answers.iter().collect();
             let outputs: Vec<Vec<f32>> = said.iter().map(|class| logits(*class, 4)).collect();
             let of = examples(Kind::OneClass, 4, measure, Some(1));
-            score((&of, absent), &answers, &outputs).unwrap().value
+            score(&of, absent, &answers, &outputs).unwrap().value
         };
         let of = |absent, truth: &[u32], said: &[usize]| by(Measure::MicroF1, absent, truth, said);
         use AbsentClasses::{Counted, Shift};
@@ -290,7 +289,7 @@ mod tests {
         let truth: Vec<&Answer> = truth.iter().collect();
         let outputs = [vec![-1.0, -1.0, 0.0], vec![1.0, -1.0, -1.0], vec![1.0, -1.0, 2.0]];
         let of = |measure| {
-            score((&examples(Kind::AnyClasses, 3, measure, None), AbsentClasses::Counted), &truth, &outputs)
+            score(&examples(Kind::AnyClasses, 3, measure, None), AbsentClasses::Counted, &truth, &outputs)
                 .unwrap()
         };
         let example = of(Measure::ExampleF1);
@@ -306,8 +305,7 @@ mod tests {
         let truth: Vec<&Answer> = truth.iter().collect();
         let outputs = [vec![1.0], vec![2.0], vec![9.0]];
         let of = |measure| {
-            score((&examples(Kind::Score, 0, measure, None), AbsentClasses::Counted), &truth, &outputs)
-                .unwrap()
+            score(&examples(Kind::Score, 0, measure, None), AbsentClasses::Counted, &truth, &outputs).unwrap()
         };
         assert!((of(Measure::Spearman).value - 1.0).abs() < 1e-12 && of(Measure::Pearson).value < 0.95);
         assert!((of(Measure::Pearson).others["mean_squared_error"] - 12.0).abs() < 1e-6);

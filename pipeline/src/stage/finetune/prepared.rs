@@ -66,7 +66,7 @@ impl PairOrder {
     }
 
     /// Adds a row of two texts in this order. What is cut of them does not depend on it.
-    pub(crate) fn push(self, (a, b): (&[u32], &[u32]), rows: &mut Framed) {
+    pub(crate) fn push(self, a: &[u32], b: &[u32], rows: &mut Framed) {
         match self {
             PairOrder::AsGiven => rows.pair(a, b),
             PairOrder::SecondFirst => rows.pair_swapped(a, b),
@@ -77,14 +77,14 @@ impl PairOrder {
     #[must_use]
     pub(crate) fn of_texts<'t>(self, text: &'t str, pair: Option<&'t str>) -> (&'t str, Option<&'t str>) {
         pair.map_or((text, None), |pair| {
-            let (first, second) = self.of((text, pair));
+            let (first, second) = self.of(text, pair);
             (first, Some(second))
         })
     }
 
     /// Two texts in this order.
     #[must_use]
-    pub(crate) fn of<T>(self, (a, b): (T, T)) -> (T, T) {
+    pub(crate) fn of<T>(self, a: T, b: T) -> (T, T) {
         match self {
             PairOrder::AsGiven => (a, b),
             PairOrder::SecondFirst => (b, a),

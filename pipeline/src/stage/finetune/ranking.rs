@@ -69,7 +69,9 @@ impl Ranking {
     /// # Errors
     /// When a text cannot be encoded.
     pub(super) fn new(
-        (name, train, test): (&str, Folder, Folder),
+        name: &str,
+        train: Folder,
+        test: Folder,
         vocabulary: &Vocabulary,
         fixed: &Fixed,
         seed: u64,
@@ -77,7 +79,7 @@ impl Ranking {
         let (train, test) = (Texts::new(train, vocabulary, fixed)?, Texts::new(test, vocabulary, fixed)?);
         let most = &fixed.most;
         let of = |part: Part, queries: Vec<QueryId>, most: usize| -> Vec<QueryId> {
-            let places = drawn((0..queries.len()).collect(), most, (name, part.name()));
+            let places = drawn((0..queries.len()).collect(), most, name, part.name());
             places.into_iter().map(|place| queries[place]).collect()
         };
         let looked = [

@@ -87,7 +87,8 @@ pub(super) struct Run<'a> {
 /// Names both.
 pub(super) fn room(
     benchmark: &str,
-    (max_tokens, auxiliary): (usize, usize),
+    max_tokens: usize,
+    auxiliary: usize,
     positions: usize,
 ) -> anyhow::Result<()> {
     let most = max_tokens + auxiliary;
@@ -105,7 +106,7 @@ impl Run<'_> {
         let found = training::found(self.context, &LINES)?;
         // Records facts, too, which a training that has ended has as well.
         let (mut order, planned) = self.planned()?;
-        let setup = self.setup(base, (planned, order.steps_per_epoch()))?;
+        let setup = self.setup(base, planned, order.steps_per_epoch())?;
         if found != Found::Ended {
             let (mut tuner, mut records) = match found {
                 Found::State => self.go_on(setup).with_context(|| training::refused(self.context))?,
@@ -200,7 +201,7 @@ impl Run<'_> {
         }
     }
 
-    fn setup(&self, base: &Path, (planned, of_epoch): (u64, u64)) -> anyhow::Result<Setup> {
+    fn setup(&self, base: &Path, planned: u64, of_epoch: u64) -> anyhow::Result<Setup> {
         let loaded = model::checkpoint::load(base, &Device::Cpu)?;
         self.context.record("drawn_anew", loaded.fresh);
         let encoder = loaded.config;
@@ -209,7 +210,7 @@ impl Run<'_> {
         let auxiliary = self.tried.attending.auxiliary();
         let positions = encoder.max_position_embeddings;
         for Task { name, max_tokens, .. } in self.tasks {
-            room(name, (*max_tokens, auxiliary), positions)?;
+            room(name, *max_tokens, auxiliary, positions)?;
         }
         let tasks = self.tasks.iter().map(|task| finetune::Task {
             name: task.name.to_owned(),
@@ -271,8 +272,14 @@ impl Run<'_> {
         let mut tuner = Finetuner::from_checkpoint(setup, base, self.compute.0)?;
         if let ([Task { benchmark, .. }], Attending::Labels(..)) = (self.tasks, &self.tried.attending) {
             let vocabulary = self.tried.vocabulary.load(self.context, self.tried.case)?;
-            let on = (self.context, self.compute.0);
-            self.tried.attending.begin(&mut tuner, *benchmark, (base, &vocabulary), on)?;
+            self.tried.attending.begin(
+                &mut tuner,
+                *benchmark,
+                base,
+                &vocabulary,
+                self.context,
+                self.compute.0,
+            )?;
         }
         Ok(tuner)
     }
@@ -288,9 +295,8 @@ impl Run<'_> {
     fn look(&self, tuner: &Finetuner) -> anyhow::Result<(f64, Value)> {
         let (mut sum, mut each) = (0.0, serde_json::Map::new());
         for (number, Task { name, benchmark, .. }) in self.tasks.iter().enumerate() {
-            let asked = (number, *benchmark);
             let part = self.tried.fixed.prepared.chosen_on.part();
-            let score = super::answers::score(tuner.predictor(), asked, part, self.context)?;
+            let score = super::answers::score(tuner.predictor(), number, *benchmark, part, self.context)?;
             sum += score.value;
             each.insert((*name).to_owned(), json!(score.value));
         }

@@ -244,8 +244,7 @@ impl Stage for Together {
         };
         let (mut all, mut known) = (BTreeMap::new(), serde_json::Map::new());
         for (number, task) in tasks.iter().enumerate() {
-            let asked = (number, task.benchmark);
-            let score = |part| answers::score(&predictor, asked, part, context);
+            let score = |part| answers::score(&predictor, number, task.benchmark, part, context);
             let mut test = score(Part::Test)?;
             test.others.extend(looks.get(task.name).map(|best| ("best_look".to_owned(), *best)));
             let scores = Scores {

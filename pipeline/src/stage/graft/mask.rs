@@ -132,7 +132,7 @@ impl Stage for Searching {
                 let gated =
                     predictor.clone().with_gates(mask.clone()).map_err(|error| Failed(error.into()))?;
                 let score =
-                    answers::score(&gated, (0, benchmark), Part::MaskSearch, context).map_err(Failed)?;
+                    answers::score(&gated, 0, benchmark, Part::MaskSearch, context).map_err(Failed)?;
                 context.progress().add_rows(1);
                 metric = score.metric;
                 Ok(score.value)

@@ -62,8 +62,8 @@ impl Stage for Pruning {
         let mask = Mask::read(&context.artifact(HARD)?.join(MASK))?;
         let predictor =
             Predictor::load(&folder.join(MODEL), &self.tried.compute.device(context)?)?.with_gates(mask)?;
-        let dev = answers::score(&predictor, (0, benchmark.as_ref()), Part::Dev, context)?;
-        let outputs = answers::outputs(&predictor, (0, benchmark.as_ref()), Part::Test, context)?;
+        let dev = answers::score(&predictor, 0, benchmark.as_ref(), Part::Dev, context)?;
+        let outputs = answers::outputs(&predictor, 0, benchmark.as_ref(), Part::Test, context)?;
         let test = Some(answers::measured(benchmark.as_ref(), Part::Test, &outputs)?);
         answers::write(&context.out().join(SAID), benchmark.as_ref(), Part::Test, &outputs)?;
         let scores = Scores { dev, test, ..whole };

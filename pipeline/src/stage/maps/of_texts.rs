@@ -140,7 +140,7 @@ impl Mapping {
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Tools> {
         let config = Config { terms: self.terms_of(maps), ..self.config.clone() };
-        Tools::load(&config, (vocabulary, self.vocabulary.1), artifact)
+        Tools::load(&config, vocabulary, self.vocabulary.1, artifact)
     }
 
     /// What these maps of any texts are made with, while a stage runs that has declared [`Mapping::inputs_of_tools`].

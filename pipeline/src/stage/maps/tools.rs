@@ -61,7 +61,8 @@ impl Tools {
     /// Reads what `config` asks for.
     pub(super) fn load(
         config: &Config,
-        (vocabulary, case): (Vocabulary, Case),
+        vocabulary: Vocabulary,
+        case: Case,
         artifact: &dyn Fn(&str) -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Self> {
         let mut graph = None;
@@ -414,7 +415,7 @@ mod tests {
         };
         let none = |name: &str| anyhow::bail!("there is no artifact {name}");
         let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
-        Tools::load(&config, (vocabulary, Case::Uncased), &none).unwrap()
+        Tools::load(&config, vocabulary, Case::Uncased, &none).unwrap()
     }
 
     /// Texts of up to six words, some empty.
