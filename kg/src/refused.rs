@@ -1,4 +1,4 @@
-//! Why a graph is not split, audited or measured: what was given with it does not belong to it, or cannot be meant.
+//! Why a graph is not split, audited or measured: what was given with it does not belong to it, or is invalid.
 
 /// What was given, what was expected, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -35,7 +35,7 @@ use crate::table::Builder;
 
 /// Something to read a graph from.
 pub trait Source: fmt::Debug + Send + Sync {
-    /// Refuses what cannot be meant; settings are named as they stand in the source's table, which is itself "". `name` is the source's.
+    /// Refuses what is invalid; settings are named as they stand in the source's table, which is itself "". `name` is the source's.
     ///
     /// # Errors
     /// Names the first setting that cannot be.

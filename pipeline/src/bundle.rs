@@ -11,7 +11,7 @@ pub(crate) mod vocabulary;
 use tasks::downstream::encode::Framed;
 use tasks::token::encode::Vocabulary;
 
-use crate::stage::finetune::prepared::PairOrder;
+use crate::stage::finetune::quirks::PairOrder;
 use lines::Input;
 
 /// Tokens that pass through an encoder together: enough to keep it busy, few enough for any memory.

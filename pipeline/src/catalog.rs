@@ -125,7 +125,7 @@ impl Catalog {
     /// Reads the catalogue at `file`, or the embedded one.
     ///
     /// # Errors
-    /// When the file cannot be read, a key is unknown or missing, or an entry cannot be meant.
+    /// When the file cannot be read, a key is unknown or missing, or an entry is invalid.
     pub(crate) fn load(file: Option<&Path>) -> anyhow::Result<Self> {
         let Some(path) = file else { return Self::parse("the embedded catalogue", EMBEDDED) };
         let text = std::fs::read_to_string(path)

@@ -48,7 +48,7 @@ pub(crate) const LONGEST: u64 = 65_534;
 /// with `remotes`, to be brought before the stages are looked at.
 ///
 /// # Errors
-/// When the config names a place that cannot be meant, such as outside data without `--data`.
+/// When the config names a place that is invalid, such as outside data without `--data`.
 pub(crate) fn all(
     config: &Config,
     data: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Retraining under a head mask through the binary: what is frozen keeps its bits and is named, and a mask that cannot be meant stops the run
+//! Retraining under a head mask through the binary: what is frozen keeps its bits and is named, and a mask that is invalid stops the run
 //! with what mends it.
 use std::collections::BTreeMap;
 use std::path::Path;

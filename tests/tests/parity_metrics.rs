@@ -193,11 +193,11 @@ fn outcomes_follow_the_released_rules() -> Result<()> {
         match code.get("procedure_code_in_csv") {
             Some(procedure) => {
                 let released = &code["as_released(csv column parsed as integer)"];
-                ensure!(&label::procedure(procedure, Variant::AsReleased) == released, "{code:?}");
+                ensure!(&label::procedure(procedure, Variant::Reference) == released, "{code:?}");
                 ensure!(label::procedure(procedure, Variant::Fixed) == code["as_string"], "{code:?}");
             }
             None => {
-                let found = label::diagnosis(&code["code"], Variant::AsReleased);
+                let found = label::diagnosis(&code["code"], Variant::Reference);
                 ensure!(found == code["dia_short"], "{code:?}: {found}");
             }
         }
@@ -205,7 +205,7 @@ fn outcomes_follow_the_released_rules() -> Result<()> {
     let notes: Vec<Value> = serde_json::from_value(golden("l_rules", "admission_filter")?)?;
     for note in &notes {
         let text: String = get!(note, "text")?;
-        let found = section::admission_note(&text, Variant::AsReleased);
+        let found = section::admission_note(&text, Variant::Reference);
         let (keep, output): (bool, Option<String>) = (get!(note, "keep")?, get!(note, "output")?);
         ensure!(found.is_some() == keep && found == output, "{note}: {found:?}");
     }

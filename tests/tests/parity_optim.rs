@@ -9,14 +9,14 @@ use candle_core::Tensor;
 use engraft_tests::golden::{Golden, json};
 use model::optim::adamw::{AdamW, AdamWConfig, Update};
 use model::optim::bert::{BertOptimiser, Config, Kind};
-use model::optim::schedule::Released;
+use model::optim::schedule::ReferencePace;
 use model::params::{Init, Params, Spec};
 use serde_json::Value;
 
-const SCHEDULES: [(&str, Released); 3] = [
-    ("const", Released::Constant),
-    ("warmup_linear_061", Released::Linear061),
-    ("warmup_linear_062", Released::Linear062),
+const SCHEDULES: [(&str, ReferencePace); 3] = [
+    ("const", ReferencePace::Constant),
+    ("warmup_linear_061", ReferencePace::Linear061),
+    ("warmup_linear_062", ReferencePace::Linear062),
 ];
 
 /// The optimisers by their golden names, with the key of their constants.

@@ -1,4 +1,4 @@
-//! The order of tasks agrees with an independent implementation of the papers' and the released code's rules (golden l).
+//! The order of tasks agrees with an independent implementation of the papers' and the reference code's rules (golden l).
 use base::rng::RngKey;
 use serde_json::Value;
 use tasks::stream::schedule::round_robin::Rule;
@@ -29,7 +29,7 @@ fn round_robin_is_that_of_the_paper_and_that_of_the_released_code() {
     for case in golden()["round_robin"].as_array().unwrap() {
         let batches = numbers(&case["batches_per_task"]);
         for (key, rule) in
-            [("paper_algorithm_1(task,batch)", Rule::Paper), ("as_released(task,batch)", Rule::Released)]
+            [("paper_algorithm_1(task,batch)", Rule::Paper), ("as_released(task,batch)", Rule::Reference)]
         {
             let expected: Vec<(usize, u64)> = case[key]
                 .as_array()

@@ -106,7 +106,7 @@ impl Verdict {
 /// Judges every relation of `graph`; the violations are sorted.
 ///
 /// # Errors
-/// When an option cannot be meant, or memory ends.
+/// When an option is invalid, or memory ends.
 pub fn certify(graph: &Graph, options: &Options) -> Result<(Certificate, Vec<Violation>), Refused> {
     let shares = [("min_share", options.min_share, 0.01), ("max_reversed", options.max_reversed, 0.1)];
     if let Some((option, found, example)) = shares.into_iter().find(|(_, s, _)| !(0.0..=1.0).contains(s)) {

@@ -81,7 +81,7 @@ pub struct OfRelation {
 /// Measures `graph`; with `lengths` also what limits cut.
 ///
 /// # Errors
-/// When an option cannot be meant, the lengths are of another graph, or memory ends.
+/// When an option is invalid, the lengths are of another graph, or memory ends.
 pub fn summarize(
     graph: &Graph,
     options: &Options,

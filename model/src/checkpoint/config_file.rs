@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use base::read::ReadError;
 use serde_json::{Map, Value, json};
 
 use super::{error, whole};
@@ -56,6 +57,10 @@ const FIELDS: [&str; 12] = [
 
 pub(crate) fn read(path: &Path) -> Result<Config, Error> {
     let json = |source: serde_json::Error| error::json(path, &source);
+    if !path.exists() {
+        let expected = "the folder of a BERT model: config.json, weights and a vocabulary";
+        return Err(ReadError::new(path, "it is not there", expected, "give such a folder").into());
+    }
     let fields: Map<String, Value> = serde_json::from_slice(&whole::read_settings(path)?).map_err(json)?;
     check_kind(path, &fields)?;
     let mut ours: Map<String, Value> = fields

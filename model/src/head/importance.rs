@@ -26,7 +26,7 @@ pub enum Method {
     PerSample,
     /// The absolute gradient of each batch's mean loss; depends on the batches.
     PerBatch,
-    /// The absolute value of the sum of all batches' gradients so far, as the released script does, which never clears them; divided
+    /// The absolute value of the sum of all batches' gradients so far, as the reference script does, which never clears them; divided
     /// by the tokens. Depends on the order of the batches.
     Accumulated,
     /// The absolute product of context and its gradient of each token, under the batch's mean loss, as the code of Michel et al. does;

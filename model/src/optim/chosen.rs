@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 use super::adamw::{AdamW, AdamWConfig, Missing, Update};
 use super::bert::{self, BertOptimiser};
 use super::moments::Moments;
-use super::schedule::{Released, Schedule};
+use super::schedule::{ReferencePace, Schedule};
 use crate::params::Params;
 use crate::range;
 
 /// An optimiser as a reference code has it, in place of AdamW and its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AsReleased {
+pub struct ReferenceCode {
     /// Which one, with its constants; AdamW, with its own constants, without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimiser: Option<bert::Config>,
     /// How its rate changes; the highest rate, the warm-up and the steps are the schedule's.
-    pub pace: Released,
+    pub pace: ReferencePace,
 }
 
-impl AsReleased {
+impl ReferenceCode {
     /// Whether every setting is in its range.
     ///
     /// # Errors
@@ -47,14 +47,14 @@ impl AsReleased {
 pub(crate) struct Optimiser {
     rule: Rule,
     /// How the rate changes, if not as the schedule says.
-    pace: Option<Released>,
+    pace: Option<ReferencePace>,
     updates: u64,
 }
 
 #[derive(Debug, Clone)]
 enum Rule {
     AdamW(AdamW),
-    Released(BertOptimiser),
+    Reference(BertOptimiser),
 }
 
 impl Optimiser {
@@ -66,13 +66,13 @@ impl Optimiser {
     pub(crate) fn new(
         adamw: &AdamWConfig,
         missing: Missing,
-        released: Option<&AsReleased>,
+        released: Option<&ReferenceCode>,
         params: &Params,
         trained: impl Fn(&str) -> bool,
     ) -> Result<Self> {
         let rule = match released.and_then(|of| of.optimiser.as_ref()) {
             None => Rule::AdamW(AdamW::new(adamw.clone(), params, trained)?.with_missing(missing)),
-            Some(optimiser) => Rule::Released(BertOptimiser::new(optimiser.clone(), params, trained)?),
+            Some(optimiser) => Rule::Reference(BertOptimiser::new(optimiser.clone(), params, trained)?),
         };
         Ok(Self { rule, pace: released.map(|of| of.pace), updates: 0 })
     }
@@ -105,7 +105,7 @@ impl Optimiser {
         self.updates += 1;
         match &mut self.rule {
             Rule::AdamW(adamw) => adamw.step(params, grads, update),
-            Rule::Released(bert) => bert.step(params, grads, update),
+            Rule::Reference(bert) => bert.step(params, grads, update),
         }
     }
 
@@ -113,7 +113,7 @@ impl Optimiser {
     pub(crate) fn moments(&self) -> &BTreeMap<String, Moments> {
         match &self.rule {
             Rule::AdamW(adamw) => &adamw.moments,
-            Rule::Released(bert) => &bert.moments,
+            Rule::Reference(bert) => &bert.moments,
         }
     }
 
@@ -121,7 +121,7 @@ impl Optimiser {
     pub(crate) fn restore(&mut self) -> (&mut BTreeMap<String, Moments>, &mut u64) {
         let moments = match &mut self.rule {
             Rule::AdamW(adamw) => &mut adamw.moments,
-            Rule::Released(bert) => &mut bert.moments,
+            Rule::Reference(bert) => &mut bert.moments,
         };
         (moments, &mut self.updates)
     }
@@ -136,18 +136,18 @@ mod tests {
 
     const ADAMW: AdamWConfig = AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
 
-    pub(crate) fn released(pace: Released) -> AsReleased {
+    pub(crate) fn released(pace: ReferencePace) -> ReferenceCode {
         let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
         let optimiser =
             bert::Config { kind: Kind::BertAdam, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
-        AsReleased { optimiser: Some(optimiser), pace }
+        ReferenceCode { optimiser: Some(optimiser), pace }
     }
 
     #[test]
     fn the_pace_is_that_of_the_released_code() {
         let params = Params::fresh(&[], 1, &Device::Cpu).unwrap();
         let schedule = Schedule { peak: 2.0, warmup_steps: 2, total_steps: 10 };
-        let of = |released: Option<&AsReleased>| {
+        let of = |released: Option<&ReferenceCode>| {
             let optimiser = Optimiser::new(&ADAMW, Missing::Skip, released, &params, |_| true).unwrap();
             [1, 2, 3, 10].map(|update| optimiser.rate(&schedule, update))
         };
@@ -155,16 +155,16 @@ mod tests {
         let close = |found: [f64; 4], exact: [f64; 4]| {
             assert!(found.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {exact:?}");
         };
-        close(of(Some(&released(Released::Constant))), [2.0; 4]);
-        close(of(Some(&AsReleased { optimiser: None, pace: Released::Constant })), [2.0; 4]);
+        close(of(Some(&released(ReferencePace::Constant))), [2.0; 4]);
+        close(of(Some(&ReferenceCode { optimiser: None, pace: ReferencePace::Constant })), [2.0; 4]);
         // From the end of the warm-up at once to 1 - x.
-        close(of(Some(&released(Released::Linear061))), [0.0, 1.0, 1.6, 0.2]);
-        close(of(Some(&released(Released::Linear062))), [0.0, 1.0, 2.0, 0.25]);
+        close(of(Some(&released(ReferencePace::Linear061))), [0.0, 1.0, 1.6, 0.2]);
+        close(of(Some(&released(ReferencePace::Linear062))), [0.0, 1.0, 2.0, 0.25]);
     }
 
     #[test]
     fn constants_out_of_range_are_named() {
-        let mut config = released(Released::Constant);
+        let mut config = released(ReferencePace::Constant);
         assert_eq!(config.check(), Ok(()));
         config.optimiser.as_mut().unwrap().clip_norm = Some(0.0);
         let wrong = config.check().unwrap_err().to_string();

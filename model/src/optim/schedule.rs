@@ -29,7 +29,7 @@ impl Schedule {
 /// Schedules of the reference codes: factors of the highest rate when a share of all steps is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Released {
+pub enum ReferencePace {
     /// Always the highest.
     Constant,
     /// `warmup_linear` of pytorch-pretrained-BERT up to 0.6.1, which falls along `1 - x`, so from the end of the warm-up at once by its share.
@@ -38,15 +38,15 @@ pub enum Released {
     Linear062,
 }
 
-impl Released {
-    /// The factor when `done` of all steps are made, both shares from 0 to 1; beyond 1, [`Released::Linear061`] is negative, as in the reference code.
+impl ReferencePace {
+    /// The factor when `done` of all steps are made, both shares from 0 to 1; beyond 1, [`ReferencePace::Linear061`] is negative, as in the reference code.
     #[must_use]
     pub fn factor(self, done: f64, warmup: f64) -> f64 {
         match self {
-            Released::Constant => 1.0,
-            Released::Linear061 | Released::Linear062 if done < warmup => done / warmup,
-            Released::Linear061 => 1.0 - done,
-            Released::Linear062 => ((done - 1.0) / (warmup - 1.0)).max(0.0),
+            ReferencePace::Constant => 1.0,
+            ReferencePace::Linear061 | ReferencePace::Linear062 if done < warmup => done / warmup,
+            ReferencePace::Linear061 => 1.0 - done,
+            ReferencePace::Linear062 => ((done - 1.0) / (warmup - 1.0)).max(0.0),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::head::mask::Mask;
 use crate::head::slices::listed;
 use crate::nn::scalars;
 use crate::optim::adamw::{AdamWConfig, Missing, Update};
-use crate::optim::chosen::{AsReleased, Optimiser};
+use crate::optim::chosen::{Optimiser, ReferenceCode};
 use crate::optim::clip;
 use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
@@ -43,7 +43,7 @@ pub(super) struct Plan {
     /// What becomes of parameters without a gradient.
     pub(super) missing: Missing,
     /// What a reference code has in place of it.
-    pub(super) released: Option<AsReleased>,
+    pub(super) released: Option<ReferenceCode>,
     /// Largest norm of all gradients together.
     pub(super) clip_norm: f64,
     /// Parameters that do not move, with the reason.

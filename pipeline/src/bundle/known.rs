@@ -14,7 +14,7 @@ use tasks::token::encode::Vocabulary;
 use super::lines::Input;
 use super::task_file::{Knowledge, TaskFile};
 use crate::engine::digest::Digest;
-use crate::stage::finetune::prepared::PairOrder;
+use crate::stage::finetune::quirks::PairOrder;
 use crate::stage::maps::Mapping;
 use crate::stage::maps::of_texts::{MappedRows, differing};
 use crate::stage::maps::tools::Tools;

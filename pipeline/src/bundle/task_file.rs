@@ -12,7 +12,7 @@ use tasks::downstream::encode::Cut;
 use tasks::downstream::tagging::Subwords;
 use tasks::downstream::token_classes::{Classing, is_default};
 
-use crate::stage::finetune::prepared::PairOrder;
+use crate::stage::finetune::quirks::PairOrder;
 use crate::stage::maps::of_texts::MadeWith;
 
 /// What it calls itself.

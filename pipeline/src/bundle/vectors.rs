@@ -17,7 +17,7 @@ use tasks::token::encode::Vocabulary;
 use super::lines::Inputs;
 use super::{LINES, TOKENS, asked_together, push, vocabulary};
 use crate::stage::encoder;
-use crate::stage::finetune::prepared::PairOrder;
+use crate::stage::finetune::quirks::PairOrder;
 
 /// An encoder with all that it takes to ask it.
 #[derive(Debug)]

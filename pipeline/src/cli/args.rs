@@ -43,7 +43,7 @@ impl Command {
     pub(super) fn check_local(&self) -> anyhow::Result<()> {
         let Common { config, data, out, cache, .. } = &self.common;
         if let Some(Err(error)) = data.as_deref().and_then(Path::to_str).map(Location::parse) {
-            return Err(anyhow::Error::from(error).context("--data cannot be meant"));
+            return Err(anyhow::Error::from(error).context("--data is invalid"));
         }
         let common = [("--config", config.as_deref()), ("--out", Some(out)), ("--cache", cache.as_deref())];
         let given = common.into_iter().filter_map(|(name, path)| Some((name, path?)));

@@ -99,6 +99,12 @@ fn read(path: &Path) -> Result<Option<Record>, Error> {
     let text = match fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            let out = path.parent().unwrap_or(path).display();
+            return Err(Error::new(format!(
+                "{out} is a file, expected a folder: choose another one with --out"
+            )));
+        }
         Err(cause) => return Err(Error::at(path)(cause)),
     };
     let damaged = |problem: String| {

@@ -101,7 +101,7 @@ impl Benchmark {
     /// The stage for `config`, its files below `places`.
     ///
     /// # Errors
-    /// When the name is none, the config says several things or nothing of what the benchmark is, or a setting or place cannot be meant.
+    /// When the name is none, the config says several things or nothing of what the benchmark is, or a setting or place is invalid.
     pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let (name, key) = (&config.name, format!("benchmarks.{}", config.name));
         anyhow::ensure!(

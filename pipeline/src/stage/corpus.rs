@@ -62,7 +62,7 @@ impl Corpus {
     /// The corpus that `config` names, its files below `places`.
     ///
     /// # Errors
-    /// When there is no text, a name stands twice, or a place cannot be meant.
+    /// When there is no text, a name stands twice, or a place is invalid.
     pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         anyhow::ensure!(!config.texts.is_empty(), "corpus.texts names no text: add a table [[corpus.texts]]");
         let mut all = Vec::new();

@@ -71,7 +71,7 @@ impl Counted {
     /// The folders with the counts of all shards.
     ///
     /// # Errors
-    /// When a place cannot be meant.
+    /// When a place is invalid.
     pub(crate) fn shards(folders: &[Location], places: &Places<'_>) -> anyhow::Result<Self> {
         let folders = folders.iter().enumerate();
         let place = |(i, folder): (usize, &Location)| folder.place(&format!("counts.merge.{i}"), places);
@@ -83,7 +83,7 @@ impl Counting {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When a setting cannot be meant.
+    /// When a setting is invalid.
     pub(crate) fn new(config: &Config, from: Counted) -> anyhow::Result<Self> {
         anyhow::ensure!(
             config.merge.is_none() || config.shard.is_none(),

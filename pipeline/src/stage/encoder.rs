@@ -112,7 +112,7 @@ impl Base {
     /// What `config` names.
     ///
     /// # Errors
-    /// When it names both kinds of encoder, or neither, or a place that cannot be meant.
+    /// When it names both kinds of encoder, or neither, or a place that is invalid.
     pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         match (&config.checkpoint, &config.fresh) {
             (Some(folder), None) => Ok(Base::Checkpoint(folder.place("encoder.checkpoint", places)?)),

@@ -8,7 +8,7 @@ pub(crate) mod config;
 mod examples;
 mod known;
 mod measure;
-pub(crate) mod prepared;
+pub(crate) mod quirks;
 mod ranking;
 pub(crate) mod search;
 mod steps;
@@ -39,7 +39,7 @@ use crate::engine::stage::{Input, Resume, Stage};
 use attention::Attending;
 use benchmark::{Benchmark, Score};
 use config::{Fixed, Settings};
-use prepared::ChosenOn;
+use quirks::ChosenOn;
 
 /// The scores within the artifact. Written once everything else is there.
 pub(crate) const SCORES: &str = "scores.json";
@@ -130,7 +130,7 @@ impl Tried {
     /// Describes how it is read.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "finetune.fixed", &self.fixed);
-        if self.fixed.prepared.cuts_by_tags() {
+        if self.fixed.quirks.cuts_by_tags() {
             // Before there was this line, sentences that were cut were shown whole.
             to.field("finetune.cut_sentences", "shown piece by piece".into());
         }
@@ -232,7 +232,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         pairs: of.benchmark.pairs(),
         classes: of.benchmark.classes().to_vec(),
         tags: match of.benchmark.asked() {
-            task_file::Asked::Tags => tried.fixed.prepared.tags,
+            task_file::Asked::Tags => tried.fixed.quirks.tags,
             _ => Classing::default(),
         },
         max_tokens: (of.max_tokens != max_tokens).then_some(of.max_tokens),
@@ -244,7 +244,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         max_tokens,
         cut: tried.fixed.cut,
         subwords: tried.fixed.subwords,
-        pairs: tried.fixed.prepared.pairs,
+        pairs: tried.fixed.quirks.pairs,
         knowledge: tried.attending.told(context)?,
     };
     file.write(&folder)?;
@@ -332,7 +332,7 @@ impl Stage for Finetune {
             parameters: Some(predictor.parameters()),
             steps: ended.steps,
             best_step: ended.best_step,
-            chosen_on: self.tried.fixed.prepared.chosen_on,
+            chosen_on: self.tried.fixed.quirks.chosen_on,
             dev,
             test,
         };

@@ -32,7 +32,7 @@ use super::compute::Compute;
 use super::encoder::Base;
 use super::finetune::attention::{self, Attending};
 use super::finetune::config::{Config as Finetuning, Source};
-use super::finetune::prepared::ChosenOn;
+use super::finetune::quirks::ChosenOn;
 use super::finetune::search::{Rows, Search};
 use super::finetune::{Chosen, Finetune, Looked, Tried, together};
 use super::location::Places;
@@ -320,9 +320,9 @@ impl Config {
         );
         let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
         around.finetuning.check(&names)?;
-        around.check_prepared()?;
+        around.check_quirks()?;
         anyhow::ensure!(
-            around.finetuning.fixed.prepared.chosen_on == ChosenOn::Dev,
+            around.finetuning.fixed.quirks.chosen_on == ChosenOn::Dev,
             "finetune.fixed.prepared.chosen_on is test, and [graft] compares encoders by that part: leave one of them out"
         );
         anyhow::ensure!(

@@ -89,7 +89,7 @@ impl Asking {
     /// The stages of a table, one for each model; `bases` says where each lies, if the config makes it.
     ///
     /// # Errors
-    /// When a setting or place cannot be meant, or a model is not there.
+    /// When a setting or place is invalid, or a model is not there.
     pub(crate) fn all(
         config: &Config,
         bases: &dyn Fn(Which) -> Option<Base>,

@@ -101,7 +101,7 @@ impl Location {
             // A signed URL has its path in front of its query.
             Some(data) if is_remote(data) => {
                 let data = store::location::Location::parse(&data.to_string_lossy());
-                let location = data.context("--data cannot be meant")?.child(&self.0);
+                let location = data.context("--data is invalid")?.child(&self.0);
                 return Ok(remote(label, location, places));
             }
             Some(data) => data.join(path),
@@ -113,7 +113,7 @@ impl Location {
             return Ok(Place::Outside { label, path });
         }
         let location = store::location::Location::parse(&path.to_string_lossy());
-        let location = location.with_context(|| format!("{key} cannot be meant"))?;
+        let location = location.with_context(|| format!("{key} is invalid"))?;
         Ok(remote(label, location, places))
     }
 }

@@ -157,7 +157,7 @@ impl Mapping {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When a setting cannot be meant, or needs a stage that the config lacks.
+    /// When a setting is invalid, or needs a stage that the config lacks.
     pub(crate) fn new(
         config: &Config,
         corpus: &Corpus,

@@ -5,7 +5,7 @@ use base::whole::write_whole;
 use model::eval::interval::across_seeds;
 use serde::Serialize;
 
-use super::finetune::prepared::ChosenOn;
+use super::finetune::quirks::ChosenOn;
 use super::finetune::{scores, together};
 use super::scores::LEVEL;
 use crate::engine::context::Context;

@@ -20,7 +20,7 @@ impl Scoring {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When a setting cannot be meant.
+    /// When a setting is invalid.
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         Ok(Self { config: config.clone() })
     }

@@ -84,7 +84,7 @@ impl Retrain {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When the config contradicts itself or the shards, or names a place that cannot be meant.
+    /// When the config contradicts itself or the shards, or names a place that is invalid.
     pub(crate) fn new(
         which: Which<'_>,
         config: &Config,

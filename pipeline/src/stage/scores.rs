@@ -10,7 +10,7 @@ use model::predict::Parameters;
 use serde::Serialize;
 use tasks::downstream::token_classes::is_default;
 
-use super::finetune::prepared::ChosenOn;
+use super::finetune::quirks::ChosenOn;
 use super::finetune::{Scores, scores, together};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;

@@ -27,7 +27,7 @@ struct File {
 /// Where the files of all sources lie, in the order of [`Config::entries`].
 ///
 /// # Errors
-/// When the config names no source, or a place that cannot be meant.
+/// When the config names no source, or a place that is invalid.
 pub(crate) fn locate(config: &Config, places: &Places<'_>) -> anyhow::Result<Vec<Located>> {
     let entries = config.entries();
     anyhow::ensure!(

@@ -72,7 +72,7 @@ impl Files {
     /// Where they lie. `key` is their config key.
     ///
     /// # Errors
-    /// When a path cannot be meant.
+    /// When a path is invalid.
     pub(crate) fn places(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Vec<Place>> {
         let paths = self.paths.iter().enumerate();
         paths.map(|(i, path)| path.place(&format!("{key}.paths.{i}"), places)).collect()

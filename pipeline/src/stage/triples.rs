@@ -55,7 +55,7 @@ impl Triples {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When the config names no source, or a place that cannot be meant.
+    /// When the config names no source, or a place that is invalid.
     pub(crate) fn new(sources: &Sources, config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         anyhow::ensure!(config.rows_in_memory > 0, "canon.rows_in_memory = 0: expected at least 1");
         let located = source::locate(sources, places)?;

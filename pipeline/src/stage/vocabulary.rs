@@ -233,7 +233,7 @@ impl Vocabulary {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When the config names both a file and a training, or neither, or a place that cannot be meant.
+    /// When the config names both a file and a training, or neither, or a place that is invalid.
     pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let (source, text) = match (&config.file, &config.train) {
             (Some(file), None) => (Source::file(file, config, places)?, Vec::new()),

@@ -1,4 +1,4 @@
-//! Small sets of texts with right answers, in the layouts of published ones: entities, kinds of questions, entailment, likeness. No sentence names both sides
+//! Small sets of texts with gold labels, in the layouts of published ones: entities, kinds of questions, entailment, likeness. No sentence names both sides
 //! of a fact, told or held back.
 
 use super::Error;

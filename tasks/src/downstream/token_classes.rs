@@ -13,7 +13,7 @@ pub enum Scheme {
     /// As the set has them: `B`, `I` and `O`.
     #[default]
     AsGiven,
-    /// With `L` for the last word of several and `U` for a single one (MT-Clinical BERT as released).
+    /// With `L` for the last word of several and `U` for a single one (as in MT-Clinical BERT's code).
     Bilou,
 }
 
@@ -24,9 +24,9 @@ pub enum Others {
     /// Nothing is asked of them.
     #[default]
     None,
-    /// `[CLS]` and `[SEP]` are a class of their own (MT-Clinical BERT as released: `BERT_TOKEN`).
+    /// `[CLS]` and `[SEP]` are a class of their own (as in MT-Clinical BERT's code: `BERT_TOKEN`).
     Special,
-    /// `[CLS]`, `[SEP]` and subwords behind the first are a class each (MT-BERT as released: `CLS`, `SEP`, `X`).
+    /// `[CLS]`, `[SEP]` and subwords behind the first are a class each (as in MT-BERT's code: `CLS`, `SEP`, `X`).
     LaterAndSpecial,
 }
 

@@ -16,9 +16,9 @@ pub enum Order {
     /// All items are shuffled anew.
     #[default]
     Anew,
-    /// Items are shuffled once and put into batches; only the order of these changes (MT-BERT as released).
+    /// Items are shuffled once and put into batches; only the order of these changes (as in MT-BERT's code).
     FixedBatches,
-    /// Nothing: items come as they are given (MT-Clinical BERT as released).
+    /// Nothing: items come as they are given (as in MT-Clinical BERT's code).
     AsGiven,
 }
 

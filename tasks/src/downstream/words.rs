@@ -3,7 +3,7 @@
 /// Cuts a sentence as MT-BERT's preparation does (`blue_prepro_std.py`): behind the last word outside all entities among the first `most`, at least
 /// behind one word. Gives how many words each piece has. It looks at the right tags, so texts without them cannot be cut this way.
 ///
-/// Where a piece would begin with a long entity, it is cut word by word until one has room: that is what the released code does.
+/// Where a piece would begin with a long entity, it is cut word by word until one has room: that is what the reference code does.
 #[must_use]
 pub fn behind_outside(outside: &[bool], most: usize) -> Vec<usize> {
     let (mut pieces, mut rest) = (vec![], outside);

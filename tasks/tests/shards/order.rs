@@ -131,7 +131,7 @@ fn merged_and_round_robin_take_every_task_by_its_own_batches_and_begin_epochs_to
         assert_eq!(sorted(first[&task].clone()), sorted(second[&task].clone()), "the same rows, once each");
     }
     let robin = Config {
-        schedule: Schedule::RoundRobin(round_robin::Rule::Released),
+        schedule: Schedule::RoundRobin(round_robin::Rule::Reference),
         shuffle: Shuffle::None,
         ..STREAM
     };

@@ -152,7 +152,7 @@ pub const LEAST_MEMORY: usize = 32 << 20;
 /// Why a corpus cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A config that cannot be meant.
+    /// A config that is invalid.
     #[error(transparent)]
     InvalidSetting(#[from] InvalidSetting),
     /// The words alone do not fit.

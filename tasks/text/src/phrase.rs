@@ -66,7 +66,7 @@ impl Phrases {
     /// The links among counted neighbours.
     ///
     /// # Errors
-    /// When the config cannot be meant, or neighbours were not counted.
+    /// When the config is invalid, or neighbours were not counted.
     pub fn of(read: &Read, config: &Config) -> Result<Self, count::Error> {
         config.check()?;
         let Some(table) = read.index.config.neighbours() else {

@@ -18,7 +18,7 @@ use crate::encoder::{Encoder, config};
 use crate::head::mask::Mask;
 use crate::head::slices;
 use crate::optim::adamw::{AdamWConfig, Missing};
-use crate::optim::chosen::AsReleased;
+use crate::optim::chosen::ReferenceCode;
 use crate::optim::head_mask::{HeadMask, SoftOn};
 use crate::optim::schedule::Schedule;
 use crate::output::downstream::{Outline, Output, RankLoss, pool_name};
@@ -38,7 +38,7 @@ pub struct Config {
     pub missing: Missing,
     /// What a reference code has in place of AdamW and the schedule's shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released: Option<AsReleased>,
+    pub released: Option<ReferenceCode>,
     /// Largest norm of all gradients together.
     pub clip_norm: f64,
     /// Prefixes of the names of parameters that must not move.
@@ -76,7 +76,7 @@ impl Setup {
         self.outline.check()?;
         let Config { schedule, adamw, clip_norm, patience, .. } = &self.train;
         Common { schedule, adamw, clip_norm: *clip_norm, patience: patience.as_ref() }.check()?;
-        self.train.released.as_ref().map_or(Ok(()), AsReleased::check)?;
+        self.train.released.as_ref().map_or(Ok(()), ReferenceCode::check)?;
         let config::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;
         match &self.gates {
             Some(gates) => Ok(gates.check([num_hidden_layers, num_attention_heads])?),

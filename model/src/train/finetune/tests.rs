@@ -11,8 +11,8 @@ use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
 use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::bert::{self, Kind};
-use crate::optim::chosen::AsReleased;
-use crate::optim::schedule::{Released, Schedule};
+use crate::optim::chosen::ReferenceCode;
+use crate::optim::schedule::{ReferencePace, Schedule};
 
 pub(crate) const TASKS: [&str; 6] = ["one", "any", "score", "rank", "pairs", "tags"];
 
@@ -161,10 +161,10 @@ fn killed_at_any_step_and_resumed_gives_the_same_bits() {
 }
 
 /// An optimiser as MT-BERT's code has it.
-fn as_released(kind: Kind) -> AsReleased {
+fn as_released(kind: Kind) -> ReferenceCode {
     let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
     let optimiser = bert::Config { kind, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
-    AsReleased { optimiser: Some(optimiser), pace: Released::Linear061 }
+    ReferenceCode { optimiser: Some(optimiser), pace: ReferencePace::Linear061 }
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_released_optimiser_learns_and_its_constants_are_checked() {
     assert!(text.contains("released.optimiser.epsilon is 0, expected from 1e-30 to 1"), "{text}");
 }
 
-fn killed_at_any_step(missing: Missing, released: Option<AsReleased>) {
+fn killed_at_any_step(missing: Missing, released: Option<ReferenceCode>) {
     let mut setup = setup();
     setup.train.released = released;
     (setup.outline.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 6, missing);

@@ -121,7 +121,7 @@ impl Config {
     /// The benchmarks that it is tried on, of those that plain attention is tried on too, `by_itself`.
     ///
     /// # Errors
-    /// When the table cannot be meant, or cannot be tried on one of them: with the reason.
+    /// When the table is invalid, or cannot be tried on one of them: with the reason.
     pub(crate) fn benchmarks<'b>(
         &self,
         all: &'b [tried::Config],

@@ -13,7 +13,7 @@ use tasks::downstream::tagging::Subwords;
 use tasks::token::encode::Vocabulary;
 
 use super::begin::From;
-use super::prepared::{ChosenOn, Prepared};
+use super::quirks::{ChosenOn, Quirks};
 use super::search::Search;
 use crate::config::range::{MANY, inside, number, whole};
 use crate::stage::LONGEST;
@@ -79,9 +79,9 @@ pub(crate) struct Fixed {
     pub cut: Cut,
     /// What of a row enters the output.
     pub pooling: Pooling,
-    /// What is done where a released code does other than its paper says.
-    #[serde(default, skip_serializing_if = "Prepared::is_as_written")]
-    pub prepared: Prepared,
+    /// What is done where a reference code does other than its paper says.
+    #[serde(default, rename = "prepared", skip_serializing_if = "Quirks::is_as_written")]
+    pub quirks: Quirks,
     /// Which subwords are asked for a word's tag, and which is heard.
     #[serde(default = "first_subword")]
     pub subwords: Subwords,
@@ -184,7 +184,7 @@ impl Config {
             );
         }
         anyhow::ensure!(
-            self.search.is_none() || self.fixed.prepared.chosen_on == ChosenOn::Dev,
+            self.search.is_none() || self.fixed.quirks.chosen_on == ChosenOn::Dev,
             "finetune.search chooses settings by the part `dev`, finetune.fixed.prepared.chosen_on the model by `test`: leave one of them out"
         );
         let lengths = &self.fixed.max_tokens_of;
@@ -255,7 +255,7 @@ impl Fixed {
         );
         number("finetune.fixed.clip_norm", self.clip_norm, &CLIP)?;
         inside("finetune.fixed", self.adamw.check())?;
-        self.prepared.check(self.subwords)?;
+        self.quirks.check(self.subwords)?;
         let key = "finetune.fixed.max_tokens";
         whole(key, self.max_tokens as u64, 8..=LONGEST)?;
         for (name, most) in &self.max_tokens_of {

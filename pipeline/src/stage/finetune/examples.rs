@@ -17,7 +17,7 @@ use super::benchmark::{Benchmark, Score, drawn, only};
 use super::config::{ClassWeights, Fixed};
 use super::known::Known;
 use super::measure::{self, class, classes, number};
-use super::prepared::{AbsentClasses, PairOrder, TrainOn};
+use super::quirks::{AbsentClasses, PairOrder, TrainOn};
 use crate::bundle::task_file::Asked;
 
 /// What rows are made of, example by example.
@@ -65,7 +65,7 @@ impl Labelled {
         let of = looked_at(&examples, fixed);
         let trained = of.get(&Part::Train).map_or(&[][..], Vec::as_slice);
         let output = output(&examples, trained, fixed.class_weights)?;
-        let (frame, prepared) = (fixed.frame(vocabulary), fixed.prepared);
+        let (frame, prepared) = (fixed.frame(vocabulary), fixed.quirks);
         let (order, absent) = (prepared.pairs, prepared.absent_classes);
         Ok(Self { examples, tokens, of, output, frame, order, absent })
     }
@@ -108,7 +108,7 @@ pub(super) fn looked_at(examples: &Examples, fixed: &Fixed) -> BTreeMap<Part, Ve
         (Part::MaskSearch, fixed.most.mask_search),
         (Part::Test, fixed.most.test),
     ];
-    let places = |part: Part| match (part, fixed.prepared.train) {
+    let places = |part: Part| match (part, fixed.quirks.train) {
         (Part::Train, TrainOn::TrainAndDev) => [examples.of(part), examples.of(Part::Dev)].concat(),
         _ => examples.of(part),
     };

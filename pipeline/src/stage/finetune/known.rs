@@ -28,7 +28,7 @@ impl Known {
         let limits = mapping.limits_of(fixed.max_tokens)?;
         let tools = mapping.tools_for(maps, context)?;
         let texts =
-            examples.examples.iter().map(|of| fixed.prepared.pairs.of_texts(&of.text, of.pair.as_deref()));
+            examples.examples.iter().map(|of| fixed.quirks.pairs.of_texts(&of.text, of.pair.as_deref()));
         let texts: Vec<_> = texts.collect();
         let (made, counts) = tools.rows(limits, &texts).map_err(|(text, error)| {
             let id = examples.examples.get(text).map_or("?", |of| of.id.as_str());

@@ -9,7 +9,7 @@ use model::eval::{auroc, correlation};
 use tasks::downstream::example::{Answer, Examples, Kind, Measure};
 
 use super::benchmark::Score;
-use super::prepared::AbsentClasses;
+use super::quirks::AbsentClasses;
 
 /// A metric's name, its value, and others beside it.
 type Measured = (&'static str, f64, Vec<(&'static str, f64)>);

@@ -10,7 +10,7 @@ use model::Device;
 use model::device::ActivationDtype;
 use model::encoder::config::Config;
 use model::optim::adamw::Missing;
-use model::optim::chosen::AsReleased;
+use model::optim::chosen::ReferenceCode;
 use model::optim::schedule::Schedule;
 use model::train::finetune::{self, Batch, Finetuner, Outline, Setup};
 use model::train::patience::{Patience, Verdict};
@@ -73,7 +73,7 @@ pub(super) struct Run<'a> {
     pub(super) schedule: TaskOrder,
     pub(super) settings: &'a Settings,
     /// An optimiser in place of AdamW.
-    pub(super) released: Option<&'a AsReleased>,
+    pub(super) released: Option<&'a ReferenceCode>,
     /// How all of them are read, and what no recipe chooses.
     pub(super) tried: &'a Tried,
     pub(super) seed: u64,
@@ -184,7 +184,7 @@ impl Run<'_> {
             );
         }
         let seed = RngKey::new(self.seed).named("finetune");
-        Ok(Mixed::new(&each, self.tried.fixed.prepared.order, self.schedule, seed)?)
+        Ok(Mixed::new(&each, self.tried.fixed.quirks.order, self.schedule, seed)?)
     }
 
     /// Refuses a schedule that leaves a task out, which would only show at the end.
@@ -231,7 +231,7 @@ impl Run<'_> {
                 tasks: tasks.collect(),
                 pooling: fixed.pooling,
                 dropout: settings.dropout,
-                thinned: fixed.prepared.thinned,
+                thinned: fixed.quirks.thinned,
                 labels: self.tried.attending.labels(),
                 knowledge: self.tried.attending.knowledge(),
             },
@@ -295,7 +295,7 @@ impl Run<'_> {
     fn look(&self, tuner: &Finetuner) -> anyhow::Result<(f64, Value)> {
         let (mut sum, mut each) = (0.0, serde_json::Map::new());
         for (number, Task { name, benchmark, .. }) in self.tasks.iter().enumerate() {
-            let part = self.tried.fixed.prepared.chosen_on.part();
+            let part = self.tried.fixed.quirks.chosen_on.part();
             let score = super::answers::score(tuner.predictor(), number, *benchmark, part, self.context)?;
             sum += score.value;
             each.insert((*name).to_owned(), json!(score.value));

@@ -18,7 +18,7 @@ use super::benchmark::{Benchmark, Score, only};
 use super::config::Fixed;
 use super::examples::looked_at;
 use super::measure;
-use super::prepared::{Padding, Prepared};
+use super::quirks::{Padding, Quirks};
 use crate::bundle::task_file::Asked;
 
 /// Sentences as tokens.
@@ -34,8 +34,8 @@ pub(super) struct Sentences {
     subwords: Subwords,
     /// What the output tells apart.
     classes: TokenClasses,
-    /// What is done as a released code does it.
-    prepared: Prepared,
+    /// What is done as a reference code does it.
+    quirks: Quirks,
     /// Sentences to train on that were left out because they are too long.
     dropped: usize,
 }
@@ -60,23 +60,13 @@ impl Sentences {
         let words: Vec<&[String]> =
             examples.examples.iter().map(|example| words(&example.answer).words).collect();
         let texts = WordTexts::new(vocabulary, &words, usize::MAX)?;
-        let (of, prepared) = (looked_at(&examples, fixed), fixed.prepared);
-        let classes = TokenClasses::new(prepared.tags, &examples.classes)
+        let (of, quirks) = (looked_at(&examples, fixed), fixed.quirks);
+        let classes = TokenClasses::new(quirks.tags, &examples.classes)
             .with_context(|| format!("{}: finetune.fixed.prepared.tags", examples.name))?;
         let (frame, subwords) = (fixed.frame(vocabulary), fixed.subwords);
         let output = Output::Tag { classes: classes.names().len() };
-        let mut all = Self {
-            examples,
-            texts,
-            of,
-            items: vec![],
-            output,
-            frame,
-            subwords,
-            classes,
-            prepared,
-            dropped: 0,
-        };
+        let mut all =
+            Self { examples, texts, of, items: vec![], output, frame, subwords, classes, quirks, dropped: 0 };
         (all.items, all.dropped) = all.to_train_on();
         let mut places: Vec<usize> = all.items.iter().map(|item| item.place).collect();
         places.dedup();
@@ -87,7 +77,7 @@ impl Sentences {
     /// What is trained on, and how many sentences, or pieces of them, are too long for that.
     fn to_train_on(&self) -> (Vec<Item>, usize) {
         let (mut items, mut dropped) = (vec![], 0);
-        let most = self.prepared.long_sentences.most(self.frame.most);
+        let most = self.quirks.long_sentences.most(self.frame.most);
         for &place in self.places(Part::Train) {
             let mut pieces = self.pieces(place);
             let before = pieces.len();
@@ -97,10 +87,10 @@ impl Sentences {
             dropped += before - pieces.len();
             let rows = pieces.into_iter().map(|piece| self.rows_of(place, piece));
             let item = |rows| Item { place, rows };
-            // What the released codes cut they cut before anything else: their batches are of what comes of it.
-            if self.prepared.full_behind.is_some() {
+            // What the reference codes cut they cut before anything else: their batches are of what comes of it.
+            if self.quirks.full_behind.is_some() {
                 items.extend(rows.flatten().map(|row| item(vec![row])));
-            } else if self.prepared.behind_outside.is_some() {
+            } else if self.quirks.behind_outside.is_some() {
                 items.extend(rows.map(item));
             } else {
                 let rows: Vec<_> = rows.flatten().collect();
@@ -117,7 +107,7 @@ impl Sentences {
     /// The words of each piece of the example at `place`: all of them, unless sentences are cut by the right tags.
     fn pieces(&self, place: usize) -> Vec<Range<usize>> {
         let outside = self.outside(place);
-        let counts = match self.prepared.behind_outside {
+        let counts = match self.quirks.behind_outside {
             Some(most) => behind_outside(&outside, most),
             None => vec![outside.len()],
         };
@@ -131,9 +121,9 @@ impl Sentences {
     /// The words of each row of a piece of the example at `place`.
     fn rows_of(&self, place: usize, piece: Range<usize>) -> Vec<Range<usize>> {
         let outside = self.outside(place);
-        // `[CLS]` and `[SEP]` count, as they do in the released code.
+        // `[CLS]` and `[SEP]` count, as they do in the reference code.
         let ends = |word: usize, subwords: usize| {
-            outside[word] && self.prepared.full_behind.is_some_and(|full| subwords + 2 > full)
+            outside[word] && self.quirks.full_behind.is_some_and(|full| subwords + 2 > full)
         };
         self.texts.rows_of(place, piece, self.frame.most, ends)
     }
@@ -227,7 +217,7 @@ impl Benchmark for Sentences {
     }
 
     fn batch(&self, _: u64, items: &[usize]) -> anyhow::Result<Batch> {
-        self.batched(items.iter().map(|&item| &self.items[item]), self.prepared.padding)
+        self.batched(items.iter().map(|&item| &self.items[item]), self.quirks.padding)
     }
 
     fn samples(&self, part: Part) -> usize {
@@ -263,7 +253,7 @@ impl Benchmark for Sentences {
         let (mut truth, mut said, mut from) = (vec![], vec![], 0);
         for &place in self.places(part) {
             let tags = words(&self.examples.examples[place].answer).tags;
-            // Pieces that sentences are cut into are sentences of their own, as they are to the released code.
+            // Pieces that sentences are cut into are sentences of their own, as they are to the reference code.
             for piece in self.pieces(place) {
                 truth.push(tags[piece.clone()].iter().map(|&tag| tag as usize).collect());
                 let mut of_piece = Vec::with_capacity(piece.len());
@@ -285,7 +275,7 @@ impl Benchmark for Sentences {
     fn facts(&self) -> BTreeMap<String, serde_json::Value> {
         let mut facts: BTreeMap<_, _> =
             Part::ALL.map(|part| (part.name().to_owned(), json!(self.places(part).len()))).into();
-        if self.prepared.cuts_by_tags() {
+        if self.quirks.cuts_by_tags() {
             facts.insert("pieces_to_train_on".to_owned(), json!(self.items.len()));
         }
         if self.dropped > 0 {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
-use model::optim::chosen::AsReleased;
+use model::optim::chosen::ReferenceCode;
 use model::predict::Predictor;
 use model::range::{POSITIVE_WEIGHT, TEMPERATURE};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use tasks::stream::schedule::Schedule;
 
 use super::benchmark::Benchmark;
 use super::config::Settings;
-use super::prepared::ChosenOn;
+use super::quirks::ChosenOn;
 use super::{SCORES, Scores, Tried, answers, complete, facts, steps};
 use crate::config::range::{MANY, inside, number, whole};
 use crate::engine::context::Context;
@@ -46,9 +46,9 @@ pub(crate) struct Config {
     pub attention: Option<String>,
     /// How they are trained; an epoch is the schedule's.
     pub settings: Settings,
-    /// The optimiser of a released code in place of AdamW.
+    /// The optimiser of a reference code in place of AdamW.
     #[serde(default)]
-    pub released: Option<AsReleased>,
+    pub released: Option<ReferenceCode>,
     /// How the encoder is fine-tuned on each benchmark afterwards, with a new output (MT-BERT's third stage), if it is.
     #[serde(default)]
     pub then: Option<Settings>,
@@ -107,7 +107,7 @@ impl Config {
         if let Schedule::Temperature(temperature) = self.schedule {
             number(format!("{key}.schedule.temperature"), temperature, &TEMPERATURE)?;
         }
-        inside(&key, self.released.as_ref().map_or(Ok(()), AsReleased::check))?;
+        inside(&key, self.released.as_ref().map_or(Ok(()), ReferenceCode::check))?;
         for (task, weight) in &self.weights {
             number(format!("{key}.weights.{task}"), *weight, &POSITIVE_WEIGHT)?;
         }
@@ -177,7 +177,7 @@ impl Stage for Together {
         if lengths.windows(2).any(|pair| pair[0] != pair[1]) {
             describe::config(to, "recipe.max_tokens", &lengths);
         }
-        let prepared = self.tried.first().map(|tried| tried.fixed.prepared);
+        let prepared = self.tried.first().map(|tried| tried.fixed.quirks);
         if prepared.is_some_and(|prepared| prepared.chosen_on == ChosenOn::Test) {
             to.field("recipe.scores", "with best_look".into());
         }
@@ -235,7 +235,7 @@ impl Stage for Together {
         };
         run.to_the_end(&self.base.folder(context)?)?;
         complete(context, one, &tasks)?;
-        let (ended, chosen_on) = (steps::ended(context.out())?, one.fixed.prepared.chosen_on);
+        let (ended, chosen_on) = (steps::ended(context.out())?, one.fixed.quirks.chosen_on);
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
         // What the codes report, each task at its own best look; the model that is kept is that of the best mean.
         let looks = match chosen_on {

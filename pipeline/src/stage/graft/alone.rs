@@ -9,7 +9,7 @@ use crate::stage::benchmark as tried;
 use crate::stage::encoder::Base;
 use crate::stage::finetune::attention;
 use crate::stage::finetune::config::Source;
-use crate::stage::finetune::prepared::{PairOrder, Prepared, TrainOn};
+use crate::stage::finetune::quirks::{PairOrder, Quirks, TrainOn};
 use crate::stage::finetune::{Chosen, Looked, together};
 use crate::stage::matrix::Matrix;
 use crate::stage::scores::{self, Compared, Whose};
@@ -21,7 +21,7 @@ impl Around<'_> {
     /// The fine-tunings of the encoder as it is, and a table of their scores.
     ///
     /// # Errors
-    /// When there is nothing to be tried on, or a setting cannot be meant.
+    /// When there is nothing to be tried on, or a setting is invalid.
     pub(crate) fn alone(&self) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let names: Vec<&str> = self.benchmarks.iter().map(String::as_str).collect();
         anyhow::ensure!(
@@ -29,7 +29,7 @@ impl Around<'_> {
             "[finetune] has nothing to be tried on: add a table [[benchmarks]]"
         );
         self.finetuning.check(&names)?;
-        self.check_prepared()?;
+        self.check_quirks()?;
         self.by_itself().iter().try_for_each(|benchmark| self.room(&self.tried(benchmark)))?;
         let mut stages = self.finetunings(Row::Base, &self.base);
         let mut compared: Vec<Compared> = vec![];
@@ -103,9 +103,9 @@ impl Around<'_> {
         Ok(stages)
     }
 
-    /// Refuses what a released code does otherwise where a benchmark is of another kind.
-    pub(super) fn check_prepared(&self) -> anyhow::Result<()> {
-        let Prepared { pairs, train, .. } = self.finetuning.fixed.prepared;
+    /// Refuses what a reference code does otherwise where a benchmark is of another kind.
+    pub(super) fn check_quirks(&self) -> anyhow::Result<()> {
+        let Quirks { pairs, train, .. } = self.finetuning.fixed.quirks;
         let told = [
             (pairs != PairOrder::AsGiven, "pairs turns the pairs of sets round"),
             (train == TrainOn::TrainAndDev, "train is train_and_dev, which is for sets of examples"),
@@ -124,7 +124,7 @@ impl Around<'_> {
         let mut tagged = tagged.filter(|of| trained_on(&of.name));
         tagged.try_for_each(|of| {
             let fixed = self.finetuning.fixed.of(&of.name);
-            fixed.prepared.check_rows(fixed.max_tokens, &of.name)
+            fixed.quirks.check_rows(fixed.max_tokens, &of.name)
         })
     }
 

@@ -90,7 +90,7 @@ impl Ranking {
 /// The candidates of all queries, in their order; the same for any number of threads.
 ///
 /// # Errors
-/// When there are too many passages, or the config cannot be meant.
+/// When there are too many passages, or the config is invalid.
 pub fn candidates(collection: &Collection, config: &Config) -> Result<Vec<Candidates>, Error> {
     candidates_until(collection, config, &CancelToken::NEVER)
 }

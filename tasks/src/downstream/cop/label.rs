@@ -14,21 +14,21 @@ pub fn length_of_stay(seconds: i64) -> u32 {
     [30.0, 70.0, 140.0].iter().map(|&bound| u32::from(tenths > bound)).sum()
 }
 
-/// The class of a diagnosis: its first three characters. E codes keep four, their category; V codes do so as released, although theirs has
+/// The class of a diagnosis: its first three characters. E codes keep four, their category; V codes do so as in the reference code, although theirs has
 /// three.
 #[must_use]
 pub fn diagnosis(code: &str, variant: Variant) -> String {
     let long = match variant {
-        Variant::AsReleased => ['V', 'E'].as_slice(),
+        Variant::Reference => ['V', 'E'].as_slice(),
         Variant::Fixed => &['E'],
     };
     beginning(code, if code.starts_with(long) { 4 } else { 3 })
 }
 
-/// The class of a procedure: its first three digits; as released, of the code as a number, so without leading zeros.
+/// The class of a procedure: its first three digits; as in the reference code, of the code as a number, so without leading zeros.
 #[must_use]
 pub fn procedure(code: &str, variant: Variant) -> String {
-    let read_as_number = variant == Variant::AsReleased && code.bytes().all(|byte| byte.is_ascii_digit());
+    let read_as_number = variant == Variant::Reference && code.bytes().all(|byte| byte.is_ascii_digit());
     let code = match code.trim_start_matches('0') {
         "" if read_as_number => "0",
         number if read_as_number => number,
@@ -46,7 +46,7 @@ const REMOVED_IN: [&str; 2] = ["physical exam:", "medication on admission:"];
 /// What else tells of a death.
 const TOLD: [&str; 3] = ["he expired", "pronounced expired", "time of death"];
 
-/// An admission note without mentions of a death in its physical exam and medication; `None` where one remains. As released, one mention
+/// An admission note without mentions of a death in its physical exam and medication; `None` where one remains. As in the reference code, one mention
 /// is removed behind each header.
 #[must_use]
 pub fn without_death(note: &str, variant: Variant) -> Option<String> {
@@ -109,7 +109,7 @@ fn mention(text: &str, patient: Patient) -> Option<usize> {
     if words.len() == behind.len() {
         return None;
     }
-    // As released, white space behind it is any number of characters, none as well.
+    // As in the reference code, white space behind it is any number of characters, none as well.
     let helped = ["had", "has"].iter().find_map(|help| words.strip_prefix(help)).map(str::trim_start);
     let verb = |words: &str| {
         let verbs = ["expired", "died", "passed away", "deceased"];
@@ -121,7 +121,7 @@ fn mention(text: &str, patient: Patient) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Variant::{AsReleased, Fixed};
+    use Variant::{Fixed, Reference};
 
     #[test]
     fn lengths_are_rounded_to_tenths_of_a_day() {
@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn codes_are_cut_as_released_or_as_meant() {
-        let both = |code| (diagnosis(code, AsReleased), diagnosis(code, Fixed));
+        let both = |code| (diagnosis(code, Reference), diagnosis(code, Fixed));
         assert_eq!(both("V4581"), ("V458".to_owned(), "V45".to_owned()));
         assert_eq!(both("E8490"), ("E849".to_owned(), "E849".to_owned()));
         assert_eq!(
             (both("0389").0.as_str(), both("042").1.as_str(), both("V3").0.as_str()),
             ("038", "042", "V3")
         );
-        let both = |code| (procedure(code, AsReleased), procedure(code, Fixed));
+        let both = |code| (procedure(code, Reference), procedure(code, Fixed));
         assert_eq!(both("0066"), ("66".to_owned(), "006".to_owned()));
         assert_eq!(both("0331"), ("331".to_owned(), "033".to_owned()));
         assert_eq!(both("0000").0, "0");
@@ -150,14 +150,14 @@ mod tests {
         let note = |exam: &str, history: &str| {
             format!("MEDICAL HISTORY: {history}\n\nPHYSICAL EXAM: {exam}\n\nFAMILY HISTORY: mother died")
         };
-        let kept = |exam: &str| without_death(&note(exam, "HTN"), AsReleased);
+        let kept = |exam: &str| without_death(&note(exam, "HTN"), Reference);
         assert_eq!(kept("calm. Patient has expired at 5").unwrap(), note("calm.  at 5", "HTN"));
         assert_eq!(kept("calm, deceased").unwrap(), note("calm,", "HTN"));
         assert_eq!(kept("calm").unwrap(), note("calm", "HTN"));
-        assert_eq!(without_death(&note("calm", "the pt  died"), AsReleased), None);
+        assert_eq!(without_death(&note("calm", "the pt  died"), Reference), None);
         assert_eq!(without_death(&note("calm", "SHE EXPIRED"), Fixed), None);
         for text in ["pt has  died", "pt had \n expired", "pt hasdied"] {
-            assert_eq!(without_death(&note("calm", text), AsReleased), None, "{text}");
+            assert_eq!(without_death(&note("calm", text), Reference), None, "{text}");
         }
         assert_eq!(without_death(&note("calm", "patient"), Fixed).unwrap(), note("calm", "patient"));
         assert_eq!(
@@ -170,13 +170,10 @@ mod tests {
     #[test]
     fn of_several_mentions_one_is_removed_as_released() {
         let exam = "PHYSICAL EXAM: patient died, patient died";
-        assert_eq!(without_death(exam, AsReleased), None);
+        assert_eq!(without_death(exam, Reference), None);
         assert_eq!(without_death(exam, Fixed).unwrap(), "PHYSICAL EXAM: , ");
         // In both sections one each.
         let both = "MEDICATION ON ADMISSION: pt died\n\nPHYSICAL EXAM: é pt died";
-        assert_eq!(
-            without_death(both, AsReleased).unwrap(),
-            "MEDICATION ON ADMISSION: \n\nPHYSICAL EXAM: é "
-        );
+        assert_eq!(without_death(both, Reference).unwrap(), "MEDICATION ON ADMISSION: \n\nPHYSICAL EXAM: é ");
     }
 }

@@ -114,14 +114,14 @@ fn collect<'a>(
     Samples { classes, samples, dropped }
 }
 
-/// Samples whose classes are groups of codes: of all rows of the table as released, else of the samples.
+/// Samples whose classes are groups of codes: of all rows of the table as in the reference code, else of the samples.
 fn coded<'a>(
     stays: &'a Stays,
     table: &BTreeSet<String>,
     groups: &dyn Fn(&Stay) -> BTreeSet<String>,
 ) -> Samples<'a> {
     let classes: Vec<String> = match stays.variant {
-        Variant::AsReleased => table.iter().cloned().collect(),
+        Variant::Reference => table.iter().cloned().collect(),
         Variant::Fixed => stays.stays.iter().flat_map(groups).collect::<BTreeSet<_>>().into_iter().collect(),
     };
     let numbers: HashMap<&str, u32> = classes.iter().map(String::as_str).zip(0..).collect();

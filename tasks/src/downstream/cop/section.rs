@@ -1,6 +1,6 @@
 //! The sections of a discharge summary that are known on admission.
 //!
-//! As released, line ends become the two characters `\n`, and a section is what lies between its header and the next `\n\n` behind which
+//! As in the reference code, line ends become the two characters `\n`, and a section is what lies between its header and the next `\n\n` behind which
 //! stands a run of letters, at least one, without `(`, `)`, `\`, `|`, `.` and digits, and a colon: the next header. Only the end of a
 //! header counts, so that `Past Medical History:` is one. Headers are told in any case of ASCII.
 
@@ -32,7 +32,7 @@ const LONGEST_HEADER: usize = 60;
 pub fn admission_note(summary: &str, variant: Variant) -> Option<String> {
     let summary = strip(summary);
     let found: Vec<String> = match variant {
-        Variant::AsReleased => {
+        Variant::Reference => {
             let flat = summary.replace('\n', "\\n");
             let lower = flat.to_ascii_lowercase();
             SECTIONS
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn released_sections_run_over_numbered_headers_and_the_last_is_lost() {
-        let found = sections(NOTE, Variant::AsReleased);
+        let found = sections(NOTE, Variant::Reference);
         assert_eq!(found[0], "fever  2. Weird (header): foo");
         // The second blank of three line ends is part of the section.
         assert_eq!(found[2], "1. HTN  2. DM");
@@ -146,12 +146,12 @@ mod tests {
 
     #[test]
     fn notes_without_a_complaint_an_illness_or_a_history_are_none() {
-        for variant in [Variant::AsReleased, Variant::Fixed] {
+        for variant in [Variant::Reference, Variant::Fixed] {
             assert_eq!(admission_note("Social History:\nlives alone\n\nDisposition:\nhome", variant), None);
             assert_eq!(admission_note("", variant), None);
         }
-        // What follows is needed as released.
-        assert_eq!(admission_note("Chief Complaint:\nfever", Variant::AsReleased), None);
+        // What follows is needed as in the reference code.
+        assert_eq!(admission_note("Chief Complaint:\nfever", Variant::Reference), None);
         assert!(admission_note("Chief Complaint:\nfever", Variant::Fixed).is_some());
     }
 

@@ -34,7 +34,7 @@ pub struct Drawn {
 
 impl Split {
     /// Reads lists of patients, CSV with a column `SUBJECT_ID`, in which a patient may be several times: `mimic_train.csv`,
-    /// `mimic_val.csv` and `mimic_test.csv` of the released code.
+    /// `mimic_val.csv` and `mimic_test.csv` of the reference code.
     ///
     /// # Errors
     /// When a list cannot be read, or a patient is in two.

@@ -110,7 +110,7 @@ fn stays(variant: Variant) -> Stays {
 
 #[test]
 fn every_note_and_admission_is_accounted_for() {
-    let funnel = stays(Variant::AsReleased).funnel;
+    let funnel = stays(Variant::Reference).funnel;
     let expected = Funnel {
         notes: 16,
         other_category: 1,
@@ -159,7 +159,7 @@ fn reports_and_addenda_are_joined_by_day() {
 
 #[test]
 fn mortality_and_length_of_stay() {
-    let stays = stays(Variant::AsReleased);
+    let stays = stays(Variant::Reference);
     let task = samples(&stays, Outcome::Mortality);
     let found: BTreeMap<u32, &Answer> = task.samples.iter().map(|s| (s.admission.0, &s.answer)).collect();
     assert_eq!(
@@ -177,7 +177,7 @@ fn mortality_and_length_of_stay() {
 
 #[test]
 fn codes_are_classes_of_the_table_as_released_and_of_the_samples_when_fixed() {
-    let released = stays(Variant::AsReleased);
+    let released = stays(Variant::Reference);
     let task = samples(&released, Outcome::Diagnoses);
     assert_eq!(task.classes, ["038", "401", "E849", "V458"]);
     let found: Vec<_> = task.samples.iter().map(|s| (s.admission.0, s.answer.clone())).collect();

@@ -20,12 +20,12 @@ pub fn balanced(counts: &[u64]) -> Result<Vec<f64>, Error> {
 
 /// Weights of the positive side of classes of which a sample has any number, by how many of `samples` have each.
 ///
-/// As released, they are those of [`balanced`] with a sample more in every class, as if the classes shut each other out; fixed, negative
+/// As in the reference code, they are those of [`balanced`] with a sample more in every class, as if the classes shut each other out; fixed, negative
 /// samples over positive ones, and 1 where no sample or every sample has the class.
 #[must_use]
 pub fn positive(counts: &[u64], samples: u64, variant: Variant) -> Vec<f64> {
     match variant {
-        Variant::AsReleased => {
+        Variant::Reference => {
             let more: Vec<u64> = counts.iter().map(|count| count + 1).collect();
             let share = more.iter().sum::<u64>() as f64 / more.len().max(1) as f64;
             more.iter().map(|&count| share / count as f64).collect()
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn positive_sides_weigh_as_released_or_as_their_negatives() {
-        assert_eq!(positive(&[0, 2], 4, Variant::AsReleased), [2.0, 2.0 / 3.0]);
+        assert_eq!(positive(&[0, 2], 4, Variant::Reference), [2.0, 2.0 / 3.0]);
         assert_eq!(positive(&[0, 1, 4], 4, Variant::Fixed), [1.0, 3.0, 1.0]);
     }
 }

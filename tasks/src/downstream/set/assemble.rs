@@ -78,7 +78,7 @@ impl Drawn {
 /// Examples of items, those of files in the order of parts. Classes are numbered in the order of their names, `O` in front of tags.
 ///
 /// # Errors
-/// When a share cannot be meant, the items have unlike answers, or there are none.
+/// When a share is invalid, the items have unlike answers, or there are none.
 pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Examples, Shared), Error> {
     plan.drawn.check(|part| files.contains_key(&part))?;
     let kind = kind(files.values().flatten())?;

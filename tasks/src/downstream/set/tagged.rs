@@ -44,7 +44,7 @@ pub enum Gaps {
     /// They are left out and counted.
     #[default]
     Drop,
-    /// Their pieces are tagged and what lies between them is not: `B` where the first begins, `I` where another does (MT-BERT as released).
+    /// Their pieces are tagged and what lies between them is not: `B` where the first begins, `I` where another does (as in MT-BERT's code).
     Outside,
 }
 

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 pub enum Rule {
     /// As the paper writes it: with the last batch of the task that has the most.
     Paper,
-    /// As the released code does it: once that task has shown its first batch again, and with it all tasks before it.
-    Released,
+    /// As the reference code does it: once that task has shown its first batch again, and with it all tasks before it.
+    #[serde(rename = "released")]
+    Reference,
 }
 
 impl Rule {
@@ -18,7 +19,7 @@ impl Rule {
     pub fn name(self) -> &'static str {
         match self {
             Rule::Paper => "paper",
-            Rule::Released => "released",
+            Rule::Reference => "released",
         }
     }
 }
@@ -34,7 +35,7 @@ pub fn steps(batches: &[u64], rule: Rule) -> u64 {
     let most = batches.iter().copied().max().unwrap_or(0);
     let turns = most * tasks(batches).count() as u64;
     match (rule, tasks(batches).position(|task| batches[task] == most)) {
-        (Rule::Released, Some(before)) => turns + before as u64 + 1,
+        (Rule::Reference, Some(before)) => turns + before as u64 + 1,
         _ => turns,
     }
 }
@@ -65,7 +66,7 @@ mod tests {
         let paper = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 0), (2, 1), (0, 0), (1, 0), (2, 2)];
         assert_eq!(sequence(&[2, 1, 3], Rule::Paper), paper);
         let released = [paper.as_slice(), &[(0, 1), (1, 0), (2, 0)]].concat();
-        assert_eq!(sequence(&[2, 1, 3], Rule::Released), released);
-        assert_eq!(steps(&[6, 0, 5, 2], Rule::Released), 19, "tasks without a batch take no turn");
+        assert_eq!(sequence(&[2, 1, 3], Rule::Reference), released);
+        assert_eq!(steps(&[6, 0, 5, 2], Rule::Reference), 19, "tasks without a batch take no turn");
     }
 }

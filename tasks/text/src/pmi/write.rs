@@ -23,7 +23,7 @@ const REASONS: [&str; 5] =
 /// Scores the pairs of `counts` and writes words, pairs and matrix into `folder`, the index last.
 ///
 /// # Errors
-/// When the config cannot be meant, the counts cannot be read, or the disk refuses.
+/// When the config is invalid, the counts cannot be read, or the disk refuses.
 pub fn score(counts: &Read, config: &Config, folder: &Path) -> Result<Index, Error> {
     config.check()?;
     let (keep, words) = kept(counts, config);

@@ -1,4 +1,4 @@
-//! Rows, targets and scores of sentences as the released codes have them.
+//! Rows, targets and scores of sentences as the reference codes have them.
 
 use tasks::downstream::example::{Example, Kind, Measure, Tagged};
 use tasks::token::encode::Case;

@@ -1,4 +1,4 @@
-//! How a fine-tuning does what a released code does where that is other than its paper says.
+//! How a fine-tuning does what a reference code does where that is other than its paper says.
 
 use model::output::downstream::OutputDropout;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use tasks::downstream::turns::Order;
 /// Where it stands in a config.
 const KEY: &str = "finetune.fixed.prepared";
 
-/// What a released code does otherwise; the papers' way without a key.
+/// What a reference code does otherwise; the papers' way without a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Prepared {
+pub(crate) struct Quirks {
     /// Which text of a pair of a published set comes first.
     pub pairs: PairOrder,
     /// What is trained on.
@@ -175,7 +175,7 @@ impl ChosenOn {
     }
 }
 
-impl Prepared {
+impl Quirks {
     /// Whether all is as in the papers.
     #[must_use]
     pub(crate) fn is_as_written(&self) -> bool {
@@ -208,7 +208,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Refuses what rows of at most `max_tokens` tokens of tags cannot be meant with; `of` is the benchmark.
+    /// Refuses what rows of at most `max_tokens` tokens of tags do not fit; `of` is the benchmark.
     ///
     /// # Errors
     /// Names the key, and how to mend it.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_is_not_said_is_as_written_and_takes_no_room() {
-        let prepared: Prepared = toml::from_str("pairs = \"second_first\"").unwrap();
+        let prepared: Quirks = toml::from_str("pairs = \"second_first\"").unwrap();
         assert!(!prepared.is_as_written());
         let json = serde_json::to_string(&prepared).unwrap();
         let before =
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn what_does_not_go_together_is_refused() {
         let told = |text: &str, subwords| {
-            let prepared: Prepared = toml::from_str(text).unwrap();
+            let prepared: Quirks = toml::from_str(text).unwrap();
             prepared
                 .check(subwords)
                 .and_then(|()| prepared.check_rows(128, "ner"))
