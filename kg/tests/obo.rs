@@ -78,11 +78,14 @@ fn children_state_what_they_are_and_every_row_is_counted() {
         [("isa", 1), ("part_of", 2), ("regulates", 1)].map(|(k, n)| (k.to_owned(), n)).into()
     );
     assert_eq!((report.funnel.subjects, report.funnel.objects), (3, 5));
-    let [stanzas, texts] = report.funnel.supporting.as_slice() else { panic!("stanzas and texts") };
+    let [stanzas, texts, xrefs] = report.funnel.supporting.as_slice() else {
+        panic!("stanzas, texts, xrefs")
+    };
     assert_eq!((stanzas.file.as_str(), stanzas.read, stanzas.kept), ("go.obo: stanzas", 7, 5));
     assert_eq!(stanzas.dropped, [("obsolete", 1), ("other_stanza", 1)].into());
     assert_eq!((texts.read, texts.kept), (8, 5));
     assert_eq!(texts.dropped, [("obsolete", 2), ("scope_not_asked_for", 1)].into());
+    assert_eq!((xrefs.read, xrefs.kept, xrefs.dropped["of_several_terms"]), (2, 2, 0));
     assert!(report.naming.unwrap().settle(&canon).unwrap().is_empty());
     let first = graph.entities().iter().find(|entity| entity.key == "go:0000001").unwrap();
     assert_eq!(first.types[0].name, "biological_process");
@@ -109,6 +112,16 @@ fn names_synonyms_and_definitions_are_terms() {
     assert_eq!(terms(&canon), expected);
     let all = Options { synonyms: [Scope::Exact, Scope::Broad].into(), ..Options::default() };
     assert!(terms(&read(GO, &all).unwrap().1).contains(&"synonym inheritance".to_owned()));
+}
+
+#[test]
+fn a_concept_that_several_terms_refer_to_is_none_of_them() {
+    let text = "format-version: 1.2\n\n[Term]\nid: DOID:1\nname: Usher syndrome\nxref: MESH:D052245\nxref: UMLS_CUI:C1\n\n\
+        [Term]\nid: DOID:2\nname: Usher syndrome type 2\nxref: MESH:D052245\nxref: UMLS_CUI:C2\nis_a: DOID:1\n";
+    let (report, canon) = read(text, &Options::default()).unwrap();
+    assert_eq!(triples(&canon.graph().unwrap()), ["umls:C2 isa umls:C1"]);
+    let xrefs = &report.funnel.supporting[2];
+    assert_eq!((xrefs.read, xrefs.kept, xrefs.dropped["of_several_terms"]), (4, 2, 2));
 }
 
 #[test]

@@ -4,13 +4,12 @@ use std::fs;
 use std::path::Path;
 
 /// Where the label-embedding paper is named.
-const PLACES: [&str; 6] = [
+const PLACES: [&str; 5] = [
     "README.md",
     "docs/config.md",
     "configs/label-embedding.toml",
     "configs/world-label-embedding.toml",
     "model/src/attention/label.rs",
-    "model/src/output/downstream/labels.rs",
 ];
 
 #[test]

@@ -19,6 +19,7 @@ use crate::table::{Builder, Origin, SemanticType, TermKind, TermOrigin};
 const NOT_ASKED_FOR: &str = "relation_not_asked_for";
 const OBSOLETE: &str = "obsolete";
 const NO_NODE: &str = "no_node";
+const SHARED: &str = "of_several_terms";
 const OTHER_SCOPE: &str = "scope_not_asked_for";
 const OTHER_STANZA: &str = "other_stanza";
 
@@ -37,6 +38,9 @@ pub(super) struct Ontology<'o, 'b> {
     links: Vec<Stated>,
     origin: Option<DraftTermOrigin>,
     untexted: Vec<(DraftEntity, String)>,
+    /// What each term is in UMLS and MeSH, as far as its `xref`s say.
+    elsewhere: Vec<(String, BTreeSet<String>)>,
+    xrefs: Tally,
     stanzas: Tally,
     texts: Tally,
 }
@@ -80,6 +84,8 @@ impl<'o, 'b> Ontology<'o, 'b> {
             links: Vec::new(),
             origin: None,
             untexted: Vec::new(),
+            elsewhere: Vec::new(),
+            xrefs: part("xrefs to UMLS and MeSH", &[SHARED]),
             stanzas: part("stanzas", &[OBSOLETE, OTHER_STANZA]),
             texts: part("texts", &[OBSOLETE, OTHER_SCOPE]),
         }
@@ -198,7 +204,8 @@ impl<'o, 'b> Ontology<'o, 'b> {
             self.texts.keep();
         }
         if self.options.xref == Xref::SameAs {
-            same::state(key, stanza.xrefs.iter().filter_map(|xref| elsewhere(xref)).collect(), builder);
+            let elsewhere = stanza.xrefs.iter().filter_map(|xref| elsewhere(xref)).collect();
+            self.elsewhere.push((key.to_owned(), elsewhere));
         }
         entity
     }
@@ -212,6 +219,7 @@ impl<'o, 'b> Ontology<'o, 'b> {
             self.relations.entry(relation.clone()).or_default();
         }
         self.check_asked()?;
+        self.state_elsewhere();
         for (id, relation) in &self.relations {
             for inverse in &relation.inverses {
                 self.builder.declare_inverse(&relation_key(id), &relation_key(inverse));
@@ -252,6 +260,22 @@ impl<'o, 'b> Ontology<'o, 'b> {
         Ok(self.report(rows, [subjects.len() as u64, objects.len() as u64]))
     }
 
+    /// Says what terms are elsewhere. A concept that several terms refer to is wider than each ("Usher syndrome" of its types): taken as the same, it would make
+    /// one entity of all of them, so it is none of them.
+    fn state_elsewhere(&mut self) {
+        let mut terms: HashMap<String, u32> = HashMap::new();
+        for xref in self.elsewhere.iter().flat_map(|(_, xrefs)| xrefs) {
+            *terms.entry(xref.clone()).or_insert(0) += 1;
+        }
+        for (key, mut xrefs) in std::mem::take(&mut self.elsewhere) {
+            let all = xrefs.len();
+            xrefs.retain(|xref| terms.get(xref) == Some(&1));
+            self.xrefs.drop_all(SHARED, (all - xrefs.len()) as u64);
+            xrefs.iter().for_each(|_| self.xrefs.keep());
+            same::state(&key, xrefs, self.builder);
+        }
+    }
+
     fn report(self, rows: Tally, ends: [u64; 2]) -> SourceReport {
         let source = self.source.to_owned();
         let asked = |id: &&String| self.options.relations.as_ref().is_some_and(|asked| asked.contains(*id));
@@ -266,7 +290,10 @@ impl<'o, 'b> Ontology<'o, 'b> {
         let named = Untexted { without: Vec::new(), all: relations.len() as u64 };
         let allowed = Allowed { max_untexted: self.options.max_untexted, ..Allowed::default() };
         let [subjects, objects] = ends;
-        let supporting = vec![self.stanzas, self.texts];
+        let mut supporting = vec![self.stanzas, self.texts];
+        if self.options.xref == Xref::SameAs {
+            supporting.push(self.xrefs);
+        }
         let funnel =
             Funnel { source: source.clone(), triples: rows, supporting, subjects, objects, relations };
         let mut report = SourceReport::new(funnel);
@@ -334,12 +361,12 @@ fn relation_key(id: &str) -> String {
     }
 }
 
-/// The key of a cross reference. Publishers write the prefixes of UMLS and MeSH in several ways.
+/// The key of a cross reference to UMLS or MeSH, whose prefixes publishers write in several ways.
 fn elsewhere(xref: &str) -> Option<String> {
     let curie = curie::split(xref)?;
-    Some(match curie.prefix.to_lowercase().as_str() {
-        "umls" | "umls_cui" => format!("umls:{}", curie.id),
-        "mesh" | "msh" => format!("mesh:{}", curie.id),
-        _ => curie.key(),
-    })
+    match curie.prefix.to_lowercase().as_str() {
+        "umls" | "umls_cui" => Some(format!("umls:{}", curie.id)),
+        "mesh" | "msh" => Some(format!("mesh:{}", curie.id)),
+        _ => None,
+    }
 }
