@@ -103,16 +103,16 @@ impl Subcommand {
 
 const AFTER_HELP: &str = "\
 Examples:
-  engraft run                                      everything, on the embedded invented world
-  engraft fetch hsdn rotmensch mesh --into data    open data, checked, with their licences
+  engraft run                                      everything, on the embedded, invented world
+  engraft fetch hsdn rotmensch mesh --into data    open data, checksums verified, licences shown
   engraft run shards --config configs/open.toml --data data
-  engraft plan --set world.scale=2                 what a changed setting would make run
-  engraft why shards                               why it will run, or why it last ran
+  engraft plan --set world.scale=2                 what a changed setting would rerun
+  engraft why shards                               why it will run, or last ran
 
 Environment:
-  NO_COLOR         no colours, if set and not empty
-  ENGRAFT_KILL_AT  a testing aid: STAGE:POINT (as in world:synced) or STAGE:working:N ends the
-                   process by SIGKILL there
+  NO_COLOR         if set and not empty, disables colours
+  ENGRAFT_KILL_AT  for testing: kills the process (SIGKILL) at STAGE:POINT (such as world:synced) or
+                   STAGE:working:N
   AWS_*, GOOGLE_*, AZURE_*, HTTPS_PROXY, NO_PROXY, ...
                    credentials, endpoints and proxies for remote files (docs/config.md)
 
@@ -121,19 +121,19 @@ Environment:
 /// What every subcommand takes.
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// The configuration; without it, the embedded one: a small invented world
+    /// The config; defaults to the embedded one, a small invented world
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(super) config: Option<PathBuf>,
-    /// The folder with the outside files that the configuration names, or the URL that they lie below
+    /// The folder or URL that paths in the config are relative to
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) data: Option<PathBuf>,
-    /// The folder for artifacts and the ledger. It remembers its config; another one needs another folder, or --replace
+    /// The folder for artifacts and the ledger. It belongs to one config; another config needs its own folder, or --replace
     #[arg(long, global = true, value_name = "DIR", default_value = "out", help_heading = "Global options")]
     pub(super) out: PathBuf,
-    /// The folder in which remote files are kept; without it, `engraft` in the user's cache folder
+    /// The cache folder for remote files; defaults to `engraft` in the user's cache folder
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) cache: Option<PathBuf>,
-    /// How many bytes that folder may hold; what was not used for longest goes first
+    /// Maximum size of the cache in bytes; the least recently used files are evicted first
     #[arg(
         long,
         global = true,
@@ -142,7 +142,7 @@ pub(super) struct Common {
         help_heading = "Global options"
     )]
     pub(super) cache_bytes: u64,
-    /// How long one remote file may take, tries and waits included
+    /// Time limit for one remote file, including retries and waits
     #[arg(
         long,
         global = true,
@@ -151,16 +151,16 @@ pub(super) struct Common {
         help_heading = "Global options"
     )]
     pub(super) deadline: u64,
-    /// Changes one setting of the configuration; may be given again
+    /// Overrides one setting of the config; repeatable
     #[arg(long, global = true, value_name = "KEY=VALUE", help_heading = "Global options")]
     pub(super) set: Vec<String>,
-    /// How many threads and stages at once; without it, one per core. Results do not depend on it
+    /// Maximum number of threads and of concurrent stages; defaults to one per core. Results do not depend on it
     #[arg(long, short, global = true, value_name = "N", value_parser = jobs, help_heading = "Global options")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Prints JSON lines on standard output
+    /// Prints JSON lines to standard output
     #[arg(long, global = true, help_heading = "Global options")]
     pub(super) json: bool,
-    /// Says more: every reason, every note
+    /// Prints every reason and every note
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub(super) verbose: bool,
 }
@@ -168,33 +168,34 @@ pub(super) struct Common {
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Subcommand {
-    /// Brings stages up to date, with everything they need
+    /// Brings stages and everything they depend on up to date
     #[command(after_help = "\
 Examples:
   engraft run                     all stages
-  engraft run shards --jobs 8     the stage `shards` and what it needs
+  engraft run shards --jobs 8     the stage `shards` and what it depends on
   engraft run --json > run.jsonl  events as JSON lines
-  engraft run retrain --restart   throws away what an interrupted training left
+  engraft run retrain --restart   discards the state of an interrupted training
 
-A stage runs if its version, a setting, the contents of an input or its artifact has changed. What a stage
-that runs reads is always read again and compared; a damaged artifact is made again first. An interrupted training
-resumes where its last state was written; if a file of that state is not what was written, it fails with the file's name.
-Ctrl-C stops at the next safe point; a second Ctrl-C stops at once. Both leave everything consistent.")]
+A stage runs if its version, a setting, the contents of an input or its artifact has changed.
+Before it runs, its inputs are read and verified again; a damaged artifact is rebuilt first.
+An interrupted training resumes from its last saved state; if a file of that state was altered,
+the stage fails and names the file. Ctrl-C stops at the next safe point, a second Ctrl-C at once.
+Both leave everything consistent.")]
     Run {
-        /// The stages to bring up to date; all if none is given
+        /// The stages to bring up to date; defaults to all
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
-        /// Reads every artifact and every outside file again, instead of believing sizes and times
+        /// Reads every artifact and input file again instead of trusting sizes and time stamps
         #[arg(long)]
         check: bool,
-        /// Takes over an output folder that was made with another config
+        /// Takes over an output folder that belongs to another config
         #[arg(long)]
         replace: bool,
-        /// Of these, interrupted trainings begin anew instead of resuming; what they left is removed
+        /// Restarts interrupted trainings of these stages from scratch; their saved states are deleted
         #[arg(long)]
         restart: bool,
     },
-    /// Shows what `run` would do, and why, in a line per stage
+    /// Shows what `run` would do and why, one line per stage
     #[command(after_help = "\
 Examples:
   engraft plan --set world.scale=2
@@ -202,14 +203,14 @@ Examples:
 
 Exit code 1 if a stage cannot run.")]
     Plan {
-        /// The stages to plan for; all if none is given
+        /// The stages to plan; defaults to all
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
-        /// Reads every artifact and every outside file again, and ends with exit code 3 if anything would run
+        /// Reads every artifact and input file again, and exits with code 3 if anything would run
         #[arg(long)]
         check: bool,
     },
-    /// Explains why a stage will run or last ran, down to the changed field and the root cause upstream
+    /// Explains why a stage will run or last ran, down to the changed field and the upstream root cause
     #[command(after_help = "\
 Example:
   engraft why retrain --set world.scale=2
@@ -222,58 +223,59 @@ Example:
         /// The stage
         stage: String,
     },
-    /// Shows every stage: state, last run, files, bytes
+    /// Shows each stage's state, last run, files and bytes
     #[command(after_help = "Example:\n  engraft status")]
     Status,
-    /// Shows what is known of an artifact: facts (rows read, dropped, kept), files, digests
+    /// Shows an artifact's facts (rows read, dropped, kept), files and digests
     #[command(after_help = "\
 Examples:
   engraft inspect triples
   engraft inspect triples --json  the ledger's line
   engraft inspect maps --text \"Chest pain may be a symptom of heart failure.\" --svg maps")]
     Inspect {
-        /// The stage that made it
+        /// The stage that made the artifact
         artifact: String,
-        /// With `maps`: the maps of this text, drawn with what that stage would make them with
+        /// With `maps`: draws the maps of this text, generated as that stage would
         #[arg(long)]
         text: Option<String>,
-        /// With --text: a folder in which each map is drawn as an SVG file as well
+        /// With --text: also writes each map as an SVG file to this folder
         #[arg(long, value_name = "DIR", requires = "text")]
         svg: Option<PathBuf>,
     },
-    /// Reads the ledger and every file of the artifacts that it names again and compares them; needs no config
+    /// Re-hashes the ledger and every file of the artifacts it names; needs no config
     #[command(
-        after_help = "Examples:\n  engraft verify\n  engraft verify shards   exit code 3 if a byte is wrong, 2 if there is nothing to verify"
+        after_help = "Examples:\n  engraft verify\n  engraft verify shards   exit code 3 if a byte differs, 2 if there is nothing to verify"
     )]
     Verify {
-        /// The stages whose artifacts to read; all that the ledger names if none is given
+        /// The stages whose artifacts to verify; defaults to all that the ledger names
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
     },
-    /// Fetches outside files that the catalogue names, or lists it
+    /// Fetches datasets from the catalogue, or lists it
     #[command(after_help = "\
 Examples:
-  engraft fetch                                what there is: access, bytes, licence
+  engraft fetch                                lists the catalogue: access, bytes, licence
   engraft fetch hsdn rotmensch mesh --into data
-  engraft fetch umls                           says where to get it, and where to put it
+  engraft fetch umls                           prints where to get it and where to put it
 
-A file appears under its name only when it is whole and has the SHA-256 of the catalogue. What an interrupted
-fetch leaves (NAME.part) is resumed; a NAME.part that is not of its making is left alone.")]
+A file appears under its final name only when it is complete and its SHA-256 matches the
+catalogue. An interrupted fetch leaves NAME.part and is resumed by the next one; a NAME.part that
+fetch did not write is left alone.")]
     Fetch {
-        /// The datasets; without any, the catalogue is listed
+        /// The datasets; without any, lists the catalogue
         #[arg(value_name = "NAME")]
         names: Vec<String>,
-        /// The folder that the files go below
+        /// The folder to put the files in
         #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
-        /// Another catalogue than the embedded one
+        /// A catalogue to use instead of the embedded one
         #[arg(long, value_name = "FILE")]
         catalog: Option<PathBuf>,
-        /// Most bytes of a file whose length the catalogue does not say
+        /// Size limit in bytes for files whose length the catalogue does not state
         #[arg(long, value_name = "N", default_value_t = 10_000_000_000)]
         max_bytes: u64,
     },
-    /// Asks a fine-tuned model: a text or a JSON object a line in, a JSON object a line out
+    /// Predicts with a fine-tuned model: one text or JSON object per input line, one JSON object per output line
     #[command(after_help = "\
 Examples:
   engraft predict out/finetune-base-mortality-1/model notes.txt
@@ -281,33 +283,38 @@ Examples:
   engraft predict MODEL pairs.jsonl        lines such as {\"text\": \"...\", \"pair\": \"...\", \"id\": \"7\"}
   engraft predict out/finetune-kam-rte-1/model pairs.jsonl --config kam-bert.toml --data DIR --out out
 
-Answers come in the order of the lines. `class` and `shares` for one class of several, `classes` (those from one half on) and
-`shares` for any of several, `score` for numbers and rankings, `entities` for tags: `kind`, `start` and `end` in characters, `text`, and
-`share`, the mean of its words'. A model of several tasks answers under `tasks`, by name: on a line with a `pair` those of two texts, else the others.
+Predictions keep the order of the input lines. Their fields:
+  one class          `class` and `shares`
+  several classes    `classes` (those with a share of at least one half) and `shares`
+  number or ranking  `score`
+  tags               `entities`: `kind`, `start` and `end` in characters, `text`, and `share`, the
+                     mean over its words
+A multi-task model answers under `tasks`, by name: text-pair tasks for a line with a `pair`, the
+others for any other line.
 
-A model that attends by maps of what is known (KAM-BERT) makes those of new texts with what it was fine-tuned with: --config, --data
-and --out say what that is; other models need none of them.")]
+A model with knowledge-assisted attention (KAM-BERT) generates the maps of new texts as in its
+fine-tuning, from --config, --data and --out; other models need none of these.")]
     Predict {
-        /// The folder `model` of a fine-tuning
+        /// The `model` folder of a fine-tuning
         #[arg(value_name = "MODEL")]
         model: PathBuf,
-        /// The lines; standard input without it. A file that ends in .jsonl has objects, any other texts
+        /// The input lines; defaults to standard input. A .jsonl file holds JSON objects, any other input texts
         #[arg(value_name = "FILE")]
         input: Option<PathBuf>,
-        /// How lines are written
+        /// Format of the input lines: text or json
         #[arg(long, value_name = "FORM", value_parser = form)]
         lines: Option<Form>,
-        /// The one task to ask of a model that was fine-tuned on several; all of them without it, in one pass
+        /// For a multi-task model, the task to predict; defaults to all, in one pass
         #[arg(long, value_name = "NAME")]
         task: Option<String>,
-        /// Most classes that are shown with their shares
+        /// Maximum number of classes shown with their shares
         #[arg(long, value_name = "N", default_value_t = 10)]
         top: usize,
-        /// A head mask whose numbers the heads are multiplied by
+        /// A head mask; each head is multiplied by its value
         #[arg(long, value_name = "FILE")]
         mask: Option<PathBuf>,
     },
-    /// Turns texts into vectors with any BERT checkpoint: a text or a JSON object a line in, a JSON object a line out
+    /// Encodes texts as vectors with any BERT checkpoint: one text or JSON object per input line, one JSON object per output line
     #[command(after_help = "\
 Examples:
   engraft encode out/retrain/model texts.txt > vectors.jsonl
@@ -317,46 +324,46 @@ Examples:
         /// A folder with config.json, model.safetensors and vocab.txt or tokenizer.json
         #[arg(value_name = "MODEL")]
         model: PathBuf,
-        /// The lines; standard input without it. A file that ends in .jsonl has objects, any other texts
+        /// The input lines; defaults to standard input. A .jsonl file holds JSON objects, any other input texts
         #[arg(value_name = "FILE")]
         input: Option<PathBuf>,
-        /// How lines are written
+        /// Format of the input lines: text or json
         #[arg(long, value_name = "FORM", value_parser = form)]
         lines: Option<Form>,
-        /// What of a text becomes the vector: cls, mean, max or learned_pooler
+        /// How token states are pooled into a vector: cls, mean, max or learned_pooler
         #[arg(long, value_name = "POOLING", default_value = "cls", value_parser = pooling)]
         pooling: Pooling,
-        /// Most tokens of a text; as many as the encoder has positions without it
+        /// Maximum tokens per text; defaults to the encoder's number of positions
         #[arg(long, value_name = "N")]
         max_tokens: Option<usize>,
-        /// The vocabulary, where the folder has none
+        /// The vocabulary, if the folder has none
         #[arg(long, value_name = "FILE")]
         vocabulary: Option<PathBuf>,
     },
-    /// Compares two triple tables: entities renumbered, rekeyed, merged, gone; triples added and removed
+    /// Compares two triple tables: entities renumbered, rekeyed, merged or gone; triples added and removed
     #[command(after_help = "\
 Examples:
   engraft diff out-2025AA/triples out-2025AB/triples
   engraft diff old new --into changes   writes changes/moved.parquet
   engraft diff old new --json           exit code 3 if anything changed")]
     Diff {
-        /// The folder with the table before
+        /// The folder with the old table
         #[arg(value_name = "OLD")]
         old: PathBuf,
-        /// The folder with the table after
+        /// The folder with the new table
         #[arg(value_name = "NEW")]
         new: PathBuf,
         /// The folder to write the list of moved entities into
         #[arg(long, value_name = "FOLDER")]
         into: Option<PathBuf>,
     },
-    /// Removes artifacts and work folders, asking nothing; leaves the ledger and every file it does not name
+    /// Removes artifacts and work folders without asking; keeps the ledger and every file it does not name
     #[command(after_help = "Examples:\n  engraft clean --dry-run\n  engraft clean shards retrain")]
     Clean {
-        /// The stages whose artifacts to remove; all if none is given
+        /// The stages whose artifacts to remove; defaults to all
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
-        /// Only shows what would be removed
+        /// Only prints what would be removed
         #[arg(long)]
         dry_run: bool,
     },

@@ -21,12 +21,12 @@ pub enum Exit {
 /// The exit codes as `--help` shows them.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0    everything asked for is done
-  1    a stage failed, and what does not depend on it was finished; or plan says that one cannot run
-  2    nothing was done: wrong usage or configuration, an output folder that cannot be used or belongs
-       to another config, nothing to verify, or no threads to be had
+  0    success
+  1    a stage failed and those that do not depend on it were finished; or plan found one that cannot run
+  2    nothing was done: wrong usage or config, an output folder that is unusable or belongs
+       to another config, nothing to verify, or no threads available
   3    verify found damage, plan --check something to run, or diff a change
-  130  stopped by Ctrl-C or SIGTERM; everything is consistent, run again to go on";
+  130  stopped by Ctrl-C or SIGTERM; everything is consistent, run again to resume";
 
 impl Exit {
     pub fn code(self) -> u8 {
