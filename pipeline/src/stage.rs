@@ -82,7 +82,7 @@ fn described(
         None => None,
     };
     stages.extend(on_corpus(config, &words.0, words.1, &places)?);
-    stages.extend(trained(config, words, shards, &places)?);
+    stages.extend(trained(config, words, shards.as_ref(), &places)?);
     Ok(stages)
 }
 
@@ -116,7 +116,7 @@ fn on_graph(
 fn trained(
     config: &Config,
     words: (vocabulary::Source, Case),
-    shards: Option<shards::Shards>,
+    shards: Option<&shards::Shards>,
     places: &location::Places<'_>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
@@ -135,7 +135,7 @@ fn trained(
         stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
     }
     let from = |base: encoder::Base, table: &str| {
-        let shards = shards.clone().with_context(|| {
+        let shards = shards.cloned().with_context(|| {
             format!("[{table}] trains on a graph, but the config has none: add [sources] and the tables that go with it")
         })?;
         anyhow::Ok(retrain::From { base, shards, compute: config.compute() })

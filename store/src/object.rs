@@ -125,7 +125,7 @@ impl Object {
         if !self.meta.is_telling() {
             return Ok(None);
         }
-        Ok(self.store.cache().block(name, number, self.length(number))?)
+        self.store.cache().block(name, number, self.length(number))
     }
 
     /// Blocks that the cache does not have, by one request.
@@ -141,7 +141,7 @@ impl Object {
                 match self.store.cache().put_block(name, number, &block) {
                     // All that lies there is in use; the bytes are here all the same.
                     Ok(()) | Err(Error::CacheFull { .. }) => {}
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(error),
                 }
             }
             blocks.push(block);

@@ -86,7 +86,7 @@ impl fmt::Debug for Remote {
 impl Remote {
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|e| Error::no_client(e))?;
+        let runtime = runtime.map_err(Error::no_client)?;
         let service = Service::new(options).map_err(Error::no_client)?;
         Ok(Self {
             runtime: Some(runtime),
@@ -139,7 +139,7 @@ impl Remote {
                 .map_err(|failure| self.maybe_changed(failure, ask.address, seen.as_ref()))?;
             let meta = of(&result.meta);
             if let Some(seen) = seen.as_ref().filter(|seen| !seen.is_same(&meta)) {
-                return Err(Error::changed(ask.address, seen, Some(&meta)).into());
+                return Err(Error::changed(ask.address, seen, Some(&meta)));
             }
             let end = end.or(meta.bytes);
             let broke = self.drain(ask.address, result, &mut pace, &mut |bytes| {
@@ -158,7 +158,7 @@ impl Remote {
             // With a tag the store has tried again itself; without tag and time nobody could tell whether the rest is of the same object.
             let may_go_on = meta.etag.is_none() && (meta.is_telling() || at == 0);
             if again == 0 || matches!(failure, Error::Changed { .. }) || !may_go_on {
-                return Err(failure.into());
+                return Err(failure);
             }
             let wait = self.options.backoff.saturating_mul(1 << (self.options.retries - again).min(16));
             self.wait(&mut pace, ask.address, async {

@@ -33,7 +33,7 @@ const UPWARD: [(&str, &[&str]); 10] = [
     ("tasks/text/src", &["batch", "store", "tasks", "model", "engraft", "candle_core"]),
     ("tasks", &["model", "engraft", "candle_core"]),
     ("model/src", &["kg", "store", "tasks", "text", "engraft", "arrow_array", "parquet"]),
-    ("pipeline/world", &["batch", "kg", "store", "tasks", "text", "model", "engraft", "report"]),
+    ("pipeline/world", &["batch", "kg", "store", "tasks", "model", "engraft", "report"]),
     ("pipeline/report", &["batch", "store", "tasks", "text", "model", "engraft", "world"]),
     (
         "pipeline/src/engine",

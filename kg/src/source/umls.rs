@@ -79,18 +79,22 @@ pub struct Files<'f> {
 
 /// The files of a folder.
 const MEMBERS: [Member; 8] = [
-    member("MRCONSO.RRF", true),
-    member("MRCUI.RRF", false),
-    member("MRDEF.RRF", false),
-    member("MRDOC.RRF", false),
-    member("MRRANK.RRF", false),
-    member("MRREL.RRF", true),
-    member("MRSAB.RRF", false),
-    member("MRSTY.RRF", false),
+    needed("MRCONSO.RRF"),
+    optional("MRCUI.RRF"),
+    optional("MRDEF.RRF"),
+    optional("MRDOC.RRF"),
+    optional("MRRANK.RRF"),
+    needed("MRREL.RRF"),
+    optional("MRSAB.RRF"),
+    optional("MRSTY.RRF"),
 ];
 
-const fn member(name: &'static str, needed: bool) -> Member {
-    Member { name, needed, form: Form::Release }
+const fn needed(name: &'static str) -> Member {
+    Member { name, needed: true, form: Form::Release }
+}
+
+const fn optional(name: &'static str) -> Member {
+    Member { name, needed: false, form: Form::Release }
 }
 
 impl Source for Options {

@@ -62,7 +62,7 @@ impl Draft {
     }
 
     /// The page. `style` comes after what all pages have.
-    pub(super) fn finish(self, title: &str, tiles: Vec<(&str, String)>, style: &str) -> Page {
+    pub(super) fn finish(self, title: &str, tiles: &[(&str, String)], style: &str) -> Page {
         let Draft { sections, plots } = self;
         let page = html! {
             (DOCTYPE) "\n"
@@ -78,7 +78,7 @@ impl Draft {
                 body {
                     header {
                         h1 { (text(title)) }
-                        div.tiles { @for (name, value) in &tiles { div { b { (text(value)) } span { (text(name)) } } } }
+                        div.tiles { @for (name, value) in tiles { div { b { (text(value)) } span { (text(name)) } } } }
                         nav { @for section in &sections { a href={ "#" (section.id) } { (text(section.title)) } } }
                     }
                     "\n"

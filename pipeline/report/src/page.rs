@@ -15,7 +15,7 @@ pub fn page(input: &Input<'_>) -> Page {
     directions(input, &mut draft);
     shape(input, &mut draft);
     texts(input, &mut draft);
-    draft.finish(input.title, tiles(input), "")
+    draft.finish(input.title, &tiles(input), "")
 }
 
 fn tiles(input: &Input<'_>) -> Vec<(&'static str, String)> {

@@ -139,7 +139,7 @@ pub fn write(
     supplement::write(&world, &mut sink)?;
     hsdn::write(&world, &mut sink)?;
     rotmensch::write(&world, &mut sink)?;
-    self::text::write(&world, &mut sink)?;
+    text::write(&world, &mut sink)?;
     medquad::write(&world, &mut sink, config.scale)?;
     mimic::write(&world, &mut sink, config.scale)?;
     sets::write(&world, &mut sink, config.scale)?;

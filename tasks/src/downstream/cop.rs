@@ -210,7 +210,7 @@ fn admissions(file: &Path, cancel: &CancelToken) -> Result<BTreeMap<AdmissionId,
         ["HADM_ID", "SUBJECT_ID", "ADMITTIME", "DISCHTIME", "ADMISSION_TYPE", "HOSPITAL_EXPIRE_FLAG"];
     let mut table = Table::new(open(file, cancel)?, file, wanted);
     let mut admissions = BTreeMap::new();
-    while table.next()? {
+    while table.advance()? {
         let admission = Admission {
             patient: PatientId(table.number(1)?),
             newborn: table.text(4)?.trim() == "NEWBORN",
@@ -232,7 +232,7 @@ fn admissions(file: &Path, cancel: &CancelToken) -> Result<BTreeMap<AdmissionId,
 fn codes(file: &Path, cancel: &CancelToken) -> Result<BTreeMap<AdmissionId, Vec<String>>, Error> {
     let mut table = Table::new(open(file, cancel)?, file, ["HADM_ID", "ICD9_CODE"]);
     let mut codes: BTreeMap<AdmissionId, Vec<String>> = BTreeMap::new();
-    while table.next()? {
+    while table.advance()? {
         let code = table.text(1)?.trim();
         if !code.is_empty() {
             codes.entry(AdmissionId(table.number(0)?)).or_default().push(code.to_owned());

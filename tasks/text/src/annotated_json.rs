@@ -76,7 +76,7 @@ fn parse<'a, T: Deserialize<'a>>(line: Line<'a>, expected: &'static str) -> Resu
 fn value(
     line: Line<'_>,
     column: (usize, &'static str),
-    found: String,
+    found: &str,
     expected: impl Into<String>,
 ) -> ReadError {
     let remedy = "fix the document, or write it again";

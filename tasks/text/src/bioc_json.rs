@@ -330,6 +330,10 @@ mod tests {
             let message = read(file.replacen(from, to, 1).as_bytes(), config()).unwrap_err();
             assert!(message.starts_with("some.json: line ") && message.contains(expected), "{to}: {message}");
         }
+    }
+
+    #[test]
+    fn what_is_no_collection_is_said_with_its_place() {
         for (file, expected) in [
             (
                 "",

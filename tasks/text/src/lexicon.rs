@@ -58,6 +58,12 @@ impl Lexicon {
         self.words.len()
     }
 
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     /// The letters of a word.
     #[must_use]
     pub fn word(&self, number: u32) -> &str {

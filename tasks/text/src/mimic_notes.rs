@@ -137,7 +137,7 @@ impl<R: BufRead> DocumentReader for Reader<'_, R> {
     // categories than those asked for and notes without text are left out and counted.
     fn read(&mut self, document: &mut Document, _: &mut Labels) -> Result<bool, ReadError> {
         document.clear();
-        while self.table.next()? {
+        while self.table.advance()? {
             match self.take(document)? {
                 Taken::AsPublished => {}
                 Taken::Fixed => *self.tally.mended.entry(REMOVED).or_insert(0) += 1,

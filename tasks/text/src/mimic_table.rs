@@ -67,7 +67,7 @@ impl<'f, R: BufRead, const N: usize> Table<'f, R, N> {
     }
 
     /// Reads the next row; `false` after the last.
-    pub fn next(&mut self) -> Result<bool, ReadError> {
+    pub fn advance(&mut self) -> Result<bool, ReadError> {
         self.csv.get_mut().get_mut().inner.mark();
         if self.columns.is_none() {
             self.columns = Some(self.header()?);
@@ -212,7 +212,7 @@ mod tests {
     fn rows(bytes: &[u8]) -> Result<Vec<(u32, String)>, String> {
         let mut table = Table::new(bytes, Path::new("some.csv"), ["B", "A"]);
         let mut rows = Vec::new();
-        while table.next().map_err(|e| e.to_string())? {
+        while table.advance().map_err(|e| e.to_string())? {
             let row = table.number(0).and_then(|number| Ok((number, table.text(1)?.to_owned())));
             rows.push(row.map_err(|e| e.to_string())?);
         }
@@ -231,9 +231,9 @@ mod tests {
             for size in 1..5 {
                 let reader = io::BufReader::with_capacity(size, text.as_bytes());
                 let mut table = Table::new(reader, Path::new("some.csv"), ["A"]);
-                assert!(table.next().unwrap(), "{text:?}");
+                assert!(table.advance().unwrap(), "{text:?}");
                 assert_eq!(table.number(0).unwrap(), 7, "{text:?}");
-                assert!(!table.next().unwrap(), "{text:?}");
+                assert!(!table.advance().unwrap(), "{text:?}");
                 assert_eq!(table.tally(&Tally::new(Path::new("some.csv"), &[])).bytes, text.len() as u64);
             }
         }
@@ -266,7 +266,7 @@ mod tests {
     fn a_quote_that_is_never_closed_does_not_fill_the_memory() {
         let endless = Read::chain(&b"A,B\n\""[..], io::repeat(b'x'));
         let mut table = Table::new(io::BufReader::new(endless), Path::new("some.csv"), ["A"]);
-        let message = table.next().unwrap_err().to_string();
+        let message = table.advance().unwrap_err().to_string();
         assert!(
             message.contains("line 2") && message.contains("the row that begins here has more than"),
             "{message}"

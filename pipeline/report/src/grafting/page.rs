@@ -26,7 +26,7 @@ pub fn page(facts: &Facts) -> Page {
     curves(facts, &mut draft);
     data(facts, &mut draft);
     let style = format!("{CSS}{}{}{}", heat::STYLE, lines::STYLE, paired::STYLE);
-    draft.finish(&facts.title, tiles(facts), &style)
+    draft.finish(&facts.title, &tiles(facts), &style)
 }
 
 fn tiles(facts: &Facts) -> Vec<(&'static str, String)> {

@@ -85,7 +85,7 @@ impl Notes<'_> {
     fn rows(&self, funnel: &mut Funnel) -> Result<Vec<Row>, Error> {
         let mut table = Table::new(open(self.file, self.cancel)?, self.file, COLUMNS);
         let mut rows = Vec::new();
-        while table.next()? {
+        while table.advance()? {
             let place = funnel.notes;
             funnel.notes += 1;
             if table.text(CATEGORY)?.trim() != "Discharge summary" {
@@ -130,7 +130,7 @@ impl Notes<'_> {
         let mut made = BTreeMap::new();
         let mut table = Table::new(open(self.file, self.cancel)?, self.file, COLUMNS);
         let mut place = 0;
-        while table.next()? {
+        while table.advance()? {
             let stays = wanted.get(&place);
             place += 1;
             let Some(&(admission, part)) = stays else { continue };

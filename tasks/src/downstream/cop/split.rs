@@ -42,7 +42,7 @@ impl Split {
         let mut parts = BTreeMap::new();
         for (file, part) in [(train, Part::Train), (valid, Part::Valid), (test, Part::Test)] {
             let mut table = Table::new(open(file, &CancelToken::NEVER)?, file, ["SUBJECT_ID"]);
-            while table.next()? {
+            while table.advance()? {
                 let patient = table.number(0)?;
                 if *parts.entry(PatientId(patient)).or_insert(part) != part {
                     let found = format!("patient {patient} is in another list as well");

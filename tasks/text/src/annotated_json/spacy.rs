@@ -65,7 +65,7 @@ pub(super) fn fill(
         Some(characters.byte(start)?..characters.byte(end)?)
     };
     for (number, ent) in doc.ents.iter().enumerate() {
-        let wrong = |found, expected: String| value(line, (number + 1, ENTITY), found, expected);
+        let wrong = |found: String, expected: String| value(line, (number + 1, ENTITY), &found, expected);
         let piece = place(ent.start, ent.end).ok_or_else(|| {
             let expected = format!("a piece of the text of {} characters", characters.len());
             wrong(format!("{}..{}", ent.start, ent.end), expected)
@@ -84,7 +84,7 @@ pub(super) fn fill(
     document.sentences = sentences(line, &doc.sents, &characters)?;
     let (mut governors, mut firsts, mut before) = (Vec::with_capacity(doc.tokens.len()), Vec::new(), 0);
     for (number, word) in doc.tokens.iter().enumerate() {
-        let wrong = |found, expected: String| value(line, (number + 1, WORD), found, expected);
+        let wrong = |found: String, expected: String| value(line, (number + 1, WORD), &found, expected);
         let piece = place(word.start, word.end).filter(|piece| piece.start >= before).ok_or_else(|| {
             let expected =
                 format!("a piece behind the word before, of the text's {} characters", characters.len());
@@ -120,7 +120,7 @@ fn sentences(line: Line<'_>, sents: &[Sent], characters: &Characters) -> Result<
         let Some(byte) = characters.byte(*start).filter(|_| within) else {
             let expected =
                 format!("a piece behind the sentence before, of the text's {} characters", characters.len());
-            return Err(value(line, (number + 1, SENTENCE), format!("{start}..{end}"), expected));
+            return Err(value(line, (number + 1, SENTENCE), &format!("{start}..{end}"), expected));
         };
         starts.push(byte);
         before = *end;

@@ -75,7 +75,7 @@ impl Draft<'_> {
         let count = sentence.iter().filter(|word| word.id.number().is_some()).count();
         for (number, word) in sentence.iter().enumerate() {
             let wrong =
-                |found: String, expected: String| value(line, (before + number + 1, WORD), found, expected);
+                |found: String, expected: String| value(line, (before + number + 1, WORD), &found, expected);
             let next = governors.len() + 1;
             if let Some(id) = word.id.number() {
                 if id != next {
@@ -126,7 +126,7 @@ impl Draft<'_> {
 
     /// Puts a word where it says that it stands; what is before it that no word has said becomes spaces.
     fn place(&mut self, line: Line<'_>, number: usize, word: &Word<'_>) -> Result<Range<usize>, ReadError> {
-        let wrong = |found: String, expected: String| value(line, (number, WORD), found, expected);
+        let wrong = |found: String, expected: String| value(line, (number, WORD), &found, expected);
         let text = word.text.as_ref();
         let Some((start, end)) = word.start_char.zip(word.end_char) else {
             let expected = "`start_char` and `end_char`".to_owned();
