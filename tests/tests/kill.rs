@@ -38,6 +38,7 @@ fn assert_whole(out: &Path, allowed: &[&Files], when: &str) {
 
 /// Whether all points are asked for, as `just nightly` does. Else a stage dies in the middle of its work and at one boundary, each stage at another one: the
 /// engine's own tests kill stages of their own at every point.
+#[expect(clippy::disallowed_methods, reason = "how nightly runs ask for all kills")]
 fn all_points() -> bool {
     std::env::var_os("ENGRAFT_KILLS").is_some_and(|kills| kills == "all")
 }

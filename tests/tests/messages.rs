@@ -216,6 +216,11 @@ fn models(messages: &mut Messages) {
     messages.said("damaged checkpoint", &["encode", model, "none.txt"]);
 }
 
+#[expect(clippy::disallowed_methods, reason = "how the file is written anew")]
+fn is_to_be_written() -> bool {
+    std::env::var_os("ENGRAFT_MESSAGES").is_some_and(|value| value == "write")
+}
+
 #[test]
 fn messages_are_those_of_the_file() {
     let mut messages = Messages { folder: tempfile::tempdir().unwrap(), text: String::new() };
@@ -226,7 +231,7 @@ fn messages_are_those_of_the_file() {
     output_folders(&mut messages);
     models(&mut messages);
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages.txt");
-    if std::env::var_os("ENGRAFT_MESSAGES").is_some_and(|value| value == "write") {
+    if is_to_be_written() {
         return write_with_folder(&golden, messages.text.as_bytes()).unwrap();
     }
     let expected = fs::read_to_string(&golden).unwrap();
