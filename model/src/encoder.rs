@@ -144,8 +144,7 @@ impl Encoder {
         Ok(Encoder { embedding: Embedding::new(config, params)?, layers, dtype: ActivationDtype::F32 })
     }
 
-    /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's. They are made of the numbers
-    /// of [`Encoder::with_number`].
+    /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's, in its activation dtype.
     ///
     /// # Errors
     /// When the tokens or the gates do not fit the encoder's sizes.

@@ -1,4 +1,4 @@
-//! What each task's rows are: the one table of tasks. A task is a file in [`crate::builder`] with its [`Spec`], and a line here.
+//! What each task's rows are: the one table of tasks. A task is a file in [`crate::builder`] with its `Spec`, and a line here.
 
 use batch::task::Task;
 

@@ -1,6 +1,6 @@
 //! Published sets of texts with gold labels, each in the layout of its publisher, as items that have no part yet.
 //!
-//! A [`PublishedSet`] is a file below; [`format`] is the table of them, by the names of configs; [`mod@assemble`] gives the items parts and makes
+//! A [`PublishedSet`] is a file below; [`mod@format`] is the table of them, by the names of configs; [`mod@assemble`] gives the items parts and makes
 //! [`super::example::Examples`] of them.
 
 pub mod assemble;

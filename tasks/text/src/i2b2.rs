@@ -126,7 +126,7 @@ impl Report {
         Some((number, word(first)?.start..word(last)?.end))
     }
 
-    /// Counts the words that a line of a file quotes, and says where they stand as [`Self::find`] does; `None` if they were dropped.
+    /// Counts the words that a line of a file quotes, and says where they stand as `find` does; `None` if they were dropped.
     ///
     /// # Errors
     /// When they do not stand there, and `misfits` does not say that such are dropped.
