@@ -22,7 +22,8 @@ pub enum Exit {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0    success
-  1    a stage failed and those that do not depend on it were finished; or plan found one that cannot run
+  1    a stage failed and those that do not depend on it were finished; or plan found one that
+       cannot run
   2    nothing was done: wrong usage or config, an output folder that is unusable or belongs
        to another config, nothing to verify, or no threads available
   3    verify found damage, plan --check something to run, or diff a change
