@@ -7,7 +7,7 @@ settings, the pooling and engraft's own scores, so that both sides have the same
 scripts do: AdamW, linear warm-up and decay, rows padded to the longest of their batch, a look at `dev` after every epoch, an end
 after --patience looks without a better one, the best model's scores on `test`, by the benchmark's own measure.
 
-Where engraft was told to train on or look at no more than some examples (finetune.fixed.most), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
+Where engraft was told to train on or look at no more than some examples (finetune.max_examples), as many are drawn here for `train` and `dev`; the examples of `test` are the very same.
 
 Where it differs: a sentence with tags that is longer than a row is cut here (its other words are O) and has several rows in engraft.
 """
@@ -238,7 +238,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("benchmarks", nargs="*")
-    parser.add_argument("--patience", type=int, default=10, help="finetune.fixed.patience.evaluations")
+    parser.add_argument("--patience", type=int, default=10, help="finetune.patience.evaluations")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::setting::InvalidSetting;
 
 /// A share; 0 unless it is said.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Share(f64);
 

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub use report::{Certificate, OfRelation, Verdict, certify};
 
 /// How to judge.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Options {
     /// A pair of types belongs to a relation's signature from this share of its typed triples on.
     pub min_share: f64,
@@ -26,4 +26,10 @@ pub struct Options {
     pub max_reversed: f64,
     /// Most examples of violations to list in the report for each relation and kind; all are in the file of violations.
     pub examples: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { min_share: 0.01, max_reversed: 0.1, examples: 5 }
+    }
 }

@@ -113,7 +113,7 @@ impl<S: Source> Entries for BTreeMap<String, S> {
 macro_rules! sources {
     ($($(#[$about:meta])+ $kind:ident: $options:ty,)+) => {
         /// The sources of a config; at least one.
-        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct Config {
             $($(#[$about])+ pub $kind: $options,)+

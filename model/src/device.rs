@@ -11,22 +11,24 @@ use candle_core::{DType, Device};
 use serde::{Deserialize, Serialize};
 
 /// The device that a run asks for: `auto`, `cpu` or `cuda:N`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Wanted {
     /// The first CUDA device if this build has CUDA and the device answers, else the CPU.
     Auto,
     /// The CPU.
+    #[default]
     Cpu,
     /// The CUDA device of this number, the first being 0.
     Cuda(usize),
 }
 
 /// The dtype of activations and matrix products. Weights, their gradients and the optimiser's state are f32 in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivationDtype {
     /// Single precision.
+    #[default]
     F32,
     /// Half the memory, the range of f32 and 8 binary digits: for GPUs with units for it. Norms, softmax, dropout, sums over rows and losses
     /// are computed in f32.

@@ -31,18 +31,19 @@ pub struct Sizes {
 }
 
 /// The layer that predicts the tokens of subjects and objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntityOutput {
     /// One linear layer `d -> v` per task.
+    #[default]
     Linear,
     /// One transform for both tasks with the token embeddings as decoder, as in BERT's pre-training.
     MaskedLm,
 }
 
 /// The choices about outputs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {
     /// How relation and triplet classification pool a row.
     pub pooling: Pooling,
@@ -52,13 +53,19 @@ pub struct OutputConfig {
     pub dropout: f64,
 }
 
+impl Default for OutputConfig {
+    fn default() -> Self {
+        Self { pooling: Pooling::Cls, entity: EntityOutput::default(), dropout: 0.1 }
+    }
+}
+
 impl OutputConfig {
     /// Whether every choice is in its range.
     ///
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> std::result::Result<(), InvalidSetting> {
-        range::check(&[("outputs.dropout", self.dropout, range::BELOW_ONE)])
+        range::check(&[("task_heads.dropout", self.dropout, range::BELOW_ONE)])
     }
 }
 

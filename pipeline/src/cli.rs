@@ -12,7 +12,9 @@ mod measure;
 mod outside;
 mod predict;
 mod print;
+mod project;
 mod report;
+mod settings;
 mod signals;
 mod table;
 mod threads;
@@ -31,6 +33,7 @@ use serde_json::json;
 
 use crate::bundle::known::Around;
 use crate::bundle::vectors::How;
+use crate::config::resolved::Origins;
 use crate::engine::clean::Mode;
 use crate::engine::digest::Digest;
 use crate::engine::failure;
@@ -52,7 +55,7 @@ use watch::Detail;
 
 /// Runs the command that the arguments of the process name.
 pub fn main() -> ExitCode {
-    let command = match Command::try_parse() {
+    let mut command = match Command::try_parse() {
         Ok(command) => command,
         Err(error) => {
             if error.use_stderr() {
@@ -65,7 +68,7 @@ pub fn main() -> ExitCode {
             return Exit::Ok.into();
         }
     };
-    match obey(&command) {
+    match project::settle(&mut command).and_then(|()| obey(&command)) {
         Ok(exit) => exit.into(),
         Err(error) => {
             print::note(&format!("error: {}", failure::text(&error)));
@@ -93,6 +96,16 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         let wish =
             fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref(), max_bytes: *max_bytes };
         return fetch::fetch(wish, outside::options(&command.common, &cancel), &cancel, format);
+    }
+    match &command.subcommand {
+        Subcommand::Init { preset } => return settings::init(preset),
+        Subcommand::Config { schema: true, .. } => return settings::schema(),
+        Subcommand::Config { reference: true, .. } => return settings::reference(),
+        Subcommand::Config { preset, origin, .. } => {
+            let origins = if *origin { Origins::Said } else { Origins::Unsaid };
+            return settings::show(&command.common, preset.as_deref(), origins);
+        }
+        _ => {}
     }
     if let Subcommand::Verify { stages } = &command.subcommand {
         return verify(&command.common, stages, format);
@@ -131,6 +144,8 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         Subcommand::Verify { .. }
         | Subcommand::Diff { .. }
         | Subcommand::Fetch { .. }
+        | Subcommand::Init { .. }
+        | Subcommand::Config { .. }
         | Subcommand::Predict { .. }
         | Subcommand::Encode { .. } => Ok(Exit::Ok),
         Subcommand::Clean { stages, dry_run } => {
@@ -149,7 +164,7 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
                     let options = outside::options(&command.common, &CancelToken::NEVER);
                     maps_of(&command.common, &Arc::new(Remotes::new(options)))
                 },
-                artifact: &|stage| Layout::new(&command.common.out).artifact(stage),
+                artifact: &|stage| Layout::new(command.common.out()).artifact(stage),
             };
             Some(predict::predict(model, mask.as_deref(), task.as_deref(), *top, &asked, around))
         }
@@ -180,6 +195,8 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         | Subcommand::Fetch { .. }
         | Subcommand::Predict { .. }
         | Subcommand::Encode { .. }
+        | Subcommand::Init { .. }
+        | Subcommand::Config { .. }
         | Subcommand::Clean { .. } => None,
     }
 }
@@ -194,7 +211,7 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         _ => (false, false),
     };
     let settings = Settings {
-        out: common.out.clone(),
+        out: common.out().to_owned(),
         jobs: jobs(common),
         restart: matches!(command.subcommand, Subcommand::Run { restart: true, .. }),
         cancel,
@@ -315,7 +332,7 @@ fn inspect(engine: &Engine, artifact: &str, format: Format) -> anyhow::Result<Ex
 
 /// Verifies what the ledger names. A config is not needed; one that is given must be that of the folder.
 fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<Exit> {
-    let layout = Layout::new(&common.out);
+    let layout = Layout::new(common.out());
     if common.config.is_some() {
         origin(common.config.as_deref())?.admit(&layout.origin(), Claim::Respect)?;
     }

@@ -1,4 +1,4 @@
-//! The config file: one TOML document, every key known, every value stated.
+//! The config: what differs from the defaults, in a TOML file and in those that it extends.
 
 use std::path::Path;
 
@@ -6,9 +6,16 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 mod check;
+mod derive;
+pub(crate) mod layer;
+mod merge;
 pub(crate) mod origin;
 pub(crate) mod range;
+pub(crate) mod reference;
+pub(crate) mod resolved;
+pub(crate) mod schema;
 mod set;
+mod validate;
 
 use crate::{stage, toml_text};
 use origin::Origin;
@@ -17,25 +24,40 @@ use origin::Origin;
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
 
 /// The version of the config format that this engraft reads.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 /// A whole config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The format's version.
+    #[serde(default = "version")]
     pub version: u32,
+    /// Configs that this one differs from: names of presets, and paths of `.toml` files from this one's folder. Later ones go over earlier ones, and
+    /// this one over all: tables key by key, lists of named tables by their names, everything else as a whole.
+    #[serde(default, skip_serializing)]
+    pub extends: Option<Extends>,
+    /// What relative paths of the config count from, as a path from this file's folder or an address; `--data` goes before it.
+    #[serde(default, skip_serializing)]
+    pub data: Option<String>,
+    /// The folder of artifacts, as a path from this file's folder; `--out` goes before it. `out` without it.
+    #[serde(default, skip_serializing)]
+    pub out: Option<String>,
     /// The invented world, if the run wants one.
     pub world: Option<world::Config>,
     /// Where triples come from, if there is a graph: then the four tables below that are about it are there too.
     pub sources: Option<kg::source::Config>,
     /// How what they state becomes one graph.
-    pub canon: Option<stage::triples::Config>,
+    #[serde(default)]
+    pub canon: stage::triples::Config,
     /// What is learnt from and what is held out.
-    pub split: Option<stage::split::Config>,
+    #[serde(default)]
+    pub split: stage::split::Config,
     /// What is measured of the graph.
-    pub summary: Option<stage::summary::Config>,
+    #[serde(default)]
+    pub summary: stage::summary::Config,
     /// What turns text into token ids.
+    #[serde(default)]
     pub vocabulary: stage::vocabulary::Config,
     /// The texts that words are counted in and maps are made of, if there are any.
     pub corpus: Option<stage::corpus::Config>,
@@ -46,9 +68,11 @@ pub(crate) struct Config {
     /// How the corpus becomes semantic attention maps.
     pub maps: Option<stage::maps::Config>,
     /// How samples of the graph are built and stored.
-    pub shards: Option<stage::shards::Config>,
+    #[serde(default)]
+    pub shards: stage::shards::Config,
     /// What is computed on and in; without it, the CPU and f32.
-    pub compute: Option<stage::compute::Compute>,
+    #[serde(default)]
+    pub compute: stage::compute::Compute,
     /// The encoder that training begins with, if there is any.
     pub encoder: Option<stage::encoder::Config>,
     /// How it is trained on the texts among them first, if it is to be.
@@ -75,6 +99,16 @@ pub(crate) struct Config {
     pub origin: Origin,
 }
 
+/// One config that another differs from, or several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Extends {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
 /// The tables about a graph.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Graph<'a> {
@@ -91,106 +125,134 @@ pub(crate) struct Graph<'a> {
 }
 
 impl Config {
-    /// The tables about the graph: all of them or none.
+    /// The tables about the graph, if there is one.
     ///
     /// # Errors
-    /// Names those that are there and those that are not.
+    /// When a config without sources says how its graph is made.
     pub(crate) fn graph(&self) -> anyhow::Result<Option<Graph<'_>>> {
         let Config { sources, canon, split, summary, shards, .. } = self;
-        if let (Some(sources), Some(canon), Some(split), Some(summary), Some(shards)) =
-            (sources, canon, split, summary, shards)
-        {
+        if let Some(sources) = sources {
             return Ok(Some(Graph { sources, canon, split, summary, shards }));
         }
-        let tables = [
-            ("[sources]", sources.is_some()),
-            ("[canon]", canon.is_some()),
-            ("[split]", split.is_some()),
-            ("[summary]", summary.is_some()),
-            ("[shards]", shards.is_some()),
-        ];
-        let of = |wanted: bool| {
-            let names = tables.iter().filter(|(_, there)| *there == wanted).map(|(name, _)| *name);
-            names.collect::<Vec<_>>().join(", ")
-        };
-        anyhow::ensure!(
-            tables.iter().all(|(_, there)| !there),
-            "a graph has all of the tables [sources], [canon], [split], [summary] and [shards]: the config has {} but not {}",
-            of(true),
-            of(false)
-        );
-        Ok(None)
-    }
-
-    /// What trainings compute on and in.
-    #[must_use]
-    pub(crate) fn compute(&self) -> stage::compute::Compute {
-        self.compute.unwrap_or(stage::compute::Compute::UNSAID)
+        let idle = ["canon", "split", "summary", "shards"].into_iter().find(|table| self.origin.has(table));
+        match idle {
+            None => Ok(None),
+            Some(table) => anyhow::bail!(
+                "[{table}] is about a graph, and the config has none: add [sources], or leave [{table}] out"
+            ),
+        }
     }
 }
 
-/// Reads the config at `file`, or the embedded default, and applies `sets` (`key=value`, in order) to it.
+fn version() -> u32 {
+    VERSION
+}
+
+/// Reads the config at `file`, or the embedded default, with what it extends, and applies `sets` (`key=value`, in order) to it.
 ///
 /// # Errors
-/// When the file cannot be read, a key is unknown or missing, or a value does not fit.
+/// When a file cannot be read, or a setting is unknown, missing, of another kind or out of its range; all such are named together.
 pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Config> {
-    let (name, text) = match file {
-        None => ("the embedded default".to_owned(), DEFAULT.to_owned()),
+    match file {
+        None => of_text("the embedded default", DEFAULT, None, sets),
         Some(path) => {
             let name = path.display().to_string();
-            let read = std::fs::read_to_string(path);
-            let text = read.with_context(|| format!("{name}: cannot read the config"))?;
-            (name, text)
+            let text = std::fs::read_to_string(path);
+            let text = text.with_context(|| format!("{name}: cannot read the config"))?;
+            of_text(&name, &text, Some(path.parent().unwrap_or(Path::new(""))), sets)
         }
-    };
-    let parse = |problem: String| anyhow::anyhow!("{name}: {}", problem.trim_end());
-    toml_text::bounded(&text).map_err(parse)?;
-    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| parse(told(&text, &e)))?;
-    // Another version has other keys, so the version comes first.
-    if let Some(&toml::Value::Integer(version)) = table.get("version")
-        && version != i64::from(VERSION)
-    {
-        return Err(other_version(&name, version));
     }
-    // Read as it stands first, because only then do errors carry line and column.
-    let mut config: Config = toml::from_str(&text).map_err(|e| parse(told(&text, &e)))?;
-    let mut whole = toml::Value::Table(table);
-    for given in sets {
-        let wrong = |problem: String| anyhow::anyhow!("--set {}: {problem}", set::shown(given));
-        let (key, value) = set::split(given).map_err(wrong)?;
-        set::put(&mut whole, &key, value).map_err(wrong)?;
-    }
-    let toml::Value::Table(whole) = whole else { return Err(parse("it is no table".to_owned())) };
-    if !sets.is_empty() {
-        // All together: one alone may leave a table half filled.
-        config = whole.clone().try_into().map_err(|e| set_together(sets, &e))?;
-    }
-    config.origin = Origin { name: name.clone(), text, sets: sets.to_vec(), whole };
-    if let Some(key) = not_finite(&config.origin.whole) {
-        let place = config.origin.place(&key).unwrap_or_else(|| name.clone());
-        anyhow::bail!("{place}: {key} is infinite or not a number; leave it out to set no limit");
-    }
-    if config.version != VERSION {
-        return Err(other_version(&name, i64::from(config.version)));
-    }
+}
+
+/// As [`load`], of a text; `folder` is where the paths of what it extends count from.
+pub(crate) fn of_text(
+    name: &str,
+    text: &str,
+    folder: Option<&Path>,
+    sets: &[String],
+) -> anyhow::Result<Config> {
+    let layers = layer::all(name, text, folder)?;
+    let whole = together(&layers, sets)?;
+    let origin = Origin { layers, sets: sets.to_vec(), whole };
+    let config = typed(&origin)?;
     check::check(&config).map_err(|error| config.origin.locate(error))?;
     Ok(config)
 }
 
-fn other_version(name: &str, version: i64) -> anyhow::Error {
+/// What a config says of folders, as it says it.
+#[derive(Debug, Default)]
+pub(crate) struct Folders {
+    pub(crate) data: Option<String>,
+    pub(crate) out: Option<String>,
+}
+
+/// The folders of the config at `file`, whatever else is in it.
+///
+/// # Errors
+/// When it, or what it extends, cannot be read.
+pub(crate) fn folders(file: &Path) -> anyhow::Result<Folders> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("{name}: cannot read the config"))?;
+    let whole = together(&layer::all(&name, &text, Some(file.parent().unwrap_or(Path::new(""))))?, &[])?;
+    let of = |key: &str| whole.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+    Ok(Folders { data: of("data"), out: of("out") })
+}
+
+/// All layers and `sets` in one, with what follows from them.
+fn together(layers: &[layer::Layer], sets: &[String]) -> anyhow::Result<toml::Table> {
+    let mut whole = toml::Table::new();
+    for layer in layers {
+        merge::merge(&mut whole, layer.table.clone());
+    }
+    let mut given = toml::Value::Table(whole);
+    for set in sets {
+        let wrong = |problem: String| anyhow::anyhow!("--set {}: {problem}", set::shown(set));
+        let (key, value) = set::split(set).map_err(wrong)?;
+        set::put(&mut given, &key, value).map_err(wrong)?;
+    }
+    let toml::Value::Table(given) = given else { anyhow::bail!("--set: the config is no table") };
+    let mut whole: toml::Table = derive::under(&given).parse()?;
+    merge::merge(&mut whole, given);
+    derive::fill(&mut whole);
+    Ok(whole)
+}
+
+/// The settings of a merged config.
+fn typed(origin: &Origin) -> anyhow::Result<Config> {
+    if let Some(key) = not_finite(&origin.whole) {
+        let place = origin.place(&key).unwrap_or_else(|| origin.name().to_owned());
+        anyhow::bail!("{place}: {key} is infinite or not a number; leave it out to set no limit");
+    }
+    let placed = |key: &str, problem: &str| {
+        let place = origin.place(key).unwrap_or_else(|| origin.name().to_owned());
+        match key {
+            "" => format!("{place}: {problem}"),
+            key if store::location::is_address(key) => format!("{place}: a URL {problem}"),
+            key => format!("{place}: {key} {problem}"),
+        }
+    };
+    let faults = validate::faults(&origin.whole);
+    let told: Vec<String> = faults.iter().map(|fault| placed(&fault.key, &fault.problem)).collect();
+    anyhow::ensure!(told.is_empty(), "{}", told.join("\n"));
+    let whole = toml::Value::Table(origin.whole.clone());
+    let mut config: Config = serde_path_to_error::deserialize(whole).map_err(|error| {
+        let problem = match error.inner().message() {
+            text if text.contains("://") => "is a URL, expected something else".to_owned(),
+            text => format!("is invalid: {}", text.trim_end()),
+        };
+        anyhow::anyhow!(placed(&error.path().to_string(), &problem))
+    })?;
+    if config.version != VERSION {
+        return Err(other_version(origin.name(), i64::from(config.version)));
+    }
+    config.origin = origin.clone();
+    Ok(config)
+}
+
+pub(super) fn other_version(name: &str, version: i64) -> anyhow::Error {
     anyhow::anyhow!(
         "{name}: version {version}, but this engraft reads version {VERSION}; CHANGELOG.md says what to change"
     )
-}
-
-/// What is wrong with a config once all of `sets` are in it.
-fn set_together(sets: &[String], error: &toml::de::Error) -> anyhow::Error {
-    let set = sets.iter().map(|set| set::shown(set)).collect::<Vec<_>>().join(" --set ");
-    let problem = match error.to_string() {
-        text if text.contains("://") => "a URL stands where something else is expected".to_owned(),
-        text => text.trim_end().to_owned(),
-    };
-    anyhow::anyhow!("--set {set}: {problem}")
 }
 
 /// What is wrong with a config, with the line it is in, unless a URL stands there: it may be signed.

@@ -67,7 +67,8 @@ fn described(
         stages.push(Box::new(world::World { config: *world }));
     }
     let places = location::Places { data, world: config.world.is_some(), remotes };
-    let (graph, vocabulary) = (config.graph()?, vocabulary::Vocabulary::new(&config.vocabulary, &places)?);
+    let (graph, vocabulary) =
+        (config.graph()?, vocabulary::Vocabulary::new(&config.vocabulary, config.encoder.as_ref(), &places)?);
     let words = (vocabulary.source(), config.vocabulary.case);
     anyhow::ensure!(
         graph.is_some() || !vocabulary.is_trained(),
@@ -130,7 +131,7 @@ fn trained(
     let mut bases = Bases { encoder: encoder::Base::new(encoder, places)?, pretrain: None, retrain: None };
     words.0.agrees(&bases.encoder, words.1)?;
     stages.extend(asking(config, &bases.encoder, &words, places)?);
-    if let Some(fresh) = &encoder.fresh {
+    if let Some(fresh) = encoder.fresh() {
         let (vocabulary, case) = words.clone();
         stages.push(Box::new(encoder::Drawing { fresh: fresh.clone(), vocabulary, case }));
     }
@@ -138,7 +139,7 @@ fn trained(
         let shards = shards.cloned().with_context(|| {
             format!("[{table}] trains on a graph, but the config has none: add [sources] and the tables that go with it")
         })?;
-        anyhow::Ok(retrain::From { base, shards, compute: config.compute() })
+        anyhow::Ok(retrain::From { base, shards, compute: config.compute })
     };
     if let Some(pretrain) = &config.pretrain {
         let from = from(bases.encoder.clone(), "pretrain")?;
@@ -200,7 +201,7 @@ fn asking(
     if let Some(positions) = fresh_positions(config) {
         lama::room(lama.max_tokens, positions)?;
     }
-    let stages = lama::Asking::all(lama, &bases, words, config.compute(), places)?;
+    let stages = lama::Asking::all(lama, &bases, words, config.compute, places)?;
     Ok(stages.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>).collect())
 }
 
@@ -229,13 +230,13 @@ fn around<'c>(
         base,
         positions: fresh_positions(config),
         words,
-        compute: config.compute(),
+        compute: config.compute,
     })
 }
 
 /// Positions of the encoder, where the config draws a fresh one.
 fn fresh_positions(config: &Config) -> Option<usize> {
-    config.encoder.as_ref()?.fresh.as_ref().map(|fresh| fresh.max_position_embeddings)
+    config.encoder.as_ref()?.fresh().map(|fresh| fresh.max_position_embeddings)
 }
 
 /// The first table that begins with an encoder, if there is any.
@@ -256,6 +257,10 @@ fn begins(config: &Config) -> anyhow::Result<Option<&'static str>> {
 
 /// Whether the benchmark that masks are searched on has a part for it.
 fn can_be_masked(config: &Config, graft: &graft::Config) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !graft.mask_benchmark.is_empty(),
+        "graft.mask_benchmark is left out, and no benchmark has a part `mask_search`: give one a share for it"
+    );
     let on = config.benchmarks.iter().find(|benchmark| benchmark.name == graft.mask_benchmark);
     anyhow::ensure!(
         on.is_none_or(benchmark::Config::has_mask_search),
@@ -317,7 +322,7 @@ pub(crate) fn maps_alone(
     remotes: &Arc<remote::Remotes>,
 ) -> anyhow::Result<maps::Mapping> {
     let places = location::Places { data, world: config.world.is_some(), remotes };
-    let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, &places)?;
+    let vocabulary = vocabulary::Vocabulary::new(&config.vocabulary, config.encoder.as_ref(), &places)?;
     let corpus = config.corpus.as_ref().map(|corpus| corpus::Corpus::new(corpus, &places)).transpose()?;
     let found = match corpus {
         Some(corpus) => mapping(config, &corpus, (vocabulary.source(), config.vocabulary.case))?,

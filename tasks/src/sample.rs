@@ -4,7 +4,19 @@ use kg::canon::relation::Turn;
 use kg::table::SemanticType;
 
 /// The three columns of a triple, in the order in which they are written and read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Slot {
     /// The entity of which something is stated.

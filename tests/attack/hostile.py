@@ -48,7 +48,7 @@ def asked(folder, kind):
         (folder / "t.txt").write_text("fever\n")
         return ["encode", folder / "model", folder / "t.txt"]
     config.write_text(
-        'version = 4\n[sources.triples.x]\n[sources.triples.x.parquet]\nfiles = [{ path = "t.parquet" }]\n'
+        'version = 5\n[sources.triples.x]\n[sources.triples.x.parquet]\nfiles = [{ path = "t.parquet" }]\n'
         'columns = { subject = "s", relation = "r", object = "o" }\n'
         '[canon]\ninverses = "fold"\nself_loops = "drop"\nambiguous = "leave"\nnamespaces = []\nrows_in_memory = 1000000\n'
         '[split]\nparts = "all"\ntogether = "inverse"\non_leak = "fail"\n'

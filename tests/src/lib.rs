@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+/// The embedded default config with every setting stated.
+pub const DEFAULT_CONFIG: &str = include_str!("../fixtures/default.toml");
+
 /// Settings that make the embedded world and the training on it small enough to run dozens of times.
 pub const SMALL: [&str; 10] = [
     "world.scale=0.1",
@@ -17,9 +20,9 @@ pub const SMALL: [&str; 10] = [
     "retrain.epochs=1",
     "retrain.stream.batching={ items = 512 }",
     "retrain.checkpoint_every=2",
-    "encoder.fresh.hidden_size=16",
-    "encoder.fresh.intermediate_size=32",
-    "encoder.fresh.num_hidden_layers=1",
+    "encoder.hidden_size=16",
+    "encoder.intermediate_size=32",
+    "encoder.num_hidden_layers=1",
 ];
 
 /// What makes `configs/graft.toml` small enough to run in seconds.
@@ -27,21 +30,21 @@ const GRAFT: [&str; 18] = [
     "world.scale=1.0",
     "vocabulary.train.size=600",
     "shards.items_per_group=50",
-    "encoder.fresh.hidden_size=16",
-    "encoder.fresh.intermediate_size=32",
-    "encoder.fresh.num_hidden_layers=2",
-    "encoder.fresh.num_attention_heads=4",
+    "encoder.hidden_size=16",
+    "encoder.intermediate_size=32",
+    "encoder.num_hidden_layers=2",
+    "encoder.num_attention_heads=4",
     "pretrain.max_steps=8",
     "pretrain.checkpoint_every=2",
     "pretrain.stream.batching={ items = 64 }",
     "retrain.max_steps=9",
-    "finetune.settings.epochs=2",
-    "finetune.settings.batch=8",
+    "finetune.epochs=2",
+    "finetune.batch=8",
     "finetune.settings_of.capr.epochs=2",
-    "finetune.fixed.max_tokens=48",
-    "finetune.fixed.checkpoint_every=3",
-    "finetune.fixed.most={ train = 40, dev = 33, mask_search = 63, test = 60 }",
-    "finetune.fixed.ranking={ loss = \"softmax\", negatives = 3, wording = \"aspect\" }",
+    "finetune.max_tokens=48",
+    "finetune.checkpoint_every=3",
+    "finetune.max_examples={ train = 40, dev = 33, mask_search = 63, test = 60 }",
+    "finetune.ranking={ loss = \"softmax\", negatives = 3, wording = \"aspect\" }",
 ];
 
 /// The stages of the embedded pipeline in data-flow order.

@@ -14,7 +14,7 @@ const SHORTER: [&str; 4] = [
     "sources.umls.relations=[\"has_manifestation\", \"may_treat\"]",
     "pretrain.epochs=8",
     "retrain.epochs=16",
-    "finetune.settings.epochs=12",
+    "finetune.epochs=12",
 ];
 
 fn scores(out: &Path, row: &str) -> [f64; 5] {

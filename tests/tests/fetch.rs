@@ -244,8 +244,9 @@ impl Twins {
         let folder = tempfile::tempdir().unwrap();
         Engraft::small(&["run", "world"], &folder.path().join("made")).ok();
         fs::rename(folder.path().join("made/world"), folder.path().join("data")).unwrap();
-        let config =
-            engraft::DEFAULT_CONFIG.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
+        let config = engraft_tests::DEFAULT_CONFIG
+            .replace("world:", "")
+            .replace("[world]\nseed = 1\nscale = 1.0\n", "");
         assert!(!config.contains("[world]"));
         base::whole::write_whole(&folder.path().join("own.toml"), config.as_bytes()).unwrap();
         let server = Server::start().unwrap();

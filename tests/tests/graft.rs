@@ -204,12 +204,12 @@ fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
     assert!(text.contains("graft.mask_benchmark is \"x\", but [[benchmarks]] has diagnoses, capr"), "{text}");
     let text = refused(&["finetune.seeds=[1, 1]"]);
     assert!(text.contains("names a seed twice"), "{text}");
-    let text = refused(&["finetune.settings.warmup=1.0"]);
-    assert!(text.contains("finetune.settings.warmup is 1, expected from 0 to below 1"), "{text}");
+    let text = refused(&["finetune.warmup=1.0"]);
+    assert!(text.contains("finetune.warmup is 1, expected from 0 to below 1"), "{text}");
     let text = refused(&["retrain.heads={ mode = \"none\", shared = \"train\", soft_on = \"step\" }"]);
     assert!(text.contains("leave [retrain.heads] out"), "{text}");
     let text = refused(&["pretrain.alphas.masked_lm=0.0"]);
     assert!(text.contains("pretrain.alphas are all 0"), "{text}");
-    let text = refused(&["encoder.checkpoint=x"]);
+    let text = refused(&["encoder.path=x"]);
     assert!(text.contains("[encoder] needs either `checkpoint` or a table `fresh`"), "{text}");
 }

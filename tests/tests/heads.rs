@@ -10,7 +10,7 @@ use engraft_tests::{Engraft, artifacts};
 const MASK: &str = r#"{"format": "engraft-head-mask", "version": 1, "layers": 2, "heads": 4, "keep": [[1, 0, 1, 0.5], [0, 0, 0, 0]]}"#;
 
 /// The small encoder has one layer otherwise.
-const LAYERS: &str = "encoder.fresh.num_hidden_layers=2";
+const LAYERS: &str = "encoder.num_hidden_layers=2";
 
 fn trained(out: &Path, heads: &str) -> BTreeMap<String, Tensor> {
     Engraft::small(&["run"], out).set(LAYERS).set(&format!("retrain.heads={heads}")).ok();

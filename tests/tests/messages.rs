@@ -63,8 +63,8 @@ impl Messages {
 
     /// What it says to the embedded config with a change.
     fn configured(&mut self, kind: &str, from: &str, to: &str) {
-        assert!(engraft::DEFAULT_CONFIG.contains(from), "{from}");
-        let config = self.put("own.toml", &engraft::DEFAULT_CONFIG.replacen(from, to, 1));
+        assert!(engraft_tests::DEFAULT_CONFIG.contains(from), "{from}");
+        let config = self.put("own.toml", &engraft_tests::DEFAULT_CONFIG.replacen(from, to, 1));
         self.said(kind, &["plan", "--config", config.to_str().unwrap()]);
     }
 
@@ -111,7 +111,7 @@ fn configs(messages: &mut Messages) {
     messages.configured("unknown key", "seed = 1", "sead = 1");
     messages.configured("wrong type", "seed = 1", "seed = \"one\"");
     messages.configured("no TOML", "[world]", "[world");
-    messages.configured("other version", "version = 4", "version = 3");
+    messages.configured("other version", "version = 5", "version = 3");
     messages.configured("missing key", "[canon]", "[cannon]");
     messages.configured("number out of its range", "scale = 1.0", "scale = 0.0");
     messages.said("setting without a value", &["plan", "--set", "world.scale"]);
@@ -138,7 +138,7 @@ fn damaged_sources(messages: &mut Messages) {
     Engraft::small(&["run", "world"], &messages.at("made")).ok();
     fs::rename(messages.at("made/world"), messages.at("data")).unwrap();
     let config =
-        engraft::DEFAULT_CONFIG.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
+        engraft_tests::DEFAULT_CONFIG.replace("world:", "").replace("[world]\nseed = 1\nscale = 1.0\n", "");
     messages.put("outside.toml", &config);
     messages.read_damaged("damaged line of a table", "hsdn/Combined-Input.tsv", |bytes| {
         let at = bytes.iter().position(|&b| b == b'\n').unwrap();
@@ -155,9 +155,9 @@ fn damaged_sources(messages: &mut Messages) {
 fn output_folders(messages: &mut Messages) {
     let file = messages.put("a-file", "");
     messages.said_in("output folder that is a file", &["run", "world"], &file);
-    let (out, config) = (messages.at("out"), messages.put("other.toml", engraft::DEFAULT_CONFIG));
+    let (out, config) = (messages.at("out"), messages.put("other.toml", engraft_tests::DEFAULT_CONFIG));
     Engraft::small(&["run", "encoder"], &out).ok();
-    let other = messages.put("own.toml", &engraft::DEFAULT_CONFIG.replacen("seed = 1", "seed = 2", 1));
+    let other = messages.put("own.toml", &engraft_tests::DEFAULT_CONFIG.replacen("seed = 1", "seed = 2", 1));
     assert_ne!(config, other);
     messages.said("output folder of another config", &["plan", "--config", other.to_str().unwrap()]);
     messages.said("verify of what was never made", &["verify", "shards"]);

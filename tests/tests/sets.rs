@@ -40,10 +40,9 @@ fn made(folder: &Path) -> PathBuf {
     let tags = "{ tagged = { format = { conll = { scheme = \"bio\", separator = \"tab\" } }, unit = \"document\" } }";
     let kinds = "{ separated = { between = \"commas\", fields = { text = \"note\", answer = { class = \"kind\" } } } }";
     let alike = "{ jsonl = { text = \"a\", pair = \"b\", answer = { score = [\"score\"] } } }";
-    let settings =
-        "settings = { learning_rate = 1e-2, warmup = 0.1, epochs = 12, batch = 8, dropout = 0.0 }\n";
+    let settings = "learning_rate = 1e-2\nepochs = 12\nbatch = 8\ndropout = 0.0\n";
     let config = [
-        "version = 4\n[vocabulary]\ncase = \"uncased\"\nfile = \"vocab.txt\"\n[encoder.fresh]\nseed = 1\nhidden_size = 32\nnum_hidden_layers = 1\n\
+        "version = 5\n[vocabulary]\ncase = \"uncased\"\nfile = \"vocab.txt\"\n[encoder]\nfrom = \"fresh\"\nseed = 1\nhidden_size = 32\nnum_hidden_layers = 1\n\
          num_attention_heads = 2\nintermediate_size = 32\nmax_position_embeddings = 32\nhidden_dropout_prob = 0.0\nattention_probs_dropout_prob = 0.0\n",
         &set("tags", tags, "tags.tsv"),
         &set("kinds", kinds, "kinds.csv"),
@@ -53,11 +52,7 @@ fn made(folder: &Path) -> PathBuf {
         "then = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 8, dropout = 0.0 }\n",
         "[finetune]\nseeds = [1, 2]\n",
         settings,
-        "[finetune.fixed]\nmax_tokens = 16\ncut = \"longest\"\npooling = \"cls\"\nclass_weights = \"none\"\n\
-         ranking = { loss = \"softmax\", negatives = 9, wording = \"aspect\" }\n\
-         adamw = { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01 }\nclip_norm = 1.0\nfrozen = []\n\
-         patience = { looks_per_epoch = 1, evaluations = 20 }\ncheckpoint_every = 3\n\
-         most = { dev = 100, mask_search = 100, test = 100 }\n",
+        "max_tokens = 16\npatience = { evaluations = 20 }\ncheckpoint_every = 3\n",
     ];
     write("sets.toml", &config.concat());
     folder.join("sets.toml")
@@ -78,8 +73,9 @@ fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
     let longer = format!("pain\tO\n{}\n", "today\tO\n".repeat(9));
     let long = std::fs::read_to_string(&tags).unwrap().replace("pain\tO\n\n", &longer);
     base::whole::write_whole(&tags, long.as_bytes()).unwrap();
-    let prepared = "finetune.fixed.prepared={ pairs = \"second_first\", train = \"train_and_dev\", long_sentences = \"drop\" }";
-    let sets = [prepared, "finetune.fixed.max_tokens=8", "finetune.settings.epochs=2", "recipes=[]"];
+    let prepared =
+        "finetune.quirks={ pairs = \"second_first\", train = \"train_and_dev\", long_sentences = \"drop\" }";
+    let sets = [prepared, "finetune.max_tokens=8", "finetune.epochs=2", "recipes=[]"];
     let run =
         sets.iter().fold(engraft(&["run", "scores"], folder, "out"), |run, set| run.arg("--set").arg(set));
     run.ok();
@@ -93,8 +89,8 @@ fn data_are_prepared_as_the_released_code_does_where_that_is_asked_for() {
     let dropped = 48 - train("tags");
     assert!(dropped > 2 && ledger.contains(&format!("\"too_long_to_train_on\":{dropped}")), "{dropped}");
     // Cut behind words outside entities, none is too long.
-    let cut = "finetune.fixed.prepared={ train = \"train_and_dev\", long_sentences = \"drop\", behind_outside = 2 }";
-    let out = tagged_with(folder, "cut", &[cut, "finetune.fixed.max_tokens=8", "finetune.settings.epochs=1"]);
+    let cut = "finetune.quirks={ train = \"train_and_dev\", long_sentences = \"drop\", behind_outside = 2 }";
+    let out = tagged_with(folder, "cut", &[cut, "finetune.max_tokens=8", "finetune.epochs=1"]);
     // Pieces are what is shown, one behind the other.
     assert!(json(out.join("finetune-base-tags-1/scores.json"))["train"].as_u64() > Some(48));
     assert!(!std::fs::read_to_string(out.join("ledger.jsonl")).unwrap().contains("too_long_to_train_on"));
@@ -135,11 +131,11 @@ fn classes_of_the_released_codes_are_learned_scored_and_asked() {
     let vocabulary = folder.join("vocab.txt");
     let more = std::fs::read_to_string(&vocabulary).unwrap() + "##s\n";
     base::whole::write_whole(&vocabulary, more.as_bytes()).unwrap();
-    let peng = "finetune.fixed.prepared={ tags = { others = \"later_and_special\" }, thinned = \"rows\", order = \"fixed_batches\" }";
-    let mulyar = "finetune.fixed.prepared={ tags = { scheme = \"bilou\", others = \"special\" }, full_behind = 5, order = \"as_given\", \
+    let peng = "finetune.quirks={ tags = { others = \"later_and_special\" }, dropout = \"rows\", order = \"fixed_batches\" }";
+    let mulyar = "finetune.quirks={ tags = { scheme = \"bilou\", others = \"special\" }, full_behind = 5, order = \"as_given\", \
                   padding = \"trained\", chosen_on = \"test\" }";
-    let dropout = "finetune.settings.dropout=0.1";
-    let all = "finetune.fixed.subwords=\"all\"";
+    let dropout = "finetune.dropout=0.1";
+    let all = "finetune.subwords=\"all\"";
     let asked = folder.join("asked.txt");
     base::whole::write_whole(&asked, b"often warfarin warfarins fever\n").unwrap();
     for (out, sets, on_test) in [("peng", [peng, dropout], false), ("mulyar", [mulyar, all], true)] {
@@ -164,7 +160,7 @@ fn classes_of_the_released_codes_are_learned_scored_and_asked() {
         assert_eq!(found, ["warfarin warfarins"], "{answer}");
     }
     let refused = engraft(&["run", "scores"], folder, "no").set(peng).set(all).output();
-    assert!(refused.text().contains("set finetune.fixed.subwords = \"first\""), "{}", refused.text());
+    assert!(refused.text().contains("set finetune.subwords = \"first\""), "{}", refused.text());
     assert_ne!(refused.code(), Some(0));
 }
 
@@ -232,10 +228,10 @@ fn tasks_have_rows_of_their_own_length_in_training_and_where_they_are_asked() {
     let kinds = folder.join("kinds.csv");
     let longer = std::fs::read_to_string(&kinds).unwrap().replace("\",", " today after often helps today\",");
     base::whole::write_whole(&kinds, longer.as_bytes()).unwrap();
-    let on_test = "finetune.fixed.prepared.chosen_on=test";
+    let on_test = "finetune.quirks.chosen_on=test";
     let run = |verb| {
-        let run = engraft(&[verb, "recipe-all-1"], folder, "out").set("recipes.all.settings.epochs=10");
-        run.set("finetune.fixed.max_tokens_of.kinds=8").set(on_test)
+        let run = engraft(&[verb, "recipe-all-1"], folder, "out").set("recipes.all.epochs=10");
+        run.set("finetune.max_tokens_of.kinds=8").set(on_test)
     };
     run("run").ok();
     let metrics = json_lines(folder.join("out/recipe-all-1/metrics.jsonl"));
@@ -252,7 +248,7 @@ fn tasks_have_rows_of_their_own_length_in_training_and_where_they_are_asked() {
     }
     // Another length of a task that is not the first is another training.
     assert!(run("plan").ok().contains("up to date"));
-    let other = run("plan").set("finetune.fixed.max_tokens_of.kinds=9").ok();
+    let other = run("plan").set("finetune.max_tokens_of.kinds=9").ok();
     assert!(
         other.lines().any(|line| line.starts_with("recipe-all-1") && line.contains("will run")),
         "{other}"
@@ -304,10 +300,10 @@ fn what_cannot_be_meant_stops_before_anything_runs_and_bad_files_say_where() {
     assert!(
         refused(&[graph]).contains("the config has [split] but not [sources], [canon], [summary], [shards]")
     );
-    assert!(refused(&["finetune.fixed.max_tokens=4"]).contains("max_tokens is 4, expected at least 8"));
-    let text = refused(&["finetune.fixed.max_tokens_of.kinds=4"]);
+    assert!(refused(&["finetune.max_tokens=4"]).contains("max_tokens is 4, expected at least 8"));
+    let text = refused(&["finetune.max_tokens_of.kinds=4"]);
     assert!(text.contains("max_tokens_of.kinds is 4, expected at least 8"), "{text}");
-    let text = refused(&["finetune.fixed.max_tokens_of.x=8"]);
+    let text = refused(&["finetune.max_tokens_of.x=8"]);
     assert!(text.contains("max_tokens_of.x: there is no such benchmark; [[benchmarks]] has tags"), "{text}");
     let text =
         refused(&["vocabulary={ case = \"uncased\", train = { size = 90, min_frequency = 1, text = [] } }"]);

@@ -12,12 +12,12 @@ fn small(verb: &[&str], config: &str, out: &Path) -> Engraft {
     let sets = [
         "world.scale=0.6",
         "pretrain.epochs=1",
-        "finetune.settings.epochs=2",
+        "finetune.epochs=2",
         "finetune.seeds=[1, 2]",
-        "encoder.fresh.num_hidden_layers=2",
-        "encoder.fresh.hidden_size=64",
-        "encoder.fresh.intermediate_size=64",
-        "finetune.fixed.max_tokens=64",
+        "encoder.num_hidden_layers=2",
+        "encoder.hidden_size=64",
+        "encoder.intermediate_size=64",
+        "finetune.max_tokens=64",
     ];
     sets.iter().fold(Engraft::plain(verb, out).arg("--config").arg(file), |engraft, set| {
         engraft.arg("--set").arg(set)
@@ -78,8 +78,8 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     let sets = [
         attentions,
         recipe,
-        "finetune.fixed.prepared={ pairs = \"second_first\" }",
-        "finetune.fixed.max_tokens_of={ alike = 40 }",
+        "finetune.quirks={ pairs = \"second_first\" }",
+        "finetune.max_tokens_of={ alike = 40 }",
     ];
     sets.iter().fold(small(&["run", "scores"], "world-kam-bert.toml", out), |run, set| run.set(set)).ok();
     assert_eq!(compared(out, "questions"), ["alone", "kam", "mean", "both"]);
@@ -114,8 +114,8 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     maps_are_made_again_for_questions(out, &sets);
     maps_made_otherwise_are_refused(out, &sets);
     let planned = |set: &str| small(&["plan"], "world-kam-bert.toml", out).arg("--set").arg(set).output();
-    let cut = planned("finetune.fixed.cut=\"second\"");
-    assert!(cut.text().contains("set finetune.fixed.cut = \"longest\""), "{}", cut.text());
+    let cut = planned("finetune.truncation=\"second\"");
+    assert!(cut.text().contains("set finetune.truncation = \"longest\""), "{}", cut.text());
     let none = planned("maps.terms=\"none\"");
     assert!(none.text().contains("has \"term\", but [maps] leaves it empty"), "{}", none.text());
     let model = out.join("finetune-kam-alike-1/model");

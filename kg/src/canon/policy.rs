@@ -3,30 +3,33 @@
 use serde::{Deserialize, Serialize};
 
 /// What to do with statements of a relation whose inverse is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inverses {
     /// Turn them round into the one of the two that stays; symmetric ones run from the smaller key to the larger.
+    #[default]
     Fold,
     /// Leave every statement as its source has it. Splits by group still keep both together.
     Keep,
 }
 
 /// What to do with statements of an entity about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SelfLoops {
     /// Leave them out.
+    #[default]
     Drop,
     /// Take them.
     Keep,
 }
 
 /// What to do with a name that several entities have, and with a key that is said to mean several.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ambiguous {
     /// Keep it as an entity of its own.
+    #[default]
     Leave,
     /// Take the smallest of the keys.
     First,

@@ -18,13 +18,19 @@ const TOGETHER: usize = 64;
 const LISTED: usize = 64;
 
 /// From where to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Options {
     /// Chooses the entities to measure from: those whose keys have the smallest hashes under this seed.
     pub seed: u64,
     /// How many entities to measure from; more than there are measures all distances.
     pub sample: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 1, sample: 256 }
+    }
 }
 
 /// Distances from a sample of the entities that have a neighbour to all entities that can be reached from them.

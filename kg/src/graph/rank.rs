@@ -10,8 +10,8 @@ use crate::table::Triple;
 const CHUNK: usize = 1 << 12;
 
 /// When to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Options {
     /// Share of the rank that follows links, from 0 to below 1; 0.85 in the paper.
     pub damping: f64,
@@ -19,6 +19,12 @@ pub struct Options {
     pub tolerance: f64,
     /// Stop after this many rounds at the latest.
     pub rounds: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { damping: 0.85, tolerance: 1e-9, rounds: 100 }
+    }
 }
 
 /// Ranks, and how they were reached.

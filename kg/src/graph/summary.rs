@@ -11,8 +11,8 @@ use crate::Refused;
 use crate::table::Graph;
 
 /// What to measure and how finely.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Options {
     /// How many hubs and entities of high rank to list.
     pub hubs: usize,
@@ -20,6 +20,12 @@ pub struct Options {
     pub rank: rank::Options,
     /// From where distances are measured.
     pub distance: distance::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { hubs: 20, rank: rank::Options::default(), distance: distance::Options::default() }
+    }
 }
 
 /// What a graph is like.

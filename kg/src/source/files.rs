@@ -11,7 +11,7 @@ use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
 /// A file or folder as a config names it. Where it lies is for the one to say who has the source read.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Location(pub String);
 

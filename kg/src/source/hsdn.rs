@@ -40,7 +40,7 @@ pub const RELATION: &str = "cooccurs_with_symptom";
 const HEADER: [&str; 4] = ["MeSH Symptom Term", "MeSH Disease Term", "PubMed occurrence", "TFIDF score"];
 
 /// HSDN: where it lies and what is taken of it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The table (`Combined-Input.tsv`).

@@ -32,7 +32,7 @@ use crate::table::builder::{DraftOrigin, DraftRelation};
 use crate::table::{Builder, Origin};
 
 /// A KGX graph: where it lies and how it is read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// `nodes.tsv`.
@@ -42,6 +42,7 @@ pub struct Options {
     #[serde(skip_serializing)]
     pub edges: Location,
     /// What the column `xref` means.
+    #[serde(default)]
     pub xref: Xref,
     /// Column of the edges with a number that says how strongly an edge holds; an empty field has none.
     pub weight: Option<String>,
@@ -79,10 +80,11 @@ impl Source for Options {
 }
 
 /// What the column `xref` means: publishers differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Xref {
     /// Something related; it is not read.
+    #[default]
     Ignore,
     /// The same thing elsewhere.
     SameAs,

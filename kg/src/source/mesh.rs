@@ -57,7 +57,7 @@ pub struct Files<R> {
 }
 
 /// MeSH: where it lies and what is taken of it; either `descriptors` or `tables`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// `descYYYY.xml`, or that packed with gzip.
@@ -74,7 +74,7 @@ pub struct Options {
 }
 
 /// The tables of github.com/dhimmel/mesh.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
     /// `terms.tsv`.

@@ -35,7 +35,7 @@ use super::{Source, SourceReport, check_level};
 use crate::table::Builder;
 
 /// An ontology: where it lies and what is taken of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The ontology (`go.obo`).
@@ -60,7 +60,9 @@ pub struct Options {
 }
 
 /// How a synonym's meaning is to that of its term.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The same.
@@ -74,7 +76,7 @@ pub enum Scope {
 }
 
 /// What becomes of obsolete terms and their triples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Obsolete {
     /// They are left out and counted.

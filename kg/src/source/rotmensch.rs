@@ -32,7 +32,7 @@ pub const RELATION: &str = "has_symptom";
 const HEADER: [&str; 2] = ["Diseases", "Symptoms"];
 
 /// Rotmensch: where it lies and what is taken of it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The table (`DerivedKnowledgeGraph_final.csv`).

@@ -16,10 +16,11 @@ pub(super) use self::records::{Record, Records};
 pub(super) const REPEATED_HEADER: &str = "repeated_header";
 
 /// What stands between two columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Separator {
     /// A tab; nothing is quoted unless the layout says so.
+    #[default]
     Tab,
     /// A comma; fields may be quoted.
     Comma,
@@ -44,7 +45,7 @@ impl Separator {
 }
 
 /// What double quotes around a field are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quotes {
     /// No part of it: it may hold separators, line breaks and, doubled, quotes.
@@ -54,17 +55,18 @@ pub enum Quotes {
 }
 
 /// What the first line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstLine {
     /// The names of the columns.
+    #[default]
     Names,
     /// A row like all others.
     Row,
 }
 
 /// Which column is meant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Column {
     /// By its place, from 1.

@@ -29,10 +29,11 @@ use link::Link;
 pub(crate) const NAME: &str = "knowledge";
 
 /// What of a layer's map goes into the next layer's scores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
     /// The probabilities, as equation 3 has it.
+    #[default]
     PostAdd,
     /// The mixed scores before the softmax, as in the convolution's parent (evolving attention).
     PreAdd,
@@ -41,20 +42,22 @@ pub enum Skip {
 }
 
 /// What auxiliary tokens score by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Auxiliary {
     /// Maps alone: their rows and columns of `Q K^T` are 0.
+    #[default]
     ZeroPad,
     /// `Q K^T` as well.
     Qk,
 }
 
 /// How scores and maps become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Merge {
     /// By a convolution of 3 x 3 cells that is learned.
+    #[default]
     Convolution,
     /// By their mean, head by head: the paper's ablation.
     Mean,

@@ -28,10 +28,11 @@ use rows::LabelRows;
 pub(crate) const NAME: &str = "label_attention";
 
 /// Where the paper and its reference code differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Scores of labels are divided by the square root of a head's width, as those of tokens are (equation 6).
+    #[default]
     Paper,
     /// They are not, as in the reference code. (That it also makes the first token attend to nothing but padding cannot happen here, where rows
     /// have none.)

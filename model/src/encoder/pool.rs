@@ -13,10 +13,11 @@ use crate::params::{Params, Spec};
 const POOLER: &str = "pooler.dense";
 
 /// How a row's hidden states become one vector (KIMERA, section 3.2). Real tokens only, `[CLS]` and `[SEP]` included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pooling {
     /// The first token's hidden state.
+    #[default]
     Cls,
     /// The mean over the tokens.
     Mean,

@@ -19,10 +19,11 @@ use crate::encoder::{Encoder, Gates, Pass};
 use crate::nn::gradients::gradients;
 
 /// What is added up over the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The absolute gradient of each sample's own loss: equation 2 as it is written.
+    #[default]
     PerSample,
     /// The absolute gradient of each batch's mean loss; depends on the batches.
     PerBatch,
@@ -35,22 +36,24 @@ pub enum Method {
 }
 
 /// How the importances of one layer are made comparable with those of others; comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WithinLayer {
     /// Left as they are.
     Raw,
     /// Divided by the layer's Euclidean norm.
+    #[default]
     L2,
 }
 
 /// How the importances of all heads are brought into one range; comes second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AcrossLayers {
     /// Left as they are.
     Raw,
     /// The least important head becomes 0, the most important one 1.
+    #[default]
     MinMax,
 }
 

@@ -23,20 +23,22 @@ pub enum Kind {
 }
 
 /// How many heads one step masks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepRule {
     /// `max(1, floor(rho * all heads))` in every step, as in the code that KIMERA builds on.
+    #[default]
     FixedFloor,
     /// `max(1, ceil(rho * heads left))`: the one simple rule that reaches the 102 masked heads of KIMERA's appendix.
     CeilRemaining,
 }
 
 /// Which heads a step may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
     /// Heads that no step has taken. A soft gate stays what it was when the head was taken.
+    #[default]
     SelectOnce,
     /// Soft masks only: all heads. The n least important are candidates, n growing from step to step, and get their
     /// importance of this step as their gate; a head that is no candidate any more keeps the last gate that it had as one.

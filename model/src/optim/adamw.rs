@@ -12,8 +12,8 @@ use crate::params::Params;
 use crate::range;
 
 /// The constants of AdamW.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct AdamWConfig {
     /// Decay rate of the first moment (usually 0.9).
     pub beta1: f64,
@@ -23,6 +23,12 @@ pub struct AdamWConfig {
     pub epsilon: f64,
     /// Share of a weight that a step of rate 1 takes away; biases and layer norms are never decayed.
     pub weight_decay: f64,
+}
+
+impl Default for AdamWConfig {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 }
+    }
 }
 
 impl AdamWConfig {

@@ -13,7 +13,7 @@ use crate::nn::single;
 use crate::params::Params;
 
 /// By what a step is divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The largest gradient so far, which fades.
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 /// The constants.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// By what a step is divided.

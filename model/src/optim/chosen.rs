@@ -14,7 +14,7 @@ use crate::params::Params;
 use crate::range;
 
 /// An optimiser as a reference code has it, in place of AdamW and its schedule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceCode {
     /// Which one, with its constants; AdamW, with its own constants, without it.
@@ -33,11 +33,11 @@ impl ReferenceCode {
         let Some(optimiser) = &self.optimiser else { return Ok(()) };
         let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = *optimiser;
         range::check(&[
-            ("released.optimiser.beta1", beta1, range::BELOW_ONE),
-            ("released.optimiser.beta2", beta2, range::BELOW_ONE),
-            ("released.optimiser.epsilon", epsilon, range::EPSILON),
-            ("released.optimiser.weight_decay", weight_decay, range::SHARE),
-            ("released.optimiser.clip_norm", clip_norm.unwrap_or(1.0), range::CLIP),
+            ("quirks.optimiser.beta1", beta1, range::BELOW_ONE),
+            ("quirks.optimiser.beta2", beta2, range::BELOW_ONE),
+            ("quirks.optimiser.epsilon", epsilon, range::EPSILON),
+            ("quirks.optimiser.weight_decay", weight_decay, range::SHARE),
+            ("quirks.optimiser.clip_norm", clip_norm.unwrap_or(1.0), range::CLIP),
         ])
     }
 }
@@ -168,9 +168,9 @@ mod tests {
         assert_eq!(config.check(), Ok(()));
         config.optimiser.as_mut().unwrap().clip_norm = Some(0.0);
         let wrong = config.check().unwrap_err().to_string();
-        assert_eq!(wrong, "released.optimiser.clip_norm is 0, expected at least 1e-12");
+        assert_eq!(wrong, "quirks.optimiser.clip_norm is 0, expected at least 1e-12");
         config.optimiser.as_mut().unwrap().beta2 = 1.0;
-        assert_eq!(config.check().unwrap_err().setting, "released.optimiser.beta2");
+        assert_eq!(config.check().unwrap_err().setting, "quirks.optimiser.beta2");
         config.optimiser = None;
         assert_eq!(config.check(), Ok(()));
     }

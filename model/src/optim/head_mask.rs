@@ -14,10 +14,11 @@ use crate::nn::{Host, fill_rows, fused};
 use crate::params::Params;
 
 /// What a soft mask scales by `1 - m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SoftOn {
     /// The whole step, weight decay included.
+    #[default]
     Step,
     /// The gradient: the reading that changes next to nothing under Adam, for comparison only.
     Gradient,

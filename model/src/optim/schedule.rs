@@ -27,7 +27,7 @@ impl Schedule {
 }
 
 /// Schedules of the reference codes: factors of the highest rate when a share of all steps is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReferencePace {
     /// Always the highest.

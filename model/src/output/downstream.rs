@@ -24,10 +24,11 @@ pub use dropout::OutputDropout;
 pub use targets::{Batch, Group, Targets};
 
 /// How rows of a group are told from the right one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RankLoss {
     /// The cross entropy of the right row among the rows of its group (Humeau et al. 2020), a mean over groups.
+    #[default]
     Softmax,
     /// The binary cross entropy of each row alone, a mean over rows.
     Binary,

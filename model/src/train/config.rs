@@ -28,8 +28,8 @@ use crate::params::{OUTPUTS, Params, Spec};
 use crate::range;
 
 /// Weights of the tasks' losses in their sum; 0 leaves a task out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Alphas {
     /// Weight of subject prediction.
     pub subject: f64,
@@ -41,6 +41,12 @@ pub struct Alphas {
     pub triplet: f64,
     /// Weight of predicting the masked positions of texts.
     pub masked_lm: f64,
+}
+
+impl Default for Alphas {
+    fn default() -> Self {
+        Self { subject: 1.0, object: 1.0, relation: 1.0, triplet: 1.0, masked_lm: 0.0 }
+    }
 }
 
 impl Alphas {

@@ -6,7 +6,7 @@ use crate::head::mask::Mask;
 use crate::optim::head_mask::{HeadMask, SoftOn};
 
 /// How the mask is used (KIMERA, section 3.2 and table 1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Not at all: every parameter is trained.
@@ -23,10 +23,11 @@ pub enum Mode {
 
 /// What becomes of the encoder's parameters that belong to no head: embeddings, layer norms, feed-forward layers, the pooler and the
 /// bias of the attention's output. The tasks' outputs are always trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shared {
     /// They are trained: what KIMERA's equation 3 says.
+    #[default]
     Train,
     /// They are frozen: what its text promises of the parts that are kept.
     Freeze,

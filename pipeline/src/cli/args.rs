@@ -45,7 +45,8 @@ impl Command {
         if let Some(Err(error)) = data.as_deref().and_then(Path::to_str).map(Location::parse) {
             return Err(anyhow::Error::from(error).context("--data is invalid"));
         }
-        let common = [("--config", config.as_deref()), ("--out", Some(out)), ("--cache", cache.as_deref())];
+        let common =
+            [("--config", config.as_deref()), ("--out", out.as_deref()), ("--cache", cache.as_deref())];
         let given = common.into_iter().filter_map(|(name, path)| Some((name, path?)));
         for (name, path) in given.chain(self.subcommand.local()) {
             let is_url = is_address(&path.to_string_lossy());
@@ -79,7 +80,7 @@ impl Subcommand {
             | Subcommand::Verify { stages }
             | Subcommand::Clean { stages, .. } => all("STAGE", stages).collect(),
             Subcommand::Why { stage } => vec![("STAGE", Path::new(stage))],
-            Subcommand::Status => vec![],
+            Subcommand::Status | Subcommand::Config { .. } | Subcommand::Init { .. } => vec![],
             Subcommand::Inspect { artifact, svg, .. } => {
                 some("--svg", svg).chain([("ARTIFACT", Path::new(artifact))]).collect()
             }
@@ -121,15 +122,15 @@ Environment:
 /// What every subcommand takes.
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// The config; defaults to the embedded one, a small invented world
+    /// The config; defaults to `engraft.toml` in this folder or one above, else to the embedded one, a small invented world
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(super) config: Option<PathBuf>,
     /// The folder or URL that paths in the config are relative to
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) data: Option<PathBuf>,
-    /// The folder for artifacts and the ledger. It belongs to one config; another config needs its own folder, or --replace
-    #[arg(long, global = true, value_name = "DIR", default_value = "out", help_heading = "Global options")]
-    pub(super) out: PathBuf,
+    /// The folder for artifacts and the ledger; defaults to the config's `out`, else to `out`. It belongs to one config; another config needs its own folder, or --replace
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    pub(super) out: Option<PathBuf>,
     /// The cache folder for remote files; defaults to `engraft` in the user's cache folder
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) cache: Option<PathBuf>,
@@ -356,6 +357,34 @@ Examples:
         /// The folder to write the list of moved entities into
         #[arg(long, value_name = "FOLDER")]
         into: Option<PathBuf>,
+    },
+    /// Writes a first engraft.toml into this folder
+    #[command(after_help = "Examples:\n  engraft init\n  engraft init --preset kam-bert")]
+    Init {
+        /// The preset that it extends
+        #[arg(long, value_name = "NAME", default_value = "kimera")]
+        preset: String,
+    },
+    /// Prints the whole config, every default stated
+    #[command(after_help = "\
+Examples:
+  engraft config
+  engraft config --origin             with where each value comes from
+  engraft config --preset kam-bert    what a preset comes to
+  engraft config --schema             the JSON Schema, for editors")]
+    Config {
+        /// A preset instead of the config
+        #[arg(long, value_name = "NAME", conflicts_with = "config")]
+        preset: Option<String>,
+        /// Ends each line with where its value comes from: default, FILE:LINE, a preset or --set
+        #[arg(long)]
+        origin: bool,
+        /// Prints the JSON Schema of configs instead
+        #[arg(long)]
+        schema: bool,
+        /// Prints the reference of all settings instead, as Markdown
+        #[arg(long, conflicts_with = "schema")]
+        reference: bool,
     },
     /// Removes artifacts and work folders without asking; keeps the ledger and every file it does not name
     #[command(after_help = "Examples:\n  engraft clean --dry-run\n  engraft clean shards retrain")]

@@ -32,7 +32,7 @@ pub(super) fn options(common: &Common, cancel: &CancelToken) -> Options {
 fn cache(common: &Common) -> PathBuf {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let user = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-    user.map_or_else(|| common.out.join(".cache/objects"), |user| user.join("engraft"))
+    user.map_or_else(|| common.out().join(".cache/objects"), |user| user.join("engraft"))
 }
 
 /// Brings what the named stages and those they need read from elsewhere.

@@ -18,7 +18,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
     }
     graph(config)?;
     words(config)?;
-    if let Some(fresh) = config.encoder.as_ref().and_then(|encoder| encoder.fresh.as_ref()) {
+    if let Some(fresh) = config.encoder.as_ref().and_then(stage::encoder::Config::fresh) {
         fresh.check()?;
     }
     for (table, training) in [("pretrain", &config.pretrain), ("retrain", &config.retrain)] {
@@ -48,21 +48,15 @@ fn graph(config: &Config) -> anyhow::Result<()> {
     if let Some(sources) = &config.sources {
         sources.check()?;
     }
-    if let Some(canon) = &config.canon {
-        whole("canon.rows_in_memory", canon.rows_in_memory as u64, 1..=1 << 40)?;
-    }
-    if let Some(split) = &config.split {
-        split.check()?;
-    }
-    if let Some(summary) = &config.summary {
-        summary.check()?;
-    }
-    config.shards.as_ref().map_or(Ok(()), stage::shards::Config::check)
+    whole("canon.rows_in_memory", config.canon.rows_in_memory as u64, 1..=1 << 40)?;
+    config.split.check()?;
+    config.summary.check()?;
+    config.shards.check()
 }
 
 /// Settings of one table that another one makes impossible.
 fn together(config: &Config) -> anyhow::Result<()> {
-    let all = config.split.as_ref().is_some_and(|split| split.parts == Parts::All);
+    let all = config.split.parts == Parts::All;
     for (table, training) in [("pretrain", &config.pretrain), ("retrain", &config.retrain)] {
         let patience = training.as_ref().is_some_and(|training| training.patience.is_some());
         anyhow::ensure!(

@@ -11,15 +11,15 @@ fn sets(sets: &[&str]) -> anyhow::Result<Config> {
 #[test]
 fn sets_change_values_of_every_kind() {
     let config = sets(&["shards.seed=77", "vocabulary.case=cased", "shards.tasks=[\"triplet\"]"]).unwrap();
-    assert_eq!(config.shards.as_ref().unwrap().seed, 77);
+    assert_eq!(config.shards.seed, 77);
     assert_eq!(config.vocabulary.case, tasks::token::encode::Case::Cased);
-    assert_eq!(config.shards.unwrap().tasks, [batch::task::Task::Triplet]);
+    assert_eq!(config.shards.tasks, [batch::task::Task::Triplet]);
 }
 
 #[test]
 fn sets_are_applied_together_and_infinity_is_refused() {
-    let together = ["encoder.fresh.hidden_size=64", "encoder.fresh.num_attention_heads=2"];
-    assert_eq!(sets(&together).unwrap().encoder.unwrap().fresh.unwrap().hidden_size, 64);
+    let together = ["encoder.hidden_size=64", "encoder.num_attention_heads=2"];
+    assert_eq!(sets(&together).unwrap().encoder.unwrap().fresh().unwrap().hidden_size, 64);
     for value in ["inf", "nan", "-inf"] {
         let error = sets(&[&format!("sources.hsdn.min_tfidf={value}")]).unwrap_err().to_string();
         assert!(error.contains("sources.hsdn.min_tfidf is infinite"), "{error}");
@@ -28,17 +28,16 @@ fn sets_are_applied_together_and_infinity_is_refused() {
 
 #[test]
 fn sets_reach_items_of_lists_by_name_or_place() {
-    let text = "version = 4\n[[recipes]]\nname = \"a\"\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"y\"]\n";
+    let text = "version = 5\n[[recipes]]\nname = \"a\"\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"y\"]\n";
     let mut config = toml::Value::Table(text.parse().unwrap());
     let mut put = |set: &str| {
         let (key, value) = set::split(set)?;
         set::put(&mut config, &key, value)
     };
-    put("recipes.b.settings.epochs=3").unwrap();
+    put("recipes.b.epochs=3").unwrap();
     put("recipes.0.tasks=[]").unwrap();
     put("recipes.b.tasks.1=z").unwrap();
-    let wanted = "version = 4\n[[recipes]]\nname = \"a\"\ntasks = []\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"z\"]\n\
-                  settings = { epochs = 3 }";
+    let wanted = "version = 5\n[[recipes]]\nname = \"a\"\ntasks = []\n[[recipes]]\nname = \"b\"\ntasks = [\"x\", \"z\"]\nepochs = 3\n";
     let wrong = put("recipes.c.tasks=[]").unwrap_err();
     assert!(wrong.contains("no item `c` among 2, whose names are: a, b"), "{wrong}");
     let wrong = put("version.of.what=1").unwrap_err();
@@ -47,36 +46,157 @@ fn sets_reach_items_of_lists_by_name_or_place() {
     assert_eq!(config, toml::Value::Table(wanted.parse().unwrap()));
 }
 
+/// A config and those that it may extend, by name; the first is loaded.
+fn written(files: &[(&str, &str)], sets: &[&str]) -> anyhow::Result<Config> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        base::whole::write_whole(&folder.path().join(name), text.as_bytes()).unwrap();
+    }
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let said = |error: anyhow::Error| {
+        let folder = format!("{}/", folder.path().display());
+        anyhow::anyhow!(format!("{error:#}").replace(&folder, ""))
+    };
+    load(Some(&folder.path().join(files[0].0)), &sets).map_err(said)
+}
+
+fn refused(text: &str) -> String {
+    written(&[("x.toml", text)], &[]).unwrap_err().to_string()
+}
+
 #[test]
 fn a_signed_url_is_in_no_error() {
     for line in [
-        "version = 4\nurl = \"https://h/x?sig=secret\" more",
-        "version = 4\nurl = \"https://h/x?sig=secret\"",
+        "version = 5\nurl = \"https://h/x?sig=secret\" more",
+        "version = 5\nurl = \"https://h/x?sig=secret\"",
+        "version = 5\nretrain = \"https://h/x?sig=secret\"",
+        "version = 5\nretrain = { epochs = \"https://h/x?sig=secret\" }",
+        "version = 5\nextends = \"https://h/x?sig=secret\"",
     ] {
-        let error = toml::from_str::<Config>(line).unwrap_err();
-        let told = told(line, &error);
-        assert!(told.contains("line 2") && !told.contains("secret"), "{told}");
+        let told = refused(line);
+        assert!(told.contains("x.toml") && !told.contains("secret"), "{told}");
     }
 }
 
 #[test]
-fn an_unknown_key_is_named_with_the_keys_there_are() {
+fn what_is_wrong_is_said_at_once_with_place_and_remedy() {
+    let told = refused(
+        "[retrain]\nepohcs = 3\nclip_norm = \"one\"\nstream.schedule = \"kimara\"\n[encoder]\nfrom = \"here\"\n\
+         [[benchmarks]]\nset = { format = \"cola\" }\n[finetune]\nseeds = 3\n",
+    );
+    let lines: Vec<&str> = told.lines().collect();
+    let wanted = [
+        "x.toml:6:1: encoder.from is \"here\", expected \"checkpoint\" or \"fresh\"",
+        "x.toml:2:1: retrain.epohcs is no key of [retrain]; did you mean `epochs`?",
+        "x.toml:3:1: retrain.clip_norm is \"one\", expected a number",
+        "retrain.stream.schedule is \"kimara\", expected \"kimera\", \"merged\", ",
+        "did you mean \"kimera\"?",
+        "benchmarks.0 misses `name`",
+        "benchmarks.0.set misses `train` (Files, or folders",
+        "x.toml:10:1: finetune.seeds is 3, expected a list of whole numbers",
+    ];
+    for part in wanted {
+        assert!(told.contains(part), "{part} in\n{told}");
+    }
+    assert_eq!(lines.len(), 7, "{told}");
     let error = sets(&["shards.sede=7"]).unwrap_err().to_string();
-    assert!(error.contains("--set shards.sede=7") && error.contains("`seed`"), "{error}");
+    assert!(error.contains("--set shards.sede=7") && error.contains("did you mean `seed`?"), "{error}");
     assert!(sets(&["shards.seed"]).unwrap_err().to_string().contains("expected KEY=VALUE"));
-    assert!(sets(&["shards.seed.x=1"]).unwrap_err().to_string().contains("no table"));
+    assert!(sets(&["vocabulary.train.size.x=1"]).unwrap_err().to_string().contains("no table"));
+    assert!(sets(&["version=9"]).unwrap_err().to_string().contains("version 9"));
+    let folder = tempfile::tempdir().unwrap();
+    assert!(load(Some(&folder.path().join("none.toml")), &[]).unwrap_err().to_string().contains("none.toml"));
 }
 
 #[test]
-fn a_bad_file_is_named_with_line_and_column() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.toml");
-    let broken = DEFAULT.replace("[shards]", "[shards]\nspeed = 3");
-    base::whole::write_whole(&path, broken.as_bytes()).unwrap();
-    let error = load(Some(&path), &[]).unwrap_err().to_string();
-    assert!(error.contains("x.toml") && error.contains("line") && error.contains("speed"), "{error}");
-    assert!(load(Some(&folder.path().join("none.toml")), &[]).unwrap_err().to_string().contains("none.toml"));
-    assert!(sets(&["version=9"]).unwrap_err().to_string().contains("version 9"));
+fn configs_extend_presets_and_files_key_by_key_and_name_by_name() {
+    let under = "extends = \"world\"\n[encoder]\nhidden_size = 64\n[[recipes]]\nname = \"a\"\nbatch = 4\n[[recipes]]\nname = \"b\"\n";
+    let own = "version = 5\nextends = [\"under.toml\"]\n[[recipes]]\nname = \"a\"\nepochs = 2\n[[recipes]]\nname = \"c\"\ntasks = [\"y\"]\n\
+               [[benchmarks]]\nname = \"x\"\nset = { format = \"cola\", train = [\"t\"] }\n[finetune]\nlearning_rate = 0.5\n";
+    let files = [("own.toml", own), ("under.toml", under)];
+    let config = written(&files, &["finetune.batch=3"]).unwrap();
+    let fresh = config.encoder.as_ref().unwrap().fresh().unwrap().clone();
+    assert_eq!((fresh.hidden_size, fresh.num_hidden_layers, fresh.seed), (64, 3, 1), "file, preset, default");
+    let recipes: Vec<_> =
+        config.recipes.iter().map(|of| (of.name.as_str(), of.settings.batch, of.settings.epochs)).collect();
+    assert_eq!(
+        recipes,
+        [("a", 4, 2), ("b", 3, 5), ("c", 3, 5)],
+        "own, then those of [finetune], then defaults"
+    );
+    assert_eq!(
+        (&config.recipes[1].tasks, &config.recipes[2].tasks),
+        (&vec!["x".to_owned()], &vec!["y".to_owned()])
+    );
+    assert_eq!(config.recipes[0].settings.learning_rate, 0.5);
+    let folder = Path::new(config.origin.name()).parent().unwrap().display().to_string() + "/";
+    let text = config.resolved(resolved::Origins::Said).replace(&folder, "");
+    for line in [
+        "hidden_size = 64  # under.toml:3",
+        "num_hidden_layers = 3  # preset world:",
+        "seed = 1  # default",
+        "batch = 3  # --set finetune.batch=3",
+        "epochs = 2  # own.toml:5",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    // Another alternative takes the place of one, and nothing of that is left.
+    let other = [
+        ("own.toml", "extends = \"under.toml\"\n[encoder]\nfrom = \"checkpoint\"\npath = \"p\"\n"),
+        files[1],
+    ];
+    assert!(written(&other, &[]).unwrap().encoder.unwrap().fresh().is_none());
+    let circle = [("a.toml", "extends = \"b.toml\""), ("b.toml", "extends = \"a.toml\"")];
+    assert!(
+        written(&circle, &[]).unwrap_err().to_string().contains("in a circle: a.toml -> b.toml -> a.toml")
+    );
+    assert!(
+        refused("extends = \"kimmera\"")
+            .contains("there is no preset \"kimmera\", expected one of world, kimera")
+    );
+    assert!(
+        refused("extends = \"none.toml\"").contains("none.toml: cannot read the config that x.toml extends")
+    );
+    assert!(refused("extends = 3").contains("extends is 3, expected the name of a preset"));
+    let error =
+        written(&[("own.toml", "extends = \"under.toml\""), ("under.toml", "[world]\nscale = 0.0\n")], &[]);
+    assert!(error.unwrap_err().to_string().starts_with("under.toml:2:1: world.scale is 0"));
+}
+
+/// Every default that the schema tells is the one that is used, and what is printed is a config.
+#[test]
+fn a_config_with_every_setting_stated_means_the_same() {
+    let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs");
+    let files = std::fs::read_dir(configs).unwrap().map(|entry| entry.unwrap().path());
+    let mut seen = 0;
+    for file in files.filter(|file| file.is_file()) {
+        let config = load(Some(&file), &[]).unwrap();
+        let text = config.resolved(resolved::Origins::Said);
+        let mut again =
+            of_text("resolved", &text, None, &[]).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
+        again.origin = config.origin.clone();
+        assert_eq!(again, config, "{}", file.display());
+        seen += 1;
+    }
+    assert!(seen > 10);
+    for (name, text) in layer::PRESETS {
+        of_text(name, text, None, &[]).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+    }
+}
+
+#[test]
+fn the_shipped_configs_say_what_differs_and_no_more() {
+    let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs");
+    let mut lines = 0;
+    for folder in [configs.clone(), configs.join("parts"), configs.join("presets")] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                lines += std::fs::read_to_string(path).unwrap().lines().count();
+            }
+        }
+    }
+    assert!(lines <= 500, "{lines} lines");
 }
 
 #[test]
@@ -98,7 +218,7 @@ fn silent_18_keys_of_many_parts_and_deep_values_are_refused() {
         format!("[{deep}]"),
         format!("deep = {}", "[".repeat(60_000)),
     ] {
-        base::whole::write_whole(&path, format!("version = 4\n{text}\n").as_bytes()).unwrap();
+        base::whole::write_whole(&path, format!("version = 5\n{text}\n").as_bytes()).unwrap();
         assert!(load(Some(&path), &[]).is_err());
     }
     let text = sets(&["shards.seed=1\nworld.scale=2.0"]).unwrap_err().to_string();

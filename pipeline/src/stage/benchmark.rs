@@ -30,7 +30,7 @@ pub(crate) const TRAIN: &str = "train";
 pub(crate) const TEST: &str = "test";
 
 /// A benchmark's part of a config: its name, and exactly one of the tables that say what it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// What it is called: lower-case letters, digits, `-` and `_`.

@@ -9,8 +9,8 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 
 /// The table `[compute]` of a config.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Compute {
     /// Where tensors live.
     pub device: Wanted,
@@ -18,10 +18,13 @@ pub(crate) struct Compute {
     pub dtype: ActivationDtype,
 }
 
-impl Compute {
-    /// What a config without the table computes on and in: the CPU, whose bits are promised.
-    pub(crate) const UNSAID: Compute = Compute { device: Wanted::Cpu, dtype: ActivationDtype::F32 };
+impl Default for Compute {
+    fn default() -> Self {
+        Self { device: Wanted::default(), dtype: ActivationDtype::default() }
+    }
+}
 
+impl Compute {
     /// Describes it.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "compute.dtype", &self.dtype);

@@ -15,7 +15,7 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
 
 /// The corpus's part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// Its texts, read in this order.
@@ -23,7 +23,7 @@ pub(crate) struct Config {
 }
 
 /// Texts of one format.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Texts {
     /// What the funnel calls them.

@@ -15,19 +15,26 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The counts' part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// What is counted.
     pub what: count::Config,
     /// How much memory counting may use; it changes no byte of what comes out.
     #[serde(skip_serializing)]
+    #[schemars(extend("default" = "2GiB"))]
     pub memory: Memory,
     /// Only every so-manieth document, for counts that are put together with those of the other shards: `"2/4"`.
     pub shard: Option<Shard>,
     /// Folders with the counts of all shards, to be put together instead of counting the corpus.
     #[serde(skip_serializing)]
     pub merge: Option<Vec<Location>>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { what: count::Config::default(), memory: Memory(2 << 30), shard: None, merge: None }
+    }
 }
 
 impl Config {

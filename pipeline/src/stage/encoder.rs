@@ -21,20 +21,33 @@ pub(crate) const NAME: &str = "encoder";
 /// The folder of an encoder within the artifact of every stage that makes one: `config.json`, `model.safetensors`.
 pub(crate) const MODEL: &str = "model";
 
-/// The encoder's part of a config: one of the two.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Config {
-    /// A folder with `config.json` and `model.safetensors` of a BERT.
-    #[serde(skip_serializing)]
-    pub checkpoint: Option<Location>,
-    /// Sizes of one with fresh weights.
-    pub fresh: Option<Fresh>,
+/// The encoder that training begins with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "from", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Config {
+    /// A published model.
+    Checkpoint {
+        /// A folder with `config.json` and `model.safetensors` of a BERT.
+        #[serde(skip_serializing)]
+        path: Location,
+    },
+    /// Random weights.
+    Fresh(Fresh),
+}
+
+impl Config {
+    /// The sizes, where its weights are random.
+    pub(crate) fn fresh(&self) -> Option<&Fresh> {
+        match self {
+            Config::Fresh(fresh) => Some(fresh),
+            Config::Checkpoint { .. } => None,
+        }
+    }
 }
 
 /// Sizes of an encoder with fresh weights; names as in `transformers.BertConfig`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Fresh {
     /// Seed of the weights.
     pub seed: u64,
@@ -54,6 +67,21 @@ pub(crate) struct Fresh {
     pub attention_probs_dropout_prob: f64,
 }
 
+impl Default for Fresh {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            hidden_size: 768,
+            num_hidden_layers: 12,
+            num_attention_heads: 12,
+            intermediate_size: 3072,
+            max_position_embeddings: 512,
+            hidden_dropout_prob: 0.1,
+            attention_probs_dropout_prob: 0.1,
+        }
+    }
+}
+
 impl Fresh {
     /// Whether an encoder of these sizes can exist.
     ///
@@ -61,7 +89,7 @@ impl Fresh {
     /// Names the first that is out of its range.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         // Whatever the vocabulary comes to.
-        self.sizes(1, 0).check().map_err(|error| anyhow::anyhow!("encoder.fresh.{error}"))
+        self.sizes(1, 0).check().map_err(|error| anyhow::anyhow!("encoder.{error}"))
     }
 
     /// The sizes of an encoder for a vocabulary of so many entries.
@@ -112,14 +140,11 @@ impl Base {
     /// What `config` names.
     ///
     /// # Errors
-    /// When it names both kinds of encoder, or neither, or a place that is invalid.
+    /// When it names a place that is invalid.
     pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
-        match (&config.checkpoint, &config.fresh) {
-            (Some(folder), None) => Ok(Base::Checkpoint(folder.place("encoder.checkpoint", places)?)),
-            (None, Some(_)) => Ok(Base::Stage(NAME.to_owned())),
-            _ => anyhow::bail!(
-                "[encoder] needs either `checkpoint` or a table `fresh`, not both and not neither"
-            ),
+        match config {
+            Config::Checkpoint { path } => Ok(Base::Checkpoint(path.place("encoder.path", places)?)),
+            Config::Fresh(_) => Ok(Base::Stage(NAME.to_owned())),
         }
     }
 
@@ -181,7 +206,7 @@ impl Stage for Drawing {
     }
 
     fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, "encoder.fresh", &self.fresh);
+        describe::config(to, "encoder", &self.fresh);
         describe::config(to, "vocabulary.case", &self.case);
         self.vocabulary.describe(to);
     }

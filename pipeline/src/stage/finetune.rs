@@ -129,7 +129,7 @@ impl Tried {
 
     /// Describes how it is read.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
-        describe::config(to, "finetune.fixed", &self.fixed);
+        describe::config(to, "finetune", &self.fixed);
         if self.fixed.quirks.cuts_by_tags() {
             // Before there was this line, sentences that were cut were shown whole.
             to.field("finetune.cut_sentences", "shown piece by piece".into());
@@ -242,7 +242,7 @@ fn complete(context: &Context, tried: &Tried, of: &[steps::Task<'_>]) -> anyhow:
         version: task_file::VERSION,
         tasks: of.iter().map(task).collect(),
         max_tokens,
-        cut: tried.fixed.cut,
+        cut: tried.fixed.truncation,
         subwords: tried.fixed.subwords,
         pairs: tried.fixed.quirks.pairs,
         knowledge: tried.attending.told(context)?,
@@ -274,7 +274,7 @@ impl Stage for Finetune {
         self.base.describe(to);
         to.field("finetune.seed", self.seed.into());
         if let Chosen::Given(settings) = &self.chosen {
-            describe::config(to, "finetune.settings", settings);
+            describe::config(to, "finetune", settings);
         }
     }
 

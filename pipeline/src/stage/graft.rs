@@ -43,25 +43,33 @@ use crate::engine::stage::Stage;
 use best::Candidates;
 
 /// The grafting's part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The rows of the table.
+    #[serde(default = "Row::all")]
     pub rows: Vec<Row>,
     /// The benchmark whose part `mask_search` importance is measured and masks are searched on.
+    #[serde(default)]
     pub mask_benchmark: String,
     /// What becomes of parameters that belong to no head, in rows with a mask.
+    #[serde(default)]
     pub shared: Shared,
     /// What a soft mask scales.
+    #[serde(default)]
     pub soft_on: SoftOn,
     /// How importance is measured.
+    #[serde(default)]
     pub importance: importance::Config,
     /// How masks are searched.
+    #[serde(default)]
     pub search: mask::Search,
 }
 
 /// A row of the table (KIMERA, table 1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Row {
     /// The encoder as it is.
@@ -81,6 +89,10 @@ pub(crate) enum Row {
 }
 
 impl Row {
+    fn all() -> Vec<Self> {
+        vec![Row::Base, Row::Pruned, Row::Scratch, Row::NoMask, Row::Hard, Row::Soft, Row::Forward]
+    }
+
     /// The name in configs, stages and tables.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
@@ -316,14 +328,14 @@ impl Config {
     fn check(&self, around: &Around<'_>) -> anyhow::Result<()> {
         anyhow::ensure!(
             around.recipes.is_empty() && around.attentions.is_empty(),
-            "[[recipes]] and [[attentions]] begin with the encoder of [encoder], [graft] compares grafted ones: take them into a config of their own, whose encoder.checkpoint is a grafted one (out/retrain-ROW/model)"
+            "[[recipes]] and [[attentions]] begin with the encoder of [encoder], [graft] compares grafted ones: take them into a config of their own, whose encoder.path is a grafted one (out/retrain-ROW/model)"
         );
         let names: Vec<&str> = around.benchmarks.iter().map(String::as_str).collect();
         around.finetuning.check(&names)?;
         around.check_quirks()?;
         anyhow::ensure!(
             around.finetuning.fixed.quirks.chosen_on == ChosenOn::Dev,
-            "finetune.fixed.prepared.chosen_on is test, and [graft] compares encoders by that part: leave one of them out"
+            "finetune.quirks.chosen_on is test, and [graft] compares encoders by that part: leave one of them out"
         );
         anyhow::ensure!(
             around.finetuning.from.is_none(),

@@ -30,15 +30,21 @@ const TABLE: &str = "lama.md";
 /// What was said of each fact.
 const ANSWERS: &str = "answers.jsonl";
 
+fn row() -> usize {
+    128
+}
+
 /// The table `[lama]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// LAMA's folder `data`.
     #[serde(skip_serializing)]
     pub data: Location,
+    /// Which of its corpora.
     pub corpora: Vec<Corpus>,
     /// How facts are worded.
+    #[serde(default)]
     pub wording: Wording,
     /// The models that are asked.
     #[serde(skip_serializing)]
@@ -47,11 +53,12 @@ pub(crate) struct Config {
     #[serde(default, skip_serializing)]
     pub words: Option<Location>,
     /// Most tokens of a sentence; longer ones are left out, and counted.
+    #[serde(default = "row")]
     pub max_tokens: usize,
 }
 
 /// A model that can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Which {
     /// The encoder of `[encoder]`, a published masked language model.

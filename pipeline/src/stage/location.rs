@@ -14,7 +14,7 @@ use crate::engine::stage::Input;
 
 /// A path as a config gives it: `world:hsdn/x.tsv` lies in the artifact of stage `world`, `s3://bucket/x.tsv` in a store, anything
 /// else in the data folder (`--data`, which may itself be in a store) or, if absolute, where it says.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct Location(pub String);
 

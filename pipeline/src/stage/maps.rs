@@ -30,8 +30,8 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The maps' part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// What a sample is made of.
     pub unit: Unit,
@@ -49,6 +49,21 @@ pub(crate) struct Config {
     pub size: Size,
     /// Documents behind a row group.
     pub items_per_group: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            unit: Unit::default(),
+            limits: Limits::default(),
+            entities: Entities::Dictionary(Filters::default()),
+            phrases: Phrases::Neighbours(phrase::Config::default()),
+            terms: Terms::default(),
+            graph: Graph::default(),
+            size: Size::Bytes(64 << 20),
+            items_per_group: 256,
+        }
+    }
 }
 
 impl Config {
@@ -77,17 +92,18 @@ impl Config {
 }
 
 /// What a sample is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
     /// A sentence.
+    #[default]
     Sentence,
     /// A document.
     Document,
 }
 
 /// Where entities come from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entities {
     /// There are none.
@@ -99,7 +115,7 @@ pub(crate) enum Entities {
 }
 
 /// Where phrases come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phrases {
     /// Every word is one.
@@ -111,20 +127,22 @@ pub(crate) enum Phrases {
 }
 
 /// Whether words are related.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Terms {
     /// They are not.
     None,
     /// As `pmi` has it.
+    #[default]
     Relevance,
 }
 
 /// Whether entities are related.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Graph {
     /// They are not.
+    #[default]
     None,
     /// Those beside each other in the triple table.
     Adjacent,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bytes, written as a whole number and a unit: `B`, `KiB`, `MiB`, `GiB`, or `kB`, `MB`, `GB`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Memory(pub usize);
 

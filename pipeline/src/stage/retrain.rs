@@ -131,7 +131,7 @@ impl Retrain {
         Ok(Setup {
             encoder,
             attention: Chosen::default(),
-            outputs: self.config.outputs.clone(),
+            outputs: self.config.task_heads.clone(),
             sizes: Sizes { relations: index.relations.len() },
             mask,
             train: train::Config {

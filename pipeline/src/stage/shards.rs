@@ -28,8 +28,8 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
 
 /// The shards' part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// Seed of negatives.
     pub seed: u64,
@@ -47,6 +47,21 @@ pub(crate) struct Config {
     pub size: Size,
     /// Items behind a row group.
     pub items_per_group: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            tasks: vec![Task::Subject, Task::Object, Task::Relation, Task::Triplet],
+            layout: Layout::default(),
+            masked_lm: None,
+            tagging: None,
+            negatives: negative::Config::default(),
+            size: Size::Bytes(64 << 20),
+            items_per_group: 2048,
+        }
+    }
 }
 
 impl Config {

@@ -16,8 +16,8 @@ use crate::engine::stage::{Input, Stage};
 use base::setting::shown;
 
 /// The split's part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// How parts are given.
     pub parts: Parts,
@@ -33,8 +33,20 @@ pub(crate) struct Config {
     pub suspect: Suspect,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            parts: Parts::default(),
+            together: Keep::default(),
+            detect_inverses: None,
+            on_leak: OnLeak::default(),
+            suspect: Suspect::default(),
+        }
+    }
+}
+
 /// When relations look inverse or symmetric, and how much of a held-out part such may give away.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Suspect {
     /// Share of a relation's triples that must occur inverted under another (or under itself), or of its held-out triples that must be shown so.
@@ -72,67 +84,91 @@ impl Suspect {
 }
 
 /// How parts are given.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Parts {
     /// Everything is for training, as KIMERA does.
+    #[default]
     All,
     /// By a hash of each group.
     Ratio {
         /// Share of the groups for training.
+        #[serde(default = "most")]
         train: f64,
         /// Share for choosing.
+        #[serde(default = "some")]
         valid: f64,
         /// Share for reporting.
+        #[serde(default = "some")]
         test: f64,
         /// Another seed is another split.
+        #[serde(default = "first")]
         seed: u64,
         /// Whether training must show every entity and relation that is held out.
+        #[serde(default)]
         cover: Covering,
     },
     /// As one source published them.
     Official {
+        /// The source.
         source: String,
         /// What happens to its triples that give held-out ones away.
+        #[serde(default)]
         leaky: Leaking,
     },
 }
 
+fn most() -> f64 {
+    0.8
+}
+
+fn some() -> f64 {
+    0.1
+}
+
+fn first() -> u64 {
+    1
+}
+
 /// Which triples stay together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Keep {
     /// Those that say the same.
+    #[default]
     Inverse,
     /// All between two entities.
     Pair,
 }
 
 /// Whether held-out triples may name what training never shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Covering {
     /// They may.
+    #[default]
     Leave,
     /// Groups move to train until they do not.
     Train,
 }
 
 /// What happens to official triples that give others away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Leaking {
     /// They stay.
     Keep,
     /// They are in no part.
+    #[default]
     Aside,
 }
 
 /// What to do with leaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnLeak {
     /// Fail, so that nothing is built on them.
+    #[default]
     Fail,
     /// List them and go on.
     Report,

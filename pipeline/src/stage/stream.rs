@@ -17,8 +17,8 @@ use crate::config::range::{MANY, number, whole};
 const MOST: u64 = 1024;
 
 /// The stream's part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Stream {
     /// How tasks take turns.
     pub schedule: Schedule,
@@ -30,10 +30,25 @@ pub(crate) struct Stream {
     pub pack: Option<usize>,
     /// Windows of row groups read ahead; of no influence on what is read.
     #[serde(skip_serializing)]
+    #[schemars(extend("default" = { "windows": 1, "threads": 1 }))]
     pub ahead: Ahead,
     /// Steps made ahead; of no influence on what they are.
     #[serde(skip_serializing)]
+    #[schemars(extend("default" = 2))]
     pub steps_ahead: usize,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self {
+            schedule: Schedule::Kimera,
+            batching: Batching::Items(32),
+            shuffle: Shuffle::Window(16),
+            pack: None,
+            ahead: Ahead::default(),
+            steps_ahead: 2,
+        }
+    }
 }
 
 impl Stream {

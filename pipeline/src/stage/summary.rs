@@ -27,13 +27,19 @@ pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const CERTIFICATE: &str = "certificate.json";
 
 /// The summary's part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// What is measured of the graph.
     pub graph: Options,
     /// How directions are judged.
     pub certificate: certificate::Options,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { graph: Options::default(), certificate: certificate::Options::default() }
+    }
 }
 
 impl Config {

@@ -22,7 +22,7 @@ const MASKED_LM: &str = "shards.masked_lm.files";
 const TAGGING: &str = "shards.tagging.files";
 
 /// Files of text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Files {
     /// Files, or folders of which all files with the format's endings are read (`.txt`, `.jsonl`, `.conll`, ..., also packed as `.gz`).
@@ -31,40 +31,49 @@ pub(crate) struct Files {
     /// What they look like.
     pub format: Format,
     /// Most tokens of a row, `[CLS]` and `[SEP]` included.
+    #[serde(default = "row")]
     pub max_tokens: usize,
 }
 
+fn row() -> usize {
+    128
+}
+
 /// Masked language modelling.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MaskedLmConfig {
     /// The texts.
     pub files: Files,
     /// How much is hidden, and how.
+    #[serde(default)]
     pub rates: Rates,
     /// What is hidden together.
+    #[serde(default)]
     pub hide: Hide,
 }
 
 /// What is hidden together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Hide {
     /// Each token on its own.
     Subwords,
     /// All tokens of a word.
+    #[default]
     Words,
     /// All tokens of a marked span first, then of words.
     Entities,
 }
 
 /// Tagging.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaggingConfig {
     /// The texts, with marked spans.
     pub files: Files,
     /// What the later subwords of a word are asked for.
+    #[serde(default)]
     pub later_subwords: LaterSubwords,
 }
 

@@ -23,8 +23,8 @@ use crate::engine::stage::{Input, Stage};
 pub(crate) const FUNNEL: &str = "funnel.json";
 
 /// How statements become one graph.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// What to do with statements of a relation whose inverse is known.
     pub(crate) inverses: canon::Inverses,
@@ -39,7 +39,21 @@ pub(crate) struct Config {
     pub(crate) declared: BTreeSet<[String; 2]>,
     /// Statements (16 bytes each) in memory at most; the others wait on the disk. No byte of the table depends on it.
     #[serde(skip_serializing)]
+    #[schemars(extend("default" = 4_000_000))]
     pub(crate) rows_in_memory: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            inverses: canon::Inverses::default(),
+            self_loops: canon::SelfLoops::default(),
+            ambiguous: canon::Ambiguous::default(),
+            namespaces: vec!["umls".to_owned(), "mesh".to_owned()],
+            declared: BTreeSet::new(),
+            rows_in_memory: 4_000_000,
+        }
+    }
 }
 
 /// The stage.

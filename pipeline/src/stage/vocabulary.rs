@@ -12,7 +12,7 @@ use tasks::token::encode::{self, Case};
 use tasks::token::rule::Said;
 use tasks::token::train::{self, WordCounts};
 
-use super::encoder::Base;
+use super::encoder::{self, Base};
 use super::folder;
 use super::location::{self, Location, Place, Places};
 use crate::bundle::vocabulary as of_model;
@@ -29,8 +29,8 @@ pub(crate) const LARGEST: u64 = train::MOST as u64;
 const LONGEST_LINE: u64 = 32 << 20;
 
 /// The vocabulary's part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// Whether case is kept. A `tokenizer.json` brings its own rule, which must be the same.
     pub case: Case,
@@ -44,9 +44,15 @@ pub(crate) struct Config {
     pub train: Option<Train>,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self { case: Case::default(), contradiction: Contradiction::default(), file: None, train: None }
+    }
+}
+
 /// How to train a vocabulary.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Train {
     /// Entries, special tokens included.
     pub size: usize,
@@ -54,11 +60,18 @@ pub(crate) struct Train {
     pub min_frequency: u64,
     /// Plain text (UTF-8), files or folders of `.txt` files, in addition to the names of all entities and relations.
     #[serde(skip_serializing)]
+    #[schemars(extend("default" = []))]
     pub text: Vec<Location>,
 }
 
+impl Default for Train {
+    fn default() -> Self {
+        Self { size: 30_000, min_frequency: 2, text: Vec::new() }
+    }
+}
+
 /// What is done where the files of a model (`tokenizer_config.json`, `tokenizer.json`, `vocab.txt`) say otherwise than the config.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Contradiction {
     /// The run ends with what differs.
@@ -214,6 +227,19 @@ impl Source {
     }
 }
 
+/// The vocabulary in the folder of a checkpoint.
+fn of_checkpoint(path: &Location, places: &Places<'_>) -> anyhow::Result<Location> {
+    let folder = path.place("encoder.path", places)?;
+    for name in ["tokenizer.json", "vocab.txt"] {
+        if folder.has(name)? {
+            return Ok(Location(format!("{}/{name}", path.0.trim_end_matches('/'))));
+        }
+    }
+    anyhow::bail!(
+        "encoder.path = {path:?} has no tokenizer.json and no vocab.txt: name its vocabulary with vocabulary.file"
+    )
+}
+
 /// Refuses a case that the file of a model contradicts.
 fn early(config: &Path, case: Case) -> anyhow::Result<()> {
     if let Some(said) = Said::read(config)? {
@@ -233,8 +259,12 @@ impl Vocabulary {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When the config names both a file and a training, or neither, or a place that is invalid.
-    pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
+    /// When the config names both a file and a training, or neither where `encoder` has none of its own, or a place that is invalid.
+    pub(crate) fn new(
+        config: &Config,
+        encoder: Option<&encoder::Config>,
+        places: &Places<'_>,
+    ) -> anyhow::Result<Self> {
         let (source, text) = match (&config.file, &config.train) {
             (Some(file), None) => (Source::file(file, config, places)?, Vec::new()),
             (None, Some(train)) => {
@@ -242,9 +272,17 @@ impl Vocabulary {
                 let text = text.map(|(i, text)| text.place(&format!("vocabulary.train.text.{i}"), places));
                 (Source::Trained, text.collect::<anyhow::Result<_>>()?)
             }
-            _ => {
-                anyhow::bail!("[vocabulary] needs either `file` or a table `train`, not both and not neither")
+            (Some(_), Some(_)) => {
+                anyhow::bail!("[vocabulary] has both `file` and `train`: leave one of them out")
             }
+            (None, None) => match encoder {
+                Some(encoder::Config::Checkpoint { path }) => {
+                    (Source::file(&of_checkpoint(path, places)?, config, places)?, Vec::new())
+                }
+                _ => anyhow::bail!(
+                    "[vocabulary] has neither `file` nor `train`, and there is no graph whose names it could be learnt from: name a vocab.txt or tokenizer.json with vocabulary.file"
+                ),
+            },
         };
         Ok(Self { config: config.clone(), source, text })
     }

@@ -58,13 +58,19 @@ use kind::PLANS;
 const SCALES: std::ops::RangeInclusive<f64> = 0.01..=500.0;
 
 /// What decides every byte of the world.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Another seed, another world of the same size.
     pub seed: u64,
     /// Size: 1 is about 300 diseases, 8,000 facts, 300 KB of text and 300 admissions; all grow in proportion.
     pub scale: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { seed: 1, scale: 1.0 }
+    }
 }
 
 impl Config {

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// What a model is asked. The first four are KIMERA's graph tasks (paper 000, section 3.2), the others are on text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
     /// Predict all tokens of the subject from relation and object.

@@ -7,8 +7,8 @@ use crate::sample::Slot;
 pub use crate::shard::index::Limits;
 
 /// How rows are laid out (MODELS section 1.8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Layout {
     /// Whether columns follow one another or have fixed places.
     pub form: Form,
@@ -20,31 +20,45 @@ pub struct Layout {
     pub limits: Limits,
 }
 
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            form: Form::default(),
+            token_types: TokenTypes::default(),
+            blanks: Blanks::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// Whether columns follow one another or have fixed places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
     /// `[CLS] subject [SEP] relation [SEP] object [SEP]` without gaps.
+    #[default]
     Packed,
     /// The same with every column filled with padding to its limit: 2 node + edge + 4 positions, whatever the triple.
     Slotted,
 }
 
 /// What the token types tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenTypes {
     /// Nothing: all are 0 (KIMERA: a single sequence).
+    #[default]
     Zero,
     /// The relation's slot and the separator after it are 1, all others 0 (KG-BERT's 0/1/0).
     ByColumn,
 }
 
 /// How many blanks stand for an entity that is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Blanks {
     /// One per token: their number tells how long the entity is.
+    #[default]
     TrueLength,
     /// One per position of its slot, padding included, which is then a target as well; needs [`Form::Slotted`].
     WholeSlot,

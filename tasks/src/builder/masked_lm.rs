@@ -47,15 +47,21 @@ pub enum Unit {
 }
 
 /// How much is hidden, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Rates {
     /// Share of the tokens that is asked for (BERT: 0.15).
     pub rate: f64,
     /// Share of those that becomes `[MASK]` (BERT: 0.8).
-    pub blank: f64,
+    pub mask: f64,
     /// Share of those that becomes another token (BERT: 0.1). The rest stays as it is.
     pub random: f64,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self { rate: 0.15, mask: 0.8, random: 0.1 }
+    }
 }
 
 impl Rates {
@@ -64,16 +70,16 @@ impl Rates {
     /// # Errors
     /// When they cannot.
     pub fn check(&self) -> Result<(), Error> {
-        let Rates { rate, blank, random } = *self;
+        let Rates { rate, mask, random } = *self;
         if !(rate > 0.0 && rate <= 1.0) {
             return Err(
                 InvalidSetting::new("rates.rate", rate, "more than 0 and at most 1 (BERT: 0.15)").into()
             );
         }
-        if !(blank >= 0.0 && random >= 0.0 && blank + random <= 1.0 + 1e-9) {
+        if !(mask >= 0.0 && random >= 0.0 && mask + random <= 1.0 + 1e-9) {
             let expected = "expected shares from 0, together at most 1 (BERT: 0.8 and 0.1)";
             return Err(Error::Unfit(format!(
-                "rates.blank is {blank} and rates.random is {random}, {expected}"
+                "rates.mask is {mask} and rates.random is {random}, {expected}"
             )));
         }
         Ok(())
@@ -277,10 +283,10 @@ impl Masker {
             row.labels[at] = i64::from(id);
             let draw = draws.at(at as u64);
             let share = unit_interval(draw.at(0));
-            if share < self.rates.blank {
+            if share < self.rates.mask {
                 row.input_ids[at] = self.special.blank;
                 self.counts.blank += 1;
-            } else if share < self.rates.blank + self.rates.random {
+            } else if share < self.rates.mask + self.rates.random {
                 row.input_ids[at] = self.draw(draw.at(1));
                 self.counts.random += 1;
             }

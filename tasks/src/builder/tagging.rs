@@ -14,10 +14,13 @@ pub(crate) const SPEC: Spec = Spec {
 };
 
 /// What the later subwords of a word are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, Default, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LaterSubwords {
     /// Nothing: the first subword speaks for its word.
+    #[default]
     Ignored,
     /// The tag of their word, `B-x` as `I-x`.
     Tagged,

@@ -80,10 +80,11 @@ pub struct Query {
 }
 
 /// How a query is said to an encoder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wording {
     /// `entity ; aspect`, as the published files for cross encoders have it.
+    #[default]
     Aspect,
     /// `entity ; heading`, `information` as `description`.
     Heading,

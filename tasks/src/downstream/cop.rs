@@ -47,17 +47,17 @@ pub struct AdmissionId(pub u32);
 pub struct PatientId(pub u32);
 
 /// Whose rules are followed where the reference code does other than it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
     /// The released code's: for numbers beside the published ones. A section that ends the note is lost, and one that only numbered headers
     /// follow runs on to the next header; codes of procedures lose their leading zeros, so that different ones are one class; V codes are
     /// classes of four characters; there are classes that no note has; of several mentions of a death in a section one is removed; notes
     /// marked as an error stay.
-    #[serde(rename = "as_released")]
     Reference,
     /// What was meant: sections end at the next header or with the note; codes are texts; a V code's class is its category of three
     /// characters; classes are those that notes have; all mentions are removed; notes marked as an error are left out.
+    #[default]
     Fixed,
 }
 

@@ -41,12 +41,15 @@ impl Texts {
 }
 
 /// What is cut of a pair that is too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, Default, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
     /// The end of the second text; of the first only what leaves no room for one token of the second.
     Second,
     /// The end of the longer text, token by token, of equally long ones the second's (`longest_first` of transformers).
+    #[default]
     Longest,
 }
 

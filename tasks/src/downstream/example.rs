@@ -58,7 +58,7 @@ pub enum Kind {
 }
 
 /// How good answers are: what settings, stops and masks are chosen by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Area under the receiver operating characteristic: of the one class of two; mean over pairs of classes; mean over classes that may

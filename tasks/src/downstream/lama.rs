@@ -33,7 +33,9 @@ pub struct Config {
 }
 
 /// Where facts are from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Corpus {
     /// Statements of Wikidata that sentences of Wikipedia express: `TREx/P19.jsonl`.
@@ -45,10 +47,11 @@ pub enum Corpus {
 }
 
 /// How facts are worded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wording {
     /// By the template of their relation; facts of SQuAD, which have none, by their sentences.
+    #[default]
     Templates,
     /// By their masked sentences; of T-REx by the first one with a mask.
     MaskedSentences,

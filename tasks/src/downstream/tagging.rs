@@ -11,10 +11,11 @@ use crate::Error;
 use crate::token::encode::Vocabulary;
 
 /// Which subwords of a word are labelled with its tag, and which one predicts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Subwords {
     /// The first alone (Devlin et al. 2019).
+    #[default]
     First,
     /// The last alone.
     Last,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 
 /// How entities are written as tags.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
     /// As the set has them: `B`, `I` and `O`.
@@ -18,7 +18,7 @@ pub enum Scheme {
 }
 
 /// What tokens that ask for no word's tag are trained to be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Others {
     /// Nothing is asked of them.
@@ -31,7 +31,7 @@ pub enum Others {
 }
 
 /// How the tags of a set become classes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classing {
     /// How entities are written.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::stream::schedule::{self, Schedule};
 
 /// What changes from epoch to epoch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// All items are shuffled anew.

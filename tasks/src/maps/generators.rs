@@ -17,8 +17,8 @@ use crate::Error;
 use crate::token::encode::Special;
 
 /// How long samples may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Tokens of the text, `[CLS]` and `[SEP]` included; longer texts are cut at whole words.
     pub tokens: usize,
@@ -26,6 +26,12 @@ pub struct Limits {
     pub terms: usize,
     /// Tokens of auxiliary terms, on top; a term that has no room as a whole is left out.
     pub auxiliary: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { tokens: 128, terms: 5, auxiliary: 16 }
+    }
 }
 
 impl Limits {

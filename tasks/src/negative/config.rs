@@ -13,8 +13,8 @@ const MOST_NEGATIVES: u32 = 10_000;
 const MOST_DRAWS: u32 = 1_000_000;
 
 /// How negatives are drawn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// What proposes.
     pub sampler: Corruption,
@@ -32,11 +32,39 @@ pub struct Config {
     pub max_draws: u32,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            sampler: Corruption::default(),
+            slots: Slot::ALL.to_vec(),
+            per_triple: 1,
+            filter: Filter::default(),
+            same: Same::default(),
+            draw: Draw::default(),
+            max_draws: 1000,
+        }
+    }
+}
+
 /// A way of proposing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Default,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Corruption {
     /// The column of a random stated triple; every column has the same chance ([`super::uniform`]).
+    #[default]
     Uniform,
     /// As uniform, but the side that has fewer partners per entity is kept more often ([`super::bernoulli`]).
     Bernoulli,
@@ -64,12 +92,13 @@ impl Corruption {
 }
 
 /// Whether every epoch has its own negatives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Draw {
     /// Those of epoch 0 in every epoch.
     Fixed,
     /// A draw of its own per epoch (KIMERA's reading; MODELS section 1.8).
+    #[default]
     Fresh,
 }
 

@@ -7,12 +7,13 @@ use super::statement::{Same, Statements};
 use crate::sample::{Corpus, Triple};
 
 /// What is refused. A proposal that says the same as the triple that it corrupts is refused by every filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
     /// Nothing more: false negatives are counted and kept.
     None,
     /// What a shown triple says. What a held-out one says is kept, and told in total only.
+    #[default]
     Train,
     /// What a shown or a held-out triple says. That a statement is never called false tells a model of it: compare only with
     /// others that were judged the same way.

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::sample::{Corpus, Triple};
 
 /// When two triples count as one. Either way a triple and its inverse, or a symmetric one with its ends exchanged, are one statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
     /// When they are about the same ids; two entities with the same name are two.
     Ids,
     /// When they read the same: two entities with the same name count as one, because a model that reads names cannot tell them
     /// apart (MODELS section 1.8).
+    #[default]
     Texts,
 }
 

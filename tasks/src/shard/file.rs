@@ -23,7 +23,7 @@ use super::pages::MOST_VALUES;
 use crate::Error;
 
 /// Where a file ends and the next begins. Row groups are never divided, so a file has at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Size {
     /// After the last row group with which it has at most so many rows.

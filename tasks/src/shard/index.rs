@@ -87,13 +87,19 @@ pub struct Negatives {
 }
 
 /// Where columns are cut, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Subject and object.
     pub node: usize,
     /// Relation.
     pub edge: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { node: 100, edge: 10 }
+    }
 }
 
 /// The shards of one task.

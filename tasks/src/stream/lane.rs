@@ -12,7 +12,7 @@ use super::window::{Loaded, Shape, Windows, nothing};
 use crate::Error;
 
 /// Which items make a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Batching {
     /// So many items.

@@ -12,7 +12,7 @@ pub struct Place {
 }
 
 /// How items are mixed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Shuffle {
     /// Not at all: the order of the files, in every epoch.

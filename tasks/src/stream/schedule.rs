@@ -8,7 +8,7 @@ use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 
 /// How tasks take turns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
     /// KIMERA: every step draws one batch of triples and shows it in every task (paper 000; MODELS section 1.8).

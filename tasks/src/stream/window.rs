@@ -108,13 +108,19 @@ pub struct Shape {
 }
 
 /// How windows are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Ahead {
     /// Windows read before they are needed and held in memory; 0 reads each when it is needed.
     pub windows: usize,
     /// Threads that read the row groups of a window, at least 1.
     pub threads: usize,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self { windows: 1, threads: 1 }
+    }
 }
 
 /// The system gives no thread.

@@ -22,7 +22,7 @@ use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
 use super::{Counts, Document, Labels, SpanTally, subtree, unmarked};
 
 /// Whose JSON it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// `json.dumps(doc.to_dict())`.
@@ -32,7 +32,7 @@ pub enum Layout {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Whose JSON it is.

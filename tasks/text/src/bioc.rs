@@ -21,7 +21,7 @@ use tree::{Step, Tree};
 
 /// What becomes of mentions of several things at once, such as `ocular and auditory toxicity`, where a file has both them and their
 /// parts (`CompositeRole`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Composites {
     /// They are one entity that names several concepts; parts are left out and counted.
@@ -31,7 +31,7 @@ pub enum Composites {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Keys of the infons that name concepts, such as `MESH` or `identifier`.

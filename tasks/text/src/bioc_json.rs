@@ -23,7 +23,7 @@ use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
 use super::{Counts, Document, Labels};
 
 /// How a file is to be read: as BioC's XML.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Config(pub bioc::Config);
 

@@ -20,7 +20,7 @@ use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
 use super::{Counts, Document, Labels};
 
 /// How trees become phrases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How many constituents above a word its phrase is: 1 its part of speech, 2 the lowest constituent with more than that.

@@ -20,7 +20,7 @@ use super::reader::{Bytes, Flattened, Only, Opened, TextFormat};
 use super::{Counts, Document, Entity, Labels, unmarked};
 
 /// What notes may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Concepts {
     /// Concepts of the UMLS: `C` and seven digits. What is none is left out and counted.
@@ -32,7 +32,7 @@ pub enum Concepts {
 }
 
 /// How a folder is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What notes may name.

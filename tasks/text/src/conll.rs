@@ -16,7 +16,7 @@ use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
 use super::{Counts, Document, Label, Labels, Span, SpanTally, unmarked};
 
 /// How tags mark entities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
     /// `I-x` inside; `B-x` only where an entity begins right behind one of its kind (CoNLL-2003 as published).
@@ -28,7 +28,7 @@ pub enum Scheme {
 }
 
 /// What becomes of tags that their scheme does not allow where they stand.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BrokenTags {
     /// They are an error: most often the file is tagged in another scheme.
@@ -39,7 +39,7 @@ pub enum BrokenTags {
 }
 
 /// What stands between columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Separator {
     /// One tab.
@@ -49,7 +49,7 @@ pub enum Separator {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How tags mark entities.

@@ -24,7 +24,7 @@ use super::{Counts, Document, Entity, Labels, SpanTally, subtree, unmarked};
 use row::{Row, Sentence, Token};
 
 /// What is a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// A sentence.
@@ -34,7 +34,7 @@ pub enum Unit {
 }
 
 /// How phrases are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phrases {
     /// There are none; `HEAD` is not read.
@@ -44,7 +44,7 @@ pub enum Phrases {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What is a document.

@@ -48,8 +48,8 @@ pub const MOST_IN_SENTENCE: usize = 1_000;
 pub const MOST_IN_DOCUMENT: usize = 10_000;
 
 /// What is counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Whether upper and lower case are told apart.
     pub case: Case,
@@ -69,21 +69,37 @@ pub struct Config {
     pub max_distinct: Option<usize>,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            case: Case::default(),
+            within: Within::default(),
+            pairs: Counting::default(),
+            adjacent: Adjacent::default(),
+            min_count: 1,
+            max_words: None,
+            max_distinct: None,
+        }
+    }
+}
+
 /// What no pair reaches beyond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Within {
     /// A sentence.
+    #[default]
     Sentence,
     /// A document.
     Document,
 }
 
 /// Which pairs count, and how much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Counting {
     /// A pair counts once in each sentence or document that has both words.
+    #[default]
     Presence,
     /// A pair counts once in each window of so many words that has both; a shorter sentence is one window.
     Window(usize),
@@ -92,42 +108,47 @@ pub enum Counting {
 }
 
 /// Places that count as together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Distance {
     /// The largest distance; that of neighbours is 1.
     pub window: usize,
     /// How much two places count.
+    #[serde(default)]
     pub weight: Weight,
     /// Whether the order of the two words counts.
+    #[serde(default)]
     pub order: Order,
 }
 
 /// How much two places count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Always 1.
+    #[default]
     Equal,
     /// One over their distance, as GloVe has it; exact, in units of one over the least common multiple of all distances.
     Inverse,
 }
 
 /// Whether the order of the two words of a pair counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// No: a pair is counted once, for whichever order.
+    #[default]
     Symmetric,
     /// Yes: the left word of a pair stands in front of the right one.
     Directed,
 }
 
 /// Whether neighbours are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Adjacent {
     /// They are.
+    #[default]
     Count,
     /// They are not.
     Leave,

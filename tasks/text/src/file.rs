@@ -37,7 +37,7 @@ macro_rules! formats {
         }
     ) => {
         /// What a file looks like.
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "snake_case", deny_unknown_fields)]
         pub enum Format {
             $($(#[$doc])* $name($settings),)*

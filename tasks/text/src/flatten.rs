@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Entity, Span, SpanTally};
 
 /// What becomes of entities of several pieces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Discontinuous {
     /// They stand for everything from their first byte to their last.

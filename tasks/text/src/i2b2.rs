@@ -20,7 +20,7 @@ use super::reader::{Bytes, Flattened, Only, Opened, TextFormat};
 use super::{Counts, Document, Entity, Labels, SpanTally, unmarked};
 
 /// How a report is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What becomes of concepts that do not fit.

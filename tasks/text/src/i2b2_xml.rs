@@ -18,7 +18,7 @@ use super::xml::{Elements, Names, Step};
 use super::{Counts, Document, Entity, Labels};
 
 /// What the kind of an entity is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kinds {
     /// The name of its element: `NAME`, `DATE`; `EVENT`, `TIMEX3`.
@@ -28,7 +28,7 @@ pub enum Kinds {
 }
 
 /// What the text's first character is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Offsets {
     /// 0.
@@ -38,7 +38,7 @@ pub enum Offsets {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What the kind of an entity is.

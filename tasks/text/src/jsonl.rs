@@ -19,7 +19,7 @@ use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
 use super::{Counts, Document, Labels, Span, SpanTally, unmarked};
 
 /// What `start` and `end` count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Unicode characters, as Python does.
@@ -29,7 +29,7 @@ pub enum Unit {
 }
 
 /// What becomes of spans that overlap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlaps {
     /// They are an error.
@@ -40,7 +40,7 @@ pub enum Overlaps {
 }
 
 /// What becomes of keys that have no meaning here.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OtherKeys {
     /// They are an error, so that a misspelt key loses no spans.
@@ -51,7 +51,7 @@ pub enum OtherKeys {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What the places of spans count.

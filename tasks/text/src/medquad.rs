@@ -16,7 +16,7 @@ use super::xml::{Elements, Names, Step};
 use super::{Counts, Document, Labels, paragraph};
 
 /// What becomes of questions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Questions {
     /// They are left out.
@@ -27,7 +27,7 @@ pub enum Questions {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What becomes of questions.

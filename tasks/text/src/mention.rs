@@ -11,7 +11,7 @@ use super::characters::Characters;
 use super::{Document, SpanTally};
 
 /// What becomes of mentions that do not fit their text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Misfits {
     /// They are an error.

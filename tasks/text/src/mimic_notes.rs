@@ -15,7 +15,7 @@ use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
 use super::{Counts, Document, Labels};
 
 /// What becomes of the marks that stand where something was removed to protect the patient (`[**2151-7-16**]`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Deidentified {
     /// They stay as published.
@@ -26,7 +26,7 @@ pub enum Deidentified {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The categories whose notes are read (`Discharge summary`), blanks around them left out; all where none is named.

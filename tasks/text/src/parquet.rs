@@ -20,7 +20,7 @@ use super::{Counts, Document, Labels};
 const BATCH: usize = 256;
 
 /// How a file is to be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The column of texts.

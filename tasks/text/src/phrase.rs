@@ -15,8 +15,8 @@ use super::lexicon::Lexicon;
 use super::pmi::Marginals;
 
 /// Which neighbours are linked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Neighbours below this count are never linked.
     pub min_count: u64,
@@ -26,6 +26,17 @@ pub struct Config {
     pub max_words: usize,
     /// Punctuation that may stand in a phrase (`-` in `x - ray`); all other parts phrases.
     pub connectors: Vec<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            min_count: 10,
+            threshold: 0.5,
+            max_words: 6,
+            connectors: ["-", "'", "/"].map(str::to_owned).to_vec(),
+        }
+    }
 }
 
 impl Config {

@@ -20,8 +20,8 @@ pub use score::{Marginals, npmi};
 pub use write::score;
 
 /// What is scored, and how.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Words below so many occurrences are left out. A pair of words that occur once each has the highest score there can be.
     pub min_count: u64,
@@ -44,18 +44,35 @@ pub struct Config {
     pub top_k: Option<usize>,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            min_count: 20,
+            max_words: None,
+            words: Words::default(),
+            min_pair_count: 10,
+            measure: Measure::default(),
+            smoothing: 1.0,
+            shift: 1.0,
+            relevance: Relevance::default(),
+            top_k: Some(100),
+        }
+    }
+}
+
 /// Which words may have a score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Words {
     /// All, punctuation too.
     All,
     /// Those with a letter.
+    #[default]
     Lettered,
 }
 
 /// What is computed of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// PMI.
@@ -63,11 +80,12 @@ pub enum Measure {
     /// PMI where it is positive; other pairs are left out.
     Ppmi,
     /// PMI / -ln p(x, y): in [-1, 1], since a pair's share is never larger than those of its words.
+    #[default]
     Npmi,
 }
 
 /// How a score comes into [0, 1]; what is not positive becomes 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Relevance {
     /// Divided by the highest score (paper 002, as resolved).
@@ -75,6 +93,7 @@ pub enum Relevance {
     /// Divided by this quantile of the positive scores, at most 1: no single pair sets the scale.
     Quantile(f64),
     /// NPMI, whatever the score is.
+    #[default]
     Npmi,
 }
 

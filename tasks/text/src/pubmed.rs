@@ -15,7 +15,7 @@ use super::xml::{Elements, Names, Step};
 use super::{Counts, Document, Labels, paragraph};
 
 /// What becomes of the labels of an abstract's parts (`METHODS`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionLabels {
     /// They are left out.
@@ -26,7 +26,7 @@ pub enum SectionLabels {
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What becomes of the labels of an abstract's parts.

@@ -18,20 +18,22 @@ use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
 use super::{Counts, Document, Entity, Labels, sentence, unmarked};
 
 /// The one character between title and abstract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
     /// A space: both are one paragraph.
+    #[default]
     Space,
     /// A line end: no sentence goes on from one to the other.
     Newline,
 }
 
 /// How a file is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The character between title and abstract.
+    #[serde(default)]
     pub between: Between,
     /// What becomes of mentions that do not fit.
     #[serde(default)]

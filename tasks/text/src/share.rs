@@ -19,7 +19,7 @@ use super::reader::{Bytes, Flattened, Only, Opened, TextFormat};
 use super::{Counts, Document, Entity, Labels, unmarked};
 
 /// How a folder is to be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The folder of the disorders, as seen from that of the reports: `../Gold`. Without it they lie beside each other.

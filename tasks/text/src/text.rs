@@ -13,7 +13,7 @@ use super::reader::{Bytes, DocumentReader, Opened, TextFormat};
 use super::{Counts, Document, Labels, unmarked};
 
 /// What one document of a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Lines up to the next blank one; they stay lines of the text.

@@ -11,12 +11,13 @@ use unicode_normalization_alignments::UnicodeNormalization;
 use unicode_normalization_alignments::char::canonical_combining_class;
 
 /// Whether upper and lower case are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Case {
     /// As BERT cased: text is kept.
     Cased,
     /// As BERT uncased: lower case, accents stripped.
+    #[default]
     Uncased,
 }
 

@@ -51,12 +51,12 @@ fn silent_18_deep_keys_are_refused_without_an_abort() {
     }
     let (config, catalogue) = (folder.path().join("deep.toml"), folder.path().join("datasets.toml"));
     for text in [
-        format!("version = 4\ndeep = {value}\n"),
+        format!("version = 5\ndeep = {value}\n"),
         format!("{deep} = 1\n"),
         format!("a = {}", "[".repeat(60_000)),
     ] {
         base::whole::write_whole(&config, text.as_bytes()).unwrap();
-        base::whole::write_whole(&catalogue, text.replace("version = 4", "version = 1").as_bytes()).unwrap();
+        base::whole::write_whole(&catalogue, text.replace("version = 5", "version = 1").as_bytes()).unwrap();
         let ran = Engraft::plain(&["plan"], &out).arg("--config").arg(&config).output();
         assert_eq!(ran.code(), Some(2), "{}", ran.text());
         let ran = Engraft::plain(&["fetch", "--catalog"], &out).arg(&catalogue).output();
@@ -107,19 +107,16 @@ fn silent_25_plan_refuses_what_run_would() {
     let out = folder.path();
     for (set, told) in [
         (
-            "encoder.fresh.num_attention_heads=5",
-            "encoder.fresh.num_attention_heads is 5, expected a divisor of hidden_size",
+            "encoder.num_attention_heads=5",
+            "encoder.num_attention_heads is 5, expected a divisor of hidden_size",
         ),
         ("retrain.adamw.beta2=-1.0", "retrain.adamw.beta2 is -1, expected at least 0 and below 1"),
-        (
-            "finetune.settings.dropout=255.0",
-            "finetune.settings.dropout is 255, expected at least 0 and below 1",
-        ),
+        ("finetune.dropout=255.0", "finetune.dropout is 255, expected at least 0 and below 1"),
         ("world.scale=1000.0", "world.scale is 1000, expected from 0.01 to 500"),
         ("sources.umls.languages=[]", "sources.umls.languages is [], which keeps nothing"),
         ("sources.umls.rels=[]", "sources.umls.rels is [], which keeps nothing"),
         ("retrain.frozen=[\"\"]", "retrain.frozen has an empty name"),
-        ("finetune.fixed.frozen=[\" \"]", "finetune.fixed.frozen has an empty name"),
+        ("finetune.frozen=[\" \"]", "finetune.frozen has an empty name"),
         (
             "split.parts={ratio={train=0.0,valid=0.5,test=0.5,seed=1,cover=\"leave\"}}",
             "split.parts.ratio.train is 0",

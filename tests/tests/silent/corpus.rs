@@ -16,7 +16,7 @@ fn made(folder: &Path, format: &str) -> PathBuf {
     write(
         "counts.toml",
         &format!(
-            "version = 4\n[vocabulary]\ncase = \"uncased\"\nfile = \"vocab.txt\"\n[[corpus.texts]]\nname = \"texts\"\npaths = [\"texts\"]\n\
+            "version = 5\n[vocabulary]\ncase = \"uncased\"\nfile = \"vocab.txt\"\n[[corpus.texts]]\nname = \"texts\"\npaths = [\"texts\"]\n\
              format = {format}\n[counts]\nmemory = \"64MiB\"\n[counts.what]\ncase = \"uncased\"\nwithin = \"sentence\"\n\
              pairs = \"presence\"\nadjacent = \"leave\"\nmin_count = 1\n"
         ),

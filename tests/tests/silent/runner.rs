@@ -56,8 +56,8 @@ fn silent_07_rot_in_any_artifact_is_found_by_the_stages_that_read_it_and_by_chec
 /// A config of the small world with another seed.
 fn own(folder: &Path) -> PathBuf {
     let path = folder.join("own.toml");
-    let text = engraft::DEFAULT_CONFIG.replace("[world]\nseed = 1\n", "[world]\nseed = 7\n");
-    assert_ne!(text, engraft::DEFAULT_CONFIG);
+    let text = engraft_tests::DEFAULT_CONFIG.replace("[world]\nseed = 1\n", "[world]\nseed = 7\n");
+    assert_ne!(text, engraft_tests::DEFAULT_CONFIG);
     base::whole::write_whole(&path, text.as_bytes()).unwrap();
     path
 }

@@ -20,7 +20,7 @@ const TRAINING: [&str; 3] = [
 const GRAFT: [&str; 3] = [
     "graft.rows=[\"base\"]",
     "finetune.seeds=[1]",
-    "finetune.fixed.patience={ looks_per_epoch = 5, evaluations = 50 }",
+    "finetune.patience={ evals_per_epoch = 5, evaluations = 50 }",
 ];
 
 fn training(verb: &[&str], out: &Path) -> Engraft {

@@ -33,25 +33,21 @@ fn config(folder: &Path, encoder: &str) -> PathBuf {
         .collect();
     write(&folder.join("kinds.csv"), &format!("note,kind\n{rows}"));
     let config = [
-        "version = 4\n[vocabulary]\ncase = \"uncased\"\nfile = \"model/vocab.txt\"\n",
+        "version = 5\n[vocabulary]\ncase = \"uncased\"\nfile = \"model/vocab.txt\"\n",
         encoder,
         "[[benchmarks]]\nname = \"kinds\"\n[benchmarks.set]\n\
          format = { separated = { between = \"commas\", fields = { text = \"note\", answer = { class = \"kind\" } } } }\n\
          train = [\"kinds.csv\"]\ndrawn = { seed = 1, dev = 0.2, mask_search = 0.0, test = 0.2 }\nlicence = \"free\"\n\
          [finetune]\nseeds = [1]\n\
-         settings = { learning_rate = 1e-2, warmup = 0.1, epochs = 1, batch = 8, dropout = 0.0 }\n\
-         [finetune.fixed]\nmax_tokens = 16\ncut = \"longest\"\npooling = \"cls\"\nclass_weights = \"none\"\n\
-         ranking = { loss = \"softmax\", negatives = 9, wording = \"aspect\" }\n\
-         adamw = { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01 }\nclip_norm = 1.0\nfrozen = []\n\
-         patience = { looks_per_epoch = 1, evaluations = 20 }\ncheckpoint_every = 3\n\
-         most = { dev = 100, mask_search = 100, test = 100 }\n",
+         learning_rate = 1e-2\nepochs = 1\nbatch = 8\ndropout = 0.0\n\
+         max_tokens = 16\npatience = { evaluations = 20 }\ncheckpoint_every = 3\n",
     ];
     let path = folder.join("config.toml");
     write(&path, &config.concat());
     path
 }
 
-const FRESH: &str = "[encoder.fresh]\nseed = 1\nhidden_size = 32\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
+const FRESH: &str = "[encoder]\nfrom = \"fresh\"\nseed = 1\nhidden_size = 32\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
     intermediate_size = 32\nmax_position_embeddings = 32\nhidden_dropout_prob = 0.0\nattention_probs_dropout_prob = 0.0\n";
 
 fn engraft(verb: &[&str], folder: &Path, out: &str) -> Engraft {
@@ -266,7 +262,7 @@ fn silent_18_a_small_parquet_file_does_not_take_the_memory() {
     base::whole::write_whole(&folder.join("in.parquet"), &file).unwrap();
     write(
         &folder.join("config.toml"),
-        "version = 4\n[vocabulary]\ncase = \"uncased\"\nfile = \"vocab.txt\"\n\
+        "version = 5\n[vocabulary]\ncase = \"uncased\"\nfile = \"vocab.txt\"\n\
          [[corpus.texts]]\nname = \"texts\"\npaths = [\"in.parquet\"]\nformat = { parquet = { column = \"text\" } }\n\
          [counts]\nmemory = \"256MiB\"\n[counts.what]\ncase = \"uncased\"\nwithin = \"document\"\n\
          pairs = \"presence\"\nadjacent = \"leave\"\nmin_count = 1\n",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::separated::{Column, FirstLine, Quotes, Separator, Shape};
 
 /// The columns that are read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
     /// Of what it is said.
@@ -30,7 +30,7 @@ impl Columns {
 }
 
 /// What becomes of rows that are not active.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inactive {
     /// They are left out and counted.
@@ -40,7 +40,7 @@ pub enum Inactive {
 }
 
 /// How a table of text is laid out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// What separates columns.
@@ -70,7 +70,7 @@ impl Layout {
 }
 
 /// The columns of a file of texts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextColumns {
     /// What is named.
@@ -82,7 +82,7 @@ pub struct TextColumns {
 }
 
 /// How a file of texts is laid out; the fields are as those of [`Layout`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextLayout {
     /// What separates columns.

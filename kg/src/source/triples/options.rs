@@ -17,7 +17,7 @@ use crate::source::separated::Column;
 use crate::source::{check_level, curie};
 
 /// A source of triples: one of `kg_bert`, `table` and `parquet`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// Prefixes of ids that are CURIEs, in any case: `["UMLS", "MESH"]`.
@@ -53,7 +53,7 @@ pub struct Options {
 }
 
 /// Tables of text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// Where they lie.
@@ -63,7 +63,7 @@ pub struct Table {
 }
 
 /// Parquet files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parquet {
     /// Where they lie.
@@ -73,7 +73,7 @@ pub struct Parquet {
 }
 
 /// A file of triples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
     /// Where it lies.
@@ -220,8 +220,19 @@ pub struct Texts {
     pub layout: Option<TextLayout>,
 }
 
+impl schemars::JsonSchema for Texts {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Texts".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (path, laid) = (generator.subschema_for::<Location>(), generator.subschema_for::<Laid>());
+        schemars::json_schema!({ "anyOf": [path, laid] })
+    }
+}
+
 /// The longer form.
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Laid {
     path: Location,
@@ -265,7 +276,7 @@ mod tests {
     use super::*;
     use crate::source::Source;
 
-    #[derive(Debug, Deserialize, Serialize)]
+    #[derive(Debug, Deserialize, Serialize, schemars::JsonSchema)]
     struct Config {
         texts: Texts,
     }

@@ -21,7 +21,7 @@ use crate::table::batches::{self, Batches};
 const BATCH: usize = 8192;
 
 /// The columns that are read, by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
     /// Of what it is said; text.

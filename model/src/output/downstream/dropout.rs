@@ -7,7 +7,7 @@ use crate::encoder::tokens::Span;
 use crate::nn::dropout::Dropout;
 
 /// What is dropped together of the tokens that enter an output of tags.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum OutputDropout {
     /// Every number by itself.
     #[default]

@@ -17,8 +17,12 @@ use super::super::location::{Location, Place, Places};
 use super::{TEST, TRAIN};
 use crate::engine::context::Context;
 
+fn first() -> u64 {
+    1
+}
+
 /// The table `[benchmarks.capr]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// What is trained on.
@@ -26,10 +30,13 @@ pub(crate) struct Config {
     /// What is tested on.
     pub test: Test,
     /// Which passages are ranked for a query.
+    #[serde(default)]
     pub candidates: candidates::Config,
     /// What is held out of them.
+    #[serde(default)]
     pub held_out: HeldOut,
     /// Seed of all draws.
+    #[serde(default = "first")]
     pub seed: u64,
 }
 
@@ -53,7 +60,7 @@ impl Config {
 }
 
 /// What is trained on: one of these.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Train {
     /// MedQuAD's folder.
@@ -65,7 +72,7 @@ pub(crate) struct Train {
 }
 
 /// What is tested on: a share of what is trained on, or annotations of CDV.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Test {
     /// The share that is split off.
@@ -84,7 +91,7 @@ pub(crate) struct Test {
 }
 
 /// What becomes of documents to train on that are about an entity that is tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entities {
     /// They are left out, and counted.
@@ -94,13 +101,19 @@ pub(crate) enum Entities {
 }
 
 /// What is held out, as shares of groups of documents.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct HeldOut {
     /// Of what is trained on, for choosing settings and when to stop.
     pub dev: f64,
     /// Of what is tested on, for searching a head mask: never reported.
     pub mask_search: f64,
+}
+
+impl Default for HeldOut {
+    fn default() -> Self {
+        Self { dev: 0.05, mask_search: 0.1 }
+    }
 }
 
 /// A config whose places are known.

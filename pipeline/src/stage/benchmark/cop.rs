@@ -13,8 +13,12 @@ use super::super::location::{Location, Place, Places};
 use super::classes;
 use crate::engine::context::Context;
 
+fn first() -> u64 {
+    1
+}
+
 /// The table `[benchmarks.cop]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// `NOTEEVENTS`.
@@ -32,12 +36,16 @@ pub(crate) struct Config {
     /// What is predicted.
     pub outcome: Outcome,
     /// Whose rules are followed.
+    #[serde(default)]
     pub variant: Variant,
     /// Which patients are for what.
+    #[serde(default)]
     pub split: Patients,
     /// Share of the patients for test on whom a head mask is searched: never reported.
+    #[serde(default)]
     pub mask_search: f64,
     /// Seed of all draws.
+    #[serde(default = "first")]
     pub seed: u64,
 }
 
@@ -61,7 +69,7 @@ impl Config {
 }
 
 /// Which patients are for what: one of these.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Patients {
     /// A draw.
@@ -71,9 +79,15 @@ pub(crate) struct Patients {
     pub lists: Option<Lists>,
 }
 
+impl Default for Patients {
+    fn default() -> Self {
+        Self { drawn: Some(Shares::default()), lists: None }
+    }
+}
+
 /// Shares of patients.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Shares {
     /// For development (published: 0.1).
     pub valid: f64,
@@ -81,8 +95,14 @@ pub(crate) struct Shares {
     pub test: f64,
 }
 
+impl Default for Shares {
+    fn default() -> Self {
+        Self { valid: 0.1, test: 0.2 }
+    }
+}
+
 /// Lists of patients, CSV with a column `SUBJECT_ID`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lists {
     /// For training.

@@ -19,7 +19,7 @@ use super::classes;
 use crate::engine::context::Context;
 
 /// The table `[benchmarks.set]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// What its files look like.
@@ -34,14 +34,16 @@ pub(crate) struct Config {
     #[serde(default, skip_serializing)]
     pub test: Vec<Location>,
     /// What is drawn of the files for training.
+    #[serde(default)]
     pub drawn: Drawn,
     /// What is measured; what its publishers do without it.
     #[serde(default)]
     pub measure: Option<Measure>,
     /// The negative class, which F1 leaves out; the format's without it.
     #[serde(default)]
-    pub nothing: Option<String>,
+    pub negative_class: Option<String>,
     /// What may be done with the texts.
+    #[serde(default)]
     pub licence: Licence,
 }
 
@@ -129,7 +131,7 @@ impl Source {
         let plan = Plan {
             name,
             measure: self.config.measure.unwrap_or_else(|| set.measure()),
-            negative_class: self.config.nothing.as_deref().or(set.negative_class()),
+            negative_class: self.config.negative_class.as_deref().or(set.negative_class()),
             drawn: self.config.drawn,
         };
         let (examples, shared) =

@@ -25,7 +25,7 @@ name = "capr"
 [capr]
 train = { medquad = "world:medquad" }
 test = { share = 0.4 }
-candidates = { most = 16, min_characters = 10 }
+candidates = { per_query = 16, min_characters = 10 }
 held_out = { dev = 0.2, mask_search = 0.2 }
 seed = 1
 "#;
@@ -236,7 +236,10 @@ fn settings_that_cannot_be_meant_are_refused_with_their_key() {
         refused(CAPR, "name = \"capr\"", "name = \"CAPR 1\"")
             .contains("expected lower-case letters, digits, - and _")
     );
-    assert!(refused(CAPR, "most = 16", "most = 1").contains("benchmarks.capr.capr.candidates.most is 1"));
+    assert!(
+        refused(CAPR, "per_query = 16", "per_query = 1")
+            .contains("benchmarks.capr.capr.candidates.per_query is 1")
+    );
     assert!(
         refused(CAPR, "medquad = \"world:medquad\"", "")
             .contains("benchmarks.capr.capr.train: expected either medquad")

@@ -60,7 +60,7 @@ pub(crate) fn measured(benchmark: &dyn Benchmark, part: Part, outputs: &[Vec<f32
     let name = part.name();
     benchmark.score(part, outputs).with_context(|| {
         let samples = benchmark.samples(part);
-        format!("part {name}, {samples} samples: raise finetune.fixed.most.{name} or the part's share")
+        format!("part {name}, {samples} samples: raise finetune.max_examples.{name} or the part's share")
     })
 }
 

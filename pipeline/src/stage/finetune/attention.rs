@@ -32,7 +32,7 @@ use crate::stage::benchmark as tried;
 use crate::stage::maps::Mapping;
 
 /// A table of `[[attentions]]`: exactly one of the tables that say how tokens attend.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// What it is called: lower-case letters, digits, `-` and `_`.
@@ -49,8 +49,8 @@ pub(crate) struct Config {
 }
 
 /// Attention by labels.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Labels {
     /// Where the paper and its released code differ.
     pub mode: Mode,
@@ -60,11 +60,18 @@ pub(crate) struct Labels {
     pub begin: Begin,
 }
 
+impl Default for Labels {
+    fn default() -> Self {
+        Self { mode: Mode::default(), lambda: 3.0, begin: Begin::default() }
+    }
+}
+
 /// What labels' embeddings begin with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Begin {
     /// Random numbers of the encoder's deviation.
+    #[default]
     Random,
     /// The mean of the embeddings of the words in the benchmark's `keywords`.
     Keywords,
@@ -73,8 +80,8 @@ pub(crate) enum Begin {
 }
 
 /// Attention by what is known.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Knowledge {
     /// The maps, made as `[maps]` says.
     pub maps: Vec<Map>,
@@ -86,6 +93,18 @@ pub(crate) struct Knowledge {
     pub auxiliary: Auxiliary,
     /// How scores and maps become one.
     pub merge: Merge,
+}
+
+impl Default for Knowledge {
+    fn default() -> Self {
+        Self {
+            maps: vec![Map::Entity, Map::Phrase, Map::Term],
+            alpha: 0.2,
+            skip: Skip::default(),
+            auxiliary: Auxiliary::default(),
+            merge: Merge::default(),
+        }
+    }
 }
 
 /// The way to attend of one fine-tuning.
@@ -225,8 +244,8 @@ impl Knowledge {
             anyhow::ensure!(!twice, "{key}.maps has {:?} twice: leave one out", map.name());
         }
         anyhow::ensure!(
-            fixed.cut == Cut::Longest,
-            "{key}: maps cut the longer text of a pair, by whole words: set finetune.fixed.cut = \"longest\""
+            fixed.truncation == Cut::Longest,
+            "{key}: maps cut the longer text of a pair, by whole words: set finetune.truncation = \"longest\""
         );
         Ok(())
     }
@@ -398,12 +417,7 @@ mod tests {
     }
 
     fn fixed(cut: &str) -> Fixed {
-        let text = crate::config::DEFAULT;
-        assert!(!text.contains("[finetune]"), "the default config fine-tunes nothing");
-        let graft = include_str!("../../../../configs/graft.toml");
-        let whole: crate::config::Config =
-            toml::from_str(&graft.replace("cut = \"second\"", &format!("cut = \"{cut}\""))).unwrap();
-        whole.finetune.unwrap().fixed
+        toml::from_str(&format!("truncation = \"{cut}\"")).unwrap()
     }
 
     fn told(attention: &str, cut: &str) -> Result<Vec<String>, String> {
@@ -449,7 +463,7 @@ mod tests {
         assert!(wrong("0.2", "1.2").contains("attentions.kam.knowledge.alpha is 1.2, expected a share"));
         assert!(wrong("\"term\"", "\"entity\"").contains("maps has \"entity\" twice"));
         assert!(wrong("\"entity\", \"term\"", "").contains("maps is empty"));
-        assert!(told(ATTENTION, "second").unwrap_err().contains("set finetune.fixed.cut"));
+        assert!(told(ATTENTION, "second").unwrap_err().contains("set finetune.truncation"));
         assert!(told(&LABELS.replace("3.0", "-3.0"), "second").unwrap_err().contains("lambda is -3"));
         let both = format!("{ATTENTION}{}", LABELS.split_once('\n').unwrap().1);
         assert!(told(&both, "longest").unwrap_err().contains("exactly one of the tables"));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::stage::encoder::Base;
 
 /// An encoder that fine-tunings may begin with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum From {
     /// What `[retrain]` makes of it.

@@ -19,10 +19,10 @@ use crate::config::range::{MANY, inside, number, whole};
 use crate::stage::LONGEST;
 
 /// How encoders are fine-tuned on every benchmark.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Config {
     /// A fine-tuning for each: seeds of the output's weights, dropout and the order of samples.
+    #[serde(default = "one_seed")]
     pub seeds: Vec<u64>,
     /// The encoder to begin with; what was trained last without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,6 +31,7 @@ pub(crate) struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
     /// What a search may choose.
+    #[serde(flatten)]
     pub settings: Settings,
     /// The same for single benchmarks, by name.
     #[serde(default)]
@@ -38,12 +39,17 @@ pub(crate) struct Config {
     /// A search of settings on every benchmark that has none of its own; without it they are as above.
     pub search: Option<Search>,
     /// What no search chooses.
+    #[serde(flatten)]
     pub fixed: Fixed,
 }
 
+fn one_seed() -> Vec<u64> {
+    vec![1]
+}
+
 /// What a search may choose (KIMERA, table A3).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
 pub(crate) struct Settings {
     /// The highest learning rate.
     pub learning_rate: f64,
@@ -57,6 +63,12 @@ pub(crate) struct Settings {
     pub dropout: f64,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self { learning_rate: 5e-5, warmup: 0.1, epochs: 5, batch: 16, dropout: 0.1 }
+    }
+}
+
 /// What says the settings of a benchmark's fine-tunings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Source<'a> {
@@ -67,23 +79,22 @@ pub(crate) enum Source<'a> {
 }
 
 /// What no search chooses.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
 pub(crate) struct Fixed {
     /// Most tokens of a row, `[CLS]` and `[SEP]` included; what is cut is counted.
     pub max_tokens: usize,
     /// The same for single benchmarks, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub max_tokens_of: BTreeMap<String, usize>,
     /// Which text of a pair is cut.
-    pub cut: Cut,
+    pub truncation: Cut,
     /// What of a row enters the output.
     pub pooling: Pooling,
     /// What is done where a reference code does other than its paper says.
-    #[serde(default, rename = "prepared", skip_serializing_if = "Quirks::is_as_written")]
+    #[serde(skip_serializing_if = "Quirks::is_as_written")]
     pub quirks: Quirks,
     /// Which subwords are asked for a word's tag, and which is heard.
-    #[serde(default = "first_subword")]
     pub subwords: Subwords,
     /// How classes of unlike size count.
     pub class_weights: ClassWeights,
@@ -100,26 +111,44 @@ pub(crate) struct Fixed {
     /// Steps between states that an interrupted run goes on from.
     pub checkpoint_every: u64,
     /// Most examples or queries that are looked at, drawn by the benchmark's name; the others of a part are not.
-    pub most: Most,
+    pub max_examples: MaxExamples,
 }
 
-fn first_subword() -> Subwords {
-    Subwords::First
+impl Default for Fixed {
+    fn default() -> Self {
+        Self {
+            max_tokens: 128,
+            max_tokens_of: BTreeMap::new(),
+            truncation: Cut::default(),
+            pooling: Pooling::default(),
+            quirks: Quirks::default(),
+            subwords: Subwords::default(),
+            class_weights: ClassWeights::default(),
+            ranking: Ranking::default(),
+            adamw: AdamWConfig::default(),
+            clip_norm: 1.0,
+            frozen: Vec::new(),
+            patience: Patience::default(),
+            checkpoint_every: 200,
+            max_examples: MaxExamples::default(),
+        }
+    }
 }
 
 /// How classes of unlike size count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClassWeights {
     /// Every example counts the same.
+    #[default]
     None,
     /// Every class counts the same.
     Balanced,
 }
 
 /// How passages are ranked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Ranking {
     /// What is minimised.
     pub loss: RankLoss,
@@ -129,21 +158,33 @@ pub(crate) struct Ranking {
     pub wording: Wording,
 }
 
+impl Default for Ranking {
+    fn default() -> Self {
+        Self { loss: RankLoss::default(), negatives: 9, wording: Wording::default() }
+    }
+}
+
 /// When fine-tuning stops before its last epoch: once the score on the part `dev` has not become better for so many looks. The artifact is the best
 /// look's model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Patience {
     /// Looks in an epoch, evenly.
-    pub looks_per_epoch: u64,
+    pub evals_per_epoch: u64,
     /// Looks in a row without a better score after which it stops.
     pub evaluations: u64,
 }
 
+impl Default for Patience {
+    fn default() -> Self {
+        Self { evals_per_epoch: 1, evaluations: 5 }
+    }
+}
+
 /// Most examples or queries that are looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Most {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MaxExamples {
     /// Of `train`; all without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train: Option<usize>,
@@ -153,6 +194,12 @@ pub(crate) struct Most {
     pub mask_search: usize,
     /// Of `test`.
     pub test: usize,
+}
+
+impl Default for MaxExamples {
+    fn default() -> Self {
+        Self { train: None, dev: 100_000, mask_search: 100_000, test: 100_000 }
+    }
 }
 
 impl Config {
@@ -185,12 +232,12 @@ impl Config {
         }
         anyhow::ensure!(
             self.search.is_none() || self.fixed.quirks.chosen_on == ChosenOn::Dev,
-            "finetune.search chooses settings by the part `dev`, finetune.fixed.prepared.chosen_on the model by `test`: leave one of them out"
+            "finetune.search chooses settings by the part `dev`, finetune.quirks.chosen_on the model by `test`: leave one of them out"
         );
         let lengths = &self.fixed.max_tokens_of;
         if let Some(name) = lengths.keys().find(|name| !benchmarks.contains(&name.as_str())) {
             anyhow::bail!(
-                "finetune.fixed.max_tokens_of.{name}: there is no such benchmark; [[benchmarks]] has {}",
+                "finetune.max_tokens_of.{name}: there is no such benchmark; [[benchmarks]] has {}",
                 benchmarks.join(", ")
             );
         }
@@ -203,7 +250,7 @@ impl Config {
     /// Names the first.
     pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         distinct(&self.seeds, "finetune.seeds")?;
-        self.settings.check("finetune.settings")?;
+        self.settings.check("finetune")?;
         for (name, settings) in &self.settings_of {
             settings.check(&format!("finetune.settings_of.{name}"))?;
         }
@@ -245,34 +292,34 @@ impl Fixed {
 
     /// How rows are laid out.
     pub(super) fn frame(&self, vocabulary: &Vocabulary) -> Frame {
-        Frame { special: vocabulary.special(), most: self.max_tokens, cut: self.cut }
+        Frame { special: vocabulary.special(), most: self.max_tokens, cut: self.truncation }
     }
 
     fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(
             !self.frozen.iter().any(|name| name.trim().is_empty()),
-            "finetune.fixed.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
+            "finetune.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
         );
-        number("finetune.fixed.clip_norm", self.clip_norm, &CLIP)?;
-        inside("finetune.fixed", self.adamw.check())?;
+        number("finetune.clip_norm", self.clip_norm, &CLIP)?;
+        inside("finetune", self.adamw.check())?;
         self.quirks.check(self.subwords)?;
-        let key = "finetune.fixed.max_tokens";
+        let key = "finetune.max_tokens";
         whole(key, self.max_tokens as u64, 8..=LONGEST)?;
         for (name, most) in &self.max_tokens_of {
             whole(format!("{key}_of.{name}"), *most as u64, 8..=LONGEST)?;
         }
         let numbers = [
             ("ranking.negatives", self.ranking.negatives as u64, MANY),
-            ("patience.looks_per_epoch", self.patience.looks_per_epoch, MANY),
+            ("patience.evals_per_epoch", self.patience.evals_per_epoch, MANY),
             ("patience.evaluations", self.patience.evaluations, u64::MAX),
             ("checkpoint_every", self.checkpoint_every, u64::MAX),
-            ("most.train", self.most.train.unwrap_or(1) as u64, u64::MAX),
-            ("most.dev", self.most.dev as u64, u64::MAX),
-            ("most.mask_search", self.most.mask_search as u64, u64::MAX),
-            ("most.test", self.most.test as u64, u64::MAX),
+            ("max_examples.train", self.max_examples.train.unwrap_or(1) as u64, u64::MAX),
+            ("max_examples.dev", self.max_examples.dev as u64, u64::MAX),
+            ("max_examples.mask_search", self.max_examples.mask_search as u64, u64::MAX),
+            ("max_examples.test", self.max_examples.test as u64, u64::MAX),
         ];
         numbers
             .into_iter()
-            .try_for_each(|(key, found, most)| whole(format!("finetune.fixed.{key}"), found, 1..=most))
+            .try_for_each(|(key, found, most)| whole(format!("finetune.{key}"), found, 1..=most))
     }
 }

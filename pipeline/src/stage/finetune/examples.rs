@@ -103,10 +103,10 @@ impl Labelled {
 /// The places of the examples of each part that are looked at.
 pub(super) fn looked_at(examples: &Examples, fixed: &Fixed) -> BTreeMap<Part, Vec<usize>> {
     let most = [
-        (Part::Train, fixed.most.train.unwrap_or(usize::MAX)),
-        (Part::Dev, fixed.most.dev),
-        (Part::MaskSearch, fixed.most.mask_search),
-        (Part::Test, fixed.most.test),
+        (Part::Train, fixed.max_examples.train.unwrap_or(usize::MAX)),
+        (Part::Dev, fixed.max_examples.dev),
+        (Part::MaskSearch, fixed.max_examples.mask_search),
+        (Part::Test, fixed.max_examples.test),
     ];
     let places = |part: Part| match (part, fixed.quirks.train) {
         (Part::Train, TrainOn::TrainAndDev) => [examples.of(part), examples.of(Part::Dev)].concat(),
@@ -132,7 +132,7 @@ fn output(examples: &Examples, trained: &[usize], weights: ClassWeights) -> anyh
             let weights = balanced
                 .then(|| weight::balanced(&counts))
                 .transpose()
-                .with_context(|| format!("{}: finetune.fixed.class_weights is `balanced`", examples.name))?;
+                .with_context(|| format!("{}: finetune.class_weights is `balanced`", examples.name))?;
             Output::OneClass { classes, weights }
         }
         Kind::AnyClasses => {

@@ -9,10 +9,10 @@ use tasks::downstream::token_classes::{Classing, Others, is_default};
 use tasks::downstream::turns::Order;
 
 /// Where it stands in a config.
-const KEY: &str = "finetune.fixed.prepared";
+const KEY: &str = "finetune.quirks";
 
 /// What a reference code does otherwise; the papers' way without a key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Quirks {
     /// Which text of a pair of a published set comes first.
@@ -35,7 +35,7 @@ pub(crate) struct Quirks {
     pub order: Order,
     /// What dropout thins together before an output of tags.
     #[serde(skip_serializing_if = "is_default")]
-    pub thinned: OutputDropout,
+    pub dropout: OutputDropout,
     /// What becomes of what is left of a row of tags.
     #[serde(skip_serializing_if = "is_default")]
     pub padding: Padding,
@@ -48,7 +48,7 @@ pub(crate) struct Quirks {
 }
 
 /// Which text of a pair comes first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PairOrder {
     /// The first.
@@ -93,7 +93,7 @@ impl PairOrder {
 }
 
 /// What is trained on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TrainOn {
     /// The part `train`.
@@ -104,7 +104,7 @@ pub(crate) enum TrainOn {
 }
 
 /// What becomes of sentences to train on that have more tokens than a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LongSentences {
     /// They have several rows.
@@ -130,7 +130,7 @@ impl LongSentences {
 }
 
 /// What becomes of what is left of a row of tags.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Padding {
     /// There is none.
@@ -141,7 +141,7 @@ pub(crate) enum Padding {
 }
 
 /// How F1 of the classes of relations goes on where a class has no example and is never said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AbsentClasses {
     /// It counts no decision.
@@ -153,7 +153,7 @@ pub(crate) enum AbsentClasses {
 }
 
 /// The part by whose scores a model is chosen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChosenOn {
     /// The part `dev`.
@@ -203,7 +203,7 @@ impl Quirks {
         }
         anyhow::ensure!(
             self.tags.others != Others::LaterAndSpecial || subwords == Subwords::First,
-            "{KEY}.tags.others is later_and_special, whose later subwords are of a class of their own: set finetune.fixed.subwords = \"first\""
+            "{KEY}.tags.others is later_and_special, whose later subwords are of a class of their own: set finetune.subwords = \"first\""
         );
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Quirks {
     pub(crate) fn check_rows(&self, max_tokens: usize, of: &str) -> anyhow::Result<()> {
         if let Some(full) = self.full_behind.filter(|full| *full >= max_tokens) {
             anyhow::bail!(
-                "{KEY}.full_behind is {full}, but no row of {of} has more than {max_tokens} tokens: lower it, or raise finetune.fixed.max_tokens, or max_tokens_of.{of}"
+                "{KEY}.full_behind is {full}, but no row of {of} has more than {max_tokens} tokens: lower it, or raise finetune.max_tokens, or max_tokens_of.{of}"
             );
         }
         if let LongSentences::DropAbove(most) = self.long_sentences {
@@ -266,6 +266,6 @@ mod tests {
         let text = told("long_sentences = { drop_above = 129 }", Subwords::First).unwrap_err();
         assert!(text.contains("drop_above is 129, expected from 3 to 128"), "{text}");
         let text = told("tags = { others = \"later_and_special\" }", Subwords::All).unwrap_err();
-        assert!(text.contains("set finetune.fixed.subwords = \"first\""), "{text}");
+        assert!(text.contains("set finetune.subwords = \"first\""), "{text}");
     }
 }

@@ -77,7 +77,7 @@ impl Ranking {
         seed: u64,
     ) -> anyhow::Result<Self> {
         let (train, test) = (Texts::new(train, vocabulary, fixed)?, Texts::new(test, vocabulary, fixed)?);
-        let most = &fixed.most;
+        let most = &fixed.max_examples;
         let of = |part: Part, queries: Vec<QueryId>, most: usize| -> Vec<QueryId> {
             let places = drawn((0..queries.len()).collect(), most, name, part.name());
             places.into_iter().map(|place| queries[place]).collect()

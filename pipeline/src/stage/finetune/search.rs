@@ -9,7 +9,7 @@ use super::config::{Settings, distinct};
 use crate::config::range::{MANY, number, whole};
 
 /// What is searched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Search {
     /// Whose settings are searched.
@@ -33,7 +33,7 @@ pub(crate) struct Search {
 }
 
 /// Whose settings are searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Rows {
     /// Row `base`; all others take what it found, so that nothing but the encoder differs.
@@ -43,7 +43,7 @@ pub(crate) enum Rows {
 }
 
 /// From one number to another.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Range {
     /// The lowest.

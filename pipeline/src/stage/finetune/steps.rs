@@ -94,7 +94,7 @@ pub(super) fn room(
     let most = max_tokens + auxiliary;
     anyhow::ensure!(
         most <= positions,
-        "finetune.fixed.max_tokens: rows of {benchmark} may have {max_tokens} tokens, with auxiliary terms {most}, but the encoder has {positions} positions: lower it, or max_tokens_of.{benchmark}"
+        "finetune.max_tokens: rows of {benchmark} may have {max_tokens} tokens, with auxiliary terms {most}, but the encoder has {positions} positions: lower it, or max_tokens_of.{benchmark}"
     );
     Ok(())
 }
@@ -231,7 +231,7 @@ impl Run<'_> {
                 tasks: tasks.collect(),
                 pooling: fixed.pooling,
                 dropout: settings.dropout,
-                thinned: fixed.quirks.thinned,
+                thinned: fixed.quirks.dropout,
                 labels: self.tried.attending.labels(),
                 knowledge: self.tried.attending.knowledge(),
             },
@@ -246,7 +246,7 @@ impl Run<'_> {
                 clip_norm: fixed.clip_norm,
                 frozen: fixed.frozen.clone(),
                 patience: Some(Patience {
-                    every: of_epoch.div_ceil(fixed.patience.looks_per_epoch),
+                    every: of_epoch.div_ceil(fixed.patience.evals_per_epoch),
                     evaluations: fixed.patience.evaluations,
                 }),
                 covered_by: match self.schedule {

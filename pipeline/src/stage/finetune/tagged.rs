@@ -62,7 +62,7 @@ impl Sentences {
         let texts = WordTexts::new(vocabulary, &words, usize::MAX)?;
         let (of, quirks) = (looked_at(&examples, fixed), fixed.quirks);
         let classes = TokenClasses::new(quirks.tags, &examples.classes)
-            .with_context(|| format!("{}: finetune.fixed.prepared.tags", examples.name))?;
+            .with_context(|| format!("{}: finetune.quirks.tags", examples.name))?;
         let (frame, subwords) = (fixed.frame(vocabulary), fixed.subwords);
         let output = Output::Tag { classes: classes.names().len() };
         let mut all =

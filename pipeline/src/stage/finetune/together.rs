@@ -22,15 +22,20 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 use crate::stage::encoder::{Base, MODEL};
 
+fn merged() -> Schedule {
+    Schedule::Merged
+}
+
 /// A table of `[[recipes]]`: several benchmarks, one encoder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Config {
     /// What it is called: lower-case letters, digits, `-` and `_`.
     pub name: String,
-    /// Names of the benchmarks, in the order in which they take turns.
+    /// Names of the benchmarks, in the order in which they take turns; all of them where this is left out.
+    #[serde(default)]
     pub tasks: Vec<String>,
     /// How they take turns.
+    #[serde(default = "merged")]
     pub schedule: Schedule,
     /// Whether they are trained on two by two, each pair by itself, and not all together: what comes of it is a matrix of which helps which.
     #[serde(default)]
@@ -45,10 +50,11 @@ pub(crate) struct Config {
     #[serde(default)]
     pub attention: Option<String>,
     /// How they are trained; an epoch is the schedule's.
+    #[serde(flatten)]
     pub settings: Settings,
     /// The optimiser of a reference code in place of AdamW.
     #[serde(default)]
-    pub released: Option<ReferenceCode>,
+    pub quirks: Option<ReferenceCode>,
     /// How the encoder is fine-tuned on each benchmark afterwards, with a new output (MT-BERT's third stage), if it is.
     #[serde(default)]
     pub then: Option<Settings>,
@@ -91,9 +97,8 @@ impl Config {
             "{key}.then goes on from one encoder of all tasks, and {key}.pairwise makes one of each pair: leave one of them out"
         );
         anyhow::ensure!(
-            !self.pairwise
-                || (self.attention.is_none() && self.released.is_none() && self.batch_of.is_empty()),
-            "{key}.pairwise compares each pair with what its tasks come to alone, with plain attention, AdamW and one batch: leave {key}.attention, {key}.released and {key}.batch_of out"
+            !self.pairwise || (self.attention.is_none() && self.quirks.is_none() && self.batch_of.is_empty()),
+            "{key}.pairwise compares each pair with what its tasks come to alone, with plain attention, AdamW and one batch: leave {key}.attention, {key}.quirks and {key}.batch_of out"
         );
         Ok(())
     }
@@ -107,7 +112,7 @@ impl Config {
         if let Schedule::Temperature(temperature) = self.schedule {
             number(format!("{key}.schedule.temperature"), temperature, &TEMPERATURE)?;
         }
-        inside(&key, self.released.as_ref().map_or(Ok(()), ReferenceCode::check))?;
+        inside(&key, self.quirks.as_ref().map_or(Ok(()), ReferenceCode::check))?;
         for (task, weight) in &self.weights {
             number(format!("{key}.weights.{task}"), *weight, &POSITIVE_WEIGHT)?;
         }
@@ -116,8 +121,8 @@ impl Config {
         }
         let then_of = self.then_of.iter().map(|(task, then)| (format!("then_of.{task}"), then));
         let then = self.then.iter().map(|then| ("then".to_owned(), then));
-        let mut all = then_of.chain(then).chain([("settings".to_owned(), &self.settings)]);
-        all.try_for_each(|(name, settings)| settings.check(&format!("{key}.{name}")))
+        self.settings.check(&key)?;
+        then_of.chain(then).try_for_each(|(name, settings)| settings.check(&format!("{key}.{name}")))
     }
 
     /// What is said of single tasks.
@@ -181,15 +186,15 @@ impl Stage for Together {
         if prepared.is_some_and(|prepared| prepared.chosen_on == ChosenOn::Test) {
             to.field("recipe.scores", "with best_look".into());
         }
-        let Config { tasks, schedule, weights, batch_of, settings, released, .. } = &self.recipe;
+        let Config { tasks, schedule, weights, batch_of, settings, quirks, .. } = &self.recipe;
         describe::config(to, "recipe.tasks", tasks);
         describe::config(to, "recipe.schedule", schedule);
         describe::config(to, "recipe.weights", weights);
         if !batch_of.is_empty() {
             describe::config(to, "recipe.batch_of", batch_of);
         }
-        describe::config(to, "recipe.settings", settings);
-        describe::config(to, "recipe.released", released);
+        describe::config(to, "recipe", settings);
+        describe::config(to, "recipe.quirks", quirks);
     }
 
     fn inputs(&self) -> Vec<Input> {
@@ -228,7 +233,7 @@ impl Stage for Together {
             tasks: &tasks,
             schedule: self.recipe.schedule,
             settings: &self.recipe.settings,
-            released: self.recipe.released.as_ref(),
+            released: self.recipe.quirks.as_ref(),
             tried: one,
             seed: self.seed,
             compute: (&device, one.compute.dtype),
@@ -285,7 +290,7 @@ mod tests {
     use super::*;
 
     const RECIPE: &str = "name = \"mt\"\ntasks = [\"a\", \"b\"]\nschedule = \"merged\"\nweights = { a = 0.5 }\n\
-        settings = { learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }\n";
+        learning_rate = 1e-5\nepochs = 2\nbatch = 8\n";
 
     #[test]
     fn what_cannot_be_meant_is_named() {
@@ -295,7 +300,7 @@ mod tests {
             checked.map_err(|error| error.to_string())
         };
         assert_eq!(told("", ""), Ok(()));
-        assert_eq!(told("\"merged\"", "{ round_robin = \"released\" }"), Ok(()));
+        assert_eq!(told("\"merged\"", "{ round_robin = \"reference\" }"), Ok(()));
         let wrong = |from: &str, to: &str| told(from, to).unwrap_err();
         assert!(
             wrong("\"b\"", "\"z\"").contains("recipes.mt.tasks has \"z\", but [[benchmarks]] has a, b, c")
@@ -327,13 +332,13 @@ mod tests {
         );
         assert!(wrong("\"merged\"", "\"kimera\"").contains("schedule is kimera, expected merged"));
         assert!(wrong("\"merged\"", "{ temperature = -1.0 }").contains("schedule.temperature is -1"));
-        let released = "released = { optimiser = { kind = \"bert_adam\", beta1 = 1.0, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0.01 }, pace = \"linear061\" }\nweights";
+        let released = "quirks = { optimiser = { kind = \"bert_adam\", beta1 = 1.0, beta2 = 0.999, epsilon = 1e-6, weight_decay = 0.01 }, pace = \"linear061\" }\nweights";
         let text = wrong("weights", released);
-        assert!(text.contains("recipes.mt.released.optimiser.beta1 is 1, expected at least 0"), "{text}");
+        assert!(text.contains("recipes.mt.quirks.optimiser.beta1 is 1, expected at least 0"), "{text}");
         let pairs = "pairwise = true\nthen = { learning_rate = 1e-5, warmup = 0.1, epochs = 2, batch = 8, dropout = 0.1 }\nweights";
         assert!(wrong("weights", pairs).contains("leave one of them out"));
         let by_maps = "pairwise = true\nattention = \"kam\"\nweights";
         assert!(wrong("weights", by_maps).contains("with plain attention, AdamW and one batch"));
-        assert!(wrong("epochs = 2", "epochs = 0").contains("recipes.mt.settings.epochs is 0"));
+        assert!(wrong("epochs = 2", "epochs = 0").contains("recipes.mt.epochs is 0"));
     }
 }

@@ -113,7 +113,7 @@ impl Around<'_> {
         let ranking = self.tables.iter().find(|of| of.kind().is_none());
         if let (Some(ranking), Some((_, what))) = (ranking, told.iter().find(|(said, _)| *said)) {
             anyhow::bail!(
-                "finetune.fixed.prepared.{what}, and {} is a ranking of passages: take one of them into a config of its own",
+                "finetune.quirks.{what}, and {} is a ranking of passages: take one of them into a config of its own",
                 ranking.name
             );
         }
@@ -196,7 +196,7 @@ impl Around<'_> {
         let other = |task: &&String| self.finetuning.source(task) != Source::Given(&recipe.settings);
         if let Some(task) = tasks.iter().find(other) {
             anyhow::bail!(
-                "recipes.{name}.settings are others than those of {task} alone, and a pair would differ from it by more than the other task: give them the settings of [finetune], and {task} none of its own"
+                "settings of recipes.{name} are others than those of {task} alone, and a pair would differ from it by more than the other task: give them the settings of [finetune], and {task} none of its own"
             );
         }
         let tried = self.attending(recipe)?;

@@ -24,8 +24,8 @@ use crate::stage::finetune::benchmark::Benchmark;
 pub(crate) const IMPORTANCE: &str = "importance.json";
 
 /// How importance is measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// What is added up over the samples.
     pub method: Method,
@@ -35,6 +35,17 @@ pub(crate) struct Config {
     pub across_layers: AcrossLayers,
     /// Examples or queries that pass through the encoder together.
     pub batch: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            method: Method::default(),
+            within_layer: WithinLayer::default(),
+            across_layers: AcrossLayers::default(),
+            batch: 16,
+        }
+    }
 }
 
 /// How much each head matters.

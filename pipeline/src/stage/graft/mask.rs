@@ -24,8 +24,8 @@ pub(super) const KINDS: [Kind; 2] = [Kind::Hard, Kind::Soft];
 pub(crate) const SEARCH: &str = "search.json";
 
 /// How masks are searched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Search {
     /// How many heads one step masks.
     pub step_rule: StepRule,
@@ -37,6 +37,18 @@ pub(crate) struct Search {
     pub rho: f64,
     /// Heads of each layer that are never masked (paper: 0).
     pub keep_per_layer: usize,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self {
+            step_rule: StepRule::default(),
+            soft_selection: Selection::default(),
+            tau: 0.95,
+            rho: 0.1,
+            keep_per_layer: 0,
+        }
+    }
 }
 
 /// What an artifact says of its search, for the page.

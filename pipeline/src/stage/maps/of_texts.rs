@@ -115,7 +115,7 @@ impl Mapping {
     pub(crate) fn limits_of(&self, most: usize) -> anyhow::Result<Limits> {
         let limits = Limits { tokens: most, ..self.config.limits };
         limits.check().map_err(|error| {
-            anyhow::anyhow!("finetune.fixed.max_tokens, or max_tokens_of, with maps.limits: {error}")
+            anyhow::anyhow!("finetune.max_tokens, or max_tokens_of, with maps.limits: {error}")
         })?;
         Ok(limits)
     }

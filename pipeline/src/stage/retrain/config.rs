@@ -12,8 +12,8 @@ use crate::config::range::{MANY, inside, number, whole};
 use crate::stage::stream::Stream;
 
 /// A training on shards: of `[pretrain]` or `[retrain]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// Seed of the outputs' weights, dropout and the order of samples.
     pub seed: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Config {
     /// Steps between states that an interrupted run goes on from.
     pub checkpoint_every: u64,
     /// How outputs are made.
-    pub outputs: OutputConfig,
+    pub task_heads: OutputConfig,
     /// Weights of the tasks' losses; those of weight 0 are not shown.
     pub alphas: Alphas,
     /// The highest learning rate.
@@ -48,10 +48,31 @@ pub(crate) struct Config {
     pub heads: Option<heads::Config>,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            epochs: 3,
+            max_steps: None,
+            stream: Stream::default(),
+            checkpoint_every: 200,
+            task_heads: OutputConfig::default(),
+            alphas: Alphas::default(),
+            learning_rate: 5e-5,
+            warmup_steps: 1000,
+            adamw: AdamWConfig::default(),
+            clip_norm: 1.0,
+            frozen: Vec::new(),
+            patience: None,
+            heads: None,
+        }
+    }
+}
+
 /// When training stops before its last epoch: once held-out samples have not become better for so many looks. The artifact is then
 /// the best look's encoder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Patience {
     /// Steps between two looks.
     pub every: u64,
@@ -59,6 +80,12 @@ pub(crate) struct Patience {
     pub evaluations: u64,
     /// Most steps' worth of held-out samples that are looked at, the same ones every time.
     pub batches: usize,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { every: 500, evaluations: 3, batches: 20 }
+    }
 }
 
 impl Config {
@@ -91,7 +118,7 @@ impl Config {
             !self.frozen.iter().any(|name| name.trim().is_empty()),
             "{table}.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
         );
-        inside(table, self.outputs.check())?;
+        inside(table, self.task_heads.check())?;
         inside(table, self.alphas.check())?;
         inside(table, self.adamw.check())?;
         number(format!("{table}.clip_norm"), self.clip_norm, &CLIP)?;

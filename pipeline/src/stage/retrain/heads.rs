@@ -15,7 +15,7 @@ use crate::stage::location::{Location, Place, Places};
 pub(crate) const MASK: &str = "mask.json";
 
 /// The heads' part of a training's config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The mask; only modes that use one have it.
@@ -24,8 +24,10 @@ pub(crate) struct Config {
     /// How it is used.
     pub mode: Mode,
     /// What becomes of parameters that belong to no head.
+    #[serde(default)]
     pub shared: Shared,
     /// What a soft mask scales.
+    #[serde(default)]
     pub soft_on: SoftOn,
 }
 

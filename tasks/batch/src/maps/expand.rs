@@ -13,7 +13,9 @@ use super::sample::{NO_WORD, Row};
 use crate::Place;
 
 /// A kind of map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Map {
     /// 1 where both words are in the same mention, also on its diagonal.

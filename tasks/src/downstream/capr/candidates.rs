@@ -17,13 +17,19 @@ use crate::downstream::bm25::{Index, Searcher};
 const MOST: usize = 100_000;
 
 /// How lists are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Most candidates of a query (published: 64); what answers it always is one.
-    pub most: usize,
+    pub per_query: usize,
     /// Fewest characters of a passage that BM25 may find (published: 10).
     pub min_characters: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { per_query: 64, min_characters: 10 }
+    }
 }
 
 impl Config {
@@ -32,9 +38,9 @@ impl Config {
     /// # Errors
     /// When there is room for nothing beside an answer, so that whatever ranks them is right.
     pub fn check(&self) -> Result<(), InvalidSetting> {
-        if !(2..=MOST).contains(&self.most) {
+        if !(2..=MOST).contains(&self.per_query) {
             let expected = format!("from 2, an answer and something else, to {MOST}");
-            return Err(InvalidSetting::new("most", self.most, expected));
+            return Err(InvalidSetting::new("per_query", self.per_query, expected));
         }
         Ok(())
     }
@@ -112,7 +118,7 @@ pub fn candidates_until(
         let query = collection.query(id);
         let hits: Vec<PassageId> =
             searcher.search(&query.search()).iter().map(|hit| PassageId(hit.text)).collect();
-        Ok(listed(collection, id, query, &hits, config.most))
+        Ok(listed(collection, id, query, &hits, config.per_query))
     };
     queries.par_iter().map_init(|| ranking.index.searcher(), list).collect()
 }

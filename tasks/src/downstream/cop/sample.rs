@@ -9,7 +9,9 @@ use super::{AdmissionId, PatientId, Stay, Stays, Variant, label};
 use crate::downstream::example::{Answer, Kind};
 
 /// What is predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// MP: whether the patient dies in hospital; two classes, 1 = dies.

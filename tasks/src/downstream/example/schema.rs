@@ -15,12 +15,13 @@ pub const VERSION: u32 = 2;
 pub const EXAMPLES: &str = "examples.jsonl";
 
 /// What may be done with the texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Licence {
     /// Passed on, as their publisher allows.
     Free,
     /// Nothing but what the agreement with their owner allows: they, and what is made of them, stay where they are.
+    #[default]
     Restricted,
 }
 

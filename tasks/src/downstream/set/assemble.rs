@@ -10,8 +10,8 @@ use crate::Error;
 use crate::downstream::example::{Answer, Example, Examples, Kind, Measure, Part, Tagged};
 
 /// Shares of what is for training that are drawn for other parts, group by group.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Drawn {
     /// Seed of the draw.
     pub seed: u64,
@@ -21,6 +21,12 @@ pub struct Drawn {
     pub mask_search: f64,
     /// For test; 0 where there are files for it.
     pub test: f64,
+}
+
+impl Default for Drawn {
+    fn default() -> Self {
+        Self { seed: 1, dev: 0.0, mask_search: 0.0, test: 0.0 }
+    }
 }
 
 /// What is made of the items.

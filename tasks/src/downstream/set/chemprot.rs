@@ -15,7 +15,7 @@ use crate::downstream::example::Measure;
 use crate::downstream::funnel::Step;
 
 /// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Which relations are told apart.
@@ -23,7 +23,7 @@ pub struct Config {
 }
 
 /// Which relations are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Classes {
     /// The thirteen of the corpus.

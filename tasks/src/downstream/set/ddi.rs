@@ -19,7 +19,7 @@ use text::characters::Characters;
 use text::xml::{Elements, Names, Step as Met};
 
 /// What is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How a sentence says which two drugs are meant.

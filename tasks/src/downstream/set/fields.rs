@@ -12,7 +12,7 @@ use crate::downstream::example::{Kind, Measure};
 use crate::downstream::funnel::Step;
 
 /// What the fields of a row mean.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
     /// The field with the text.
@@ -35,7 +35,7 @@ pub struct Fields {
 }
 
 /// Which fields hold the gold label.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Asked {
     /// The one class.

@@ -11,7 +11,7 @@ use super::{
 macro_rules! formats {
     ($($(#[$about:meta])* $name:ident $(($of:ident: $settings:ty))? => $set:expr,)*) => {
         /// How a set is laid out.
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "snake_case", deny_unknown_fields)]
         pub enum Format {
             $($(#[$about])* $name $(($settings))?,)*

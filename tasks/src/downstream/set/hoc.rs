@@ -15,7 +15,7 @@ use crate::downstream::example::{Kind, Measure};
 use crate::downstream::funnel::Step;
 
 /// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Of what the hallmarks are asked.
@@ -23,7 +23,7 @@ pub struct Config {
 }
 
 /// Of what the hallmarks are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Of whole abstracts: those of all their sentences. As in BLUE, abstracts without one are left out.

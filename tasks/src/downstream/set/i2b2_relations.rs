@@ -20,7 +20,7 @@ use text::mention::Misfits;
 use text::{SpanTally, unmarked};
 
 /// What is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How a sentence says which two concepts are meant.

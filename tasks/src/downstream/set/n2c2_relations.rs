@@ -20,7 +20,7 @@ use text::mention::Misfits;
 use text::{Document, Labels, sentence};
 
 /// What is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// How a text says which two entities are meant.

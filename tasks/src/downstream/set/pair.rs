@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 /// How a text says which two things are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
     /// Their kinds stand in their place, as BLUE has it: `@DRUG$`; two that overlap are one, `@DRUG-BRAND$` in the order of the text.

@@ -14,7 +14,7 @@ use crate::downstream::example::{Kind, Measure};
 use crate::downstream::funnel::Step;
 
 /// What stands between columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
     /// One tab; quotes are characters like any others, and a row is a line.
@@ -24,7 +24,7 @@ pub enum Between {
 }
 
 /// How a file is laid out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What stands between columns.

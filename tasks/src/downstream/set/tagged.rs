@@ -22,7 +22,7 @@ use text::flatten::{self, Discontinuous, OVERLAP, PIECES};
 use text::{Document, Entity, Label, Labels, Span, sentence};
 
 /// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What the files look like; one that marks entities.
@@ -31,6 +31,7 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<String>>,
     /// What an example is.
+    #[serde(default)]
     pub unit: Unit,
     /// What becomes of entities of several pieces.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -38,7 +39,7 @@ pub struct Config {
 }
 
 /// What becomes of entities of several pieces.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gaps {
     /// They are left out and counted.
@@ -49,10 +50,11 @@ pub enum Gaps {
 }
 
 /// What an example is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// A document of the file, which is a sentence in some formats.
+    #[default]
     Document,
     /// A sentence of a document: the file's own, or else found by rule.
     Sentence,

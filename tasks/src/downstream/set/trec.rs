@@ -11,7 +11,7 @@ use crate::downstream::example::Measure;
 use crate::downstream::funnel::Step;
 
 /// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Which kinds are told apart.
@@ -19,7 +19,7 @@ pub struct Config {
 }
 
 /// Which kinds are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Classes {
     /// The six coarse ones.

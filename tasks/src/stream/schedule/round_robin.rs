@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// Where a round of all tasks ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// As the paper writes it: with the last batch of the task that has the most.
+    #[default]
     Paper,
     /// As the reference code does it: once that task has shown its first batch again, and with it all tasks before it.
-    #[serde(rename = "released")]
     Reference,
 }
 
@@ -19,7 +19,7 @@ impl Rule {
     pub fn name(self) -> &'static str {
         match self {
             Rule::Paper => "paper",
-            Rule::Reference => "released",
+            Rule::Reference => "reference",
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::schema::Index;
 
 /// One of several shares of a corpus, as `"2/4"`: the second, sixth, tenth... document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
     number: u64,

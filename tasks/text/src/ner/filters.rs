@@ -5,8 +5,8 @@ use kg::table::SemanticType;
 use serde::{Deserialize, Serialize};
 
 /// Which terms make a dictionary. A filter that drops a term is counted ([`super::Report`]).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Filters {
     /// Fewest letters and digits of a term.
     pub min_letters: usize,
@@ -33,31 +33,66 @@ pub struct Filters {
     pub upper_case: Option<usize>,
 }
 
+/// Words that name nothing by themselves, in names of diseases and symptoms.
+const COMMON: [&str; 10] = [
+    "disease",
+    "diseases",
+    "disorder",
+    "disorders",
+    "syndrome",
+    "syndromes",
+    "sign",
+    "signs",
+    "symptom",
+    "symptoms",
+];
+
+impl Default for Filters {
+    fn default() -> Self {
+        Self {
+            min_letters: 3,
+            max_words: 12,
+            numbers: Numbers::default(),
+            stop_words: StopWords::default(),
+            common_words: COMMON.map(str::to_owned).to_vec(),
+            ambiguous: Ambiguous::default(),
+            types: Types::default(),
+            plurals: Plurals::default(),
+            inverted: Inverted::default(),
+            possessives: Possessives::default(),
+            upper_case: Some(4),
+        }
+    }
+}
+
 /// What becomes of terms without a letter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Numbers {
     /// They are looked for.
     Keep,
     /// They are dropped.
+    #[default]
     Drop,
 }
 
 /// A list of function words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopWords {
     /// Those of English ([`super::stop_words`]).
+    #[default]
     English,
     /// No word.
     None,
 }
 
 /// What becomes of terms that name several entities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ambiguous {
     /// A mention means all of them.
+    #[default]
     Keep,
     /// A term of more than so many is dropped.
     Drop(usize),
@@ -66,10 +101,11 @@ pub enum Ambiguous {
 }
 
 /// Semantic types, each by its code (`T047`) or its name (`Disease or Syndrome`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Types {
     /// All entities, also those without a type.
+    #[default]
     All,
     /// Entities with one of these types at least.
     Only(Vec<String>),
@@ -101,35 +137,38 @@ impl Types {
 ///
 /// A last word in upper case is taken for an abbreviation and has no other number (`AIDS`). What comes out may be no word (`diabete`),
 /// which no text has. Where it is a term as written (of whatever entity), that term stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Plurals {
     /// Only in the number in which it is written.
     AsWritten,
     /// In both.
+    #[default]
     Both,
 }
 
 /// Whether a term with commas is also found inverted: two to four parts between commas with a space behind are joined by
 /// spaces, the last one first (`Leukemia, Myeloid, Acute` as `Acute Myeloid Leukemia`). One with `and` or `or` is an enumeration and
 /// stays. Where what comes out is a term as written (of whatever entity), that term stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inverted {
     /// Only as it is written.
     AsWritten,
     /// Both ways.
+    #[default]
     Both,
 }
 
 /// What becomes of an apostrophe (`'` or `\u{2019}`) and an `s` behind it, if a word stands in front of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Possessives {
     /// They are words as any others.
     Keep,
     /// They are skipped in terms and in texts, so that `Parkinson Disease` is found in `Parkinson's disease` and vice versa.
     /// One behind the last word is no part of a mention.
+    #[default]
     Drop,
 }
 

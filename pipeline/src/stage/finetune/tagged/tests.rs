@@ -13,12 +13,7 @@ fn sentences(of: &[(&str, &[u32])], subwords: &str, prepared: &str, most: usize)
     let path = folder.path().join("vocab.txt");
     base::whole::write_whole(&path, WORDS.as_bytes()).unwrap();
     let vocabulary = Vocabulary::load(&path, Case::Uncased).unwrap();
-    let fixed = format!(
-        "max_tokens = {most}\ncut = \"longest\"\npooling = \"cls\"\nsubwords = \"{subwords}\"\nclass_weights = \"none\"\nclip_norm = 1.0\nfrozen = []\n\
-         ranking = {{ loss = \"softmax\", negatives = 9, wording = \"aspect\" }}\ncheckpoint_every = 9\n\
-         adamw = {{ beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01 }}\n\
-         patience = {{ looks_per_epoch = 1, evaluations = 1 }}\nmost = {{ dev = 9, mask_search = 9, test = 9 }}\nprepared = {{ {prepared} }}\n"
-    );
+    let fixed = format!("max_tokens = {most}\nsubwords = \"{subwords}\"\nquirks = {{ {prepared} }}\n");
     let fixed: Fixed = toml::from_str(&fixed).unwrap();
     let example = |part: Part| {
         move |(place, (text, tags)): (usize, &(&str, &[u32]))| {
