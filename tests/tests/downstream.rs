@@ -17,7 +17,7 @@ use tasks::downstream::cop::{self, Files, Variant};
 use tasks::downstream::example::Answer;
 
 /// The published protocol.
-const PUBLISHED: Config = Config { most: 64, min_characters: 10 };
+const PUBLISHED: Config = Config { per_query: 64, min_characters: 10 };
 
 /// A folder of `ENGRAFT_DATA`, if it is there.
 #[allow(clippy::disallowed_methods, reason = "tests take the place of real data from the environment")]

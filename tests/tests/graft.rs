@@ -211,5 +211,5 @@ fn tables_that_contradict_each_other_are_refused_before_anything_runs() {
     let text = refused(&["pretrain.alphas.masked_lm=0.0"]);
     assert!(text.contains("pretrain.alphas are all 0"), "{text}");
     let text = refused(&["encoder.path=x"]);
-    assert!(text.contains("[encoder] needs either `checkpoint` or a table `fresh`"), "{text}");
+    assert!(text.contains("encoder.path is no key of [encoder]"), "{text}");
 }

@@ -32,7 +32,7 @@ fn leaky(folder: &Path) -> std::path::PathBuf {
     let put = |name: &str, text: &str| base::whole::write_whole(&folder.join(name), text.as_bytes()).unwrap();
     put("train.tsv", "aspirin\ttreats\tfever\nfever\tsigns\tflu\ncough\tsigns\tflu\n");
     put("test.tsv", "fever\ttreated_by\taspirin\nflu\tsigns\tcold\n");
-    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/kg-bert.toml");
     let text = fs::read_to_string(whole).unwrap();
     let source = "[sources.triples.umls-network]\nkg_bert = \"kg-bert/data/umls\"\n";
     assert!(text.contains(source));

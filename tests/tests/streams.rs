@@ -77,12 +77,10 @@ fn settings_without_a_sample_are_refused_before_any_stage_runs() {
 fn text_is_masked_beside_the_graph() {
     let folder = tempfile::tempdir().unwrap();
     let masked = "shards.masked_lm={ files = { paths = [\"world:text\"], format = { text = \"paragraph\" }, max_tokens = 64 }, \
-                  rates = { rate = 0.15, blank = 0.8, random = 0.1 }, hide = \"words\" }";
+                  rates = { rate = 0.15, mask = 0.8, random = 0.1 }, hide = \"words\" }";
     // What is trained on texts is a matter of [pretrain]; this config ends with the audit.
-    let default =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/default.toml")).unwrap();
     let config = folder.path().join("texts.toml");
-    base::whole::write_whole(&config, default.split("[retrain]").next().unwrap().as_bytes()).unwrap();
+    base::whole::write_whole(&config, engraft_tests::DEFAULT_CONFIG.split("[retrain]").next().unwrap().as_bytes()).unwrap();
     let shards = |jobs: &str, out: &Path| {
         Engraft::plain(&["run", "audit", "--jobs", jobs], out)
             .arg("--config")

@@ -325,8 +325,8 @@ mod tests {
     use batch::IGNORED;
     use text::Labels;
 
-    const BERT: Rates = Rates { rate: 0.15, blank: 0.8, random: 0.1 };
-    const ALL_BLANK: Rates = Rates { rate: 0.15, blank: 1.0, random: 0.0 };
+    const BERT: Rates = Rates { rate: 0.15, mask: 0.8, random: 0.1 };
+    const ALL_BLANK: Rates = Rates { rate: 0.15, mask: 1.0, random: 0.0 };
 
     fn passage(marked: &str, max_tokens: usize) -> Passage {
         let document = document(marked, &mut Labels::default());

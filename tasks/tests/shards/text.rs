@@ -56,7 +56,7 @@ fn texts(world: &World) -> (Texts, Labels) {
 }
 
 fn written(world: &World, folder: &Path) -> Index {
-    let rates = Rates { rate: 0.3, blank: 1.0, random: 0.0 };
+    let rates = Rates { rate: 0.3, mask: 1.0, random: 0.0 };
     let masker = Masker::new(&world.vocabulary, rates, Unit::Words, RngKey::new(5)).unwrap();
     let masked = MaskedLm::new(texts(world).0, masker);
     let (tagged, labels) = texts(world);

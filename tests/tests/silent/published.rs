@@ -15,7 +15,7 @@ fn put(folder: &Path, name: &str, text: &str) {
 
 /// The shipped config for KG-BERT's folders with `source` in place of its own and without what it accepts.
 fn config(folder: &Path, source: &str) -> PathBuf {
-    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/kg-bert.toml");
     let text = fs::read_to_string(whole).unwrap();
     let (before, rest) = text.split_once("[sources.triples.umls-network]").unwrap();
     let (_, after) = rest.split_once("[canon]").unwrap();

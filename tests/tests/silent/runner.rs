@@ -163,7 +163,7 @@ fn silent_21_verify_needs_no_config_and_looks_at_the_ledger_too() {
 #[test]
 fn silent_21_a_plan_that_cannot_be_carried_out_is_no_success() {
     let folder = tempfile::tempdir().unwrap();
-    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/kg-bert.toml");
     for more in [&["plan"][..], &["plan", "--check"]] {
         let plan = Engraft::plain(more, &folder.path().join("out")).arg("--config").arg(&config);
         let ran = plan.arg("--data").arg(folder.path()).output();

@@ -18,7 +18,7 @@ impl Source {
         for (name, bytes) in files {
             base::whole::write_whole(&folder.path().join(name), bytes).unwrap();
         }
-        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
+        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/kg-bert.toml");
         let text = fs::read_to_string(whole).unwrap();
         let (before, after) = text.split_once("[sources.triples.umls-network]").unwrap();
         let (_, after) = after.split_once("[canon]").unwrap();

@@ -40,7 +40,7 @@ fn world(folder: &Path, first: &str) {
         triples.push_str(&format!("{name} {i}\t{name}\t{other}\textra\n"));
     }
     put(folder, "t.tsv", &triples);
-    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/kg-bert.toml");
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/kg-bert.toml");
     let text = fs::read_to_string(whole).unwrap();
     let (before, rest) = text.split_once("[sources.triples.umls-network]").unwrap();
     let (_, after) = rest.split_once("[canon]").unwrap();

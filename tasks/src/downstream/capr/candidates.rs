@@ -155,7 +155,7 @@ mod tests {
     use super::super::tests::collection;
     use super::*;
 
-    const CONFIG: Config = Config { most: 4, min_characters: 5 };
+    const CONFIG: Config = Config { per_query: 4, min_characters: 5 };
 
     fn numbers(candidates: &Candidates) -> Vec<u32> {
         candidates.passages.iter().map(|passage| passage.0).collect()
@@ -189,8 +189,8 @@ mod tests {
         let small = small();
         let listed = |query| listed(&small, query, small.query(query), &[PassageId(3)], 1);
         assert_eq!((numbers(&listed(QueryId(0))), numbers(&listed(QueryId(1)))), (vec![5], vec![0, 2]));
-        let refused = candidates(&small, &Config { most: 1, ..CONFIG }).unwrap_err().to_string();
-        assert!(refused.contains("most is 1, expected from 2"), "{refused}");
+        let refused = candidates(&small, &Config { per_query: 1, ..CONFIG }).unwrap_err().to_string();
+        assert!(refused.contains("per_query is 1, expected from 2"), "{refused}");
         for list in candidates(&small, &CONFIG).unwrap() {
             assert!(list.passages.is_sorted(), "{list:?}");
         }

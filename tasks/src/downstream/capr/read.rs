@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use base::rng::RngKey;
 
-    const CONFIG: Config = Config { most: 3, min_characters: 2 };
+    const CONFIG: Config = Config { per_query: 3, min_characters: 2 };
 
     fn written(folder: &Path) -> Folder {
         let documents: Vec<&[&str]> =
@@ -162,7 +162,7 @@ mod tests {
         );
         assert!(refused(INDEX, "\"queries\"", "\"quarries\"").contains("unknown field `quarries`"));
         for (from, to) in
-            [("queries.jsonl", "other.jsonl"), ("\"most\": 3", "\"most\": 7"), ("\"small\"", "\"smile\"")]
+            [("queries.jsonl", "other.jsonl"), ("\"per_query\": 3", "\"per_query\": 7"), ("\"small\"", "\"smile\"")]
         {
             assert!(refused(INDEX, from, to).contains("damaged: its contents give the check"), "{from}");
         }

@@ -11,7 +11,7 @@ use crate::downstream::lines::File;
 /// The format's name.
 pub const FORMAT: &str = "engraft-candidates";
 /// The version of rows and index. It rises when a reader of the old one would misread the new one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// A passage a line.
 pub const PASSAGES: &str = "passages.jsonl";
 /// A query a line, with its candidates.
