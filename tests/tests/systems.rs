@@ -270,7 +270,13 @@ fn tasks_take_turns_and_pairs_tell_which_helps_which() {
         assert!((found - (together.unwrap() - alone.unwrap())).abs() < 1e-9, "{gain}");
     }
     let picture = std::fs::read_to_string(out.join("matrix-pairs/matrix.svg")).unwrap();
-    assert!(picture.contains("diseases") && picture.matches("<circle").count() == 3);
+    // Of two seeds: numbers without intervals and colours, and no arrow where nothing changed.
+    assert!(picture.contains(">diseases<") && picture.contains("fewer than 3 seeds"));
+    assert!(!picture.contains(" [+") && !picture.contains("fill-opacity"), "{picture}");
+    let arrows = std::fs::read_to_string(out.join("matrix-pairs/matrix-arrows.svg")).unwrap();
+    let shown = gains.iter().filter(|gain| (gain["mean"].as_f64().unwrap() * 1000.0).round() != 0.0).count();
+    assert_eq!((arrows.matches("<circle").count(), arrows.matches(" tip\"").count()), (3, shown));
+    assert!(out.join("matrix-pairs/index.html").is_file());
     let table = std::fs::read_to_string(out.join("matrix-pairs/matrix.md")).unwrap();
     assert_eq!(table.lines().count(), 5);
 }

@@ -2,7 +2,7 @@
 
 use super::number::{compact, thousands};
 use super::scale::Scale;
-use super::svg::{Anchor, LINE, Plot, Sheet, at, rect, width};
+use super::svg::{Anchor, LINE, Plot, Sheet, at, rect, width, wrapped};
 
 /// Width of the sheet.
 const WIDTH: f64 = 480.0;
@@ -63,7 +63,9 @@ impl Bars<'_> {
         let names = self.bars.iter().map(|bar| width(&bar.name)).fold(0.0, f64::max).min(NAMES);
         let left = names + 8.0;
         let room = WIDTH - left - width(&thousands(most)) - 10.0;
-        let bottom = TOP + ROW * self.bars.len() as f64;
+        // A row is as high as its name.
+        let high = |bar: &Bar| ROW.max(LINE * wrapped(&bar.name, names).len() as f64 + 6.0);
+        let bottom = TOP + self.bars.iter().map(high).sum::<f64>();
         let mut sheet = Sheet::new(WIDTH);
         // As many ticks as their numbers have room.
         for tick in scale.ticks(ticks(room)) {
@@ -72,8 +74,11 @@ impl Bars<'_> {
             sheet.text("soft", at(x, bottom + LINE), Anchor::Middle, &compact(tick));
         }
         sheet.text("soft", at(left + room / 2.0, bottom + 2.0 * LINE + 2.0), Anchor::Middle, &axis);
-        for (place, bar) in self.bars.iter().enumerate() {
-            let top = TOP + ROW * place as f64;
+        let mut next = TOP;
+        for bar in &self.bars {
+            // In the middle of its row.
+            let top = next + (high(bar) - ROW) / 2.0;
+            next += high(bar);
             let length = if bar.count == 0 { 0.0 } else { (room * scale.place(bar.count as f64)).max(1.5) };
             let told = format!("{}: {}", bar.name, thousands(bar.count));
             sheet.label(at(left - 6.0, top + 15.0), names, &bar.name);

@@ -7,6 +7,9 @@ use super::table::text;
 
 const CSS: &str = include_str!("page.css");
 
+/// What tells a page of engraft's from one that somebody else has put there.
+pub const MADE_BY: &str = "<meta name=\"generator\" content=\"engraft\">";
+
 /// A finished page and its plots.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -18,6 +21,9 @@ pub struct Page {
 
 /// A page in the making.
 pub(super) struct Draft {
+    links: Vec<(String, String)>,
+    status: Option<Markup>,
+    refresh: Option<u32>,
     sections: Vec<Section>,
     plots: Vec<Plot>,
 }
@@ -31,7 +37,17 @@ struct Section {
 
 impl Draft {
     pub(super) fn new() -> Self {
-        Draft { sections: Vec::new(), plots: Vec::new() }
+        Draft { links: Vec::new(), status: None, refresh: None, sections: Vec::new(), plots: Vec::new() }
+    }
+
+    /// A link to another page, before those to sections.
+    pub(super) fn link(&mut self, to: &str, title: &str) {
+        self.links.push((to.to_owned(), title.to_owned()));
+    }
+
+    /// What is going on, below the title of a page that a browser loads again every `seconds`.
+    pub(super) fn live(&mut self, status: Markup, seconds: u32) {
+        (self.status, self.refresh) = (Some(status), Some(seconds));
     }
 
     pub(super) fn section(&mut self, id: &'static str, title: &'static str, lead: &str) {
@@ -43,15 +59,19 @@ impl Draft {
     }
 
     pub(super) fn plots(&mut self, plots: Vec<Plot>) {
-        self.put(html! {
-            div.plots {
-                @for plot in &plots {
-                    figure { (PreEscaped(plot.inline())) figcaption { (text(&plot.description)) } } "\n"
-                }
-            }
-            "\n"
-        });
+        self.put(figures(&plots));
         self.plots.extend(plots);
+    }
+
+    /// The same, folded up under a title.
+    pub(super) fn folded(&mut self, title: &str, plots: Vec<Plot>) {
+        self.put(html! { details { summary { (text(title)) } (figures(&plots)) } "\n" });
+        self.plots.extend(plots);
+    }
+
+    /// Says why there is nothing.
+    pub(super) fn none(&mut self, why: &str) {
+        self.put(html! { p.none { (text(why)) } "\n" });
     }
 
     /// Adds to the section that was begun last.
@@ -63,7 +83,7 @@ impl Draft {
 
     /// The page. `style` comes after what all pages have.
     pub(super) fn finish(self, title: &str, tiles: &[(&str, String)], style: &str) -> Page {
-        let Draft { sections, plots } = self;
+        let Draft { links, status, refresh, sections, plots } = self;
         let page = html! {
             (DOCTYPE) "\n"
             html lang="en" {
@@ -71,6 +91,8 @@ impl Draft {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width,initial-scale=1";
                     meta name="color-scheme" content="light dark";
+                    (PreEscaped(MADE_BY))
+                    @if let Some(seconds) = refresh { meta http-equiv="refresh" content=(seconds); }
                     title { (text(title)) }
                     style { (PreEscaped(CSS)) (PreEscaped(STYLE)) (PreEscaped(style)) }
                 }
@@ -78,8 +100,12 @@ impl Draft {
                 body {
                     header {
                         h1 { (text(title)) }
+                        @if let Some(status) = &status { p.live { (status) } }
                         div.tiles { @for (name, value) in tiles { div { b { (text(value)) } span { (text(name)) } } } }
-                        nav { @for section in &sections { a href={ "#" (section.id) } { (text(section.title)) } } }
+                        nav {
+                            @for (to, title) in &links { a.page href=(to) { (text(title)) } }
+                            @for section in &sections { a href={ "#" (section.id) } { (text(section.title)) } }
+                        }
                     }
                     "\n"
                     main {
@@ -98,5 +124,16 @@ impl Draft {
             "\n"
         };
         Page { html: page.into_string(), plots }
+    }
+}
+
+fn figures(plots: &[Plot]) -> Markup {
+    html! {
+        div.plots {
+            @for plot in plots {
+                figure { (PreEscaped(plot.inline())) figcaption { (text(&plot.description)) } } "\n"
+            }
+        }
+        "\n"
     }
 }

@@ -4,7 +4,7 @@
 //! scores as Markdown and CSV too. Needs nothing from elsewhere: no script, no font, no picture.
 
 mod change;
-mod curve;
+pub(crate) mod curve;
 pub mod facts;
 mod heat;
 mod page;

@@ -11,6 +11,7 @@ pub mod grafting;
 pub mod lines;
 pub mod matrix;
 pub mod number;
+pub mod overview;
 mod page;
 pub mod paired;
 pub mod pairs;
@@ -28,8 +29,11 @@ use kg::certificate::Certificate;
 use kg::graph::Summary;
 use serde_json::Value;
 
-pub use draft::Page;
+pub use draft::{MADE_BY, Page};
 pub use page::page;
+
+/// Fewer seeds say nothing of chance: tables have no interval and no colour.
+pub const FEWEST_SEEDS: usize = 3;
 
 /// Name of the page.
 pub const PAGE: &str = "index.html";

@@ -2,7 +2,7 @@
 
 use super::chart::Axis;
 use super::number::compact;
-use super::svg::{Anchor, LINE, Plot, Point, Sheet, at, rect, shortened, width};
+use super::svg::{Anchor, LINE, Plot, Point, Sheet, at, rect, width, wrapped};
 
 const WIDTH: f64 = 480.0;
 const LEFT: f64 = 52.0;
@@ -14,8 +14,8 @@ const FIELD: f64 = 210.0;
 /// Length of a line in the legend.
 const SAMPLE: f64 = 26.0;
 
-/// Widest name in the legend.
-const NAME: f64 = 200.0;
+/// Widest line of a name in the legend.
+const NAME: f64 = WIDTH - SAMPLE - 6.0;
 
 /// Thin lines of together more points are thinner still.
 const DENSE: usize = 800;
@@ -122,14 +122,19 @@ impl Lines<'_> {
         }
         let (mut x, mut y) = (0.0, 36.0);
         for (name, style) in entries {
-            let name = shortened(name, NAME);
-            let wide = SAMPLE + 6.0 + width(&name) + 12.0;
+            let lines = wrapped(name, NAME);
+            let longest = lines.iter().map(|line| width(line)).fold(0.0, f64::max);
+            let wide = SAMPLE + 6.0 + longest + 12.0;
             if x > 0.0 && x + wide > WIDTH {
                 (x, y) = (0.0, y + LINE + 2.0);
             }
             sheet.line(&stroke(style), at(x, y - 4.5), at(x + SAMPLE, y - 4.5));
-            sheet.text("ink", at(x + SAMPLE + 6.0, y), Anchor::Start, &name);
+            sheet.column(at(x + SAMPLE + 6.0, y), Anchor::Start, name, &lines);
             x += wide;
+            // Beside a name of several lines there is no room.
+            if lines.len() > 1 {
+                (x, y) = (WIDTH, y + LINE * (lines.len() as f64 - 1.0));
+            }
         }
         y - 36.0 + LINE + 6.0
     }

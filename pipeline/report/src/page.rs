@@ -11,14 +11,21 @@ use super::{Input, funnel, plots, tables};
 #[must_use]
 pub fn page(input: &Input<'_>) -> Page {
     let mut draft = Draft::new();
-    sources(input, &mut draft);
-    directions(input, &mut draft);
-    shape(input, &mut draft);
-    texts(input, &mut draft);
+    draft.link("../index.html", "Overview of the folder");
+    graph(input, &mut draft);
     draft.finish(input.title, &tiles(input), "")
 }
 
-fn tiles(input: &Input<'_>) -> Vec<(&'static str, String)> {
+/// The sections about a graph, what matters most first.
+pub(super) fn graph(input: &Input<'_>, draft: &mut Draft) {
+    rows(input, draft);
+    directions(input, draft);
+    shape(input, draft);
+    texts(input, draft);
+    sources(input, draft);
+}
+
+pub(super) fn tiles(input: &Input<'_>) -> Vec<(&'static str, String)> {
     let summary = input.summary;
     let mut tiles = vec![
         ("triples", thousands(summary.triples)),
@@ -37,34 +44,32 @@ fn tiles(input: &Input<'_>) -> Vec<(&'static str, String)> {
     tiles
 }
 
-fn sources(input: &Input<'_>, draft: &mut Draft) {
-    let lead =
-        "What every source gave, what was dropped on the way and why, and what sources have in common.";
-    draft.section("sources", "Sources", lead);
-    draft.put(tables::sources(input.summary));
-    if let Some(funnel) = input.funnel {
-        draft.heading("Rows of each file");
-        draft.plots(funnel::plots(funnel));
-    }
-    draft.heading("Overlap");
-    draft.plots(plots::overlap(input.summary));
-    if let Some(levels) = plots::levels(input.summary) {
-        draft.heading("Licence");
-        draft.plots(vec![levels]);
-    }
-    if let Some(split) = input.split {
-        draft.heading("Split");
-        draft.put(tables::split(split));
-        if let Some(audit) = input.audit {
-            draft.put(tables::leaks(audit, split));
+/// What a reader wants to know first, and where the rest is.
+pub(super) fn graph_in_short(input: &Input<'_>, draft: &mut Draft) {
+    rows(input, draft);
+    if let Some(certificate) = input.certificate {
+        draft.section(
+            "directions",
+            "Directions",
+            "Whether the triples of each relation point the way they say.",
+        );
+        verdicts(certificate, draft);
+        match tables::suspicious(certificate) {
+            Some(table) => draft.put(table),
+            None => draft.put(html! { p { "No relation is suspicious." } "\n" }),
         }
+        draft.put(
+            html! { p { a href="report/index.html#directions" { "Every relation with its evidence" } } "\n" },
+        );
     }
+    let summary = input.summary;
+    draft.section("shape", "Shape", "How large relations are, and how triples are spread over entities.");
+    draft.plots(vec![plots::relations(summary), plots::types(summary), plots::degrees(summary)]);
+    draft.put(html! { p { a href="report/index.html#shape" { "Distances, components, hubs, what relations join" } } "\n" });
+    texts(input, draft);
 }
 
-fn directions(input: &Input<'_>, draft: &mut Draft) {
-    let Some(certificate) = input.certificate else { return };
-    let lead = "Whether the triples of each relation point the way they say. Stated, inverse and both count statements: one for each origin of each triple. Contradicted are pairs of a triple and its exchange; reversed are triples whose types fit the signature only the other way round, rare ones fit it neither way.";
-    draft.section("directions", "Directions", lead);
+fn verdicts(certificate: &kg::certificate::Certificate, draft: &mut Draft) {
     let count = |verdict| certificate.verdicts.get(&verdict).copied().unwrap_or(0);
     let all = [Verdict::Proven, Verdict::Suspicious, Verdict::Unproven, Verdict::Untyped, Verdict::Symmetric];
     draft.put(html! {
@@ -75,6 +80,40 @@ fn directions(input: &Input<'_>, draft: &mut Draft) {
         }
         "\n"
     });
+}
+
+fn rows(input: &Input<'_>, draft: &mut Draft) {
+    let lead = "What every source gave, and what was dropped on the way.";
+    draft.section("funnel", "From rows to triples", lead);
+    if let Some(found) = input.funnel {
+        draft.plots(funnel::plot(found).into_iter().collect());
+        draft.put(funnel::files(found));
+    }
+    if let Some(split) = input.split {
+        draft.heading("Split");
+        draft.put(tables::split(split));
+        if let Some(audit) = input.audit {
+            draft.put(tables::leaks(audit, split));
+        }
+    }
+}
+
+fn sources(input: &Input<'_>, draft: &mut Draft) {
+    draft.section("sources", "Sources", "What sources have in common, and under which licence levels.");
+    draft.put(tables::sources(input.summary));
+    draft.heading("Overlap");
+    draft.plots(plots::overlap(input.summary));
+    if let Some(levels) = plots::levels(input.summary) {
+        draft.heading("Licence");
+        draft.plots(vec![levels]);
+    }
+}
+
+fn directions(input: &Input<'_>, draft: &mut Draft) {
+    let Some(certificate) = input.certificate else { return };
+    let lead = "Whether the triples of each relation point the way they say. Stated, inverse and both count statements: one for each origin of each triple. Contradicted are pairs of a triple and its exchange; reversed are triples whose types fit the signature only the other way round, rare ones fit it neither way.";
+    draft.section("directions", "Directions", lead);
+    verdicts(certificate, draft);
     draft.put(tables::directions(certificate));
     if let Some(examples) = tables::violations(certificate) {
         draft.heading("Some triples that break the direction");
@@ -186,9 +225,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), page.plots.len());
-        assert!(
-            names.contains(&"degrees") && names.contains(&"funnel-00") && names.contains(&"entity-tokens")
-        );
+        assert!(names.contains(&"degrees") && names.contains(&"funnel") && names.contains(&"entity-tokens"));
         for plot in &page.plots {
             let (file, mut open) = (plot.file(), 0);
             let mut reader = quick_xml::Reader::from_str(&file);

@@ -193,16 +193,32 @@ impl Sheet {
         );
     }
 
-    /// A line of text that is cut to `room`; what is cut is told when it is pointed at.
+    /// A text that ends at `place` and wraps within `room`, its lines centred around it; what its last line cuts is told when it is pointed at.
     pub fn label(&mut self, place: Point, room: f64, text: &str) {
-        let Point { x, y } = place;
-        let short = shortened(text, room);
-        let told = if short == text { String::new() } else { format!("<title>{}</title>", escape(text)) };
-        let _ = write!(
-            self.body,
-            "<text class=\"ink\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{}{told}</text>",
-            escape(&short)
-        );
+        let lines = wrapped(text, room);
+        let first = place.y - LINE * (lines.len() as f64 - 1.0) / 2.0;
+        self.column(at(place.x, first), Anchor::End, text, &lines);
+    }
+
+    /// A text that begins at `place` and goes down, wrapped within `room`; gives the number of its lines.
+    pub fn paragraph(&mut self, place: Point, room: f64, text: &str) -> usize {
+        let lines = wrapped(text, room);
+        self.column(place, Anchor::Start, text, &lines);
+        lines.len()
+    }
+
+    /// Lines of a text, one below the other. What does not fit is in the tooltip, and in a table of the page.
+    pub(crate) fn column(&mut self, place: Point, anchor: Anchor, text: &str, lines: &[String]) {
+        let is_cut = lines.last().is_some_and(|last| last.ends_with('…') && !text.ends_with('…'));
+        if is_cut {
+            let _ = write!(self.body, "<g><title>{}</title>", escape(text));
+        }
+        for (number, line) in lines.iter().enumerate() {
+            self.text("ink", at(place.x, place.y + LINE * number as f64), anchor, line);
+        }
+        if is_cut {
+            self.body.push_str("</g>");
+        }
     }
 
     /// The drawing, `height` high.
@@ -215,15 +231,24 @@ impl Sheet {
             escape(description)
         );
         let mut named = Sheet::new(self.width);
-        named.text("name", at(0.0, LINE), Anchor::Start, &shortened(title, self.width / 1.15));
+        let lines = wrapped(title, self.width / 1.15);
+        for (number, line) in lines.iter().enumerate() {
+            named.text("name", at(0.0, LINE * 1.1 * number as f64 + LINE), Anchor::Start, line);
+        }
+        // What is below a title of one line moves down by the others.
+        let below = LINE * 1.1 * (lines.len() as f64 - 1.0);
+        let body = match lines.len() {
+            1 => self.body,
+            _ => format!("<g transform=\"translate(0 {below:.1})\">{}</g>", self.body),
+        };
         Plot {
             name: name.to_owned(),
             title: title.to_owned(),
             description: description.to_owned(),
-            size: (self.width, height),
+            size: (self.width, height + below),
             style: "",
             names,
-            body: named.body + &self.body,
+            body: named.body + &body,
         }
     }
 }
@@ -239,22 +264,46 @@ pub fn width(text: &str) -> f64 {
     text.chars().map(|c| if c.is_ascii() { 7.9 } else { 11.0 }).sum()
 }
 
-/// `text`, or as much of its beginning as has room.
-pub(super) fn shortened(text: &str, room: f64) -> String {
-    if width(text) <= room {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    for c in text.chars() {
-        short.push(c);
-        if width(&short) + 10.0 > room {
-            short.pop();
-            break;
+/// Lines of a wrapped text; a longer one is cut.
+const LINES: usize = 8;
+
+/// `text` in lines of at most `room`, broken behind spaces and signs where there are any. One line at least.
+pub(crate) fn wrapped(text: &str, room: f64) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for piece in pieces(text) {
+        let last = lines.len() - 1;
+        if width(&lines[last]) + width(piece.trim_end()) <= room {
+            lines[last].push_str(piece);
+            continue;
+        }
+        if !lines[last].is_empty() {
+            lines.push(String::new());
+        }
+        // A piece that is longer than a line breaks wherever it has to.
+        for c in piece.chars() {
+            let last = lines.len() - 1;
+            if width(&lines[last]) + width(c.encode_utf8(&mut [0; 4])) > room && !lines[last].is_empty() {
+                lines.push(String::new());
+            }
+            if let Some(last) = lines.last_mut() {
+                last.push(c);
+            }
         }
     }
-    short.truncate(short.trim_end().len());
-    short.push('…');
-    short
+    lines.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
+    if lines.len() > LINES {
+        lines.truncate(LINES);
+        if let Some(last) = lines.last_mut() {
+            while width(last) + width("…") > room && last.pop().is_some() {}
+            last.push('…');
+        }
+    }
+    lines
+}
+
+/// What of a text stays together: up to and with the next space or sign.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(|c: char| c.is_whitespace() || "_-/:,;.|".contains(c))
 }
 
 #[cfg(test)]
@@ -277,9 +326,23 @@ mod tests {
     }
 
     #[test]
-    fn long_labels_are_cut_to_their_room() {
-        assert_eq!(shortened("fever", 100.0), "fever");
-        let cut = shortened("a very long name of a relation", 100.0);
-        assert!(cut.ends_with('…') && width(&cut) <= 104.0, "{cut}");
+    fn long_names_wrap_and_stay_whole() {
+        assert_eq!(wrapped("fever", 100.0), ["fever"]);
+        assert_eq!(wrapped("", 100.0), [""]);
+        let name = "a very long name of a relation, has_symptom_that_is_found";
+        let lines = wrapped(name, 100.0);
+        assert!(lines.len() > 1 && lines.iter().all(|line| width(line) <= 100.0), "{lines:?}");
+        let letters = |text: &str| text.replace(' ', "");
+        assert_eq!(letters(&lines.concat()), letters(name), "nothing is lost");
+        let endless = "x".repeat(1000);
+        let lines = wrapped(&endless, 100.0);
+        assert!(lines.len() == LINES && lines[LINES - 1].ends_with('…'), "{lines:?}");
+        let mut sheet = Sheet::new(200.0);
+        sheet.label(at(0.0, 0.0), 100.0, &endless);
+        let plot = sheet.finish(50.0, "x", name, "d").inline();
+        assert!(plot.contains(&format!("<title>{endless}</title>")), "what is cut is told");
+        let title: String =
+            plot.split("class=\"name\"").skip(1).map(|line| line.split(['>', '<']).nth(1).unwrap()).collect();
+        assert_eq!(letters(&title), letters(name), "a title wraps too");
     }
 }

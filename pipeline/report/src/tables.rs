@@ -9,30 +9,41 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::number::{percent, thousands};
-use super::table::{Row, plain, table, text};
+use super::table::{Column, Row, plain, table, text};
 
 /// Pairs of types that are shown of a signature.
 const PAIRS: usize = 3;
+
+/// Columns of relations with their evidence.
+const DIRECTIONS: [Column; 11] = [
+    ("Relation", 'w'),
+    ("Verdict", 'w'),
+    ("Triples", 'n'),
+    ("Stated", 'n'),
+    ("Inverse", 'n'),
+    ("Both", 'n'),
+    ("Contradicted", 'n'),
+    ("Reversed", 'n'),
+    ("Rare", 'n'),
+    ("Loops", 'n'),
+    ("Joins", 'w'),
+];
 
 /// Every relation with its evidence and verdict: what is suspicious first, then the largest.
 #[must_use]
 pub fn directions(certificate: &Certificate) -> Markup {
     let mut relations: Vec<&OfRelation> = certificate.relations.iter().collect();
     relations.sort_by_key(|of| (of.verdict != Verdict::Suspicious, u64::MAX - of.cardinality.triples));
-    let columns = [
-        ("Relation", 'w'),
-        ("Verdict", 'w'),
-        ("Triples", 'n'),
-        ("Stated", 'n'),
-        ("Inverse", 'n'),
-        ("Both", 'n'),
-        ("Contradicted", 'n'),
-        ("Reversed", 'n'),
-        ("Rare", 'n'),
-        ("Loops", 'n'),
-        ("Joins", 'w'),
-    ];
-    table(&columns, relations.into_iter().map(direction))
+    table(&DIRECTIONS, relations.into_iter().map(direction))
+}
+
+/// The suspicious relations with their evidence, the largest first; none if there is none.
+#[must_use]
+pub fn suspicious(certificate: &Certificate) -> Option<Markup> {
+    let of = certificate.relations.iter().filter(|of| of.verdict == Verdict::Suspicious);
+    let mut relations: Vec<&OfRelation> = of.collect();
+    relations.sort_by_key(|of| u64::MAX - of.cardinality.triples);
+    (!relations.is_empty()).then(|| table(&DIRECTIONS, relations.into_iter().map(direction)))
 }
 
 fn direction(of: &OfRelation) -> Row {

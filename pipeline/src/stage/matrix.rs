@@ -11,14 +11,17 @@ use super::scores::LEVEL;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
-use ::report::pairs::{self, Arrow};
+use ::report::FEWEST_SEEDS;
+use ::report::pairs::{Effect, Effects, Task};
 
 /// All differences, within the artifact.
 pub(crate) const MATRIX: &str = "matrix.json";
 /// The same as a table to be read.
 pub(crate) const TABLE: &str = "matrix.md";
-/// And as a picture.
-pub(crate) const PICTURE: &str = "matrix.svg";
+/// What its pictures are called, without `.svg`: the square, and with `-arrows` behind it the same as arrows.
+const PICTURE: &str = "matrix";
+/// What is to be said of models that were chosen so.
+const CHOSEN_ON_TEST: &str = "Models were chosen by the very scores that are compared here: each is the best of its looks at the part `test`.";
 
 #[derive(Debug)]
 pub(crate) struct Matrix {
@@ -62,16 +65,21 @@ impl Gain {
         Ok(Self { task: task.to_owned(), with: with.to_owned(), metric, mean, interval, seeds })
     }
 
+    /// The interval, where there are seeds enough for one to be shown.
+    fn shown(&self) -> Option<[f64; 2]> {
+        self.interval.filter(|_| self.seeds.len() >= FEWEST_SEEDS)
+    }
+
     /// Whether its interval leaves out 0.
     fn is_sure(&self) -> bool {
-        self.interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0)
+        self.shown().is_some_and(|[low, high]| low > 0.0 || high < 0.0)
     }
 
     /// In hundredths, with the interval.
     fn told(&self) -> String {
         let percent = |value: f64| format!("{:+.1}", 100.0 * value);
         let interval = self
-            .interval
+            .shown()
             .map_or_else(String::new, |[low, high]| format!(" [{}, {}]", percent(low), percent(high)));
         let mark = if self.is_sure() { "**" } else { "" };
         format!("{mark}{}{mark}{interval}", percent(self.mean))
@@ -94,23 +102,24 @@ fn table(tasks: &[String], gains: &[Gain], began_with: &str) -> String {
     text
 }
 
-fn arrows(tasks: &[String], gains: &[Gain]) -> Vec<Arrow> {
-    let place = |name: &String| tasks.iter().position(|task| task == name);
-    let arrow = |gain: &Gain| {
-        Some(Arrow {
-            ends: (place(&gain.with)?, place(&gain.task)?),
-            helps: gain.mean >= 0.0,
-            sure: gain.is_sure(),
-            told: format!(
-                "{} with {}: {} of {}",
-                gain.task,
-                gain.with,
-                gain.told().replace('*', ""),
-                gain.metric
-            ),
-        })
-    };
-    gains.iter().filter_map(arrow).collect()
+impl Matrix {
+    /// All of it for the page and its pictures.
+    fn effects(&self, alone: Vec<(String, Vec<f64>)>, gains: &[Gain], note: Option<&str>) -> Effects {
+        let place = |name: &String| self.tasks.iter().position(|task| task == name);
+        let effect = |gain: &Gain| {
+            let (with, on) = (place(&gain.with)?, place(&gain.task)?);
+            Some(Effect { with, on, mean: gain.mean, interval: gain.interval, seeds: gain.seeds.clone() })
+        };
+        let tasks = self.tasks.iter().zip(alone);
+        Effects {
+            name: PICTURE.to_owned(),
+            title: self.name.clone(),
+            began_with: self.began_with.clone(),
+            tasks: tasks.map(|(name, (metric, alone))| Task { name: name.clone(), metric, alone }).collect(),
+            effects: gains.iter().filter_map(effect).collect(),
+            notes: note.map(str::to_owned).into_iter().collect(),
+        }
+    }
 }
 
 impl Stage for Matrix {
@@ -119,7 +128,7 @@ impl Stage for Matrix {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -157,17 +166,12 @@ impl Stage for Matrix {
                 gains.push(Gain::new(task, with, metric.clone(), [of_task, &found])?);
             }
         }
-        let title = (
-            "Which task helps which",
-            "An arrow leads from a task to one that it was trained on together with: green where that one's score is higher than alone, orange where it is lower; dashed where the interval over seeds holds 0, or where one seed has none.",
-        );
-        let plot = pairs::draw(&self.name, title, &self.tasks, &arrows(&self.tasks, &gains));
-        write_whole(&context.out().join(PICTURE), plot.file().as_bytes())?;
         let mut text = table(&self.tasks, &gains, &self.began_with);
-        if chosen_on == ChosenOn::Test {
-            text += "\nModels were chosen by the very scores that are compared here: each is the best of its looks at the part `test`.\n";
-        }
+        let note = (chosen_on == ChosenOn::Test).then_some(CHOSEN_ON_TEST);
+        note.iter().for_each(|note| text += &format!("\n{note}\n"));
         write_whole(&context.out().join(TABLE), text.as_bytes())?;
+        let page = self.effects(alone, &gains, note).page();
+        ::report::write(&page, context.out())?;
         write_whole(&context.out().join(MATRIX), &serde_json::to_vec_pretty(&gains)?)?;
         context.record("began_with", self.began_with.clone());
         context.record("gains", serde_json::to_value(&gains)?);
@@ -195,8 +199,11 @@ mod tests {
             text.starts_with("| measured on (all began with encoder) | with a | with b |\n|---|--:|--:|\n| a |  | **+10.0**"),
             "{text}"
         );
-        let drawn = arrows(&tasks, &[better, Gain { task: "b".into(), with: "a".into(), ..unsure }]);
-        assert_eq!((drawn[0].ends, drawn[0].helps, drawn[0].sure), ((1, 0), true, true));
-        assert_eq!((drawn[1].ends, drawn[1].sure), ((0, 1), false));
+        let two = Gain::new("a", "b", "f1".to_owned(), [&[0.5, 0.6], &[0.6, 0.7001]]).unwrap();
+        assert!(
+            two.interval.is_some() && two.told() == "+10.0",
+            "two seeds show no interval: {}",
+            two.told()
+        );
     }
 }

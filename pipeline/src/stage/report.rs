@@ -19,7 +19,7 @@ impl Stage for Reporting {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, _to: &mut dyn Describe) {}

@@ -15,6 +15,7 @@ use super::finetune::{Scores, scores, together};
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
+use ::report::FEWEST_SEEDS;
 use ::report::number::thousands;
 
 /// All scores, within the artifact.
@@ -135,6 +136,7 @@ fn table(lines: &[Line]) -> String {
         let percent = |value: &f64| format!("{:.1}", 100.0 * value);
         let interval = line
             .interval
+            .filter(|_| line.seeds.len() >= FEWEST_SEEDS)
             .map_or_else(String::new, |[low, high]| format!(" [{}, {}]", percent(&low), percent(&high)));
         let seeds = line.seeds.iter().map(percent).collect::<Vec<_>>().join(", ");
         let others = line.others.iter().map(|(name, value)| format!("{name} {value:.3}"));
@@ -157,7 +159,7 @@ impl Stage for Table {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -235,6 +237,11 @@ mod tests {
         let text = table(&[line]);
         assert!(text.contains("| ner | alone | retrain | 9 | 7 | entity_f1 | 30.0 ["), "{text}");
         assert!(text.ends_with("| 1,067, of which attention brings 60 |\n"), "{text}");
+        let two = Line::new(&alone(), &[scores(1, 0.25), scores(2, 0.35)]).unwrap();
+        assert!(
+            two.interval.is_some() && table(&[two]).contains("| 30.0 | 25.0, 35.0 |"),
+            "no interval is shown"
+        );
         let one = Line::new(&alone(), &[scores(1, 0.25)]).unwrap();
         assert!(table(&[one]).contains("| 25.0 | 25.0 |"));
         assert!(Line::new(&alone(), &[]).is_err());

@@ -1,6 +1,6 @@
 //! Losses and scores over steps: which share a plot, how long runs become short ones.
 
-use super::facts::{Curve, Facts};
+use super::facts::{Curve, Row};
 use crate::chart::Axis;
 use crate::lines::{Line, Lines};
 use crate::scale::Scale;
@@ -18,20 +18,18 @@ const THIN: usize = 360;
 /// What each of many runs may have at least.
 const FEWEST: usize = 60;
 
-/// One drawing for each thing that was measured, with all variants in it.
-pub(super) fn plots(facts: &Facts) -> Vec<Plot> {
+/// One drawing for each thing that was measured, with all variants in it: those of `rows` have a style each. Names of drawings begin with `name`.
+pub(crate) fn plots(curves: &[Curve], rows: &[Row], name: &str) -> Vec<Plot> {
     let mut groups: Vec<(&str, &str, Vec<&Curve>)> = Vec::new();
-    for curve in &facts.curves {
+    for curve in curves {
         match groups.iter_mut().find(|(task, y, _)| (*task, *y) == (&*curve.task, &*curve.y)) {
             Some((_, _, curves)) => curves.push(curve),
             None => groups.push((&curve.task, &curve.y, vec![curve])),
         }
     }
-    let rows = facts.all_rows();
     // A variant has one style in all plots.
-    let style = |name: &str| rows.iter().position(|row| row.name == name).unwrap_or(rows.len());
-    let title =
-        |name: &str| rows.iter().find(|row| row.name == name).map_or(name, |row| &*row.title).to_owned();
+    let style = |of: &str| rows.iter().position(|row| row.name == of).unwrap_or(rows.len());
+    let title = |of: &str| rows.iter().find(|row| row.name == of).map_or(of, |row| &*row.title).to_owned();
     let draw = |(number, (task, y, curves)): (usize, (&str, &str, Vec<&Curve>))| {
         let mut named: Vec<(&str, Vec<&Curve>)> = Vec::new();
         for &curve in &curves {
@@ -43,12 +41,17 @@ pub(super) fn plots(facts: &Facts) -> Vec<Plot> {
         let titles: Vec<String> = named.iter().map(|(name, _)| title(name)).collect();
         let lines =
             named.iter().zip(&titles).flat_map(|((name, runs), title)| lines(runs, title, style(name)));
-        plot(number, task, y, curves.first().map_or("", |curve| &*curve.x), lines.collect())
+        plot(
+            &format!("{name}-{number:02}"),
+            [task, y],
+            curves.first().map_or("", |curve| &*curve.x),
+            lines.collect(),
+        )
     };
     groups.into_iter().enumerate().map(draw).collect()
 }
 
-fn plot(number: usize, task: &str, y: &str, x: &str, lines: Vec<Line<'_>>) -> Plot {
+fn plot(name: &str, [task, y]: [&str; 2], x: &str, lines: Vec<Line<'_>>) -> Plot {
     let thin = || lines.iter().flat_map(|line| &line.raw);
     let long = lines.iter().any(|line| line.points.len() > SMOOTHED);
     let shown = || lines.iter().map(|line| &line.points).chain(thin().filter(|_| !long)).flatten();
@@ -66,9 +69,11 @@ fn plot(number: usize, task: &str, y: &str, x: &str, lines: Vec<Line<'_>>) -> Pl
     }
     // Single values reach farther than means.
     let room = if long { (most - least) * 0.15 } else { 0.0 };
-    let scale = if least <= most { Scale::range(least - room, most + room) } else { Scale::linear(1.0) };
+    // Room does not make losses and rates of less than nothing.
+    let floor = if least >= 0.0 { (least - room).max(0.0) } else { least - room };
+    let scale = if least <= most { Scale::range(floor, most + room) } else { Scale::linear(1.0) };
     Lines {
-        name: &format!("curve-{number:02}"),
+        name,
         title: (&format!("{}: {task}", capital(y)), &text),
         x: Axis { label: x, scale: Scale::linear(farthest) },
         y: Axis { label: y, scale },

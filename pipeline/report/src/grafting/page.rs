@@ -19,6 +19,7 @@ const CSS: &str = include_str!("page.css");
 #[must_use]
 pub fn page(facts: &Facts) -> Page {
     let mut draft = Draft::new();
+    draft.link("../index.html", "Overview of the folder");
     scores(facts, &mut draft);
     importance(facts, &mut draft);
     changes(facts, &mut draft);
@@ -56,16 +57,12 @@ fn vacant(mask: &Heads) -> usize {
     mask.values().iter().filter(|kept| **kept < 1.0).count()
 }
 
-fn none(draft: &mut Draft, text: &str) {
-    draft.put(html! { p.none { (crate::table::text(text)) } "\n" });
-}
-
 fn scores(facts: &Facts, draft: &mut Draft) {
     let lead = "What each variant reached on each benchmark after fine-tuning. Differences are paired: both models answered the same test samples.";
     draft.section("results", "Results", lead);
     let results = Results::of(facts);
     if results.rows.is_empty() {
-        none(draft, "No score yet. Fine-tuned models that were evaluated on a test part fill this table.");
+        draft.none("No score yet. Fine-tuned models that were evaluated on a test part fill this table.");
         return;
     }
     draft.put(results::html(&results));
@@ -76,7 +73,7 @@ fn importance(facts: &Facts, draft: &mut Draft) {
     let lead = "How much the loss of each fine-tuned model depends on each of its heads. All maps have one scale of shades; layers and heads count from 0, the first layer on top. Outlined heads are vacant in the variant's mask, dashed ones partly: these were retrained, the others frozen.";
     draft.section("importance", "Importance of heads", lead);
     if facts.masks.is_empty() {
-        none(draft, "No head mask yet. A search for one fills this and outlines the vacant heads.");
+        draft.none("No head mask yet. A search for one fills this and outlines the vacant heads.");
     } else {
         draft.heading("Head masks");
         draft.plots(
@@ -84,7 +81,7 @@ fn importance(facts: &Facts, draft: &mut Draft) {
         );
     }
     if facts.importance.is_empty() {
-        none(draft, "No importances yet. Measuring the heads of a fine-tuned model fills this.");
+        draft.none("No importances yet. Measuring the heads of a fine-tuned model fills this.");
         return;
     }
     draft.heading("Importances");
@@ -95,7 +92,7 @@ fn importance(facts: &Facts, draft: &mut Draft) {
     draft.plots(plots.collect());
     let missing = |row: &&Row| !facts.importance.contains_key(&row.name);
     if rows.iter().filter(missing).any(|row| row.name == BASE) {
-        none(draft, "The heads of the base were not measured, so nothing can be said of changes.");
+        draft.none("The heads of the base were not measured, so nothing can be said of changes.");
     }
 }
 
@@ -155,9 +152,7 @@ fn changes(facts: &Facts, draft: &mut Draft) {
     draft.section("changes", "Before and after", lead);
     let changes = change::changes(facts);
     if changes.is_empty() {
-        none(
-            draft,
-            "Nothing to compare yet. It takes a head mask, the importances of the base, and those of a variant that was retrained under that mask.",
+        draft.none("Nothing to compare yet. It takes a head mask, the importances of the base, and those of a variant that was retrained under that mask.",
         );
         return;
     }
@@ -172,7 +167,7 @@ fn searches(facts: &Facts, draft: &mut Draft) {
     let lead = "The least important heads are masked step by step until the score falls below the threshold. The samples it is measured on are in no reported part.";
     draft.section("search", "Mask search", lead);
     if facts.searches.is_empty() {
-        none(draft, "No search yet. Searching a head mask on a fine-tuned base fills this.");
+        draft.none("No search yet. Searching a head mask on a fine-tuned base fills this.");
         return;
     }
     draft.put(search::outcomes(facts));
@@ -183,10 +178,10 @@ fn curves(facts: &Facts, draft: &mut Draft) {
     let lead = "Losses of retraining, held-out losses and dev scores of fine-tuning. A variant has the same line in all plots; several lines of one name are its runs.";
     draft.section("curves", "Training", lead);
     if facts.curves.is_empty() {
-        none(draft, "No curve yet. Retraining and fine-tuning fill this.");
+        draft.none("No curve yet. Retraining and fine-tuning fill this.");
         return;
     }
-    draft.plots(curve::plots(facts));
+    draft.plots(curve::plots(&facts.curves, &facts.all_rows(), "curve"));
 }
 
 fn data(facts: &Facts, draft: &mut Draft) {
@@ -196,7 +191,7 @@ fn data(facts: &Facts, draft: &mut Draft) {
         "How many samples the benchmarks have, what was trained with, and what else to know.",
     );
     if facts.sizes.is_empty() {
-        none(draft, "No sizes yet. Reading the benchmarks fills this.");
+        draft.none("No sizes yet. Reading the benchmarks fills this.");
     } else {
         let columns = [("Benchmark", 'w'), ("Train", 'n'), ("Dev", 'n'), ("Test", 'n')];
         let row = |size: &Size| {

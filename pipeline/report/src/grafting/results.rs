@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use super::facts::{Cell, Difference, Facts, Row};
 use super::table::{fixed, signed};
+use crate::FEWEST_SEEDS;
 use crate::table::{captioned, plain, text};
 
 /// Name of the table as Markdown.
@@ -72,7 +73,7 @@ impl<'a> Results<'a> {
 }
 
 /// What the page says above its table.
-pub(super) const CAPTION: &str = "Mean over seeds on the test part, times 100 where scores are shares, with its 95 % interval; below it the paired difference to base, with its own, and how likely one of its size is by chance (p). n is the number of seeds. The best of a column is bold and has a star.";
+pub(super) const CAPTION: &str = "Mean over seeds on the test part, times 100 where scores are shares, with its 95 % interval; below it the paired difference to base, with its own, and how likely one of its size is by chance (p). n is the number of seeds. The best of a column is bold and has a star. Fewer than 3 seeds have no interval, no p and no colour.";
 
 pub(super) fn html(results: &Results<'_>) -> Markup {
     html! {
@@ -110,7 +111,19 @@ pub(super) fn html(results: &Results<'_>) -> Markup {
     }
 }
 
+/// What is told of a cell: of too few seeds neither interval nor chance.
+fn sound(cell: &Cell) -> Cell {
+    let mut cell = cell.clone();
+    if cell.seeds.len() < FEWEST_SEEDS {
+        (cell.low, cell.high) = (None, None);
+        let mean = |found: Difference| Difference { mean: found.mean, low: None, high: None, p: None };
+        cell.difference_to_base = cell.difference_to_base.map(mean);
+    }
+    cell
+}
+
 fn told(cell: &Cell, factor: f64) -> Markup {
+    let cell = &sound(cell);
     let mean = fixed(cell.mean * factor, 2);
     let mut last = format!("n = {}", cell.seeds.len());
     if let Some(p) = cell.difference_to_base.and_then(|difference| difference.p) {
@@ -198,11 +211,16 @@ pub fn readme(facts: &Facts) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "\n{}", CAPTION.replace(" and has a star", ""));
+    let _ = writeln!(
+        text,
+        "\n{}",
+        CAPTION.replace(" and has a star", "").replace(", no p and no colour", " and no p")
+    );
     text
 }
 
 fn marked(cell: &Cell, factor: f64) -> String {
+    let cell = &sound(cell);
     let mean = fixed(cell.mean * factor, 2);
     let mut text = if cell.best { format!("**{mean}**") } else { mean };
     if let Some(range) = range(cell.low, cell.high, factor, fixed) {

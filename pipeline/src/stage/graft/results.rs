@@ -322,7 +322,7 @@ impl Stage for Results {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
