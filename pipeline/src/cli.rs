@@ -8,6 +8,7 @@ mod explain;
 mod fetch;
 mod heat;
 mod inspect;
+mod live;
 mod measure;
 mod outside;
 mod predict;
@@ -46,6 +47,7 @@ use crate::engine::run::Outcome;
 use crate::engine::survey::State;
 use crate::engine::verify::Verify;
 use crate::engine::{Engine, Settings};
+use crate::overview;
 use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
 use args::{Command, Common, Subcommand};
@@ -265,7 +267,9 @@ fn faults() -> anyhow::Result<Faults> {
 
 fn run(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> anyhow::Result<Exit> {
     let started = now();
-    let summary = engine.run(stages, watch::choose(format, detail).as_ref())?;
+    let watching = watch::choose(format, detail);
+    let live = live::Live::new(engine.layout(), engine.graph().names(), watching.as_ref());
+    let summary = live.while_working(|| engine.run(stages, &live))?;
     let seconds = now().saturating_sub(started).as_secs_f64();
     let ledger = Ledger::read(&engine.layout().ledger())?;
     let warnings = report::warnings(&summary, &ledger);
@@ -344,7 +348,10 @@ fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<
 
 fn clean(engine: &Engine, stages: &[String], mode: Mode, format: Format) -> anyhow::Result<Exit> {
     engine.admitted()?;
-    let cleaned = engine.clean(stages, mode)?;
+    let mut cleaned = engine.clean(stages, mode)?;
+    if stages.is_empty() {
+        overview::clean(engine.layout(), mode, &mut cleaned)?;
+    }
     print::result(format, || report::cleaned(&cleaned, mode), || vec![report::cleaned_json(&cleaned, mode)])?;
     Ok(Exit::Ok)
 }

@@ -10,6 +10,7 @@ mod config;
 mod engine;
 mod fetch;
 pub mod in_process;
+mod overview;
 mod stage;
 mod toml_text;
 

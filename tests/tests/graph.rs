@@ -109,6 +109,23 @@ fn the_report_is_one_page_that_needs_nothing_from_elsewhere() {
     for outside in ["<script", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
+    let at = |page: &str, id: &str| {
+        page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("no {id}"))
+    };
+    let order = ["funnel", "directions", "shape", "texts", "sources"];
+    assert!(order.map(|id| at(&page, id)).is_sorted(), "what matters comes first");
+    assert_eq!(page.matches(">What became of every row</text>").count(), 1, "one funnel for all sources");
+    let overview = fs::read_to_string(folder.path().join("index.html")).unwrap();
+    assert!(["funnel", "directions", "shape", "texts", "pages"].map(|id| at(&overview, id)).is_sorted());
+    assert!(!overview.contains("http-equiv=\"refresh\""), "the run has ended");
+    for (folder, page) in [(folder.path().to_owned(), &overview), (folder.path().join("report"), &page)] {
+        for link in page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            let (file, id) = link.split_once('#').unwrap_or((link, ""));
+            let whole =
+                if file.is_empty() { page.clone() } else { fs::read_to_string(folder.join(file)).unwrap() };
+            assert!(id.is_empty() || whole.contains(&format!("id=\"{id}\"")), "{link}");
+        }
+    }
     let certificate = json(folder.path().join("summary/certificate.json"));
     let relations = certificate["relations"].as_array().unwrap();
     let proven = relations.iter().filter(|one| one["verdict"] == "proven").count();

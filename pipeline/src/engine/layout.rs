@@ -42,6 +42,11 @@ impl Layout {
         self.works().join(format!("{stage}-{}.done", fingerprint.stem()))
     }
 
+    /// The page about the whole folder. It is no artifact.
+    pub(crate) fn page(&self) -> PathBuf {
+        self.out.join("index.html")
+    }
+
     pub(crate) fn ledger(&self) -> PathBuf {
         self.out.join("ledger.jsonl")
     }
@@ -73,7 +78,7 @@ impl Layout {
 }
 
 /// The stage to which the entry `name` of the folder of work folders belongs, and whether the entry may be resumed.
-pub(super) fn owner(name: &str) -> Option<(&str, Resumable)> {
+pub(crate) fn owner(name: &str) -> Option<(&str, Resumable)> {
     let (stage, rest) = name.rsplit_once('-')?;
     let hex = rest.get(..16).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))?;
     Some((stage, if rest.len() == hex.len() { Resumable::Yes } else { Resumable::No }))
@@ -81,7 +86,7 @@ pub(super) fn owner(name: &str) -> Option<(&str, Resumable)> {
 
 /// Whether a work folder may be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resumable {
+pub(crate) enum Resumable {
     Yes,
     No,
 }
