@@ -17,6 +17,22 @@ fn one_command_goes_from_nothing_to_a_checkpoint_and_a_second_does_nothing() {
         assert!(out.join("retrain/model").join(file).exists(), "{file}");
     }
     assert!(!out.join("retrain/state").exists());
+    let card = fs::read_to_string(out.join("retrain/model/README.md")).unwrap();
+    for part in [
+        "library_name: transformers",
+        "AutoModel.from_pretrained",
+        "engraft encode",
+        "| umls | 9 |",
+        "random numbers of seed",
+    ] {
+        assert!(card.contains(part), "{part}: {card}");
+    }
+    let page = fs::read_to_string(out.join("index.html")).unwrap();
+    for part in
+        ["Loss: retrain", "Learning rate: retrain", "Accuracy: retrain", "href=\"retrain/model/README.md\""]
+    {
+        assert!(page.contains(part), "{part}");
+    }
     let ledger = fs::read_to_string(out.join("ledger.jsonl")).unwrap();
     let before = artifacts(&out);
     Engraft::small(&["run"], &out).ok();

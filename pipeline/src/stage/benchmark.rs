@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tasks::downstream::capr::read as candidates;
 use tasks::downstream::example;
 use tasks::downstream::example::read as examples;
-use tasks::downstream::example::schema as example_schema;
+use tasks::downstream::example::schema::{self as example_schema, Licence};
 use tasks::downstream::funnel::Step;
 use tasks::downstream::lines::INDEX;
 
@@ -184,6 +184,24 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Read> {
         return Ok(Read::Capr { train: read(&train)?, test: read(&test)? });
     }
     Ok(Read::Examples(Box::new(examples::read(folder)?)))
+}
+
+/// What may be done with the texts of a benchmark, as its artifact says; collections of passages do not say it.
+///
+/// # Errors
+/// When the artifact's index cannot be read.
+pub(crate) fn licence(folder: &Path) -> anyhow::Result<Option<Licence>> {
+    #[derive(Deserialize)]
+    struct Says {
+        licence: Option<Licence>,
+    }
+    let path = folder.join(INDEX);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    let says: Says = serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
+    Ok(says.licence)
 }
 
 /// Lines about a file of the artifact: what an index says, how many lines another file has.

@@ -12,6 +12,7 @@ use tasks::token::encode::Case;
 
 use super::location::{Location, Place, Places};
 use super::vocabulary;
+use crate::bundle::card::{Card, Kind};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -202,7 +203,7 @@ impl Stage for Drawing {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -230,6 +231,18 @@ impl Stage for Drawing {
             sizes.max_position_embeddings,
         )?;
         digests::seal(&folder)?;
+        let seed = self.fresh.seed;
+        let card = Card {
+            stage: NAME.to_owned(),
+            kind: Kind::Encoder,
+            sizes,
+            trained: vec![format!(
+                "## Training\n\nNone: the weights are random numbers of seed {seed}, to be trained."
+            )],
+            scores: vec![],
+            began_with: None,
+        };
+        card.write(context.out())?;
         context.record("parameters", params.iter().map(|(_, tensor)| tensor.elem_count()).sum::<usize>());
         Ok(())
     }

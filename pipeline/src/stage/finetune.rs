@@ -8,6 +8,7 @@ pub(crate) mod config;
 mod examples;
 mod known;
 mod measure;
+mod model_card;
 pub(crate) mod quirks;
 mod ranking;
 pub(crate) mod search;
@@ -266,7 +267,7 @@ impl Stage for Finetune {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -337,6 +338,12 @@ impl Stage for Finetune {
             test,
         };
         write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&scores)?)?;
+        let of = model_card::Tuned {
+            stage: &self.name,
+            tried: std::slice::from_ref(&self.tried),
+            base: &self.base,
+        };
+        of.write(context, &[(&scores, benchmark.as_ref())])?;
         context.record("scores", serde_json::to_value(&scores)?);
         facts(benchmark.as_ref())?.into_iter().for_each(|(key, value)| context.record(&key, value));
         Ok(())

@@ -19,6 +19,7 @@ use model::train::config::{self as train, Setup};
 use model::train::heads::Mode;
 use model::train::patience;
 use serde_json::json;
+use tasks::shard::hub;
 use tasks::shard::index::Index;
 use tasks::stream::prefetch::Prefetched;
 use tasks::stream::schedule;
@@ -31,6 +32,7 @@ use super::encoder::{self, Base, MODEL};
 use super::location::Places;
 use super::metrics;
 use super::training::{self, Found, Records, STATE};
+use crate::bundle::card::{self, Card, Kind};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
@@ -260,13 +262,56 @@ impl Retrain {
     }
 }
 
+impl Retrain {
+    /// What the finished model says of itself.
+    fn card(&self, context: &Context) -> anyhow::Result<()> {
+        let out = context.out();
+        let index = Index::read(context.artifact("shards")?)?;
+        let tasks = self.config.tasks(&self.from.shards.config.tasks);
+        let names: Vec<&str> = tasks.iter().map(|task| task.name()).collect();
+        let (on_graph, on_texts) =
+            (tasks.iter().any(|task| task.is_graph()), tasks.iter().any(|task| !task.is_graph()));
+        let triples = index.triples.get(&Part::Train).copied().unwrap_or(0);
+        let over =
+            if on_graph { format!(" over {triples} triples of the part `train`") } else { String::new() };
+        let training = format!(
+            "## Training\n\nStage `{}`: {} steps of the tasks {}{over}, seed {}, peak learning rate {}.\n\n{}",
+            self.name,
+            ended(out)?.steps,
+            names.join(", "),
+            self.config.seed,
+            self.config.learning_rate,
+            card::table(&metrics::by_epoch(&out.join(METRICS))?)
+        );
+        let mut trained = vec![training];
+        if on_graph {
+            trained.push(hub::sources_of(&index));
+            trained.push(
+                "`engraft fetch` lists the licences of the published sources that it knows.".to_owned(),
+            );
+        }
+        if on_texts {
+            trained.push(format!("## Texts\n\n{}", hub::LICENCE_OF_TEXTS));
+        }
+        let card = Card {
+            stage: self.name.clone(),
+            kind: Kind::Encoder,
+            sizes: model::checkpoint::sizes(&out.join(MODEL))?,
+            trained,
+            scores: vec![],
+            began_with: Some(card::of_base(&self.from.base, context)?),
+        };
+        card.write(out)
+    }
+}
+
 impl Stage for Retrain {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -307,6 +352,7 @@ impl Stage for Retrain {
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
         crate::bundle::vocabulary::add(&context.out().join(MODEL), &source.path(context)?, rule, most)?;
         model::checkpoint::digests::seal(&context.out().join(MODEL))?;
+        self.card(context)?;
         record(context, context.out())
     }
 }

@@ -43,7 +43,7 @@ fn text(index: &Index, sets: &[Set<'_>]) -> String {
     text.push_str(&about(index));
     text.push_str(&sources(&index.sources));
     if index.tasks.iter().any(|task| !task.task.is_graph()) {
-        put(&mut text, format_args!("\n{}\n", licence::TEXTS));
+        put(&mut text, format_args!("\n{LICENCE_OF_TEXTS}\n"));
     }
     for set in sets {
         text.push_str(&readme::set_text(set));
@@ -89,6 +89,15 @@ fn first(names: &[String]) -> String {
 fn listed(names: &[String]) -> String {
     names.iter().map(|name| markdown(name)).collect::<Vec<_>>().join(", ")
 }
+
+/// Where the triples come from and under which licence levels, as Markdown: what is made of them has to say so too.
+#[must_use]
+pub fn sources_of(index: &Index) -> String {
+    sources(&index.sources)
+}
+
+/// What is to be said of the licence of rows on texts.
+pub const LICENCE_OF_TEXTS: &str = licence::TEXTS;
 
 fn sources(sources: &[Source]) -> String {
     if sources.is_empty() {

@@ -106,6 +106,10 @@ fn silent_05_a_flipped_bit_anywhere_in_a_model_folder_is_found() {
     for (verb, model) in [("predict", &model), ("encode", &model), ("encode", &encoder)] {
         for entry in fs::read_dir(model).unwrap().flatten() {
             let (name, whole) = (entry.file_name(), fs::read(entry.path()).unwrap());
+            // The card is for people to read and to edit: it changes no answer.
+            if name == "README.md" {
+                continue;
+            }
             for at in [0, whole.len() / 2, whole.len() - 1] {
                 let mut damaged = whole.clone();
                 damaged[at] ^= 1;

@@ -15,7 +15,7 @@ use tasks::stream::schedule::Schedule;
 use super::benchmark::Benchmark;
 use super::config::Settings;
 use super::quirks::ChosenOn;
-use super::{SCORES, Scores, Tried, answers, complete, facts, steps};
+use super::{SCORES, Scores, Tried, answers, complete, facts, model_card, steps};
 use crate::config::range::{MANY, inside, number, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -168,7 +168,7 @@ impl Stage for Together {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -267,6 +267,9 @@ impl Stage for Together {
             known.insert(task.name.to_owned(), facts(task.benchmark)?.into());
         }
         write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&all)?)?;
+        let each = tasks.iter().filter_map(|task| Some((all.get(task.name)?, task.benchmark)));
+        let of = model_card::Tuned { stage: &self.name, tried: &self.tried, base: &self.base };
+        of.write(context, &each.collect::<Vec<_>>())?;
         context.record("scores", serde_json::to_value(&all)?);
         context.record("benchmarks", known);
         Ok(())
