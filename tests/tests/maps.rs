@@ -87,6 +87,19 @@ fn the_maps_of_a_text_are_drawn_with_what_the_stage_would_use() {
     assert_eq!(json["maps"]["term"].as_array().unwrap().len(), words * words);
     let term = |row: usize, column: usize| json["maps"]["term"][row * words + column].as_f64().unwrap();
     assert!((0..words).all(|word| term(word, word) > 0.999), "a word is relevant to itself");
+    let empty = world(&["inspect", "maps", "--text", "zzyzx qwrtp"], dir.path()).arg("--svg").arg(&svg).ok();
+    for why in [
+        "entity: empty beside the diagonal: no term of the graph stands in this text",
+        "term: empty",
+        "graph: empty",
+    ] {
+        assert!(empty.contains(why), "{why}: {empty}");
+    }
+    assert!(
+        fs::read_to_string(svg.join("entity.svg"))
+            .unwrap()
+            .contains("no term of the graph stands in this text")
+    );
     let wrong = world(&["inspect", "triples", "--text", "x"], dir.path()).output();
     assert!(wrong.text().contains("inspect maps"), "{}", wrong.text());
 }

@@ -43,11 +43,16 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
     }
     // Words of the text are all in a phrase.
     let auxiliary = row.phrases.iter().filter(|phrase| **phrase == 0).count();
+    let empty = |map| {
+        let reason = tools.why_empty(map, &sample)?;
+        Some(format!("{}: empty beside the diagonal: {reason}", Map::name(map)))
+    };
     if let Some(folder) = drawing.svg {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("{}: cannot make the folder", folder.display()))?;
         for (map, values) in &squares {
-            let square = Square { title: map.name(), labels: &words, values };
+            let note = empty(*map);
+            let square = Square { title: map.name(), labels: &words, values, note: note.as_deref() };
             let file = folder.join(format!("{}.svg", map.name()));
             base::whole::write_whole(&file, draw::svg(&square)?.as_bytes())
                 .with_context(|| format!("{}: cannot be written", file.display()))?;
@@ -58,7 +63,7 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
     let pictures = || -> Result<Vec<String>, tasks::Error> {
         let shades = if io::stdout().is_terminal() && has_colour() { Shades::Ansi } else { Shades::Blocks };
         let square = |(map, values): &(Map, Vec<f32>)| {
-            draw::text(&Square { title: map.name(), labels: &labels, values }, shades)
+            draw::text(&Square { title: map.name(), labels: &labels, values, note: None }, shades)
         };
         squares.iter().map(square).collect()
     };
@@ -68,7 +73,12 @@ pub(super) fn draw(drawing: &Drawing<'_>, format: Format) -> anyhow::Result<Exit
         print::line(&json!({"words": words, "auxiliary": auxiliary, "maps": maps}).to_string())?;
         return Ok(Exit::Ok);
     }
-    pictures()?.iter().try_for_each(|picture| print::painted(picture))?;
+    for (picture, (map, _)) in pictures()?.iter().zip(&squares) {
+        print::painted(picture)?;
+        if let Some(reason) = empty(*map) {
+            print::line(&reason)?;
+        }
+    }
     print::line(&format!("{} words, {auxiliary} of them auxiliary terms", words.len()))?;
     Ok(Exit::Ok)
 }

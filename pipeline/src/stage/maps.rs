@@ -1,5 +1,6 @@
 //! Stage `maps`: the semantic attention maps of a corpus, as spans and sparse pairs.
 
+pub(crate) mod empty;
 mod judge;
 pub(crate) mod of_texts;
 pub(crate) mod tools;

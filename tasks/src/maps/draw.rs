@@ -16,6 +16,8 @@ pub struct Square<'a> {
     pub labels: &'a [String],
     /// Values, row-major; 0 is blank, 1 and more full.
     pub values: &'a [f32],
+    /// What is said below it, such as why nothing is in it.
+    pub note: Option<&'a str>,
 }
 
 /// How a terminal shows shades.
@@ -88,7 +90,9 @@ pub fn svg(square: &Square<'_>) -> Result<String, Error> {
     let top = LINE + margin;
     let title = html(square.title);
     let width = (margin + side + 12.0).max(title.chars().count() as f64 * 9.0 + 24.0).max(220.0);
-    let height = top + side + LINE;
+    let note = square.note.map(html);
+    let width = width.max(note.as_ref().map_or(0.0, |note| note.chars().count() as f64 * 6.6 + 24.0));
+    let height = top + side + if note.is_some() { 2.0 * LINE } else { LINE };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\"><style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/><text class=\"title\" x=\"12\" y=\"22\">{title}</text>"
     );
@@ -116,6 +120,9 @@ pub fn svg(square: &Square<'_>) -> Result<String, Error> {
         "<rect class=\"frame\" x=\"{margin:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{side:.1}\"/>"
     );
     legend(&mut out, top + side + 10.0);
+    if let Some(note) = note {
+        let _ = write!(out, "<text class=\"soft\" x=\"12\" y=\"{:.1}\">{note}</text>", top + side + 50.0);
+    }
     out.push_str("</svg>\n");
     Ok(out)
 }
@@ -210,7 +217,7 @@ mod tests {
     #[test]
     fn a_terminal_shows_labels_on_both_sides_and_shades() {
         let labels = labels(&["fever", "and", "flu"]);
-        let square = Square { title: "term", labels: &labels, values: &VALUES };
+        let square = Square { title: "term", labels: &labels, values: &VALUES, note: None };
         let blocks = text(&square, Shades::Blocks).unwrap();
         let expected = "term\n      f\n      e\n      v a f\n      e n l\n      r d u\nfever ██░░\n  and ▓▓██░░\n  flu     ██\n";
         assert_eq!(blocks, expected);
@@ -230,7 +237,7 @@ mod tests {
     fn svg_is_sound_xml_with_a_cell_for_each_value() {
         let long = "antidisestablishmentarianism & co";
         let labels = labels(&["<a>", long, "b\u{1}"]);
-        let square = Square { title: "\"x\" & y", labels: &labels, values: &VALUES };
+        let square = Square { title: "\"x\" & y", labels: &labels, values: &VALUES, note: None };
         let svg = svg(&square).unwrap();
         let mut reader = quick_xml::Reader::from_str(&svg);
         let (mut cells, mut texts) = (0, Vec::new());
@@ -251,12 +258,13 @@ mod tests {
     #[test]
     fn shapes_that_do_not_fit_are_refused_and_nothing_is_a_picture_too() {
         let labels = labels(&["a", "b"]);
-        let square = Square { title: "", labels: &labels, values: &VALUES };
+        let square = Square { title: "", labels: &labels, values: &VALUES, note: None };
         assert!(svg(&square).is_err());
         assert!(text(&square, Shades::Blocks).unwrap_err().to_string().contains("9 values for 2 labels"));
-        let none = Square { title: "none", labels: &[], values: &[] };
+        let none = Square { title: "none", labels: &[], values: &[], note: Some("nothing <here>") };
         assert_eq!(text(&none, Shades::Ansi).unwrap(), "none\n");
-        assert!(svg(&none).unwrap().ends_with("</svg>\n"));
+        let empty = svg(&none).unwrap();
+        assert!(empty.ends_with("</svg>\n") && empty.contains(">nothing &lt;here&gt;</text>"));
     }
 
     #[test]

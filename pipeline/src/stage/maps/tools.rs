@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use batch::maps::expand::Map;
 use batch::maps::sample::{NO_WORD, Sample};
 use kg::table::row::TermKind;
 use kg::table::schema::Table;
@@ -106,6 +107,12 @@ impl Tools {
             adjacency,
             sources: (relevance, table),
         })
+    }
+
+    /// Why a map of a sample has nothing beside its diagonal.
+    #[must_use]
+    pub(crate) fn why_empty(&self, map: Map, sample: &Sample) -> Option<String> {
+        super::empty::reason(&self.config, map, sample)
     }
 
     /// The vocabulary.
