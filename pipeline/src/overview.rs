@@ -43,10 +43,15 @@ pub(crate) enum Found {
 /// # Errors
 /// When it cannot be read.
 pub(crate) fn found(layout: &Layout) -> std::io::Result<Found> {
-    let file = match fs::File::open(layout.page()) {
+    // Whatever is no file is somebody else's, and a pipe might never say anything.
+    let data = match fs::symlink_metadata(layout.page()) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
-        file => file?,
+        data => data?,
     };
+    if !data.is_file() {
+        return Ok(Found::Foreign);
+    }
+    let file = fs::File::open(layout.page())?;
     let mut head = Vec::new();
     file.take(HEAD).read_to_end(&mut head)?;
     let head = String::from_utf8_lossy(&head);
@@ -401,5 +406,8 @@ mod tests {
         clean(&layout, Mode::Remove, &mut cleaned).unwrap();
         assert_eq!(fs::read_to_string(layout.page()).unwrap(), "<p>mine");
         assert!(cleaned.removed.is_empty());
+        fs::remove_file(layout.page()).unwrap();
+        fs::create_dir(layout.page()).unwrap();
+        assert_eq!(found(&layout).unwrap(), Found::Foreign, "what is no file is nothing of ours");
     }
 }

@@ -229,7 +229,8 @@ pub fn json_lines(path: impl AsRef<Path>) -> Vec<serde_json::Value> {
 /// When a file cannot be read.
 #[must_use]
 pub fn artifacts(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    below(folder, |name| !name.starts_with('.') && !name.starts_with("ledger"))
+    // The page about the folder is none.
+    below(folder, |name| !name.starts_with('.') && !name.starts_with("ledger") && name != "index.html")
 }
 
 /// Every file below `folder` by relative path, of those whose paths, and whose folders' paths, are wanted.

@@ -49,6 +49,8 @@ pub(crate) struct Said {
 pub(crate) struct Scored {
     /// The benchmark.
     pub benchmark: String,
+    /// What Hugging Face calls tasks of its kind.
+    pub task: &'static str,
     /// The part.
     pub part: &'static str,
     /// What is measured.
@@ -156,12 +158,12 @@ impl Card {
         if !tests.is_empty() {
             put(&mut yaml, format_args!("model-index:\n- name: {}\n  results:\n", quoted(&self.stage)));
         }
-        for Scored { benchmark, metric, value, .. } in tests {
-            let (name, metric, kind) = (quoted(benchmark), quoted(metric), quoted("benchmark"));
+        for Scored { benchmark, task, metric, value, .. } in tests {
+            let (name, metric) = (quoted(benchmark), quoted(metric));
             put(
                 &mut yaml,
                 format_args!(
-                    "  - task:\n      type: {kind}\n    dataset:\n      name: {name}\n      type: {name}\n      split: test\n    metrics:\n    - type: {metric}\n      value: {value}\n"
+                    "  - task:\n      type: {task}\n    dataset:\n      name: {name}\n      type: {name}\n      split: test\n    metrics:\n    - type: {metric}\n      value: {value}\n"
                 ),
             );
         }
@@ -215,7 +217,7 @@ impl Card {
             return;
         }
         text.push_str("\n## Scores\n\nOf this one model; the table of a run (`scores.md`) has the means over seeds.\n\n| benchmark | part | metric | score | samples |\n|---|---|---|--:|--:|\n");
-        for Scored { benchmark, part, metric, value, samples } in &self.scores {
+        for Scored { benchmark, part, metric, value, samples, .. } in &self.scores {
             put(
                 text,
                 format_args!(
@@ -309,6 +311,7 @@ mod tests {
     fn tuned() -> Card {
         let scored = |part| Scored {
             benchmark: HOSTILE.to_owned(),
+            task: "token-classification",
             part,
             metric: "f1".to_owned(),
             value: 0.5,

@@ -29,8 +29,8 @@ pub(super) struct Live<'a> {
 #[derive(Default)]
 struct State {
     at_work: Vec<(String, Progress)>,
-    /// Whether any stage has started.
-    started: bool,
+    /// Whether any stage has done anything.
+    changed: bool,
     ended: bool,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Live<'a> {
             // A page that cannot be written costs the run nothing; what is wrong was said.
             let _ = writer.join();
             // Nothing is written where a run was refused.
-            if done.is_ok() || self.state().started {
+            if done.is_ok() || self.state().changed {
                 self.finish();
             }
             done
@@ -80,7 +80,7 @@ impl<'a> Live<'a> {
 
     /// The page of a run that has ended; one that nothing has changed for stays.
     fn finish(&self) {
-        let ran = self.state().started;
+        let ran = self.state().changed;
         let stale = |found| matches!(found, Found::Live | Found::Nothing);
         if !self.layout.ledger().exists() || !(ran || overview::found(self.layout).is_ok_and(stale)) {
             return;
@@ -104,16 +104,17 @@ impl Observe for Live<'_> {
     fn event(&self, event: &Event<'_>) {
         self.inner.event(event);
         let mut state = self.state();
+        // Whatever is not as it was before changes the page.
+        state.changed |= !matches!(event, Event::Fresh { .. } | Event::Skipped { .. });
         match event {
             Event::Started { stage, progress, .. } => {
-                state.started = true;
                 state.at_work.push(((*stage).to_owned(), (*progress).clone()));
             }
             Event::Done { line, .. } => state.at_work.retain(|(stage, _)| *stage != line.stage),
             Event::Failed { stage, .. } | Event::Interrupted { stage } => {
                 state.at_work.retain(|(of, _)| of != stage);
             }
-            Event::Fresh { .. } | Event::Skipped { .. } => {}
+            _ => {}
         }
     }
 }

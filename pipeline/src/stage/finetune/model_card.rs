@@ -51,6 +51,7 @@ impl Tuned<'_> {
             tasks.push(Said { name: tried.name.clone(), says, classes: benchmark.classes().to_vec() });
             let scored = |part, score: &Score| Scored {
                 benchmark: tried.name.clone(),
+                task: on_the_hub(benchmark.asked()),
                 part,
                 metric: score.metric.clone(),
                 value: score.value,
@@ -85,5 +86,15 @@ fn says(asked: Asked) -> &'static str {
         Asked::Score => "a number",
         Asked::Rank => "a number that ranks second texts",
         Asked::Tags => "a class for each word",
+    }
+}
+
+/// What Hugging Face calls such a task.
+fn on_the_hub(asked: Asked) -> &'static str {
+    match asked {
+        Asked::OneClass | Asked::AnyClasses => "text-classification",
+        Asked::Score => "sentence-similarity",
+        Asked::Rank => "text-ranking",
+        Asked::Tags => "token-classification",
     }
 }
