@@ -6,6 +6,7 @@
 
 mod find;
 pub mod kind;
+pub mod name;
 pub mod published;
 pub mod report;
 pub mod schema;
@@ -15,6 +16,7 @@ pub mod task;
 pub mod write;
 
 pub use kind::{Kind, Leak};
+pub use name::{NameLeak, ShownName, names};
 pub use published::{Published, published};
 pub use report::{Report, Suspicious};
 pub use suspect::{Suspect, Suspects};

@@ -9,6 +9,7 @@
 mod class;
 mod cover;
 mod detect;
+mod entity;
 mod group;
 pub mod official;
 pub mod part;
@@ -21,6 +22,7 @@ pub mod view;
 pub mod write;
 
 pub use detect::{Inverse, Suspicion};
+pub use entity::entities;
 pub use official::{Leaky, Official};
 pub use part::Part;
 pub use ratio::Ratios;

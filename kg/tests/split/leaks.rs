@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kg::audit::{self, Kind, Leak, Shown, audit};
+use kg::audit::{self, Kind, Leak, Shown, ShownName, audit};
 use kg::canon::fold::fold;
 use kg::split::{Part, Together};
-use kg::table::{EntityId, RelationId};
+use kg::table::{EntityId, RelationId, Term, TermKind, TermOrigin};
 
 use super::toy::{Dice, Toy, audited, found, naive, triple, wild};
 
@@ -191,6 +191,36 @@ fn what_one_task_holds_out_no_other_shows() {
     let strange =
         audit::tasks(&view, &part, [Shown { task: 0, part: Part::Train, triple: 9 }].into_iter(), &options);
     assert!(strange.unwrap_err().to_string().contains("row 9"));
+}
+
+#[test]
+fn no_part_shows_a_name_that_another_holds_out() {
+    let toy = Toy::new(6, 1).state(&[(0, 0, 1), (1, 0, 2), (3, 0, 2), (4, 0, 4), (5, 0, 5)]);
+    let (view, part) = (toy.view(), [Part::Train, Part::Test, Part::Valid, Part::Valid, Part::Aside]);
+    let named = [(0, "Fever"), (1, "Cough"), (2, "Flu"), (3, "Grippe"), (4, "FE\u{301}VER"), (5, "Ague")];
+    let terms: Vec<Term> = named
+        .map(|(entity, text)| Term {
+            entity: EntityId(entity),
+            kind: TermKind::Synonym,
+            text: text.to_owned(),
+            origin: TermOrigin { source: "s".to_owned(), vocabulary: None, language: None, level: None },
+        })
+        .into();
+    let leaks = |shown: &[(u32, Part)]| {
+        let shown: Vec<_> = shown.iter().map(|&(term, part)| ShownName { term, part, task: 3 }).collect();
+        let found = audit::names(&view, &part, &terms, &shown).unwrap();
+        found.iter().map(|l| (l.held, l.held_part, l.shown, l.shown_part)).collect::<Vec<_>>()
+    };
+    let (train, valid, test) = (Part::Train, Part::Valid, Part::Test);
+    assert_eq!(leaks(&[(0, train), (1, train), (2, valid), (3, valid)]), []);
+    // Entity 2 is in a valid and a test triple, so it is valid's.
+    assert_eq!(leaks(&[(2, test), (3, train)]), [(2, valid, 2, test), (3, valid, 3, train)]);
+    assert_eq!(leaks(&[(5, train)]), [(5, Part::Aside, 5, train)], "what is aside is shown to nobody");
+    assert_eq!(leaks(&[(4, valid), (0, train)]), [(4, valid, 0, train)], "another entity of the same name");
+    let strange = audit::names(&view, &part, &terms, &[ShownName { term: 9, part: train, task: 0 }]);
+    assert!(strange.unwrap_err().to_string().contains("term 9"));
+    let strange = audit::names(&view, &part[1..], &terms, &[]).unwrap_err().to_string();
+    assert!(strange.contains("4 parts for 5"), "{strange}");
 }
 
 #[test]
