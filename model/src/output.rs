@@ -1,12 +1,15 @@
-//! The last layers of the four KIMERA tasks and of masked texts, and their losses over an encoder's hidden states.
+//! The outputs of the tasks that an encoder is retrained on, and their losses over its hidden states. What a task predicts
+//! ([`Predicts`]) decides which output it has.
 
 pub mod classify;
 pub mod downstream;
 pub mod masked_lm;
 pub mod tag;
 
+use std::collections::BTreeMap;
+
 use base::setting::InvalidSetting;
-use batch::task::Task;
+use batch::task::{Answer, Predicts, Task};
 use batch::{Batch, Targets};
 use candle_core::{D, DType, Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -70,35 +73,35 @@ impl OutputConfig {
 }
 
 /// The output of masked texts, and of entities with [`EntityOutput::MaskedLm`].
-const MASKED_LM: &str = "outputs.masked_lm";
+const MASKED_LM: &str = "masked_lm";
 
-/// The classes of the triplet task: corrupted (0) and stated (1).
-const TRIPLET_CLASSES: usize = 2;
+/// The classes of tasks that ask whether a row is true: false (0) and true (1).
+const TRUTHS: usize = 2;
 
-/// Outputs of all tasks.
+/// Whether a task has an output here; tags are learnt in fine-tuning, whose outputs know the classes of a set.
+pub(crate) fn has_output(task: Task) -> bool {
+    task.predicts() != Predicts::Tags
+}
+
+/// Outputs of all tasks that have one.
 #[derive(Debug, Clone)]
 pub struct Outputs {
-    subject: Entity,
-    object: Entity,
-    /// Predicts the masked positions of texts; there when its parameters are.
-    masked_lm: Option<MaskedLm>,
-    relation: Linear,
-    triplet: Linear,
+    of: BTreeMap<Task, Output>,
     pool: Pool,
     rate: f64,
 }
 
 #[derive(Debug, Clone)]
-enum Entity {
+enum Output {
     Linear(Linear),
     MaskedLm(MaskedLm),
 }
 
-impl Entity {
+impl Output {
     fn forward(&self, x_md: &Tensor) -> Result<Tensor> {
         match self {
-            Entity::Linear(linear) => linear.forward(x_md),
-            Entity::MaskedLm(masked_lm) => masked_lm.forward(x_md),
+            Output::Linear(linear) => linear.forward(x_md),
+            Output::MaskedLm(masked_lm) => masked_lm.forward(x_md),
         }
     }
 }
@@ -138,66 +141,84 @@ fn beyond(task: &'static str, index: usize, class: i64, classes: usize, what: &'
     ))
 }
 
-fn no_output(task: &'static str) -> Error {
+fn no_output(task: Task) -> Error {
+    let weigh = if has_output(task) { "give it an alpha above 0, or " } else { "" };
     Error::Misfit(format!(
-        "batch of {task}: there is no output for it; give it an alpha above 0 if it is masked_lm, else stream shards without this task"
+        "batch of {}: there is no output for it; {weigh}stream shards without this task",
+        task.name()
     ))
 }
 
-impl Outputs {
-    /// The parameters of the outputs, as their configuration needs them.
-    #[must_use]
-    pub fn specs(config: &OutputConfig, encoder: &Config, sizes: Sizes) -> Vec<Spec> {
-        let (d, v, std) = (encoder.hidden_size, encoder.vocab_size, encoder.initializer_range);
-        let mut specs = [
-            Spec::linear(&of_outputs("relation"), [sizes.relations, d], std),
-            Spec::linear(&of_outputs("triplet"), [TRIPLET_CLASSES, d], std),
-        ]
-        .concat();
-        match config.entity {
-            EntityOutput::Linear => {
-                specs.extend(
-                    ["subject", "object"]
-                        .iter()
-                        .flat_map(|task| Spec::linear(&of_outputs(task), [v, d], std)),
-                );
+impl OutputConfig {
+    /// The name of a task's output among the parameters, if it has one; tasks of the same name share it.
+    fn name(&self, task: Task) -> Option<&'static str> {
+        match (task.predicts(), self.entity) {
+            (Predicts::Tags, _) => None,
+            (Predicts::MaskedTokens, _) | (Predicts::Name, EntityOutput::MaskedLm) => Some(MASKED_LM),
+            (Predicts::Name, EntityOutput::Linear) | (Predicts::Relation | Predicts::Truth, _) => {
+                Some(task.name())
             }
-            EntityOutput::MaskedLm => specs.extend(MaskedLm::specs(MASKED_LM, encoder)),
         }
+    }
+
+    /// What the names of the parameters of a task's output begin with, if it has one.
+    pub(crate) fn prefix(&self, task: Task) -> Option<String> {
+        Some(of_outputs(&format!("{}.", self.name(task)?)))
+    }
+}
+
+impl Outputs {
+    /// The parameters of the outputs of `tasks`, as their configuration needs them.
+    #[must_use]
+    pub fn specs(
+        config: &OutputConfig,
+        encoder: &Config,
+        sizes: Sizes,
+        tasks: impl IntoIterator<Item = Task>,
+    ) -> Vec<Spec> {
+        let (d, v, std) = (encoder.hidden_size, encoder.vocab_size, encoder.initializer_range);
+        let mut of: BTreeMap<&str, Vec<Spec>> = BTreeMap::new();
+        for task in tasks {
+            let Some(name) = config.name(task) else { continue };
+            let full = of_outputs(name);
+            let specs = match task.predicts() {
+                Predicts::Relation => Spec::linear(&full, [sizes.relations, d], std).to_vec(),
+                Predicts::Truth => Spec::linear(&full, [TRUTHS, d], std).to_vec(),
+                Predicts::Name if config.entity == EntityOutput::Linear => {
+                    Spec::linear(&full, [v, d], std).to_vec()
+                }
+                Predicts::Name | Predicts::MaskedTokens | Predicts::Tags => MaskedLm::specs(&full, encoder),
+            };
+            of.insert(name, specs);
+        }
+        let mut specs: Vec<Spec> = of.into_values().flatten().collect();
         if config.pooling == Pooling::LearnedAttn {
             specs.extend(pool::attention_specs(&of_outputs("pool_attn"), encoder));
         }
         specs
     }
 
-    /// The parameters that masked texts need besides those of [`Outputs::specs`]: none if entities are predicted by the same output.
-    #[must_use]
-    pub fn text_specs(config: &OutputConfig, encoder: &Config) -> Vec<Spec> {
-        match config.entity {
-            EntityOutput::Linear => MaskedLm::specs(MASKED_LM, encoder),
-            EntityOutput::MaskedLm => vec![],
-        }
-    }
-
-    /// Outputs over `params`, which they share; one for masked texts if `params` has its parameters.
+    /// Outputs over `params`, which they share: of KIMERA's tasks, and of every other whose parameters are there.
     ///
     /// # Errors
     /// When a parameter is missing.
     pub fn new(config: &OutputConfig, encoder: &Config, params: &Params) -> Result<Self> {
-        let entity = |task: &str| match config.entity {
-            EntityOutput::Linear => Linear::new(params, &of_outputs(task)).map(Entity::Linear),
-            EntityOutput::MaskedLm => MaskedLm::new(params, MASKED_LM, encoder).map(Entity::MaskedLm),
-        };
-        let has_masked_lm = params.iter().any(|(name, _)| name.starts_with(MASKED_LM));
-        Ok(Outputs {
-            masked_lm: has_masked_lm.then(|| MaskedLm::new(params, MASKED_LM, encoder)).transpose()?,
-            subject: entity("subject")?,
-            object: entity("object")?,
-            relation: Linear::new(params, &of_outputs("relation"))?,
-            triplet: Linear::new(params, &of_outputs("triplet"))?,
-            pool: Pool::new(config.pooling, params, &of_outputs("pool_attn"))?,
-            rate: config.dropout,
-        })
+        let mut of = BTreeMap::new();
+        for task in Task::ALL {
+            let (Some(name), Some(prefix)) = (config.name(task), config.prefix(task)) else { continue };
+            if !Task::GRAPH.contains(&task) && !params.iter().any(|(name, _)| name.starts_with(&prefix)) {
+                continue;
+            }
+            let full = of_outputs(name);
+            let output = if name == MASKED_LM {
+                Output::MaskedLm(MaskedLm::new(params, &full, encoder)?)
+            } else {
+                Output::Linear(Linear::new(params, &full)?)
+            };
+            of.insert(task, output);
+        }
+        let pool = Pool::new(config.pooling, params, &of_outputs("pool_attn"))?;
+        Ok(Outputs { of, pool, rate: config.dropout })
     }
 
     /// The loss of batch number `index` of `tokens`, given the encoder's last hidden states.
@@ -214,25 +235,15 @@ impl Outputs {
     ) -> std::result::Result<Loss, Error> {
         let drop = dropout.map(|key| Dropout::new(key.named(batch.task.name()), self.rate));
         let thin = |x: Tensor| drop.map_or(Ok(x.clone()), |drop| drop.apply(&x));
-        let (logits_mc, classes) = match batch.task {
-            Task::Subject | Task::Object | Task::MaskedLm => {
+        let output = self.of.get(&batch.task).ok_or_else(|| no_output(batch.task))?;
+        let (x_md, classes) = match batch.task.answer() {
+            Answer::Tokens => {
                 let (places, classes) = tag::targets(batch, tokens, index)?;
-                let x_md = thin(tag::gather(x_nd, &places)?)?;
-                let logits_mv = match (batch.task, &self.masked_lm) {
-                    (Task::Subject, _) => self.subject.forward(&x_md)?,
-                    (Task::Object, _) => self.object.forward(&x_md)?,
-                    (_, Some(masked_lm)) => masked_lm.forward(&x_md)?,
-                    (task, None) => return Err(no_output(task.name())),
-                };
-                (logits_mv, classes)
+                (tag::gather(x_nd, &places)?, classes)
             }
-            Task::Relation | Task::Triplet => {
-                let linear = if batch.task == Task::Relation { &self.relation } else { &self.triplet };
-                let pooled_bd = self.pool.forward(x_nd, tokens.samples(index))?;
-                (linear.forward(&thin(pooled_bd)?)?, classify::targets(batch)?)
-            }
-            Task::Tagging => return Err(no_output(batch.task.name())),
+            Answer::Class => (self.pool.forward(x_nd, tokens.samples(index))?, classify::targets(batch)?),
         };
+        let logits_mc = output.forward(&thin(x_md)?)?;
         check_classes(batch, &classes, logits_mc.dim(1)?)?;
         let wanted: Vec<Option<u32>> = classes.iter().copied().map(Some).collect();
         Ok(Loss { loss: cross_entropy(&logits_mc, &wanted)?, logits_mc, classes })

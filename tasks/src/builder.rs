@@ -1,4 +1,4 @@
-//! Triples to samples, one builder per task, in any [`Layout`].
+//! Triples and texts to samples, one builder per task, in any [`Layout`].
 //!
 //! Packed: `[CLS] subject [SEP] relation [SEP] object [SEP]`, without gaps; slotted: the same with padding behind each column up to
 //! its limit, which no token attends to (MODELS section 1.8). Each column is cut for itself, so the closing `[SEP]` always stands;
@@ -43,6 +43,16 @@ pub struct Sample {
     pub class: Option<u32>,
 }
 
+/// A column before it stands in a row.
+#[derive(Debug, Clone, Copy)]
+struct Column<'a> {
+    ids: &'a [u32],
+    /// Most tokens of it, and the width of its slot.
+    width: usize,
+    /// The token type of the column and of the separator after it.
+    token_type: u32,
+}
+
 /// Where a column stands in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
@@ -53,28 +63,41 @@ struct Place {
 }
 
 impl Sample {
-    /// Fills the sample with the columns and returns where each of them stands.
+    /// Fills the sample with the columns of a triple and returns where each of them stands.
     fn lay(&mut self, layout: &Layout, special: Special, columns: Columns<'_>) -> [Place; 3] {
+        let columns = Slot::ALL.map(|slot| Column {
+            ids: columns[slot as usize],
+            width: layout.width(slot),
+            token_type: layout.token_type(slot),
+        });
+        self.lay_columns(layout.form, special, columns)
+    }
+
+    /// Fills the sample with columns, `[SEP]` behind each, and returns where each of them stands.
+    fn lay_columns<const N: usize>(
+        &mut self,
+        form: Form,
+        special: Special,
+        columns: [Column<'_>; N],
+    ) -> [Place; N] {
         self.labels.clear();
         self.class = None;
         for cleared in [&mut self.input_ids, &mut self.attention, &mut self.token_type_ids] {
             cleared.clear();
         }
         self.push(special.cls, 0);
-        Slot::ALL.map(|slot| {
-            let (column, width) = (columns[slot as usize], layout.width(slot));
-            let column = &column[..column.len().min(width)];
+        columns.map(|Column { ids, width, token_type }| {
             let start = self.input_ids.len();
-            self.input_ids.extend_from_slice(column);
+            self.input_ids.extend_from_slice(&ids[..ids.len().min(width)]);
             let end = self.input_ids.len();
             self.attention.resize(end, 1);
-            if layout.form == Form::Slotted {
+            if form == Form::Slotted {
                 self.input_ids.resize(start + width, special.padding);
                 self.attention.resize(start + width, 0);
             }
             let place = Place { column: start..end, slot: start..self.input_ids.len() };
-            self.token_type_ids.resize(place.slot.end, layout.token_type(slot));
-            self.push(special.sep, layout.token_type(slot));
+            self.token_type_ids.resize(place.slot.end, token_type);
+            self.push(special.sep, token_type);
             place
         })
     }

@@ -5,6 +5,7 @@ pub mod downstream;
 pub mod error;
 pub mod hub;
 pub mod maps;
+pub mod names;
 pub mod negative;
 pub mod sample;
 pub mod shard;

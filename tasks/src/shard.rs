@@ -5,6 +5,7 @@ pub mod hub;
 pub mod index;
 pub mod items;
 pub(crate) mod pages;
+pub(crate) mod pairs;
 pub mod read;
 pub mod rows;
 pub mod schema;

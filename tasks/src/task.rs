@@ -25,13 +25,20 @@ pub fn has_negatives(task: Task) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use batch::task::{Material, Predicts};
+
     use super::*;
 
     #[test]
-    fn graph_tasks_are_made_of_triples_and_no_others() {
+    fn rows_are_made_of_what_the_table_of_tasks_says() {
         for task in Task::ALL {
-            assert_eq!(matches!(spec(task).of, MadeOf::Triples { .. }), task.is_graph(), "{task:?}");
+            let found = match spec(task).of {
+                MadeOf::Triples { .. } => Material::Triples,
+                MadeOf::Items { pairs: Some(_) } => Material::Names,
+                MadeOf::Items { pairs: None } => Material::Texts,
+            };
+            assert_eq!(found, task.made_of(), "{task:?}");
+            assert!(!has_negatives(task) || task.predicts() == Predicts::Truth, "{task:?}");
         }
-        assert_eq!(Task::ALL.map(has_negatives), [false, false, false, true, false, false]);
     }
 }

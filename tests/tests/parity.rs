@@ -96,7 +96,7 @@ impl Scene {
             checkpoint::load(&folder().join("model"), &Device::Cpu)?;
         let choice = OutputConfig { pooling, entity, dropout: 0.0 };
         let sizes = Sizes { relations: golden.get("head.relation.weight")?.dim(0)? };
-        let specs = Outputs::specs(&choice, &config, sizes);
+        let specs = Outputs::specs(&choice, &config, sizes, Task::GRAPH);
         let stored = |name: &str| {
             golden.get(&name.replace("outputs.", "head.").replace("masked_lm.", "mlm.")).cloned()
         };

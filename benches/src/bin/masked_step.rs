@@ -106,7 +106,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
             schedule: Schedule { peak: 1e-4, warmup_steps: 0, total_steps: 1 << 40 },
             adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
             clip_norm: 1.0,
-            alphas: Alphas { subject: 0.0, object: 0.0, relation: 1.0, triplet: 0.0, masked_lm: 0.0 },
+            alphas: Alphas::new([(Task::Relation, 1.0)])?,
             frozen: vec![],
             heads,
             patience: None,

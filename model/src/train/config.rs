@@ -1,9 +1,9 @@
 //! The settings of a training run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use base::setting::InvalidSetting;
-use batch::task::Task;
+use base::setting::{InvalidSetting, shown};
+use batch::task::{Answer, Task};
 use serde::{Deserialize, Serialize};
 
 use super::core::Plan;
@@ -23,44 +23,78 @@ use crate::head::slices;
 use crate::optim::adamw::{AdamWConfig, Missing};
 use crate::optim::head_mask::HeadMask;
 use crate::optim::schedule::Schedule;
-use crate::output::{EntityOutput, OutputConfig, Outputs, Sizes};
-use crate::params::{OUTPUTS, Params, Spec};
+use crate::output::{OutputConfig, Outputs, Sizes, has_output};
+use crate::params::{OUTPUTS, Params, Spec, of_outputs};
 use crate::range;
 
-/// Weights of the tasks' losses in their sum; 0 leaves a task out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Alphas {
-    /// Weight of subject prediction.
-    pub subject: f64,
-    /// Weight of object prediction.
-    pub object: f64,
-    /// Weight of relation classification.
-    pub relation: f64,
-    /// Weight of triplet classification.
-    pub triplet: f64,
-    /// Weight of predicting the masked positions of texts.
-    pub masked_lm: f64,
-}
-
-impl Default for Alphas {
-    fn default() -> Self {
-        Self { subject: 1.0, object: 1.0, relation: 1.0, triplet: 1.0, masked_lm: 0.0 }
-    }
-}
+/// Weights of the tasks' losses in their sum, by the tasks' names; 0, or no weight, leaves a task out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<Task, f64>")]
+pub struct Alphas(BTreeMap<Task, f64>);
 
 impl Alphas {
+    /// Weights of some tasks; all others have 0.
+    ///
+    /// # Errors
+    /// When there is no output for one of them.
+    pub fn new(weights: impl IntoIterator<Item = (Task, f64)>) -> Result<Self, InvalidSetting> {
+        // One form for one meaning, since states and fingerprints hold it: these are always there, others where they have a weight.
+        let always = Task::GRAPH.into_iter().chain([Task::MaskedLm]);
+        let mut all: BTreeMap<Task, f64> = always.map(|task| (task, 0.0)).collect();
+        for (task, weight) in weights {
+            if !has_output(task) {
+                let trained: Vec<&str> =
+                    Task::ALL.into_iter().filter(|of| has_output(*of)).map(Task::name).collect();
+                let expected = format!("weights of tasks that are trained here: {}", trained.join(", "));
+                return Err(InvalidSetting::new(format!("alphas.{}", task.name()), weight, expected));
+            }
+            if weight != 0.0 || all.contains_key(&task) {
+                all.insert(task, weight);
+            }
+        }
+        Ok(Self(all))
+    }
+
     /// The weight of a task, if there is an output for it.
     #[must_use]
     pub fn of(&self, task: Task) -> Option<f64> {
-        match task {
-            Task::Subject => Some(self.subject),
-            Task::Object => Some(self.object),
-            Task::Relation => Some(self.relation),
-            Task::Triplet => Some(self.triplet),
-            Task::MaskedLm => Some(self.masked_lm),
-            Task::Tagging => None,
-        }
+        has_output(task).then(|| self.0.get(&task).copied().unwrap_or(0.0))
+    }
+
+    /// The tasks that are trained, in task order.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = Task> {
+        self.0.iter().filter(|(_, weight)| **weight > 0.0).map(|(task, _)| *task)
+    }
+}
+
+impl Default for Alphas {
+    /// KIMERA's tasks, all alike (paper 000: L = sum of alpha_n L_n).
+    fn default() -> Self {
+        let weights = [(Task::MaskedLm, 0.0)].into_iter().chain(Task::GRAPH.map(|task| (task, 1.0)));
+        Self(weights.collect())
+    }
+}
+
+impl schemars::JsonSchema for Alphas {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Alphas".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let weights = Task::ALL.into_iter().filter(|task| has_output(*task)).map(|task| {
+            let about = format!("Weight of the loss of task `{}`.", task.name());
+            (task.name().to_owned(), serde_json::json!({ "type": "number", "description": about }))
+        });
+        let weights: serde_json::Map<String, serde_json::Value> = weights.collect();
+        schemars::json_schema!({ "type": "object", "properties": weights, "additionalProperties": false })
+    }
+}
+
+impl TryFrom<BTreeMap<Task, f64>> for Alphas {
+    type Error = InvalidSetting;
+
+    fn try_from(weights: BTreeMap<Task, f64>) -> Result<Self, InvalidSetting> {
+        Alphas::new(weights)
     }
 }
 
@@ -119,7 +153,6 @@ impl Setup {
     pub(super) fn plan(&self, params: &Params) -> Result<Plan, Error> {
         let Config { seed, schedule, adamw, clip_norm, alphas, covered_by, .. } = &self.train;
         let heads = self.train.heads.over(self.mask.as_ref());
-        let weighs = |task: &Task| alphas.of(*task).is_some_and(|alpha| alpha > 0.0);
         Ok(Plan {
             encoder: self.encoder.clone(),
             attention: self.attention.clone(),
@@ -132,7 +165,7 @@ impl Setup {
             frozen: self.frozen(params, &heads)?,
             heads,
             gates: self.train.heads.gates(self.mask.as_ref()),
-            tasks: Task::ALL.into_iter().filter(weighs).map(|task| task.name().to_owned()).collect(),
+            tasks: alphas.tasks().map(|task| task.name().to_owned()).collect(),
             covered_by: *covered_by,
             dtype: self.train.dtype,
         })
@@ -146,7 +179,7 @@ impl Setup {
         }
         frozen = frozen.unreached(self.attention.sibling(), self.encoder.num_hidden_layers);
         for (prefix, reason) in self.idle() {
-            frozen = frozen.those(|name| name.starts_with(prefix), reason);
+            frozen = frozen.those(|name| name.starts_with(&prefix), reason);
         }
         Ok(frozen.listed(&self.train.frozen)?.reasons())
     }
@@ -158,25 +191,21 @@ impl Setup {
     }
 
     /// Prefixes of names that no loss depends on.
-    fn idle(&self) -> Vec<(&'static str, &'static str)> {
-        let alphas = &self.train.alphas;
-        let (entities, classes) =
-            (alphas.subject + alphas.object > 0.0, alphas.relation + alphas.triplet > 0.0);
-        let masked_lm = alphas.masked_lm > 0.0 || (entities && self.outputs.entity == EntityOutput::MaskedLm);
-        let pooler = self.outputs.pooling == Pooling::LearnedPooler && classes;
+    fn idle(&self) -> Vec<(String, &'static str)> {
+        let pools = self.train.alphas.tasks().any(|task| task.answer() == Answer::Class);
+        let used: BTreeSet<String> =
+            self.train.alphas.tasks().filter_map(|task| self.outputs.prefix(task)).collect();
         let no_task = "the alpha of its task is 0";
-        [
-            ("pooler.dense.", "no task pools with it", pooler),
-            ("outputs.pool_attn.", no_task, classes),
-            ("outputs.masked_lm.", no_task, masked_lm),
-            ("outputs.subject.", no_task, alphas.subject > 0.0),
-            ("outputs.object.", no_task, alphas.object > 0.0),
-            ("outputs.relation.", no_task, alphas.relation > 0.0),
-            ("outputs.triplet.", no_task, alphas.triplet > 0.0),
-        ]
-        .into_iter()
-        .filter_map(|(prefix, reason, used)| (!used).then_some((prefix, reason)))
-        .collect()
+        let idle = Task::ALL.into_iter().filter_map(|task| self.outputs.prefix(task));
+        let mut idle: Vec<(String, &str)> =
+            idle.filter(|prefix| !used.contains(prefix)).map(|prefix| (prefix, no_task)).collect();
+        if !pools {
+            idle.push((of_outputs("pool_attn."), no_task));
+        }
+        if !pools || self.outputs.pooling != Pooling::LearnedPooler {
+            idle.push(("pooler.dense.".to_owned(), "no task pools with it"));
+        }
+        idle
     }
 
     /// Every parameter of a model with these settings.
@@ -186,11 +215,10 @@ impl Setup {
 
     /// The outputs' parameters among them.
     pub(super) fn output_specs(&self) -> Vec<Spec> {
-        let mut specs = Outputs::specs(&self.outputs, &self.encoder, self.sizes);
+        // KIMERA's tasks always have outputs, which a later training with other weights finds in the checkpoint.
+        let tasks: BTreeSet<Task> = Task::GRAPH.into_iter().chain(self.train.alphas.tasks()).collect();
+        let mut specs = Outputs::specs(&self.outputs, &self.encoder, self.sizes, tasks);
         specs.extend(self.attention.sibling().specs(&self.encoder));
-        if self.train.alphas.masked_lm > 0.0 {
-            specs.extend(Outputs::text_specs(&self.outputs, &self.encoder));
-        }
         specs
     }
 
@@ -219,7 +247,7 @@ impl Config {
         at_least_one(&[("sizes.relations", sizes.relations as u64)])?;
         outputs.check()?;
         alphas.check()?;
-        if !Task::ALL.iter().filter_map(|task| alphas.of(*task)).any(|alpha| alpha > 0.0) {
+        if alphas.tasks().next().is_none() {
             let expected = "one task's weight above 0";
             return Err(InvalidSetting::new("alphas", 0, expected).into());
         }
@@ -234,14 +262,13 @@ impl Alphas {
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> Result<(), InvalidSetting> {
-        let Self { subject, object, relation, triplet, masked_lm } = *self;
-        range::check(&[
-            ("alphas.subject", subject, range::WEIGHT),
-            ("alphas.object", object, range::WEIGHT),
-            ("alphas.relation", relation, range::WEIGHT),
-            ("alphas.triplet", triplet, range::WEIGHT),
-            ("alphas.masked_lm", masked_lm, range::WEIGHT),
-        ])
+        match self.0.iter().find(|(_, weight)| !range::WEIGHT.holds(**weight)) {
+            None => Ok(()),
+            Some((task, weight)) => {
+                let setting = format!("alphas.{}", task.name());
+                Err(InvalidSetting::new(setting, shown(*weight), range::WEIGHT.told))
+            }
+        }
     }
 }
 

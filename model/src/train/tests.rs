@@ -33,7 +33,7 @@ pub(crate) fn setup() -> Setup {
             schedule: Schedule { peak: 3e-3, warmup_steps: 3, total_steps: 200 },
             adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
             clip_norm: 1.0,
-            alphas: Alphas { subject: 1.0, object: 1.0, relation: 1.0, triplet: 1.0, masked_lm: 0.0 },
+            alphas: Alphas::default(),
             frozen: vec![],
             heads: Heads::OPEN,
             patience: None,
@@ -43,6 +43,9 @@ pub(crate) fn setup() -> Setup {
         mask: None,
     }
 }
+
+const KIMERA: [(Task, f64); 4] =
+    [(Task::Subject, 1.0), (Task::Object, 1.0), (Task::Relation, 1.0), (Task::Triplet, 1.0)];
 
 /// One batch of each task about the toy facts `object = subject + 1 + relation`, rows of different lengths.
 pub(crate) fn batches(seed: u64) -> Vec<Batch> {
@@ -174,7 +177,7 @@ fn the_number_of_threads_changes_no_bit() {
 #[test]
 fn unused_parameters_are_frozen_with_a_reason_and_keep_their_bits() {
     let mut setup = setup();
-    setup.train.alphas.object = 0.0;
+    setup.train.alphas = Alphas::new(KIMERA.into_iter().filter(|(task, _)| *task != Task::Object)).unwrap();
     setup.train.frozen = vec!["embeddings.position".to_owned()];
     let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     let frozen: Vec<&str> = trainer.frozen().keys().map(String::as_str).collect();
@@ -283,7 +286,7 @@ fn masked_texts_are_learned_with_their_own_output_or_that_of_entities() {
             named.filter(|name| name.starts_with("outputs.masked_lm.")).collect::<Vec<_>>()
         };
         assert_eq!(names(&without).is_empty(), entity == EntityOutput::Linear);
-        setup.train.alphas.masked_lm = 2.0;
+        setup.train.alphas = Alphas::new(KIMERA.into_iter().chain([(Task::MaskedLm, 2.0)])).unwrap();
         let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
         assert_eq!(names(&trainer).len(), 5);
         let all = |seed| [batches(seed), vec![masked_texts(seed)]].concat();
@@ -297,8 +300,7 @@ fn masked_texts_are_learned_with_their_own_output_or_that_of_entities() {
             .sum();
         assert!((sum - records[0].loss).abs() < 1e-4);
         // Alone: the graph tasks' outputs are frozen, and a step of graph tasks only has nothing to train.
-        let graph = &mut setup.train.alphas;
-        (graph.subject, graph.object, graph.relation, graph.triplet) = (0.0, 0.0, 0.0, 0.0);
+        setup.train.alphas = Alphas::new([(Task::MaskedLm, 2.0)]).unwrap();
         let mut alone = Trainer::new(setup, &Device::Cpu).unwrap();
         alone.step(0, &[masked_texts(1)]).unwrap();
         assert!(alone.frozen().contains_key("outputs.relation.bias"));
@@ -348,10 +350,29 @@ fn settings_out_of_range_are_named() {
     assert_eq!(text(|s| s.train.clip_norm = 0.0), "clip_norm is 0, expected at least 1e-12");
     assert_eq!(text(|s| s.outputs.dropout = 1.0), "task_heads.dropout is 1, expected at least 0 and below 1");
     let none = |s: &mut Setup| {
-        s.train.alphas = Alphas { subject: 0.0, object: 0.0, relation: 0.0, triplet: 0.0, masked_lm: 0.0 };
+        s.train.alphas = Alphas::new([]).unwrap();
     };
     assert!(text(none).contains("one task's weight above 0"));
-    assert!(text(|s| s.train.alphas.masked_lm = -1.0).contains("alphas.masked_lm is -1"));
+    let negative = |s: &mut Setup| s.train.alphas = Alphas::new([(Task::MaskedLm, -1.0)]).unwrap();
+    assert!(text(negative).contains("alphas.masked_lm is -1"));
+}
+
+#[test]
+fn weights_are_written_by_task_and_mean_the_same_with_and_without_a_zero() {
+    let read = |json: &str| serde_json::from_str::<Alphas>(json).map_err(|error| error.to_string());
+    let written = r#"{"subject":1.0,"object":1.0,"relation":1.0,"triplet":1.0,"masked_lm":0.0}"#;
+    assert_eq!(serde_json::to_string(&Alphas::default()).unwrap(), written);
+    assert_eq!(read(written).unwrap(), Alphas::default());
+    let short = read(r#"{"triplet":1.0,"relation":1.0,"object":1.0,"subject":1.0}"#).unwrap();
+    assert_eq!(serde_json::to_string(&short).unwrap(), written);
+    assert!(
+        read(r#"{"tagging":1.0}"#).unwrap_err().starts_with("alphas.tagging is 1, expected weights of tasks")
+    );
+    assert!(
+        read(r#"{"subjects":1.0}"#)
+            .unwrap_err()
+            .contains("unknown variant `subjects`, expected one of `subject`")
+    );
 }
 
 #[test]

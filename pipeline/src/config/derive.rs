@@ -13,9 +13,16 @@ task_heads = { entity = "masked_lm" }
 stream = { schedule = "merged" }
 "#;
 
+/// The weights that [retrain] has where it states no others: one that is stated leaves the others.
+const RETRAIN: &str = "
+[retrain]
+alphas = { subject = 1.0, object = 1.0, relation = 1.0, triplet = 1.0, masked_lm = 0.0 }
+";
+
 /// The layer of defaults that a config with these tables begins with.
-pub(super) fn under(whole: &Table) -> &'static str {
-    if whole.contains_key("pretrain") { PRETRAIN } else { "" }
+pub(super) fn under(whole: &Table) -> String {
+    let tables = [("pretrain", PRETRAIN), ("retrain", RETRAIN)];
+    tables.into_iter().filter(|(table, _)| whole.contains_key(*table)).map(|(_, text)| text).collect()
 }
 
 /// Fills in what follows from other settings.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
+use batch::task::{Material, Task};
 use kg::split::Part;
 use model::Device;
 use model::attention::Chosen;
@@ -178,12 +179,12 @@ impl Retrain {
             encoder.max_position_embeddings
         );
         anyhow::ensure!(
-            index.relations.len() > 1 || self.config.alphas.relation == 0.0,
+            index.relations.len() > 1 || self.config.alphas.of(Task::Relation).unwrap_or(0.0) == 0.0,
             "the graph has one relation only, so there is nothing to predict: set {table}.alphas.relation to 0"
         );
         let (batch, triples) =
             (self.config.stream.items(), index.triples.get(&Part::Train).copied().unwrap_or(0));
-        let on_graph = index.tasks.iter().any(|task| task.task.is_graph());
+        let on_graph = index.tasks.iter().any(|task| task.task.made_of() == Material::Triples);
         anyhow::ensure!(
             !on_graph || batch.is_none_or(|batch| batch as u64 <= triples),
             "{table}.stream.batching asks for {} triples in a step, but there are only {triples}: lower it",

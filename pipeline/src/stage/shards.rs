@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use batch::task::Task;
+use batch::task::{Material, Task};
 use kg::split::{self, Part, View};
 use kg::table::Graph;
 use serde::{Deserialize, Serialize};
 use tasks::builder::{Form, Layout};
+use tasks::names::Names;
 use tasks::negative::{self, Draw};
 use tasks::sample::{Corpus, Triple};
 use tasks::shard::file::Size;
@@ -21,7 +22,7 @@ use tasks::task::has_negatives;
 use tasks::token::encode::{Case, EncodeCounts, Vocabulary};
 
 use super::location::{self, Place, Places};
-use super::texts::{self, Files, MaskedLmConfig, TaggingConfig};
+use super::texts::{self, MaskedLmConfig, TaggingConfig, TextTask};
 use super::vocabulary;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
@@ -70,18 +71,26 @@ impl Config {
     /// # Errors
     /// Names the first that is not.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let texts = [(Task::MaskedLm, self.masked_lm.is_some()), (Task::Tagging, self.tagging.is_some())];
-        for (task, has) in texts {
+        let texts = self.texts();
+        for task in Task::ALL.into_iter().filter(|task| task.made_of() == Material::Texts) {
             let name = task.name();
             anyhow::ensure!(
-                has == self.tasks.contains(&task),
+                texts.contains_key(&task) == self.tasks.contains(&task),
                 "shards.tasks and [shards.{name}] go together: give both, or neither"
             );
         }
         self.layout.check().map_err(|error| anyhow::anyhow!("shards.layout.{error}"))?;
-        self.masked_lm.iter().try_for_each(MaskedLmConfig::check)?;
-        self.tagging.iter().try_for_each(TaggingConfig::check)?;
+        texts.values().try_for_each(|of| of.check())?;
         self.write().check().map_err(|error| anyhow::anyhow!("shards.{error}"))
+    }
+
+    /// The tables of the tasks on texts.
+    fn texts(&self) -> BTreeMap<Task, &dyn TextTask> {
+        let tables = [
+            (Task::MaskedLm, self.masked_lm.as_ref().map(|of| of as &dyn TextTask)),
+            (Task::Tagging, self.tagging.as_ref().map(|of| of as &dyn TextTask)),
+        ];
+        tables.into_iter().filter_map(|(task, of)| Some((task, of?))).collect()
     }
 
     fn write(&self) -> write::Config {
@@ -100,8 +109,8 @@ pub(crate) struct Shards {
     pub vocabulary: vocabulary::Source,
     /// Whether a `vocab.txt` keeps case.
     pub case: Case,
-    masked_lm: Vec<Place>,
-    tagging: Vec<Place>,
+    /// Where the files of each task on texts lie.
+    texts: BTreeMap<Task, Vec<Place>>,
 }
 
 impl Stage for Shards {
@@ -116,13 +125,12 @@ impl Stage for Shards {
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "shards", &self.config);
         describe::config(to, "vocabulary.case", &self.case);
-        texts::describe(&self.masked_lm, to);
-        texts::describe(&self.tagging, to);
+        self.texts.values().for_each(|places| texts::describe(places, to));
         self.vocabulary.describe(to);
     }
 
     fn inputs(&self) -> Vec<Input> {
-        let mut inputs = location::inputs(self.masked_lm.iter().chain(&self.tagging));
+        let mut inputs = location::inputs(self.texts.values().flatten());
         inputs.extend([Input::artifact("triples"), Input::artifact("split")]);
         inputs.extend(self.vocabulary.inputs());
         inputs
@@ -134,23 +142,26 @@ impl Stage for Shards {
         let config = self.config.write();
         let progress = context.progress();
         let negatives = |task| if has_negatives(task) { config.negatives.per_triple } else { 0 };
-        let rows = config.tasks.iter().map(|&task| 1 + u64::from(negatives(task))).sum::<u64>();
+        let of_triples = config.tasks.iter().filter(|task| task.made_of() == Material::Triples);
+        let rows = of_triples.map(|&task| 1 + u64::from(negatives(task))).sum::<u64>();
         let triples = corpus.triples.len() + held.iter().map(|held| held.triples.len()).sum::<usize>();
-        progress.total_rows(rows * triples as u64);
         let sources = sources(&made.graph, &corpus);
-        let masked_lm = self.config.masked_lm.as_ref();
-        let masked_lm = masked_lm
-            .map(|of| of.build(&self.masked_lm, &made.vocabulary, self.config.seed, context))
-            .transpose()?;
-        let tagging = self.config.tagging.as_ref();
-        let tagging = tagging.map(|of| of.build(&self.tagging, &made.vocabulary, context)).transpose()?;
-        let texts = [masked_lm.as_ref().map(|of| of as &dyn TextItems), tagging.as_ref().map(|of| of as _)];
-        let texts: Vec<&dyn TextItems> = texts.into_iter().flatten().collect();
+        let tables = self.config.texts();
+        let texts = tables.iter().map(|(task, of)| {
+            let places = self.texts.get(task).map_or(&[][..], Vec::as_slice);
+            of.build(places, &made.vocabulary, self.config.seed, context)
+        });
+        let texts = texts.collect::<anyhow::Result<Vec<_>>>()?;
+        let texts: Vec<&dyn TextItems> = texts.iter().map(|of| &**of).collect();
+        let names = made.names(context, &config.tasks)?;
+        let of_texts = texts.iter().map(|of| of.len()).sum::<usize>();
+        progress.total_rows(rows * triples as u64 + of_texts as u64);
         let from = From {
             vocabulary: &made.vocabulary,
             vocabulary_digest: &made.digest,
             sources: &sources,
             texts: &texts,
+            names: names.as_ref(),
         };
         let index = write::write(context.out(), &corpus, &held, from, &config, &|rows| {
             progress.add_rows(rows);
@@ -182,6 +193,14 @@ impl Made {
         let digest = blake3::hash(&std::fs::read(&path)?).to_hex().to_string();
         let parts = split::read::read(context.artifact("split")?, &View::of(&graph))?.part;
         Ok(Self { graph, parts, vocabulary, digest })
+    }
+
+    /// The names of all entities, if a task is made of them.
+    fn names(&self, context: &Context, tasks: &[Task]) -> anyhow::Result<Option<Names>> {
+        if !tasks.iter().any(|task| task.made_of() == Material::Names) {
+            return Ok(None);
+        }
+        Ok(Some(Names::read(context.artifact("triples")?, &self.graph, &self.parts)?))
     }
 
     /// The triples to learn from and those that are held out, over the texts of the whole graph.
@@ -279,13 +298,11 @@ impl Shards {
         case: Case,
         places: &Places<'_>,
     ) -> anyhow::Result<Self> {
-        let place = |key: &str, files: Option<&Files>| {
-            files.map_or(Ok(Vec::new()), |files| files.places(&format!("shards.{key}.files"), places))
-        };
-        let masked_lm = place("masked_lm", config.masked_lm.as_ref().map(|of| &of.files))?;
-        let tagging = place("tagging", config.tagging.as_ref().map(|of| &of.files))?;
-        let shards = Self { config: config.clone(), vocabulary, case, masked_lm, tagging };
-        Ok(shards)
+        let texts = config.texts().into_iter().map(|(task, of)| {
+            Ok((task, of.files().places(&format!("shards.{}.files", task.name()), places)?))
+        });
+        let texts = texts.collect::<anyhow::Result<_>>()?;
+        Ok(Self { config: config.clone(), vocabulary, case, texts })
     }
 }
 
@@ -305,6 +322,9 @@ fn record(context: &Context, index: &Index) {
     context.record("tasks", tasks.collect::<Vec<_>>());
     for (task, counts) in &index.texts {
         context.record(&format!("{}_texts", task.name()), serde_json::json!(counts));
+    }
+    for (task, counts) in &index.names {
+        context.record(&format!("{}_names", task.name()), serde_json::json!(counts));
     }
     for (key, counts) in [("entity_texts", &index.entity_texts), ("relation_texts", &index.relation_texts)] {
         let counts = serde_json::json!({

@@ -5,7 +5,7 @@ use base::rng::RngKey;
 use serde::{Deserialize, Serialize};
 use tasks::builder::masked_lm::{Masker, Rates, Unit};
 use tasks::builder::tagging::{Classes, LaterSubwords};
-use tasks::shard::text::{MaskedLm, Tagging, Texts};
+use tasks::shard::text::{MaskedLm, Tagging, TextItems, Texts};
 use tasks::token::encode::Vocabulary;
 use text::Labels;
 use text::file::{Format, documents_of};
@@ -16,6 +16,30 @@ use super::location::{Location, Place, Places};
 use crate::config::range::whole;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
+
+/// A task on texts as a config has it. A new one is a struct here and a line in [`super::shards::Config`].
+pub(crate) trait TextTask {
+    /// The texts.
+    fn files(&self) -> &Files;
+
+    /// Refuses settings that contradict each other.
+    ///
+    /// # Errors
+    /// Names them.
+    fn check(&self) -> anyhow::Result<()>;
+
+    /// The task's rows. `places` are those of the files, `seed` is that of all chance.
+    ///
+    /// # Errors
+    /// When a file is damaged or a setting out of range.
+    fn build(
+        &self,
+        places: &[Place],
+        vocabulary: &Vocabulary,
+        seed: u64,
+        context: &Context,
+    ) -> anyhow::Result<Box<dyn TextItems>>;
+}
 
 /// Where the texts of each task stand in a config.
 const MASKED_LM: &str = "shards.masked_lm.files";
@@ -120,12 +144,12 @@ impl Files {
     }
 }
 
-impl MaskedLmConfig {
-    /// Refuses settings that contradict each other.
-    ///
-    /// # Errors
-    /// Names them.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+impl TextTask for MaskedLmConfig {
+    fn files(&self) -> &Files {
+        &self.files
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
         self.files.check(MASKED_LM)?;
         self.rates.check().map_err(|error| anyhow::anyhow!("shards.masked_lm.{error}"))?;
         anyhow::ensure!(
@@ -135,17 +159,13 @@ impl MaskedLmConfig {
         Ok(())
     }
 
-    /// The task's rows.
-    ///
-    /// # Errors
-    /// When a file is damaged or a setting out of range.
-    pub(crate) fn build(
+    fn build(
         &self,
         places: &[Place],
         vocabulary: &Vocabulary,
         seed: u64,
         context: &Context,
-    ) -> anyhow::Result<MaskedLm> {
+    ) -> anyhow::Result<Box<dyn TextItems>> {
         let unit = match self.hide {
             Hide::Subwords => Unit::Subwords,
             Hide::Words => Unit::Words,
@@ -154,16 +174,16 @@ impl MaskedLmConfig {
         let (texts, _) = self.files.read(MASKED_LM, places, vocabulary, context)?;
         let masker =
             Masker::new(vocabulary, self.rates, unit, RngKey::new(seed)).context("[shards.masked_lm]")?;
-        Ok(MaskedLm::new(texts, masker))
+        Ok(Box::new(MaskedLm::new(texts, masker)))
     }
 }
 
-impl TaggingConfig {
-    /// Refuses settings that contradict each other.
-    ///
-    /// # Errors
-    /// Names them.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+impl TextTask for TaggingConfig {
+    fn files(&self) -> &Files {
+        &self.files
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
         self.files.check(TAGGING)?;
         anyhow::ensure!(
             self.files.format.has_spans(),
@@ -172,18 +192,15 @@ impl TaggingConfig {
         Ok(())
     }
 
-    /// The task's rows.
-    ///
-    /// # Errors
-    /// When a file is damaged.
-    pub(crate) fn build(
+    fn build(
         &self,
         places: &[Place],
         vocabulary: &Vocabulary,
+        _: u64,
         context: &Context,
-    ) -> anyhow::Result<Tagging> {
+    ) -> anyhow::Result<Box<dyn TextItems>> {
         let (texts, labels) = self.files.read(TAGGING, places, vocabulary, context)?;
-        Ok(Tagging::new(texts, Classes::new(&labels), self.later_subwords)?)
+        Ok(Box::new(Tagging::new(texts, Classes::new(&labels), self.later_subwords)?))
     }
 }
 

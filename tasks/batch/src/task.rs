@@ -1,28 +1,34 @@
-//! The tasks a sample can belong to, and the names they carry on disk.
+//! The tasks a sample can belong to: the table of what each is called, made of, and asked for.
 
 use serde::{Deserialize, Serialize};
 
-/// What a model is asked. The first four are KIMERA's graph tasks (paper 000, section 3.2), the others are on text.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// Predict all tokens of the subject from relation and object.
-    Subject,
-    /// Predict all tokens of the object from subject and relation.
-    Object,
-    /// Predict the relation's class from subject and object.
-    Relation,
-    /// Tell a stated triple (class 1) from a corrupted one (class 0).
-    Triplet,
-    /// Predict the blanks of a text (Devlin et al. 2019).
-    MaskedLm,
-    /// Give every word of a text its tag.
-    Tagging,
+/// What the rows of a task are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Material {
+    /// Triples of the graph, which are shown in all such tasks together.
+    Triples,
+    /// Pairs of entities' names.
+    Names,
+    /// Chunks of texts.
+    Texts,
 }
 
-/// The form of what is predicted.
+/// What a model predicts: it decides the form of the labels and the task head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Predicts {
+    /// The tokens of an entity's name, all of which are masked.
+    Name,
+    /// Masked tokens of a text.
+    MaskedTokens,
+    /// A relation of the graph.
+    Relation,
+    /// Whether what the row says is true (class 1) or false (class 0).
+    Truth,
+    /// A tag for every word.
+    Tags,
+}
+
+/// The form of the labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// A number for each token, most of them ignored.
@@ -31,41 +37,79 @@ pub enum Answer {
     Class,
 }
 
-impl Task {
-    /// All tasks in the order in which they are stored, drawn and summed.
-    pub const ALL: [Task; 6] =
-        [Task::Subject, Task::Object, Task::Relation, Task::Triplet, Task::MaskedLm, Task::Tagging];
+/// A line for each task: its name, what its rows are made of, and what is predicted.
+macro_rules! tasks {
+    ($($(#[$doc:meta])+ $task:ident: $name:literal, $of:ident, $predicts:ident;)+) => {
+        /// What a model is asked. The first four are KIMERA's graph tasks (paper 000, section 3.2).
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+        )]
+        pub enum Task {
+            $($(#[$doc])+ #[serde(rename = $name)] $task,)+
+        }
 
-    /// The tasks that are made of triples.
+        impl Task {
+            /// All tasks in the order in which they are stored, drawn and summed.
+            pub const ALL: [Task; [$($name),+].len()] = [$(Task::$task),+];
+
+            /// The name on disk, in configs and in metrics.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Task::$task => $name,)+ }
+            }
+
+            /// What its rows are made of.
+            #[must_use]
+            pub fn made_of(self) -> Material {
+                match self { $(Task::$task => Material::$of,)+ }
+            }
+
+            /// What is predicted.
+            #[must_use]
+            pub fn predicts(self) -> Predicts {
+                match self { $(Task::$task => Predicts::$predicts,)+ }
+            }
+        }
+    };
+}
+
+tasks! {
+    /// Predict all tokens of the subject from relation and object.
+    Subject: "subject", Triples, Name;
+    /// Predict all tokens of the object from subject and relation.
+    Object: "object", Triples, Name;
+    /// Predict the relation's class from subject and object.
+    Relation: "relation", Triples, Relation;
+    /// Tell a stated triple (class 1) from a corrupted one (class 0).
+    Triplet: "triplet", Triples, Truth;
+    /// Predict the masked tokens of a text (Devlin et al. 2019).
+    MaskedLm: "masked_lm", Texts, MaskedTokens;
+    /// Give every word of a text its tag.
+    Tagging: "tagging", Texts, Tags;
+}
+
+impl Task {
+    /// KIMERA's tasks, which are made of triples.
     pub const GRAPH: [Task; 4] = [Task::Subject, Task::Object, Task::Relation, Task::Triplet];
 
-    /// The name on disk, in configs and in metrics.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.about().0
-    }
-
-    /// What its samples ask for.
+    /// The form of its labels.
     #[must_use]
     pub fn answer(self) -> Answer {
-        self.about().1
-    }
-
-    /// Name and answer: a line a task.
-    fn about(self) -> (&'static str, Answer) {
-        match self {
-            Task::Subject => ("subject", Answer::Tokens),
-            Task::Object => ("object", Answer::Tokens),
-            Task::Relation => ("relation", Answer::Class),
-            Task::Triplet => ("triplet", Answer::Class),
-            Task::MaskedLm => ("masked_lm", Answer::Tokens),
-            Task::Tagging => ("tagging", Answer::Tokens),
+        match self.predicts() {
+            Predicts::Name | Predicts::MaskedTokens | Predicts::Tags => Answer::Tokens,
+            Predicts::Relation | Predicts::Truth => Answer::Class,
         }
     }
+}
 
-    /// Whether its samples are made of triples; the others are made of text.
-    #[must_use]
-    pub fn is_graph(self) -> bool {
-        Task::GRAPH.contains(&self)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_graph_tasks_are_those_made_of_triples() {
+        let of_triples = Task::ALL.into_iter().filter(|task| task.made_of() == Material::Triples);
+        assert_eq!(of_triples.collect::<Vec<_>>(), Task::GRAPH);
+        assert!(Task::ALL.is_sorted(), "maps by task have the order of the table");
     }
 }

@@ -1,11 +1,9 @@
 //! What triples say, as numbers that are equal when two triples say the same.
 
-use kg::canon::fold::bare;
 use kg::canon::relation::Turn;
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use rayon::slice::ParallelSliceMut;
 use serde::{Deserialize, Serialize};
 
+use crate::names::numbers;
 use crate::sample::{Corpus, Triple};
 
 /// When two triples count as one. Either way a triple and its inverse, or a symmetric one with its ends exchanged, are one statement.
@@ -52,16 +50,6 @@ impl Statements {
             Turn::Stays => [one, relation, other],
         }
     }
-}
-
-/// Numbers texts so that equal folded texts have equal numbers.
-fn numbers(texts: &[&str]) -> Vec<u32> {
-    let folded: Vec<String> = texts.par_iter().map(|text| bare(text)).collect();
-    let mut distinct: Vec<&str> = folded.iter().map(String::as_str).collect();
-    distinct.par_sort_unstable();
-    distinct.dedup();
-    let number = |text: &String| distinct.partition_point(|d| *d < text.as_str());
-    folded.par_iter().map(|text| u32::try_from(number(text)).unwrap_or(u32::MAX)).collect()
 }
 
 #[cfg(test)]

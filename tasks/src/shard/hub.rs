@@ -5,6 +5,7 @@ mod licence;
 use std::path::Path;
 
 use base::visible::markdown;
+use batch::task::Material;
 use serde_json::{Value, json};
 
 use super::index::{FILE, Index, Source, TaskIndex};
@@ -42,7 +43,7 @@ fn text(index: &Index, sets: &[Set<'_>]) -> String {
     let mut text = readme::front("engraft shards", sets);
     text.push_str(&about(index));
     text.push_str(&sources(&index.sources));
-    if index.tasks.iter().any(|task| !task.task.is_graph()) {
+    if index.tasks.iter().any(|task| task.task.made_of() == Material::Texts) {
         put(&mut text, format_args!("\n{LICENCE_OF_TEXTS}\n"));
     }
     for set in sets {

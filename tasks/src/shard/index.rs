@@ -46,6 +46,9 @@ pub struct Index {
     pub relation_texts: EncodeCounts,
     /// What became of the texts of tasks on text.
     pub texts: BTreeMap<Task, TextCounts>,
+    /// What was drawn and what was left out for tasks on names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<Task, BTreeMap<String, u64>>,
     /// How negatives were drawn and what became of it.
     pub negatives: Negatives,
     /// One entry per task, in task order.
@@ -118,7 +121,7 @@ pub struct TaskIndex {
 pub struct PartIndex {
     /// What its samples are for.
     pub part: Part,
-    /// Triples, or chunks of text.
+    /// Triples, pairs of names, or chunks of text.
     pub items: u64,
     /// Rows in all files.
     pub rows: u64,
@@ -154,12 +157,23 @@ pub struct FileIndex {
 pub struct GroupIndex {
     /// Items behind the rows.
     pub items: u32,
-    /// Rows: one per item; in the triplet task one more for each negative.
+    /// Rows: one per item, and one more for each negative.
     pub rows: u32,
     /// Bytes of all its pages.
     pub bytes: u64,
     /// XXH3 of these bytes, as 16 digits.
     pub xxh3: String,
+}
+
+impl Source {
+    /// What stands in for a source: the names that a task on names shows, by level in place of triples.
+    pub(crate) fn of_names(task: Task, levels: &BTreeMap<Option<u8>, u64>) -> Self {
+        let level = |level: &Option<u8>| level.map_or_else(|| "none".to_owned(), |level| level.to_string());
+        Self {
+            name: format!("names that {} shows, counted in names", task.name()),
+            levels: levels.iter().map(|(of, &count)| (level(of), count)).collect(),
+        }
+    }
 }
 
 impl SelfChecked for Index {

@@ -1,8 +1,8 @@
-//! What the rows of a task are made from, item after item: triples or chunks of text.
+//! What the rows of a task are made from, item after item: triples, pairs of names, chunks of text.
 
 use batch::task::Task;
 
-use super::rows::{Origin, Rows};
+use super::rows::Rows;
 use crate::Error;
 use crate::builder::spec::MadeOf;
 use crate::builder::{Columns, Layout, Sample};
@@ -28,7 +28,7 @@ pub trait Items: Sync {
         self.len() == 0
     }
 
-    /// Adds the rows of item `item`; `sample` is scratch.
+    /// Adds the rows of item `item`, the true one first where rows are true or false; `sample` is scratch.
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows);
 }
 
@@ -113,7 +113,7 @@ impl Items for Triples<'_> {
     }
 
     fn build(&self, item: usize, sample: &mut Sample, rows: &mut Rows) {
-        let origin = Origin::Triple(self.rows[item]);
+        let origin = &[self.rows[item]];
         self.encoder.stated(self.task, self.triples[item], sample);
         rows.push(origin, sample, None);
         if !has_negatives(self.task) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::read::Location;
 use base::self_check::check;
-use batch::task::{Answer, Task};
+use batch::task::{Answer, Predicts, Task};
 use bytes::Bytes;
 use kg::table::guard::guarded;
 use kg::table::pages::check_schema;
@@ -22,10 +22,9 @@ use parquet::file::statistics::Statistics;
 
 use super::index::{FileIndex, GroupIndex};
 use super::pages::{MOST_VALUES, Slice, values};
-use super::schema::columns;
+use super::schema::{columns, has_slots};
 use crate::Error;
 use crate::builder::Form;
-use crate::task::has_negatives;
 
 /// A shard that is not as it was written.
 pub(crate) fn damaged(place: impl Into<Location>, problem: &dyn std::fmt::Display) -> Error {
@@ -198,8 +197,8 @@ impl Shard {
             },
         };
         let firsts = match &answers {
-            // A stated triple, and behind it its negatives: what is stated begins an item.
-            Answers::Classes(classes) if has_negatives(self.task) => stated(classes),
+            // What is true, and behind it what is false: what is true begins an item.
+            Answers::Classes(classes) if self.task.predicts() == Predicts::Truth => stated(classes),
             // One row each: the first rows are the rows.
             _ => (0..=listed.rows).collect(),
         };
@@ -294,11 +293,7 @@ impl Columns {
         }
         Ok(Self {
             input_ids: find("input_ids")?,
-            attention: if task.is_graph() && form == Form::Slotted {
-                Some(find("attention_mask")?)
-            } else {
-                None
-            },
+            attention: has_slots(task, form).then(|| find("attention_mask")).transpose()?,
             token_type_ids: find("token_type_ids")?,
             answers: find(if task.answer() == Answer::Class { "label" } else { "labels" })?,
         })

@@ -8,32 +8,18 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
 use batch::task::{Answer, Task};
 
-use super::schema::{columns, list_item};
+use super::schema::{columns, has_slots, list_item};
 use crate::builder::{Form, Sample};
 use crate::negative::{Counts, Negative};
-use crate::task::has_negatives;
-
-/// Where a row comes from.
-#[derive(Debug, Clone, Copy)]
-pub enum Origin {
-    /// A triple, by its row in the triple table.
-    Triple(u32),
-    /// A chunk of a document.
-    Chunk {
-        /// Number of the document.
-        document: u32,
-        /// Number of the chunk in it.
-        chunk: u32,
-    },
-}
+use crate::task::{has_negatives, spec};
 
 /// The rows of one row group of a task.
 #[derive(Debug)]
 pub struct Rows {
     task: Task,
     form: Form,
-    origin: UInt32Builder,
-    chunk: UInt32Builder,
+    /// A column each of where rows come from.
+    origin: Vec<UInt32Builder>,
     input_ids: ListBuilder<Int32Builder>,
     attention_mask: ListBuilder<Int8Builder>,
     token_type_ids: ListBuilder<Int8Builder>,
@@ -66,8 +52,7 @@ impl Rows {
         Self {
             task,
             form,
-            origin: UInt32Builder::new(),
-            chunk: UInt32Builder::new(),
+            origin: spec(task).of.origin().iter().map(|_| UInt32Builder::new()).collect(),
             input_ids: int32(),
             attention_mask: int8(),
             token_type_ids: int8(),
@@ -79,15 +64,10 @@ impl Rows {
         }
     }
 
-    /// Adds a row; `negative` says how it came about if it is one, and which row of the triple table gave the column.
-    pub fn push(&mut self, origin: Origin, sample: &Sample, negative: Option<(&Negative, Option<u32>)>) {
-        match origin {
-            Origin::Triple(row) => self.origin.append_value(row),
-            Origin::Chunk { document, chunk } => {
-                self.origin.append_value(document);
-                self.chunk.append_value(chunk);
-            }
-        }
+    /// Adds a row. `origin` has a number for each column of the task that says where rows come from; `negative` says how it came about if
+    /// it is a corrupted triple, and which row of the triple table gave the column.
+    pub fn push(&mut self, origin: &[u32], sample: &Sample, negative: Option<(&Negative, Option<u32>)>) {
+        self.origin.iter_mut().zip(origin).for_each(|(column, &number)| column.append_value(number));
         // Ids come from vocabularies of far fewer than 2^31 entries; segments and attention are 0 or 1.
         let byte = |&number: &u32| i8::try_from(number).ok();
         self.input_ids.append_value(sample.input_ids.iter().map(|&id| Some(id.cast_signed())));
@@ -112,14 +92,11 @@ impl Rows {
     /// # Errors
     /// When a row lacks a column.
     pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
-        let mut arrays: Vec<ArrayRef> = vec![Arc::new(self.origin.finish())];
-        let chunk = self.chunk.finish();
-        if !self.task.is_graph() {
-            arrays.push(Arc::new(chunk));
-        }
+        let origin = self.origin.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
+        let mut arrays: Vec<ArrayRef> = origin.collect();
         arrays.push(Arc::new(self.input_ids.finish()));
         let attention = self.attention_mask.finish();
-        if self.task.is_graph() && self.form == Form::Slotted {
+        if has_slots(self.task, self.form) {
             arrays.push(Arc::new(attention));
         }
         arrays.push(Arc::new(self.token_type_ids.finish()));

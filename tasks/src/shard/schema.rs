@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use batch::task::{Answer, Task};
+use batch::task::{Answer, Material, Task};
 
 use crate::builder::Form;
 use crate::task::{has_negatives, spec};
@@ -18,16 +18,11 @@ pub const VERSION: u32 = 2;
 /// The columns of `task`'s shards; docs/formats.md has them as a table.
 #[must_use]
 pub fn columns(task: Task, form: Form) -> SchemaRef {
-    let mut fields = if task.is_graph() {
-        vec![field("triple", DataType::UInt32, "row of the triple in triples.parquet")]
-    } else {
-        vec![
-            field("document", DataType::UInt32, "number of the document in the order of reading, from 0"),
-            field("chunk", DataType::UInt32, "part of the document, from 0"),
-        ]
-    };
-    fields.push(field("input_ids", list(DataType::Int32), inputs(task, form)));
-    if task.is_graph() && form == Form::Slotted {
+    let origin = spec(task).of.origin().iter();
+    let mut fields: Vec<Field> =
+        origin.map(|column| field(column.name, DataType::UInt32, column.meaning)).collect();
+    fields.push(field("input_ids", list(DataType::Int32), &inputs(task, form)));
+    if has_slots(task, form) {
         let meaning = "1 for a token, 0 for the padding inside a slot";
         fields.push(field("attention_mask", list(DataType::Int8), meaning));
     }
@@ -54,16 +49,14 @@ fn provenance() -> [Field; 4] {
     .map(|field| field.with_nullable(true))
 }
 
-fn inputs(task: Task, form: Form) -> &'static str {
-    match (task.is_graph(), form) {
-        (true, Form::Packed) => {
-            "token ids without padding: [CLS] subject [SEP] relation [SEP] object [SEP]; what is asked for is [MASK]"
-        }
-        (true, Form::Slotted) => {
-            "token ids, each column padded to its slot: [CLS] subject [SEP] relation [SEP] object [SEP]; what is asked for is [MASK]"
-        }
-        (false, _) => "token ids without padding: [CLS] text [SEP]",
-    }
+/// Whether the columns of `task`'s rows have fixed places, so that there is padding inside a row. Texts have no columns.
+pub(crate) fn has_slots(task: Task, form: Form) -> bool {
+    task.made_of() != Material::Texts && form == Form::Slotted
+}
+
+fn inputs(task: Task, form: Form) -> String {
+    let padding = if has_slots(task, form) { ", each column padded to its slot" } else { " without padding" };
+    format!("token ids{padding}: {}", spec(task).of.row())
 }
 
 /// A column that is never null, with what it means.

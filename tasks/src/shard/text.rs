@@ -6,7 +6,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use serde::{Deserialize, Serialize};
 
 use super::items::Items;
-use super::rows::{Origin, Rows};
+use super::rows::Rows;
 use crate::Error;
 use crate::builder::Sample;
 use crate::builder::masked_lm::{self, Masker, Turn};
@@ -135,7 +135,7 @@ impl Items for MaskedLm {
         let mut masker = self.masker.clone();
         if masker.build(sample, self.texts.passage(chunk), turn(chunk)) {
             let Chunk { document, chunk } = chunk;
-            rows.push(Origin::Chunk { document, chunk }, sample, None);
+            rows.push(&[document, chunk], sample, None);
         }
     }
 }
@@ -191,7 +191,7 @@ impl Items for Tagging {
         let Chunk { document, chunk } = of;
         // `new` has looked up the classes of all mentions.
         if tagging::build(sample, self.texts.passage(of), chunk as usize, &self.classes, self.later).is_ok() {
-            rows.push(Origin::Chunk { document, chunk }, sample, None);
+            rows.push(&[document, chunk], sample, None);
         }
     }
 }

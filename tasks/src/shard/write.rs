@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base::rng::RngKey;
 use base::setting::InvalidSetting;
-use batch::task::Task;
+use batch::task::{Material, Task};
 use kg::split::Part;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -13,11 +13,13 @@ use super::file::{Encoded, Files, Size};
 use super::hub;
 use super::index::{Index, Negatives, PartIndex, Source, TaskIndex, Tokenizer};
 use super::items::{Encoder, Items, Triples};
+use super::pairs::{OfNames, PairItems};
 use super::rows::Rows;
 use super::schema::{FORMAT, VERSION};
 use super::text::TextItems;
 use crate::Error;
 use crate::builder::{Layout, Sample};
+use crate::names::Names;
 use crate::negative::{self, Counts, Filter, Sampler};
 use crate::sample::{Corpus, Triple};
 use crate::token::encode::Vocabulary;
@@ -196,6 +198,8 @@ pub struct From<'a> {
     pub sources: &'a [Source],
     /// The tasks on texts, in task order.
     pub texts: &'a [&'a dyn TextItems],
+    /// What the tasks on names are made of, if there are such tasks.
+    pub names: Option<&'a Names>,
 }
 
 fn negatives_seed(config: &Config) -> RngKey {
@@ -250,17 +254,33 @@ pub fn write(
         });
         std::iter::once(train).chain(held)
     };
-    let graph = config.tasks.iter().filter(|task| task.is_graph());
-    let items: Vec<Triples<'_>> = graph.flat_map(|&task| triples_of(task)).collect();
-    let mut items: Vec<&dyn Items> = items.iter().map(|items| items as &dyn Items).collect();
+    let of_names = from.names.map(|names| of_names(names, from, config)).transpose()?;
+    let graph = config.tasks.iter().filter(|task| task.made_of() == Material::Triples);
+    let triples: Vec<Triples<'_>> = graph.flat_map(|&task| triples_of(task)).collect();
+    let pairs = of_names.iter().zip(from.names);
+    let pairs: Vec<PairItems<'_>> =
+        pairs.flat_map(|(of, names)| of.items(names, &config.layout, encoder.special)).collect();
+    let mut items: Vec<&dyn Items> = triples.iter().map(|items| items as &dyn Items).collect();
+    items.extend(pairs.iter().map(|items| items as &dyn Items));
     items.extend(from.texts.iter().map(|&items| items as &dyn Items));
+    // Stable, so parts keep their order.
+    items.sort_by_key(|items| items.task());
     let Config { ref layout, size, items_per_group, .. } = *config;
     let as_said = As { layout, tokenizer: from.vocabulary_digest, size, items_per_group };
     let written = write_items(folder, &items, as_said, tick)?;
     let mut index = index_of(corpus, held, from, config, &encoder, written);
+    if let Some((of, names)) = of_names.as_ref().zip(from.names) {
+        index.names = of.counts(names);
+        index.sources.extend(of.levels(names).iter().map(|(task, levels)| Source::of_names(*task, levels)));
+    }
     hub::write(folder, &index)?;
     index.write(folder)?;
     Ok(index)
+}
+
+/// The pairs of the tasks on names.
+fn of_names(names: &Names, from: From<'_>, config: &Config) -> Result<OfNames, Error> {
+    OfNames::draw(&config.tasks, names, from.vocabulary, &config.layout, RngKey::new(config.seed))
 }
 
 /// What the index says of all that.
@@ -291,6 +311,7 @@ fn index_of(
         entity_texts: encoder.entities.counts.clone(),
         relation_texts: encoder.relations.counts.clone(),
         texts: from.texts.iter().map(|items| (items.task(), items.counts())).collect(),
+        names: BTreeMap::new(),
         negatives: Negatives {
             seed: config.seed,
             config: config.negatives.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::rng::RngKey;
 use batch::Batch;
-use batch::task::Task;
+use batch::task::{Material, Task};
 use kg::split::Part;
 
 use super::collate::Fill;
@@ -103,12 +103,12 @@ impl Stream {
             .map(|task| task.task)
             .collect();
         let together = config.schedule == Schedule::Kimera;
-        // Tasks on text have items of their own, so they get lanes of their own.
-        let (graph, text): (Vec<Task>, Vec<Task>) =
-            tasks.iter().partition(|task| together && task.is_graph());
+        // Tasks that are not made of triples have items of their own, so they get lanes of their own.
+        let (graph, others): (Vec<Task>, Vec<Task>) =
+            tasks.iter().partition(|task| together && of_triples(task));
         let lanes = std::iter::once(graph)
             .filter(|tasks| !tasks.is_empty())
-            .chain(text.into_iter().map(|task| vec![task]));
+            .chain(others.into_iter().map(|task| vec![task]));
         let lanes: Result<Vec<Lane>, Error> = lanes.map(|tasks| lane(shards, config, &tasks)).collect();
         let lanes = lanes?;
         if lanes.is_empty() {
@@ -203,6 +203,10 @@ impl Stream {
     }
 }
 
+fn of_triples(task: &Task) -> bool {
+    task.made_of() == Material::Triples
+}
+
 /// The lane of tasks that share an order.
 fn lane(shards: &Shards<'_>, config: &Config, tasks: &[Task]) -> Result<Lane, Error> {
     let index = shards.index;
@@ -215,7 +219,7 @@ fn lane(shards: &Shards<'_>, config: &Config, tasks: &[Task]) -> Result<Lane, Er
     let groups = sources.first().map(|source| source.items().collect()).unwrap_or_default();
     let seed = RngKey::new(config.seed);
     // Tasks that take turns must not show the same triples at the same time.
-    let own = if config.schedule == Schedule::Kimera && tasks.iter().all(|task| task.is_graph()) {
+    let own = if config.schedule == Schedule::Kimera && tasks.iter().all(of_triples) {
         seed.named("stream")
     } else {
         seed.named("stream").named(tasks.first().map_or("", |task| task.name()))

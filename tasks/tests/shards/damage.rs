@@ -103,8 +103,13 @@ fn a_writer_that_is_stopped_leaves_no_index_and_no_temporary_file() {
     let folder = tempfile::tempdir().unwrap();
     let corpus = world.corpus();
     let sources: [Source; 0] = [];
-    let from =
-        From { vocabulary: &world.vocabulary, vocabulary_digest: "digest", sources: &sources, texts: &[] };
+    let from = From {
+        vocabulary: &world.vocabulary,
+        vocabulary_digest: "digest",
+        sources: &sources,
+        texts: &[],
+        names: None,
+    };
     let left = std::sync::atomic::AtomicI64::new(150);
     let full = |rows: u64| {
         let left = left.fetch_sub(rows.cast_signed(), std::sync::atomic::Ordering::SeqCst);

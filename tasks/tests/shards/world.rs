@@ -97,8 +97,13 @@ impl World {
         let (corpus, held) = (self.corpus(), [Self::held()]);
         let sources =
             [Source { name: "invented".to_owned(), levels: BTreeMap::from([("0".to_owned(), 101)]) }];
-        let from =
-            From { vocabulary: &self.vocabulary, vocabulary_digest: "digest", sources: &sources, texts: &[] };
+        let from = From {
+            vocabulary: &self.vocabulary,
+            vocabulary_digest: "digest",
+            sources: &sources,
+            texts: &[],
+            names: None,
+        };
         pool.install(|| write(folder, &corpus, &held, from, config, &|_| Ok(()))).unwrap()
     }
 }

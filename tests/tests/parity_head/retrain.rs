@@ -66,7 +66,7 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
                 weight_decay: number("weight_decay")?,
             },
             clip_norm,
-            alphas: Alphas { subject: 1.0, object: 1.0, relation: 1.0, triplet: 1.0, masked_lm: 0.0 },
+            alphas: Alphas::default(),
             frozen: vec![],
             heads,
             patience: None,
