@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::mention::Misfits;
 use super::reader::{Bytes, DocumentReader, Flattened, Opened, TextFormat};
+use super::xml::Step;
 use super::{Counts, Document, Labels};
 use draft::{Annotation, Draft, Holds, RELATION};
-use tree::{Step, Tree};
+use tree::Tree;
 
 /// What becomes of mentions of several things at once, such as `ocular and auditory toxicity`, where a file has both them and their
 /// parts (`CompositeRole`).
@@ -84,11 +85,13 @@ impl<'f, R: BufRead> Reader<'f, R> {
             "passage" | "sentence" => open.offset = None,
             "infon" => {
                 open.key.clear();
-                open.key.push_str(tree.attribute("key").unwrap_or_default());
+                open.key.push_str(&tree.attribute("key")?.unwrap_or_default());
             }
             "location" => {
-                let number = |name| tree.attribute(name).and_then(|value| value.trim().parse::<usize>().ok());
-                let place = number("offset").zip(number("length"));
+                let number = |name| -> Result<Option<usize>, ReadError> {
+                    Ok(tree.attribute(name)?.and_then(|value| value.parse().ok()))
+                };
+                let place = number("offset")?.zip(number("length")?);
                 let place = place.and_then(|(start, length)| Some(start..start.checked_add(length)?));
                 let expected = "the numbers `offset` and `length` of a <location>";
                 let place = place.ok_or_else(|| tree.shape("something else", expected))?;
@@ -164,7 +167,7 @@ impl<R: BufRead> DocumentReader for Reader<'_, R> {
     }
 
     fn counts(&self) -> Counts {
-        self.counts.with_size(self.tree.bytes(), self.tree.line())
+        Counts { documents: self.tree.tally(&self.counts.documents), ..self.counts.clone() }
     }
 }
 
@@ -237,41 +240,44 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        for (from, to, expected) in [
+        for (from, to, line, expected) in [
             (
                 "offset='4'",
                 "offset='3'",
-                "line 5: the mention does not fit: \" & <b\" stands at its places, expected \"& <b>\"",
+                5,
+                "the mention does not fit: \" & <b\" stands at its places, expected \"& <b>\"",
             ),
             (
                 "offset='4'",
                 "offset='x'",
-                "line 5: found something else, expected the numbers `offset` and `length`",
+                5,
+                "found something else, expected the numbers `offset` and `length`",
             ),
             (
                 "<offset>12",
                 "<offset>8",
-                "line 7: found offset 8, where 9 characters stand already, expected texts in order",
+                7,
+                "found offset 8, where 9 characters stand already, expected texts in order",
             ),
-            ("<offset>12", "<offset>99999999999", "line 7: the document has more than 33554432 bytes"),
-            ("<offset>12</offset>", "", "line 7: found a <text> without an <offset>"),
-            ("<infon key='type'>Sign</infon>", "", "line 6: found an annotation without its kind"),
-            ("<id>8</id>", "", "found a document without <id>"),
-            ("&#233;", "&eacute;", "line 4: the entity &eacute; is none of XML's own"),
-            ("</passage>", "</pasage>", "line 6: ill-formed"),
-            ("</collection>", "", "line 17: the file ends inside <collection>"),
-            ("'BioC.dtd'", "'BioC.dtd' [<!ENTITY a 'b'>]", "the document type has declarations of its own"),
-            ("UTF-8", "ISO-8859-1", "its encoding is ISO-8859-1"),
-            ("<collection>", "<set>", "line 2: found <set>, expected <collection>"),
+            ("<offset>12", "<offset>99999999999", 7, "the document has more than 33554432 bytes"),
+            ("<offset>12</offset>", "", 7, "found a <text> without an <offset>"),
+            ("<infon key='type'>Sign</infon>", "", 6, "found an annotation without its kind"),
+            ("<id>8</id>", "", 16, "found a document without <id>"),
+            ("&#233;", "&eacute;", 4, "the entity &eacute; is not one of XML"),
+            ("</passage>", "</pasage>", 6, "expected `</passage>`, but `</pasage>` was found"),
+            ("</collection>", "", 18, "the file ends here, expected </collection> first"),
+            ("UTF-8", "ISO-8859-1", 1, "its encoding is ISO-8859-1"),
+            ("<collection>", "<set>", 2, "found <set>, expected <collection>"),
         ] {
             assert!(FILE.contains(from), "{from}");
             let message = read(FILE.replacen(from, to, 1).as_bytes(), config(Composites::Whole))
                 .unwrap_err()
                 .to_string();
-            assert!(message.starts_with("some.xml: line ") && message.contains(expected), "{to}: {message}");
+            let place = format!("some.xml: line {line}, column ");
+            assert!(message.starts_with(&place) && message.contains(expected), "{to}: {message}");
         }
         let none = read(b"", config(Composites::Whole)).unwrap_err().to_string();
-        assert!(none.contains("line 1: the file has no element"), "{none}");
+        assert!(none.contains("line 1, column 1 (byte of the line): the file ends here"), "{none}");
         let json = read(b"{}", config(Composites::Whole)).unwrap_err().to_string();
         assert!(json.contains("text outside of all elements"), "{json}");
     }
@@ -280,13 +286,13 @@ mod tests {
     fn small_files_do_not_grow_and_long_ones_do_not_fill_the_memory() {
         let deep = format!("<collection>{}", "<a>".repeat(1000));
         let message = read(deep.as_bytes(), config(Composites::Whole)).unwrap_err().to_string();
-        assert!(message.contains("more than 32 elements inside one another"), "{message}");
+        assert!(message.contains("more than 256 elements lie in each other"), "{message}");
         let begun = "<collection><document><id>1</id><passage><offset>0</offset><text>".as_bytes();
         let endless = std::io::Read::chain(begun, std::io::repeat(b'x'));
         let mut reader =
             Reader::new(std::io::BufReader::new(endless), Path::new("some.xml"), config(Composites::Whole));
         let message = reader.read(&mut Document::default(), &mut Labels::default()).unwrap_err().to_string();
-        assert!(message.contains("line 1: the document has more than 33554432 bytes"), "{message}");
+        assert!(message.contains("the document that begins here has more than 33554432 bytes"), "{message}");
     }
 
     #[test]

@@ -79,12 +79,22 @@ impl<'f, R: BufRead> Elements<'f, R> {
 
     /// The next beginning or end of an element; text between is skipped.
     pub fn step(&mut self) -> Result<Step, ReadError> {
+        self.step_over(|_| ())
+    }
+
+    /// As [`Elements::step`]; text between is appended.
+    pub fn step_with(&mut self, to: &mut String) -> Result<Step, ReadError> {
+        self.step_over(|text| to.push_str(text))
+    }
+
+    fn step_over(&mut self, mut between: impl FnMut(&str)) -> Result<Step, ReadError> {
         loop {
             match self.meet()? {
                 Met::Open => return Ok(Step::Open),
                 Met::Close => return Ok(Step::Close),
                 Met::End => return Ok(Step::End),
-                Met::Text | Met::Nothing => {}
+                Met::Text => between(&self.text),
+                Met::Nothing => {}
             }
         }
     }
@@ -150,6 +160,11 @@ impl<'f, R: BufRead> Elements<'f, R> {
     pub fn missing(&self, what: &'static str) -> ReadError {
         let expected = "it in every record, for documents are called by it";
         ReadError::new(self.place(), format!("{what} is missing"), expected, "fix the record")
+    }
+
+    /// The line up to which the file is read, from 1.
+    pub fn line(&self) -> u64 {
+        self.xml.get_ref().here().line
     }
 
     /// `tally` with what was read so far.
