@@ -272,6 +272,27 @@ pub fn assert_same(left: &BTreeMap<String, Vec<u8>>, right: &BTreeMap<String, Ve
     }
 }
 
+/// A script of `python/`, over an output folder; skipped where no Python is named.
+///
+/// # Panics
+/// When the script fails.
+pub fn python(script: &str, out: &Path) {
+    #[allow(clippy::disallowed_methods, reason = "tests take the interpreter from the environment")]
+    let Some(python) = std::env::var_os("ENGRAFT_PYTHON") else {
+        skipped("ENGRAFT_PYTHON does not name a Python with tests/python/requirements.txt");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
+    let mut command = Command::new(python);
+    command.arg(script).arg(out).env("HF_HUB_OFFLINE", "1").env("HF_HOME", out.join(".hf"));
+    let ran = match command.output() {
+        Ok(ran) => ran,
+        Err(error) => unreachable_start(&error),
+    };
+    let text = [ran.stdout, ran.stderr].concat();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&text));
+}
+
 /// Says that a test did not run because of what is not there.
 #[allow(clippy::print_stdout, reason = "a skipped test must say so")]
 pub fn skipped(why: &str) {
