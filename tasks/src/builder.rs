@@ -10,6 +10,7 @@ pub mod masked_lm;
 pub mod passage;
 pub mod relation;
 pub(crate) mod spec;
+pub(crate) mod synonyms;
 pub mod tagging;
 pub mod triplet;
 

@@ -3,7 +3,7 @@
 use batch::task::Task;
 
 use crate::builder::spec::{MadeOf, Spec};
-use crate::builder::{entity, masked_lm, relation, tagging, triplet};
+use crate::builder::{entity, masked_lm, relation, synonyms, tagging, triplet};
 
 /// The table.
 pub(crate) fn spec(task: Task) -> &'static Spec {
@@ -14,6 +14,7 @@ pub(crate) fn spec(task: Task) -> &'static Spec {
         Task::Triplet => &triplet::SPEC,
         Task::MaskedLm => &masked_lm::SPEC,
         Task::Tagging => &tagging::SPEC,
+        Task::Synonyms => &synonyms::SPEC,
     }
 }
 

@@ -36,5 +36,6 @@ mod silent;
 mod smoke;
 mod store;
 mod streams;
+mod synonyms;
 mod systems;
 mod tidy;

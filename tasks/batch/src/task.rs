@@ -86,6 +86,8 @@ tasks! {
     MaskedLm: "masked_lm", Texts, MaskedTokens;
     /// Give every word of a text its tag.
     Tagging: "tagging", Texts, Tags;
+    /// Tell two names of one entity (class 1) from names of two (class 0).
+    Synonyms: "synonyms", Names, Truth;
 }
 
 impl Task {

@@ -1,0 +1,100 @@
+//! The task synonyms through the binary: rows that stand what another implementation recounts, other tasks as without it, training with its own
+//! output, exact resume, refusals.
+use std::path::Path;
+
+use engraft_tests::{Engraft, artifacts, assert_same, json, json_lines, python};
+
+const TASKS: &str = "shards.tasks=[\"subject\", \"object\", \"relation\", \"triplet\", \"synonyms\"]";
+const WEIGHED: &str = "retrain.alphas.synonyms=1.0";
+/// Held-out entities that training never shows.
+const PARTS: &str =
+    "split.parts={ ratio = { train = 0.8, valid = 0.1, test = 0.1, seed = 1, cover = \"leave\" } }";
+
+#[test]
+fn synonyms_are_what_another_implementation_recounts_and_change_no_other_task() {
+    let (with, without) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run = |out: &Path| Engraft::small(&["run", "audit"], out).set(PARTS);
+    run(with.path()).set(TASKS).ok();
+    run(without.path()).ok();
+    let of = |out: &Path| {
+        let shards = artifacts(out).into_iter();
+        shards
+            .filter(|(name, _)| name.starts_with("shards/") && name.ends_with(".parquet"))
+            .collect::<Vec<_>>()
+    };
+    let others: Vec<_> =
+        of(with.path()).into_iter().filter(|(name, _)| !name.contains("/synonyms/")).collect();
+    assert_eq!(others.len(), of(without.path()).len());
+    assert!(others == of(without.path()), "the files of other tasks are the same, byte for byte");
+    let audit = json(with.path().join("audit/audit.json"));
+    assert_eq!(audit["names"]["leaks"], 0, "{audit}");
+    let counted = audit["tasks"].as_array().unwrap();
+    assert!(counted.iter().any(|of| of["task"] == "synonyms" && of["part"] == "test"), "{audit}");
+    let index = json(with.path().join("shards/index.json"));
+    let named = index["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|of| of["name"] == "names that synonyms shows, counted in names");
+    assert_eq!(named.count(), 1, "the names' licence levels are told: {}", index["sources"]);
+    python("synonyms.py", with.path());
+}
+
+#[test]
+fn synonyms_are_trained_with_an_output_of_their_own_and_resume_exactly() {
+    let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run = |out: &Path| Engraft::small(&["run"], out).set(TASKS).set(WEIGHED).set("retrain.epochs=6");
+    run(whole.path()).ok();
+    let steps = json_lines(whole.path().join("retrain/metrics.jsonl"));
+    let of = |step: usize, what: &str| steps[step]["tasks"]["synonyms"][what].as_f64().unwrap();
+    assert!(
+        steps.iter().all(|step| step["tasks"].as_object().unwrap().len() == 5),
+        "with kimera, every step shows all"
+    );
+    assert!(
+        of(steps.len() - 1, "loss") < of(0, "loss"),
+        "{} to {}",
+        of(0, "loss"),
+        of(steps.len() - 1, "loss")
+    );
+    assert!((0.0..=1.0).contains(&of(0, "accuracy")) && of(0, "targets") > 512.0);
+    let frozen = json(whole.path().join("retrain/frozen.json"));
+    assert!(!frozen.as_object().unwrap().keys().any(|name| name.contains("synonyms")), "{frozen}");
+    let stopped = run(killed.path()).kill_at("retrain:working:8").output();
+    assert_eq!(stopped.code(), None, "{}", stopped.text());
+    run(killed.path()).ok();
+    assert_same(&artifacts(whole.path()), &artifacts(killed.path()), "resumed training");
+    let weights = std::fs::read(whole.path().join("retrain/model/outputs.safetensors")).unwrap();
+    assert!(String::from_utf8_lossy(&weights[..4096.min(weights.len())]).contains("outputs.synonyms.weight"));
+}
+
+#[test]
+fn every_schedule_shows_synonyms() {
+    let folder = tempfile::tempdir().unwrap();
+    for schedule in ["\"merged\"", "{ round_robin = \"paper\" }", "\"proportional\"", "{ temperature = 2.0 }"]
+    {
+        let schedule = format!("retrain.stream.schedule={schedule}");
+        Engraft::small(&["run"], folder.path()).set(TASKS).set(WEIGHED).set(&schedule).ok();
+        let steps = json_lines(folder.path().join("retrain/metrics.jsonl"));
+        let shown = steps.iter().filter(|step| step["tasks"]["synonyms"].is_object()).count();
+        assert!(shown > 0 && shown < steps.len(), "{schedule}: {shown} of {}", steps.len());
+    }
+}
+
+#[test]
+fn synonyms_without_names_or_rows_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |sets: &[&str]| {
+        let ran = sets.iter().fold(Engraft::small(&["run"], folder.path()), |run, set| run.set(set)).output();
+        assert_ne!(ran.code(), Some(0), "{sets:?}");
+        ran.text()
+    };
+    let rotmensch =
+        ["sources={ rotmensch = { path = \"world:rotmensch/DerivedKnowledgeGraph_final.csv\" } }", TASKS];
+    let none = text(&rotmensch);
+    assert!(none.contains("the task synonyms needs entities with at least two names"), "{none}");
+    let unbuilt = text(&[WEIGHED]);
+    assert!(unbuilt.contains("retrain.alphas.synonyms is 1, but shards.tasks has no synonyms"), "{unbuilt}");
+    let tags = text(&["retrain.alphas.tagging=1.0"]);
+    assert!(tags.contains("alphas.tagging is 1, expected weights of tasks that are trained here"), "{tags}");
+}
