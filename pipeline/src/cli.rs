@@ -1,7 +1,7 @@
 //! The command line: reads arguments and the environment, calls the engine, prints what it says. Holds no logic of its own.
 
 mod args;
-
+mod clean;
 mod diff;
 pub(crate) mod exit;
 mod explain;
@@ -34,11 +34,12 @@ use serde_json::json;
 
 use crate::bundle::known::Around;
 use crate::bundle::vectors::How;
+use crate::config::Config;
 use crate::config::resolved::Origins;
-use crate::engine::clean::Mode;
 use crate::engine::digest::Digest;
 use crate::engine::failure;
 use crate::engine::fault::Faults;
+use crate::engine::kept::Bounds;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
 use crate::engine::memo::Belief;
@@ -51,6 +52,7 @@ use crate::overview;
 use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
 use args::{Command, Common, Subcommand};
+use clean::Keep;
 use exit::Exit;
 use print::Format;
 use watch::Detail;
@@ -150,8 +152,8 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         | Subcommand::Config { .. }
         | Subcommand::Predict { .. }
         | Subcommand::Encode { .. } => Ok(Exit::Ok),
-        Subcommand::Clean { stages, dry_run } => {
-            clean(&engine, stages, if *dry_run { Mode::DryRun } else { Mode::Remove }, format)
+        subcommand @ (Subcommand::Clean { .. } | Subcommand::Gc { .. }) => {
+            clean::clean(&engine, subcommand, format)
         }
     }
 }
@@ -199,7 +201,8 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         | Subcommand::Encode { .. }
         | Subcommand::Init { .. }
         | Subcommand::Config { .. }
-        | Subcommand::Clean { .. } => None,
+        | Subcommand::Clean { .. }
+        | Subcommand::Gc { .. } => None,
     }
 }
 
@@ -223,8 +226,22 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         belief: if check { Belief::Reading } else { Belief::Stamps },
         origin: Some(origin(common.config.as_deref())?),
         claim: if replace { Claim::Replace } else { Claim::Respect },
+        keep: bounds(&command.subcommand, &config),
     };
     Ok(Engine::new(stages, settings)?)
+}
+
+/// How much is kept: what the command line says goes before what the config says.
+fn bounds(subcommand: &Subcommand, config: &Config) -> Bounds {
+    let given = match subcommand {
+        Subcommand::Run { keep, .. } | Subcommand::Gc { keep, .. } => *keep,
+        _ => Keep { artifacts: None, bytes: None },
+    };
+    let otherwise = Bounds::default();
+    Bounds {
+        artifacts: given.artifacts.or(config.keep).unwrap_or(otherwise.artifacts),
+        bytes: given.bytes.or(config.keep_bytes).unwrap_or(otherwise.bytes),
+    }
 }
 
 /// One is always right where the system does not say how many cores there are: results do not depend on it.
@@ -315,11 +332,11 @@ fn why(engine: &Engine, stage: &str, format: Format) -> anyhow::Result<Exit> {
 }
 
 fn status(engine: &Engine, format: Format) -> anyhow::Result<Exit> {
-    let found = engine.survey(&[])?;
+    let (found, store) = (engine.survey(&[])?, engine.kept()?);
     print::result(
         format,
-        || explain::status(&found, now_ms()),
-        || found.iter().map(explain::status_json).collect(),
+        || explain::status(&found, &store, now_ms()),
+        || found.iter().map(|finding| explain::status_json(finding, &store)).collect(),
     )?;
     Ok(Exit::Ok)
 }
@@ -344,14 +361,4 @@ fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<
     let found = verify.verify(stages)?;
     print::result(format, || report::verification(&found), || report::verification_json(&found))?;
     Ok(if found.is_sound() { Exit::Ok } else { Exit::Found })
-}
-
-fn clean(engine: &Engine, stages: &[String], mode: Mode, format: Format) -> anyhow::Result<Exit> {
-    engine.admitted()?;
-    let mut cleaned = engine.clean(stages, mode)?;
-    if stages.is_empty() {
-        overview::clean(engine.layout(), mode, &mut cleaned)?;
-    }
-    print::result(format, || report::cleaned(&cleaned, mode), || vec![report::cleaned_json(&cleaned, mode)])?;
-    Ok(Exit::Ok)
 }

@@ -94,6 +94,13 @@ pub(crate) struct Config {
     pub finetune: Option<stage::finetune::config::Config>,
     /// Which encoders are compared, and how heads are measured and masked.
     pub graft: Option<stage::graft::Config>,
+    /// How many earlier artifacts of each stage are kept when others replace them; without it, 3. Ours: going back and forth between a few settings is
+    /// common, more deserves its own folder. Shapes no artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<usize>,
+    /// How many bytes the kept artifacts of all stages may have; without it, 20 GB (some forty checkpoints of BERT base). Shapes no artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_bytes: Option<u64>,
     /// Where each of these settings stands.
     #[serde(skip)]
     pub origin: Origin,

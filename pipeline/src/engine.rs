@@ -4,6 +4,7 @@
 //! What it promises:
 //! - A stage runs when its version, a described field, the contents of an input or its artifact has changed, and only then.
 //! - An artifact appears whole or not at all, and the ledger's line is the last thing written.
+//! - What a run replaces is kept, within bounds: a stage whose settings and inputs are again as they were gets it back instead of running.
 //! - It may be killed at any moment: the next run makes the same bytes as if nothing had happened.
 //! - It starts no child process, by design: stages are threads of the runner, so whatever ends the runner ends every writer
 //!   with it, and the run lock is free at that same moment.
@@ -21,6 +22,7 @@ pub(crate) mod fault;
 pub(crate) mod folder;
 pub(crate) mod graph;
 pub(crate) mod judge;
+pub(crate) mod kept;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod lock;
@@ -29,6 +31,7 @@ pub(crate) mod observe;
 pub(crate) mod origin;
 pub(crate) mod progress;
 mod publish;
+mod restore;
 pub(crate) mod run;
 pub(crate) mod stage;
 pub(crate) mod survey;
@@ -45,6 +48,7 @@ use error::Error;
 use fault::Faults;
 use graph::Graph;
 use judge::Bench;
+use kept::Bounds;
 use layout::Layout;
 use memo::{Belief, Memo};
 use origin::{Claim, Origin};
@@ -75,6 +79,8 @@ pub(crate) struct Settings {
     pub origin: Option<Origin>,
     /// What becomes of an output folder that belongs to another origin.
     pub claim: Claim,
+    /// How much is kept of what a run replaces.
+    pub keep: Bounds,
 }
 
 /// The stages of a pipeline and the folder in which they leave their artifacts.
@@ -95,6 +101,11 @@ impl Engine {
 
     pub(crate) fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// How much is kept of what a run replaces.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.settings.keep
     }
 
     /// Where things lie.

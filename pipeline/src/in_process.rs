@@ -9,6 +9,7 @@ use base::cancel::CancelToken;
 use store::options::Options;
 
 use crate::engine::fault::Faults;
+use crate::engine::kept::Bounds;
 use crate::engine::memo::Belief;
 use crate::engine::observe::{Event, Observe};
 use crate::engine::origin::Claim;
@@ -51,6 +52,7 @@ pub fn run(
         belief: Belief::Stamps,
         origin: None,
         claim: Claim::Respect,
+        keep: Bounds::default(),
     };
     let summary = Engine::new(stages, settings)?.run(&[stage.to_owned()], &Nobody)?;
     Ok(match summary.of(stage) {

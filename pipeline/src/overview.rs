@@ -82,21 +82,14 @@ pub(crate) fn write(layout: &Layout, stages: &[String], running: Vec<Running>) -
     persist(file, &path).with_context(place)
 }
 
-/// Removes the page, if it is engraft's.
+/// The page, if there is one and it is engraft's.
 ///
 /// # Errors
-/// When the disk refuses.
-pub(crate) fn clean(layout: &Layout, mode: Mode, cleaned: &mut Cleaned) -> anyhow::Result<()> {
+/// When it cannot be read.
+pub(crate) fn own(layout: &Layout) -> anyhow::Result<Option<PathBuf>> {
     let path = layout.page();
-    let place = || path.display().to_string();
-    if matches!(found(layout).with_context(place)?, Found::Ended | Found::Live) {
-        cleaned.bytes += fs::metadata(&path).with_context(place)?.len();
-        if mode == Mode::Remove {
-            fs::remove_file(&path).with_context(place)?;
-        }
-        cleaned.removed.push(path);
-    }
-    Ok(())
+    let is_ours = matches!(found(layout).with_context(|| path.display().to_string())?, Found::Ended | Found::Live);
+    Ok(is_ours.then_some(path))
 }
 
 /// What was read of an output folder.

@@ -6,17 +6,19 @@ use std::sync::OnceLock;
 use engraft_tests::{Engraft, STAGES, artifacts, assert_same};
 
 /// Every point of a stage's run, and moments in the middle of its work.
-const POINTS: [&str; 10] = [
+const POINTS: [&str; 12] = [
     "start",
     "working:1",
     "working:2",
     "working:4",
     "written",
     "synced",
+    "moved",
     "swapped",
     "before-ledger",
     "torn-ledger",
     "after-ledger",
+    "kept",
 ];
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -126,8 +128,8 @@ fn a_killed_rerun_leaves_the_old_artifact_or_the_new_one() {
 
 #[test]
 fn a_finished_training_is_not_made_again_when_the_kill_came_before_the_ledger() {
-    let points = ["before-ledger", "swapped", "torn-ledger", "after-ledger"];
-    for point in points.into_iter().take(if all_points() { 4 } else { 1 }) {
+    let points = ["moved", "before-ledger", "swapped", "torn-ledger", "after-ledger", "kept"];
+    for point in points.into_iter().take(if all_points() { points.len() } else { 1 }) {
         let folder = tempfile::tempdir().unwrap();
         let killed = Engraft::small(&["run"], folder.path()).kill_at(&format!("retrain:{point}")).output();
         assert_eq!(killed.code(), None, "{}", killed.text());

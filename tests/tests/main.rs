@@ -12,6 +12,7 @@ mod graft;
 mod graph;
 mod heads;
 mod interop;
+mod keep;
 mod kill;
 mod maps;
 mod messages;

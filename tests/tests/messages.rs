@@ -40,7 +40,7 @@ impl Messages {
         let said = said.replace(&self.folder.path().display().to_string(), "TMP");
         let said = said.replace(&root.display().to_string(), "REPOSITORY");
         let passing = |line: &&str| {
-            [": started", ": done", ": up to date", ": skipped", ": interrupted"]
+            [": started", ": done", ": up to date", ": restored", ": skipped", ": interrupted"]
                 .iter()
                 .any(|word| line.contains(word))
                 || (line.starts_with(|c: char| c.is_ascii_digit()) && line.ends_with(" s)"))

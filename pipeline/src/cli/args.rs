@@ -7,6 +7,7 @@ use clap::{Args, Parser};
 use model::encoder::pool::Pooling;
 use store::location::{Location, is_address};
 
+use super::clean::{self, Keep};
 use super::exit;
 use super::predict::pooling;
 use crate::bundle::lines::Form;
@@ -78,7 +79,8 @@ impl Subcommand {
             Subcommand::Run { stages, .. }
             | Subcommand::Plan { stages, .. }
             | Subcommand::Verify { stages }
-            | Subcommand::Clean { stages, .. } => all("STAGE", stages).collect(),
+            | Subcommand::Clean { stages, .. }
+            | Subcommand::Gc { stages, .. } => all("STAGE", stages).collect(),
             Subcommand::Why { stage } => vec![("STAGE", Path::new(stage))],
             Subcommand::Status | Subcommand::Config { .. } | Subcommand::Init { .. } => vec![],
             Subcommand::Inspect { artifact, svg, .. } => {
@@ -178,6 +180,8 @@ Examples:
   engraft run retrain --restart   discards the state of an interrupted training
 
 A stage runs if its version, a setting, the contents of an input or its artifact has changed.
+What it replaces is kept (--keep): when settings and inputs are again as they were, the artifact is
+verified and restored instead of made again.
 Before it runs, its inputs are read and verified again; a damaged artifact is rebuilt first.
 An interrupted training resumes from its last saved state; if a file of that state was altered,
 the stage fails and names the file. Ctrl-C stops at the next safe point, a second Ctrl-C at once.
@@ -195,6 +199,8 @@ Both leave everything consistent.")]
         /// Restarts interrupted trainings of these stages from scratch; their saved states are deleted
         #[arg(long)]
         restart: bool,
+        #[command(flatten)]
+        keep: Keep,
     },
     /// Shows what `run` would do and why, one line per stage
     #[command(after_help = "\
@@ -386,8 +392,8 @@ Examples:
         #[arg(long, conflicts_with = "schema")]
         reference: bool,
     },
-    /// Removes artifacts and work folders without asking; keeps the ledger and every file it does not name
-    #[command(after_help = "Examples:\n  engraft clean --dry-run\n  engraft clean shards retrain")]
+    /// Removes artifacts, kept ones too, and work folders, after asking; leaves the ledger and every file it does not name
+    #[command(after_help = clean::HELP)]
     Clean {
         /// The stages whose artifacts to remove; defaults to all
         #[arg(value_name = "STAGE")]
@@ -395,6 +401,24 @@ Examples:
         /// Only prints what would be removed
         #[arg(long)]
         dry_run: bool,
+        /// Removes without asking
+        #[arg(long, short, conflicts_with = "dry_run")]
+        yes: bool,
+    },
+    /// Removes artifacts of earlier settings: those beyond the bounds, or all; what is in place stays
+    #[command(after_help = clean::GC_HELP)]
+    Gc {
+        /// The stages whose kept artifacts to remove; defaults to all
+        #[arg(value_name = "STAGE")]
+        stages: Vec<String>,
+        /// Removes every kept artifact
+        #[arg(long, conflicts_with_all = ["keep", "keep_bytes"])]
+        all: bool,
+        /// Only prints what would be removed
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        keep: Keep,
     },
 }
 

@@ -10,7 +10,7 @@ pub enum Exit {
     /// A stage failed, and the others were finished; or `plan` found one that cannot run.
     Failed,
     /// Nothing was done: wrong usage or configuration, an output folder that cannot be used or belongs to another config, nothing to
-    /// verify, or no threads to be had.
+    /// verify, a `clean` that nobody agreed to, or no threads to be had.
     Refused,
     /// `verify` found damage, `plan --check` something to run, or `diff` a change.
     Found,
@@ -25,7 +25,7 @@ Exit codes:
   1    a stage failed and those that do not depend on it were finished; or plan found one that
        cannot run
   2    nothing was done: wrong usage or config, an output folder that is unusable or belongs
-       to another config, nothing to verify, or no threads available
+       to another config, nothing to verify, clean not agreed to, or no threads available
   3    verify found damage, plan --check something to run, or diff a change
   130  stopped by Ctrl-C or SIGTERM; everything is consistent, run again to resume";
 

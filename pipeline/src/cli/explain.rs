@@ -8,6 +8,7 @@ use super::measure;
 use super::table::table;
 use super::watch::Detail;
 use crate::engine::explain::{Cause, Note, Reason};
+use crate::engine::kept::Store;
 use crate::engine::survey::{Finding, State, Why};
 
 /// The reasons in one line.
@@ -45,7 +46,11 @@ fn why_short(finding: &Finding, detail: Detail) -> String {
     match &finding.error {
         Some(error) => error.clone(),
         None if finding.reasons.is_empty() => notes(&finding.notes).join("; "),
-        None => reasons(&finding.reasons, detail),
+        None => {
+            let kept = finding.restores.as_ref();
+            let kept = kept.map(|line| format!("; kept, made in {}", measure::time(line.seconds)));
+            reasons(&finding.reasons, detail) + &kept.unwrap_or_default()
+        }
     }
 }
 
@@ -57,6 +62,7 @@ pub(super) fn finding_json(finding: &Finding) -> Value {
         "reasons": reasons_json(&finding.reasons),
         "notes": finding.notes,
         "error": finding.error,
+        "restores": finding.restores.as_ref().map(|line| line.artifact),
         "begins_with": finding.begins_with,
     })
 }
@@ -67,6 +73,11 @@ pub(super) fn why(why: &Why) -> Vec<String> {
     let mut lines = Vec::new();
     match why.state {
         State::Fresh => lines.push(format!("{stage} is up to date.")),
+        State::Restore => {
+            lines.push(format!(
+                "{stage} will be restored: an earlier run made it with these settings and inputs:"
+            ));
+        }
         State::Stale => lines.push(format!("{stage} will run:")),
         State::Pending => lines.push(format!("{stage} will run if an input made first comes out changed:")),
         State::Blocked => lines.push(format!("{stage} cannot run:")),
@@ -75,7 +86,8 @@ pub(super) fn why(why: &Why) -> Vec<String> {
     lines.extend(causes(stage, &why.causes));
     lines.extend(notes(&why.notes).into_iter().map(|note| format!("  {note}")));
     if why.state == State::Fresh && !why.last.is_empty() {
-        lines.push("It last ran because:".to_owned());
+        let what = if why.restored { "It was last restored because:" } else { "It last ran because:" };
+        lines.push(what.to_owned());
         lines.extend(causes(stage, &why.last));
     }
     lines
@@ -115,28 +127,45 @@ impl Tree {
     }
 }
 
-/// A line per stage: state, last run, size.
-pub(super) fn status(findings: &[Finding], now_ms: u64) -> Vec<String> {
+/// A line per stage: state, last run, size, what is kept of it. Then how much is kept in all, as stages of other configs may have left some.
+pub(super) fn status(findings: &[Finding], store: &Store, now_ms: u64) -> Vec<String> {
     let row = |finding: &Finding| {
         let mut row = vec![finding.stage.clone(), state(finding.state).to_owned()];
-        row.extend(finding.last.as_ref().map_or_else(Vec::new, |line| {
-            vec![
+        let made = finding.last.as_ref().map(|line| {
+            [
                 ago(line.started_ms, now_ms),
                 measure::time(line.seconds),
                 measure::count(line.outputs.len() as u64),
                 measure::bytes(line.outputs.iter().map(|output| output.bytes).sum()),
                 line.artifact.short(),
             ]
-        }));
+        });
+        row.extend(made.unwrap_or_default());
+        let (artifacts, bytes) = kept(store, Some(&finding.stage));
+        row.extend((artifacts > 0).then(|| format!("{artifacts} ({})", measure::bytes(bytes))));
         row
     };
     let rows: Vec<_> = findings.iter().map(row).collect();
-    table(&["STAGE", "STATE", "LAST RUN", "TOOK", "FILES", "BYTES", "DIGEST"], &rows)
+    let lines = table(&["STAGE", "STATE", "LAST RUN", "TOOK", "FILES", "BYTES", "DIGEST", "KEPT"], &rows);
+    let (artifacts, bytes) = kept(store, None);
+    let sum = format!(
+        "{} of earlier settings kept, {}: restored when these come back; `engraft gc` removes them",
+        if artifacts == 1 { "1 artifact".to_owned() } else { format!("{artifacts} artifacts") },
+        measure::bytes(bytes)
+    );
+    lines.into_iter().chain((artifacts > 0).then_some(sum)).collect()
+}
+
+/// How many artifacts are kept of a stage, or of all, and their bytes.
+fn kept(store: &Store, stage: Option<&str>) -> (usize, u64) {
+    let of = store.kept.iter().filter(|kept| stage.is_none_or(|stage| kept.stage == stage));
+    of.fold((0, 0), |(artifacts, bytes), kept| (artifacts + 1, bytes + kept.bytes()))
 }
 
 /// A stage's state for machines.
-pub(super) fn status_json(finding: &Finding) -> Value {
+pub(super) fn status_json(finding: &Finding, store: &Store) -> Value {
     let line = finding.last.as_ref();
+    let (artifacts, bytes) = kept(store, Some(&finding.stage));
     json!({
         "stage": finding.stage,
         "state": finding.state,
@@ -145,6 +174,7 @@ pub(super) fn status_json(finding: &Finding) -> Value {
         "files": line.map(|line| line.outputs.len()),
         "bytes": line.map(|line| line.outputs.iter().map(|output| output.bytes).sum::<u64>()),
         "artifact": line.map(|line| line.artifact),
+        "kept": {"artifacts": artifacts, "bytes": bytes},
     })
 }
 
@@ -157,6 +187,7 @@ pub(super) fn ago(then_ms: u64, now_ms: u64) -> String {
 fn state(state: State) -> &'static str {
     match state {
         State::Fresh => "up to date",
+        State::Restore => "restore",
         State::Stale => "will run",
         State::Pending => "may run",
         State::Blocked => "cannot run",
@@ -189,7 +220,8 @@ mod tests {
         )];
         let stage = "shards".to_owned();
         let state = State::Pending;
-        let told = why(&Why { stage, state, causes, notes: vec![], error: None, last: vec![] });
+        let told =
+            why(&Why { stage, state, causes, notes: vec![], error: None, last: vec![], restored: false });
         let expected = [
             "shards will run if an input made first comes out changed:",
             "  input artifact samples is made first",
@@ -208,7 +240,8 @@ mod tests {
         let note = Note::Touched { label: "input file MRREL".to_owned() };
         let (stage, state) = ("kg".to_owned(), State::Fresh);
         let last = vec![field("kg.weight")];
-        let told = why(&Why { stage, state, causes: vec![], notes: vec![note], error: None, last });
+        let told =
+            why(&Why { stage, state, causes: vec![], notes: vec![note], error: None, last, restored: false });
         let expected = [
             "kg is up to date.",
             "  input file MRREL was touched, its content is unchanged",

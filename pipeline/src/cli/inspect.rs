@@ -18,6 +18,8 @@ pub(super) fn inspect(engine: &Engine, stage: &dyn Stage, line: &Line, now_ms: u
         format!("fingerprint {}", line.fingerprint),
         format!("digest      {}", line.artifact),
     ];
+    let restored = line.restored_ms.map(|at| format!("restored {}", explain::ago(at, now_ms)));
+    lines.splice(1..1, restored);
     let place = engine.layout().artifact(&line.stage);
     if !place.is_dir() {
         lines.push(format!("{} is gone: `engraft run {}` makes it again", place.display(), line.stage));

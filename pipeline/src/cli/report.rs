@@ -1,11 +1,8 @@
-//! What a run, `verify` and `clean` did, as text and as JSON. Does nothing itself.
-
-use std::path::PathBuf;
+//! What a run and `verify` did, as text and as JSON. Does nothing itself.
 
 use serde_json::{Value, json};
 
 use super::measure;
-use crate::engine::clean::{Cleaned, Mode};
 use crate::engine::context::WARNINGS;
 use crate::engine::ledger::{Ledger, Line};
 use crate::engine::run::{Outcome, Summary};
@@ -35,7 +32,10 @@ fn lines(ledger: &Lines) -> Vec<String> {
 }
 
 fn verified(verified: &Verified) -> Vec<String> {
-    let stage = &verified.stage;
+    let stage = match &verified.kept {
+        Some(place) => &format!("{} (kept in {place})", verified.stage),
+        None => &verified.stage,
+    };
     let Some(files) = verified.files else {
         let what = if verified.damages.is_empty() {
             "never made here"
@@ -48,8 +48,13 @@ fn verified(verified: &Verified) -> Vec<String> {
     if verified.damages.is_empty() {
         return vec![format!("{stage}: ok ({size})")];
     }
-    let remedy =
-        format!("{stage}: DAMAGED ({size}): `engraft run {stage}` makes missing and changed files again");
+    let remedy = match verified.kept {
+        Some(_) => {
+            format!("will not be restored; `engraft gc --all {}` removes what is kept", verified.stage)
+        }
+        None => format!("`engraft run {stage}` makes missing and changed files again"),
+    };
+    let remedy = format!("{stage}: DAMAGED ({size}): {remedy}");
     std::iter::once(remedy).chain(verified.damages.iter().map(damage)).collect()
 }
 
@@ -70,29 +75,9 @@ fn damage(damage: &Damage) -> String {
     }
 }
 
-/// What was removed and what was left.
-pub(super) fn cleaned(cleaned: &Cleaned, mode: Mode) -> Vec<String> {
-    let verb = if mode == Mode::DryRun { "would remove" } else { "removed" };
-    let removed = cleaned.removed.iter().map(|path| format!("{verb} {}", path.display()));
-    let left = cleaned.left.iter().map(|path| format!("left {}: not in the ledger", path.display()));
-    let sum =
-        format!("{verb} {} files and folders, {}", cleaned.removed.len(), measure::bytes(cleaned.bytes));
-    removed.chain(left).chain([sum]).collect()
-}
-
-/// What was removed and what was left, for machines.
-pub(super) fn cleaned_json(cleaned: &Cleaned, mode: Mode) -> Value {
-    // Names that are not UTF-8 have no JSON form.
-    let names = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-    json!({
-        "removed": names(&cleaned.removed), "bytes": cleaned.bytes, "left": names(&cleaned.left),
-        "dry_run": mode == Mode::DryRun,
-    })
-}
-
 /// What the stages warned of whose artifacts stand, those of earlier runs too.
 pub(super) fn warnings<'l>(summary: &Summary, ledger: &'l Ledger) -> Vec<(&'l str, &'l str)> {
-    let stands = |outcome: &Outcome| matches!(outcome, Outcome::Done(_) | Outcome::Fresh);
+    let stands = |outcome: &Outcome| matches!(outcome, Outcome::Done(_) | Outcome::Fresh | Outcome::Restored);
     let standing = summary.outcomes.iter().filter(|(_, outcome)| stands(outcome));
     let lines = standing.filter_map(|(stage, _)| ledger.last(stage));
     let texts = |line: &'l Line| line.facts.get(WARNINGS).and_then(Value::as_array).into_iter().flatten();
@@ -121,9 +106,10 @@ pub(super) fn summary_json(summary: &Summary, warnings: &[(&str, &str)], seconds
     value
 }
 
-fn tally(summary: &Summary) -> [(&'static str, usize); 5] {
+fn tally(summary: &Summary) -> [(&'static str, usize); 6] {
     [
         ("ran", summary.count(|outcome| matches!(outcome, Outcome::Done(_)))),
+        ("restored", summary.count(|outcome| *outcome == Outcome::Restored)),
         ("up to date", summary.count(|outcome| *outcome == Outcome::Fresh)),
         ("failed", summary.count(|outcome| matches!(outcome, Outcome::Failed(_)))),
         ("skipped", summary.count(|outcome| matches!(outcome, Outcome::Skipped(_)))),

@@ -13,11 +13,13 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::digest::Digest;
 use super::error::Error;
+use super::explain::Reason;
 use super::fault::Point;
 use super::folder::{self, Output};
 use super::graph::Graph;
 use super::judge::{Judgement, Seen};
-use super::layout::{Layout, Resumable, owner};
+use super::kept;
+use super::layout::{GONE, Layout, Resumable, owner};
 use super::ledger::{self, Ledger, Line};
 use super::memo::{Belief, Memo};
 use super::progress::Progress;
@@ -29,6 +31,15 @@ use super::{Settings, describe::Description};
 pub(super) struct Records {
     pub(super) ledger: Mutex<Ledger>,
     pub(super) memo: Memo,
+}
+
+impl Records {
+    /// The artifact of `stage` that is in place, if it is as the ledger says as far as the judgement goes.
+    pub(super) fn in_place(&self, stage: &str, judged: &Judgement) -> Option<Digest> {
+        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = ledger.last(stage).filter(|_| !judged.reasons.iter().any(Reason::is_damage));
+        last.map(|line| line.artifact)
+    }
 }
 
 /// A stage that is to run, with everything that takes.
@@ -66,7 +77,8 @@ impl Task<'_> {
         let outputs = self.seal(&work)?;
         self.pass(Point::Synced);
         let line = self.line(judged, outputs, facts, started);
-        let finished = Finished { work: &work, fingerprint, line: &line };
+        let before = self.records.in_place(self.stage.name(), judged);
+        let finished = Finished { work: &work, fingerprint, line: &line, before };
         finished.publish(self.layout, self.settings, &self.records.ledger)?;
         Ok(line)
     }
@@ -160,6 +172,7 @@ impl Task<'_> {
             started_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
             seconds: (self.settings.clock)().saturating_sub(started).as_secs_f64(),
             engraft: self.settings.version.clone(),
+            restored_ms: None,
         }
     }
 
@@ -168,22 +181,25 @@ impl Task<'_> {
     }
 }
 
-/// Removes work folders that a crash left, save those that a stage may take up again.
-pub(super) fn sweep(graph: &Graph, layout: &Layout) {
+/// Removes work folders that a crash left, save those that a stage may take up again, and keeps an artifact that it left on its way.
+pub(super) fn sweep(graph: &Graph, layout: &Layout, settings: &Settings, ledger: &Mutex<Ledger>) {
+    let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
     for entry in fs::read_dir(layout.works()).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let kept = match name.to_str().and_then(owner) {
-            Some((_, Resumable::No)) => false,
+        let (name, path) = (entry.file_name(), entry.path());
+        let swept = match name.to_str().and_then(owner) {
+            Some(_) if name.to_str().is_some_and(|name| name.ends_with(GONE)) => folder::remove(&path),
+            // Its line is still to be written, by a run that has this stage.
+            Some((stage, Resumable::No)) if layout.pending(stage).exists() => Ok(()),
+            Some((stage, Resumable::No)) => kept::rescue(&path, stage, &ledger, layout, settings),
             // A stage of another configuration may want it back.
-            Some((stage, Resumable::Yes)) => {
-                graph.find(stage).map_or(true, |place| graph.stage(place).resume() == Resume::SameFingerprint)
-            }
-            None => true,
+            Some((stage, Resumable::Yes)) => match graph.find(stage) {
+                Ok(place) if graph.stage(place).resume() == Resume::Never => folder::remove(&path),
+                _ => Ok(()),
+            },
+            None => Ok(()),
         };
-        if !kept {
-            // What cannot be removed is in nobody's way: a stage that does not resume empties its folder itself.
-            let _ = folder::remove(&entry.path());
-        }
+        // What cannot be removed is in nobody's way: a stage that does not resume empties its folder itself.
+        drop(swept);
     }
 }
 
@@ -226,7 +242,7 @@ mod tests {
         assert_eq!(run(dir.path(), [patient(3, 1)]), ["train done"]);
         assert_eq!(fs::read_to_string(dir.path().join("train/steps")).unwrap(), "xxx");
         // The artifact of the other fingerprint must not be taken for something to resume.
-        assert_eq!(run(dir.path(), [patient(1, 2)]), ["train done"]);
+        assert_eq!(run(dir.path(), [patient(1, 2)]), ["train restored"]);
         assert_eq!(fs::read_to_string(dir.path().join("train/steps")).unwrap(), "x");
     }
 
@@ -299,6 +315,7 @@ mod tests {
     }
 
     const OUT: &str = "ENGRAFT_TEST_OUT";
+    const SAY: &str = "ENGRAFT_TEST_SAY";
     const KILL: &str = "ENGRAFT_TEST_KILL_AT";
 
     #[expect(clippy::disallowed_methods, reason = "how the parent tells its child what to do")]
@@ -306,22 +323,38 @@ mod tests {
         std::env::var(key).ok()
     }
 
-    /// The process that is killed; does nothing unless the test below starts it.
+    /// The process that is killed; does nothing unless the tests below start it.
     #[test]
     fn victim() {
-        if let (Some(out), Some(kill)) = (told(OUT), told(KILL)) {
+        if let (Some(out), Some(say), Some(kill)) = (told(OUT), told(SAY), told(KILL)) {
             let settings = Settings { faults: kill.parse().unwrap(), ..settings(&PathBuf::from(out)) };
-            try_run(settings, three("new")).unwrap();
+            try_run(settings, three(&say)).unwrap();
         }
     }
 
+    /// Runs the stages that say `say` in `out` in a process that dies at `stage:point`.
+    fn killed(out: &Path, say: &str, stage: &str, point: Point) {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "engine::execute::tests::victim"]).env(OUT, out).env(SAY, say);
+        let status = child.env(KILL, format!("{stage}:{point}")).output().unwrap().status;
+        assert_eq!(status.signal(), Some(9), "{stage}:{point} was not reached");
+    }
+
+    /// Both artifacts of each stage, as undisturbed runs make them.
+    fn both() -> [BTreeMap<String, Vec<u8>>; 2] {
+        let reference = tempdir().unwrap();
+        ["old", "new"].map(|say| {
+            run(reference.path(), three(say));
+            tree(reference.path())
+        })
+    }
+
+    const FRESH: [&str; 3] = ["a fresh", "b fresh", "c fresh"];
+    const RESTORED: [&str; 3] = ["a restored", "b restored", "c restored"];
+
     #[test]
     fn killed_at_any_point_it_shows_only_whole_artifacts_and_mends_on_the_next_run() {
-        let reference = tempdir().unwrap();
-        run(reference.path(), three("old"));
-        let old = tree(reference.path());
-        run(reference.path(), three("new"));
-        let new = tree(reference.path());
+        let [old, new] = both();
         for (stage, point) in ["a", "b"].into_iter().flat_map(|stage| Point::ALL.map(|point| (stage, point)))
         {
             if (stage, point) == ("a", Point::Working) {
@@ -329,10 +362,7 @@ mod tests {
             }
             let dir = tempdir().unwrap();
             run(dir.path(), three("old"));
-            let mut child = Command::new(std::env::current_exe().unwrap());
-            child.args(["--exact", "engine::execute::tests::victim"]).env(OUT, dir.path());
-            let status = child.env(KILL, format!("{stage}:{point}")).output().unwrap().status;
-            assert_eq!(status.signal(), Some(9), "{stage}:{point} was not reached");
+            killed(dir.path(), "new", stage, point);
             for (file, bytes) in tree(dir.path()) {
                 assert!(
                     old[&file] == bytes || new[&file] == bytes,
@@ -341,8 +371,44 @@ mod tests {
             }
             run(dir.path(), three("new"));
             assert_eq!(tree(dir.path()), new, "{stage}:{point}");
-            assert_eq!(run(dir.path(), three("new")), ["a fresh", "b fresh", "c fresh"], "{stage}:{point}");
+            assert_eq!(run(dir.path(), three("new")), FRESH, "{stage}:{point}");
             assert!(!dir.path().join(".work").exists(), "{stage}:{point} left a work folder");
+            assert_eq!(run(dir.path(), three("old")), RESTORED, "{stage}:{point} lost what it replaced");
+            assert_eq!(tree(dir.path()), old, "{stage}:{point}");
+        }
+    }
+
+    #[test]
+    fn killed_while_it_restores_it_shows_only_whole_artifacts_and_loses_neither() {
+        let [old, new] = both();
+        let points = ["a", "b"].into_iter().flat_map(|stage| Point::RESTORING.map(|point| (stage, point)));
+        for (stage, point) in points {
+            let dir = tempdir().unwrap();
+            run(dir.path(), three("old"));
+            run(dir.path(), three("new"));
+            killed(dir.path(), "old", stage, point);
+            let shown = tree(dir.path());
+            assert_eq!(shown.len(), old.len(), "{stage}:{point}: an artifact is missing");
+            for (file, bytes) in shown {
+                assert!(old[&file] == bytes || new[&file] == bytes, "{stage}:{point}: {file} is neither");
+            }
+            let events = run(dir.path(), three("old"));
+            let ran = events.iter().any(|event| !event.ends_with("fresh") && !event.ends_with("restored"));
+            assert!(!ran, "{stage}:{point}: {events:?}");
+            assert_eq!(tree(dir.path()), old, "{stage}:{point}");
+            assert!(!dir.path().join(".work").exists(), "{stage}:{point} left a work folder");
+            assert_eq!(run(dir.path(), three("new")), RESTORED, "{stage}:{point} lost what it replaced");
+            assert_eq!(tree(dir.path()), new, "{stage}:{point}");
+        }
+    }
+
+    #[test]
+    fn a_finished_artifact_whose_kill_came_before_the_swap_is_not_made_again() {
+        for point in [Point::Moved, Point::Swapped, Point::TornLedger] {
+            let dir = tempdir().unwrap();
+            run(dir.path(), three("old"));
+            killed(dir.path(), "new", "b", point);
+            assert_eq!(run(dir.path(), three("new")), ["a fresh", "b fresh", "c done"], "{point}");
         }
     }
 }

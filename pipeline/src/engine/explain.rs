@@ -53,11 +53,21 @@ pub(crate) enum Reason {
     OutputMissing { path: String },
     /// A file of its artifact is not what the ledger says.
     OutputChanged { path: String },
+    /// A file of the artifact that an earlier run with these very settings and inputs left is not what the ledger says, so that the artifact
+    /// cannot be restored.
+    KeptDamaged { path: String },
     /// An input artifact will be made first. If it comes out as it was, the stage need not run.
     Pending {
         /// The stage that makes it.
         name: String,
     },
+}
+
+impl Reason {
+    /// Whether it says that the artifact in its place is not what the ledger says.
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Self::OutputMissing { .. } | Self::OutputChanged { .. })
+    }
 }
 
 impl fmt::Display for Reason {
@@ -76,6 +86,7 @@ impl fmt::Display for Reason {
             }
             Self::OutputMissing { path } => write!(f, "output {path} is missing"),
             Self::OutputChanged { path } => write!(f, "output {path} is not as it was made"),
+            Self::KeptDamaged { path } => write!(f, "kept output {path} is not as it was made"),
             Self::Pending { name } => write!(f, "input artifact {name} is made first"),
         }
     }
@@ -142,10 +153,12 @@ pub(crate) fn trace(
     let cause = |reason: &Reason| {
         let because = match reason {
             Reason::Pending { name } => trace(ledger, until, &pending(name), pending),
-            Reason::Artifact { name, from: Some(_), to: Some(to) } => {
-                let line = origin(ledger, until, name, to);
-                line.map_or_else(Vec::new, |at| trace(ledger, at, &ledger.lines()[at].reasons, pending))
-            }
+            Reason::Artifact { name, from: Some(_), to: Some(to) } => match origin(ledger, until, name, to) {
+                Some(at) => trace(ledger, at, &ledger.lines()[at].reasons, pending),
+                // It is not there yet: an earlier artifact will be restored first.
+                None if until == ledger.lines().len() => trace(ledger, until, &pending(name), pending),
+                None => Vec::new(),
+            },
             _ => Vec::new(),
         };
         Cause { reason: reason.clone(), because }
@@ -154,11 +167,10 @@ pub(crate) fn trace(
 }
 
 /// The line, among the first `until`, of the run that brought the artifact of `stage` to `digest`: later runs that made the
-/// same contents again are not what changed it.
+/// same contents again are not what changed it. None if the last of them left other contents.
 fn origin(ledger: &Ledger, until: usize, stage: &str, digest: &Digest) -> Option<usize> {
     let runs = (0..until).rev().filter(|&at| ledger.lines()[at].stage == stage);
-    let same = |at: &usize| ledger.lines()[*at].artifact == *digest;
-    runs.skip_while(|at| !same(at)).take_while(same).last()
+    runs.take_while(|&at| ledger.lines()[at].artifact == *digest).last()
 }
 
 /// Something worth saying about a stage that does not run.

@@ -18,7 +18,9 @@ pub(crate) enum Point {
     Written,
     /// Files and folders are synced, the artifact is still the old one.
     Synced,
-    /// The new artifact is in place, the old one not yet removed.
+    /// The new artifact (or one that is restored) is on its way, the old one in place.
+    Moved,
+    /// The new artifact is in place, the old one not yet kept or removed.
     Swapped,
     /// The ledger does not know the new artifact yet.
     BeforeLedger,
@@ -26,20 +28,29 @@ pub(crate) enum Point {
     TornLedger,
     /// The ledger's line is on disk.
     AfterLedger,
+    /// The old artifact is among the kept ones.
+    Kept,
 }
 
 impl Point {
     /// Every point, in the order in which a run passes them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Start,
         Self::Working,
         Self::Written,
         Self::Synced,
+        Self::Moved,
         Self::Swapped,
         Self::BeforeLedger,
         Self::TornLedger,
         Self::AfterLedger,
+        Self::Kept,
     ];
+
+    /// Those that an artifact passes which is restored.
+    #[cfg(test)]
+    pub(crate) const RESTORING: [Self; 6] =
+        [Self::Moved, Self::Swapped, Self::BeforeLedger, Self::TornLedger, Self::AfterLedger, Self::Kept];
 
     fn name(self) -> &'static str {
         match self {
@@ -47,10 +58,12 @@ impl Point {
             Self::Working => "working",
             Self::Written => "written",
             Self::Synced => "synced",
+            Self::Moved => "moved",
             Self::Swapped => "swapped",
             Self::BeforeLedger => "before-ledger",
             Self::TornLedger => "torn-ledger",
             Self::AfterLedger => "after-ledger",
+            Self::Kept => "kept",
         }
     }
 }

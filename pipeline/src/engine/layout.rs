@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::digest::Digest;
 
+/// What the name of a folder ends with that is being removed.
+pub(super) const GONE: &str = ".gone";
+
 /// The output folder of a run: `STAGE/` holds artifacts, `ledger.jsonl` what made them, dot names the rest.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
@@ -47,6 +50,21 @@ impl Layout {
         self.out.join("index.html")
     }
 
+    /// The folder of the artifacts that later ones have replaced.
+    pub(crate) fn kept(&self) -> PathBuf {
+        self.out.join(".kept")
+    }
+
+    /// Where an artifact with these contents is kept once another one has replaced it.
+    pub(crate) fn kept_as(&self, stage: &str, artifact: &Digest) -> PathBuf {
+        self.kept().join(format!("{stage}-{}", artifact.stem()))
+    }
+
+    /// The folder that the kept folder `name` passes through on its way out, so that half of one is never found among the whole.
+    pub(crate) fn gone(&self, name: &str) -> PathBuf {
+        self.works().join(format!("{name}{GONE}"))
+    }
+
     pub(crate) fn ledger(&self) -> PathBuf {
         self.out.join("ledger.jsonl")
     }
@@ -77,7 +95,7 @@ impl Layout {
     }
 }
 
-/// The stage to which the entry `name` of the folder of work folders belongs, and whether the entry may be resumed.
+/// The stage to which the entry `name` of the folder of work folders, or of kept ones, belongs, and whether a work folder may be resumed.
 pub(crate) fn owner(name: &str) -> Option<(&str, Resumable)> {
     let (stage, rest) = name.rsplit_once('-')?;
     let hex = rest.get(..16).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))?;

@@ -57,6 +57,10 @@ pub(crate) struct Line {
     pub seconds: f64,
     /// The version of engraft that ran it.
     pub engraft: String,
+    /// When the artifact was restored, in milliseconds since the Unix epoch, if it was not made then: when it started, how long it took, what it
+    /// recorded and the version of engraft are those of the run that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_ms: Option<u64>,
 }
 
 /// The lines of a ledger, oldest first.

@@ -30,6 +30,11 @@ pub(crate) enum Event<'a> {
         /// Whether the artifact is another than before.
         result: Made,
     },
+    /// It did not run: what an earlier run made with just these settings and inputs is in place again.
+    Restored {
+        /// The ledger line, with the reasons.
+        line: &'a Line,
+    },
     /// It failed; nothing of it became visible.
     Failed {
         stage: &'a str,

@@ -1,8 +1,9 @@
 //! The last steps of a run: the artifact into its place, the line into the ledger, and back again where one of them fails or
 //! a kill comes between. Does not know how the artifact was made.
 //!
-//! The finished line is on disk before the artifact is swapped in. A run that finds such a line left over appends it, if the
-//! artifact in place is the one it speaks of: what was finished is not made again.
+//! The finished line is on disk before the artifact is moved. A run that finds such a line left over moves the artifact into its place if it is not
+//! there yet, and appends the line: what was finished is not made again. What it replaces is kept last of all, under the name of its contents;
+//! a kill before that leaves it on its way, where the next run finds it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +14,11 @@ use std::sync::{Mutex, PoisonError};
 use base::whole::write_with_folder;
 
 use super::Settings;
-use super::digest::{Digest, each};
+use super::digest::Digest;
 use super::error::Error;
 use super::fault::Point;
 use super::folder;
+use super::kept::{self, Candidate};
 use super::layout::Layout;
 use super::ledger::{self, Ledger, Line};
 
@@ -33,14 +35,13 @@ pub(super) fn check_place(stage: &str, layout: &Layout, ledger: &Mutex<Ledger>) 
             place.display()
         ),
     }
-    let ours = made(stage, ledger);
+    let ours = made(stage, &ledger.lock().unwrap_or_else(PoisonError::into_inner));
     // Without a line (a new ledger, or one that lost its end) only the new artifact can tell what is ours: see `publish`.
     if ours.is_empty() { Ok(()) } else { refuse_others(&place, &ours) }
 }
 
 /// Every file that a line of the ledger says `stage` made.
-fn made(stage: &str, ledger: &Mutex<Ledger>) -> BTreeSet<String> {
-    let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+fn made(stage: &str, ledger: &Ledger) -> BTreeSet<String> {
     let lines = ledger.lines().iter().filter(|line| line.stage == stage);
     lines.flat_map(|line| &line.outputs).map(|output| output.path.clone()).collect()
 }
@@ -55,11 +56,13 @@ fn refuse_others(place: &Path, ours: &BTreeSet<String>) -> anyhow::Result<()> {
     }
 }
 
-/// A finished artifact in its work folder, about to be published.
+/// A finished artifact in its work folder, or a kept one in its own, about to be published.
 pub(super) struct Finished<'a> {
     pub(super) work: &'a Path,
     pub(super) fingerprint: &'a Digest,
     pub(super) line: &'a Line,
+    /// The artifact in place, if it is sound as far as is known: then it is kept.
+    pub(super) before: Option<Digest>,
 }
 
 impl Finished<'_> {
@@ -73,14 +76,14 @@ impl Finished<'_> {
         let stage = self.line.stage.as_str();
         let (place, done) = (layout.artifact(stage), layout.done(stage, self.fingerprint));
         if place.exists() {
-            let mut ours = made(stage, records);
-            ours.extend(self.line.outputs.iter().map(|output| output.path.clone()));
+            let ours = ours(self.line, &records.lock().unwrap_or_else(PoisonError::into_inner));
             refuse_others(&place, &ours)?;
         }
         let pending = layout.pending(stage);
         write_with_folder(&pending, &ledger::sealed(self.line)?).map_err(Error::at(&pending))?;
         folder::remove(&done)?;
         fs::rename(self.work, &done).map_err(Error::at(&done))?;
+        settings.faults.pass(stage, Point::Moved);
         folder::swap(&done, &place)?;
         folder::sync(layout.out())?;
         settings.faults.pass(stage, Point::Swapped);
@@ -96,10 +99,20 @@ impl Finished<'_> {
         }
         settings.faults.pass(stage, Point::AfterLedger);
         fs::remove_file(&pending).map_err(Error::at(&pending))?;
-        Ok(folder::remove(&done)?)
+        self.put_away(&done, layout, settings)?;
+        settings.faults.pass(stage, Point::Kept);
+        Ok(())
     }
 
-    /// The earlier artifact back into its place, the new one back into its work folder.
+    /// What the artifact has replaced is kept or removed.
+    fn put_away(&self, done: &Path, layout: &Layout, settings: &Settings) -> Result<(), Error> {
+        match self.before.filter(|before| *before != self.line.artifact && settings.keep.artifacts > 0) {
+            Some(before) if done.is_dir() => kept::put(done, &self.line.stage, &before, layout),
+            _ => folder::remove(done),
+        }
+    }
+
+    /// The earlier artifact back into its place, the new one back to where it came from.
     fn retract(&self, place: &Path, done: &Path) -> Result<(), Error> {
         if done.exists() {
             folder::swap(done, place)?;
@@ -109,7 +122,15 @@ impl Finished<'_> {
     }
 }
 
-/// Appends the line of a run that was killed between swap and ledger, if its artifact is in place and whole.
+/// Every file that a line of the ledger, or `line`, says its stage made.
+fn ours(line: &Line, ledger: &Ledger) -> BTreeSet<String> {
+    let mut ours = made(&line.stage, ledger);
+    ours.extend(line.outputs.iter().map(|output| output.path.clone()));
+    ours
+}
+
+/// Finishes what a run left that was killed after it had written the line of a finished artifact: the artifact goes into its place if it is still
+/// on its way there, and its line into the ledger.
 pub(super) fn recover(stage: &str, layout: &Layout, settings: &Settings, records: &Mutex<Ledger>) {
     let pending = layout.pending(stage);
     let Ok(text) = fs::read(&pending) else { return };
@@ -117,7 +138,7 @@ pub(super) fn recover(stage: &str, layout: &Layout, settings: &Settings, records
     if let Ok(line) = ledger::parse(&text)
         && line.stage == stage
         && ledger.last(stage).is_none_or(|last| *last != Line { format: last.format, ..line.clone() })
-        && in_place(&line, layout, settings)
+        && arrives(&line, &ledger, layout, settings)
         && ledger.append(line, &settings.faults).is_err()
     {
         return; // The next run tries again; until then the stage counts as not made.
@@ -126,14 +147,15 @@ pub(super) fn recover(stage: &str, layout: &Layout, settings: &Settings, records
     let _ = fs::remove_file(&pending);
 }
 
-fn in_place(line: &Line, layout: &Layout, settings: &Settings) -> bool {
-    let place = layout.artifact(&line.stage);
-    let named: Vec<&str> = line.outputs.iter().map(|output| output.path.as_str()).collect();
-    let whole = |output: &folder::Output| {
-        Digest::of_file(&place.join(&output.path), &settings.cancel).is_ok_and(|found| found == output.blake3)
+/// Whether the artifact of `line` is in its place, after it was moved there if a kill came just before.
+fn arrives(line: &Line, ledger: &Ledger, layout: &Layout, settings: &Settings) -> bool {
+    let (place, done) = (layout.artifact(&line.stage), layout.done(&line.stage, &line.fingerprint));
+    let whole = |folder: &Path| {
+        let there = Candidate { line, folder: folder.to_owned() };
+        there.check(settings.jobs, &settings.cancel).is_ok()
     };
-    folder::list(&place).is_ok_and(|there| there == named)
-        && each(&line.outputs, settings.jobs, whole).into_iter().all(|whole| whole)
+    let free = || !place.exists() || refuse_others(&place, &ours(line, ledger)).is_ok();
+    whole(&place) || (whole(&done) && free() && folder::swap(&done, &place).is_ok())
 }
 
 #[cfg(test)]

@@ -10,13 +10,16 @@ use super::error::Error;
 use super::execute::{Records, Task, message, sweep};
 use super::explain::{Note, Reason};
 use super::failure;
-use super::judge::{Bench, damage, judge};
+use super::judge::{Bench, Judgement, damage, judge};
+use super::kept::Store;
 use super::ledger::{Ledger, Line};
 use super::lock::Lock;
 use super::memo::{Belief, Memo};
 use super::observe::{Event, Made, Observe};
 use super::progress::Progress;
 use super::publish::recover;
+use super::restore::{Restore, Restored};
+use super::stage::Stage;
 
 /// What became of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) enum Outcome {
     Fresh,
     /// It ran.
     Done(Made),
+    /// What an earlier run made is in place again.
+    Restored,
     /// It failed, with this message.
     Failed(String),
     /// It could not start because this stage failed.
@@ -74,14 +79,16 @@ impl Engine {
         for place in self.graph.needed(&[])? {
             recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
         }
-        sweep(&self.graph, &self.layout);
+        sweep(&self.graph, &self.layout, &self.settings, &ledger);
         let records = Records { ledger, memo: Memo::load(&self.layout.memo()) };
         let session = Session { engine: self, goals, observer, records };
         let outcomes = session.schedule(&needed);
         // A memo that cannot be saved costs the next run some reading, nothing else.
         let _ = session.records.memo.save();
-        // Succeeds only if nothing is left in it to resume.
+        session.trim(|_| true);
+        // These succeed only if nothing is left in them to resume or to restore.
         let _ = std::fs::remove_dir(self.layout.works());
+        let _ = std::fs::remove_dir(self.layout.kept());
         let name = |place| self.graph.stage(place).name().to_owned();
         Ok(Summary {
             outcomes: outcomes.into_iter().map(|(place, outcome)| (name(place), outcome)).collect(),
@@ -126,7 +133,11 @@ impl Session<'_> {
                 let Ok((place, turn)) = receiver.recv() else { break };
                 running -= 1;
                 match turn {
-                    Turn::Over(outcome) => drop(outcomes.insert(place, outcome)),
+                    Turn::Over(outcome) => {
+                        outcomes.insert(place, outcome);
+                        // What a stage may still want back stays until its turn is over.
+                        self.trim(|stage| self.is_over(stage, needed, &outcomes));
+                    }
                     Turn::Damaged(found) if again.insert(place) => {
                         let makers = found.iter().map(|(maker, _)| *maker).collect();
                         revive(place, &makers, &mut waiting, &mut outcomes);
@@ -148,7 +159,9 @@ impl Session<'_> {
         if running >= settings.jobs.get() || settings.cancel.is_cancelled() {
             return None;
         }
-        let there = |place: &usize| matches!(outcomes.get(place), Some(Outcome::Fresh | Outcome::Done(_)));
+        let done =
+            |outcome: &Outcome| matches!(outcome, Outcome::Fresh | Outcome::Done(_) | Outcome::Restored);
+        let there = |place: &usize| outcomes.get(place).is_some_and(done);
         let at = waiting.iter().position(|&place| self.engine.graph.upstream(place).iter().all(there))?;
         Some(waiting.remove(at))
     }
@@ -166,6 +179,24 @@ impl Session<'_> {
             outcomes.insert(place, Outcome::Skipped(because));
             false
         });
+    }
+
+    /// Removes what is kept beyond the bounds, of the stages that are `over`.
+    fn trim(&self, over: impl Fn(&str) -> bool) {
+        let layout = &self.engine.layout;
+        let excess = {
+            let ledger = self.ledger();
+            Store::list(layout, &ledger).map(|store| store.excess(self.engine.settings.keep, &ledger, layout))
+        };
+        for kept in excess.into_iter().flatten().filter(|kept| over(&kept.stage)) {
+            // What cannot be removed takes up room; the next run tries again.
+            let _ = kept.discard(layout);
+        }
+    }
+
+    fn is_over(&self, stage: &str, needed: &[usize], outcomes: &Outcomes) -> bool {
+        let place = self.engine.graph.find(stage).ok().filter(|place| needed.contains(place));
+        place.is_none_or(|place| outcomes.contains_key(&place))
     }
 
     fn same_again(&self, place: usize, outcomes: &Outcomes) -> Vec<Note> {
@@ -206,20 +237,32 @@ impl Session<'_> {
     }
 
     fn job(&self, place: usize, same: Vec<Note>) -> anyhow::Result<Turn> {
-        let settings = &self.engine.settings;
+        let cancel = &self.engine.settings.cancel;
         let stage = self.engine.graph.stage(place);
         let last = self.ledger().last(stage.name()).cloned();
         let upstream = self.engine.graph.upstream(place).iter().map(|&up| self.name(up));
         let artifacts =
             upstream.map(|name| (name.to_owned(), self.ledger().last(name).map(|line| line.artifact)));
         let artifacts = artifacts.collect();
-        let cancel = &settings.cancel;
         let bench = self.bench();
         let mut judgement = judge(stage, last.as_ref(), &artifacts, &bench)?;
         if !judgement.reasons.is_empty() {
+            // As with what is up to date, time stamps are trusted for what goes in, and everything that comes out is read.
+            let damaged = match self.restore(stage.name(), &judgement)? {
+                Restored::Yes(line) => {
+                    self.observer.event(&Event::Restored { line: &line });
+                    return Ok(Turn::Over(Outcome::Restored));
+                }
+                Restored::Damaged(reason) => Some(reason),
+                Restored::Nothing => None,
+            };
             // Time stamps are good enough to leave a stage alone, not for what goes into an artifact.
             let reading = Bench { inputs: Belief::Reading, ..bench };
             judgement = judge(stage, last.as_ref(), &artifacts, &reading)?;
+            if !judgement.reasons.is_empty() {
+                // First, where it is said even if only one reason is.
+                judgement.reasons.splice(0..0, damaged);
+            }
         }
         cancel.check()?;
         if judgement.reasons.is_empty() {
@@ -232,17 +275,28 @@ impl Session<'_> {
         if !damaged.is_empty() {
             return Ok(Turn::Damaged(damaged));
         }
-        let progress =
-            Progress::new(stage.name(), cancel.clone(), settings.faults.clone(), Arc::clone(&settings.clock));
+        self.make(stage, last.as_ref(), &judgement)
+    }
+
+    /// Runs the stage, as judged.
+    fn make(&self, stage: &dyn Stage, last: Option<&Line>, judgement: &Judgement) -> anyhow::Result<Turn> {
+        let settings = &self.engine.settings;
+        let (cancel, faults) = (settings.cancel.clone(), settings.faults.clone());
+        let progress = Progress::new(stage.name(), cancel, faults, Arc::clone(&settings.clock));
         let reasons = &judgement.reasons;
         self.observer.event(&Event::Started { stage: stage.name(), reasons, progress: &progress });
         let asked = self.goals.is_empty() || self.goals.iter().any(|goal| goal == stage.name());
         let restart = settings.restart && asked;
         let task = Task { stage, layout: &self.engine.layout, settings, records: &self.records, restart };
-        let line = task.execute(&judgement, &progress)?;
-        let result = made(last.as_ref(), &line);
+        let line = task.execute(judgement, &progress)?;
+        let result = made(last, &line);
         self.observer.event(&Event::Done { line: &line, progress: progress.snapshot(), result });
         Ok(Turn::Over(Outcome::Done(result)))
+    }
+
+    fn restore(&self, stage: &str, judgement: &Judgement) -> anyhow::Result<Restored> {
+        let (layout, settings, records) = (&self.engine.layout, &self.engine.settings, &self.records);
+        Restore { stage, layout, settings, records }.attempt(judgement)
     }
 
     /// What is damaged of the artifacts that the stage reads, each with the place of the stage that makes it: whatever this process
@@ -288,8 +342,8 @@ fn made(before: Option<&Line>, line: &Line) -> Made {
 fn with_remedy(error: String) -> String {
     if error.contains("No space left on device") {
         return format!(
-            "{error}: the disk is full; free some space or choose another folder with --out, then run again \
-                        (nothing made earlier was lost)"
+            "{error}: the disk is full; free some space (`engraft gc --all` removes what is kept of earlier settings) \
+                        or choose another folder with --out, then run again (nothing made earlier was lost)"
         );
     }
     if error.contains("Resource temporarily unavailable") {

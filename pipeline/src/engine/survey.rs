@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Engine;
+use super::digest::Digest;
 use super::error::Error;
 use super::explain::{Cause, Note, Reason, trace};
 use super::judge::{Judgement, judge};
+use super::kept::{Store, candidate};
 use super::ledger::{Ledger, Line};
-use super::memo::Memo;
+use super::memo::{Belief, Memo};
 use super::stage::Stage;
+use super::{Engine, Settings};
 
 /// Whether a stage would run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +20,8 @@ use super::stage::Stage;
 pub(crate) enum State {
     /// It is up to date.
     Fresh,
+    /// It would not run but get back what an earlier run made with just these settings and inputs.
+    Restore,
     /// It would run.
     Stale,
     /// It would run if an input that is made first comes out changed.
@@ -40,6 +44,8 @@ pub(crate) struct Finding {
     pub error: Option<String>,
     /// Its last finished run.
     pub last: Option<Line>,
+    /// The run whose artifact it would get back.
+    pub restores: Option<Line>,
     /// The model that it goes on from, if it is a training.
     pub begins_with: Option<String>,
 }
@@ -56,8 +62,10 @@ pub(crate) struct Why {
     pub notes: Vec<Note>,
     /// What is missing, if it is blocked.
     pub error: Option<String>,
-    /// Why it last ran, down to the root causes; nothing if it never ran.
+    /// Why it last ran or was restored, down to the root causes; nothing if it never ran.
     pub last: Vec<Cause>,
+    /// Whether its artifact was then restored, not made.
+    pub restored: bool,
 }
 
 impl Engine {
@@ -80,6 +88,7 @@ impl Engine {
         let pending = |name: &str| find(name).map_or_else(Vec::new, |finding| finding.reasons.clone());
         let lines = ledger.lines();
         let last = lines.iter().rposition(|line| line.stage == stage);
+        let restored = last.is_some_and(|at| lines[at].restored_ms.is_some());
         let last = last.map_or_else(Vec::new, |at| trace(&ledger, at, &lines[at].reasons, &pending));
         // The stage asked for is itself among the findings, since the graph knows it.
         let (state, reasons, notes, error) = find(stage)
@@ -87,7 +96,7 @@ impl Engine {
                 (finding.state, finding.reasons.clone(), finding.notes.clone(), finding.error.clone())
             });
         let causes = trace(&ledger, lines.len(), &reasons, &pending);
-        Ok(Why { stage: stage.to_owned(), state, causes, notes, error, last })
+        Ok(Why { stage: stage.to_owned(), state, causes, notes, error, last, restored })
     }
 
     fn survey_with(&self, goals: &[String], ledger: &Ledger) -> Result<Vec<Finding>, Error> {
@@ -98,15 +107,37 @@ impl Engine {
             let stage = self.graph.stage(place);
             let last = ledger.last(stage.name());
             let artifact = |up: &usize| {
-                let fresh = findings.get(up).filter(|finding| finding.state == State::Fresh);
-                let digest = fresh.and_then(|finding| finding.last.as_ref()).map(|line| line.artifact);
+                let digest = findings.get(up).and_then(Finding::artifact);
                 (self.graph.stage(*up).name().to_owned(), digest)
             };
             let artifacts = self.graph.upstream(place).iter().map(artifact).collect();
-            let judgement = judge(stage, last, &artifacts, &bench).map_err(|error| error.to_string());
-            findings.insert(place, Finding::new(stage, last, judgement));
+            let mut judgement = judge(stage, last, &artifacts, &bench).map_err(|error| error.to_string());
+            let restores = judgement.as_mut().ok().and_then(|judged| self.restorable(stage, judged, ledger));
+            findings.insert(place, Finding { restores, ..Finding::new(stage, last, judgement) }.settled());
         }
         Ok(findings.into_values().collect())
+    }
+
+    /// The run whose artifact the stage would get back. One that is damaged is a reason to run; to find that, files are read only where stamps are not
+    /// believed.
+    fn restorable(&self, stage: &dyn Stage, judged: &mut Judgement, ledger: &Ledger) -> Option<Line> {
+        let found = candidate(stage.name(), judged, ledger, &self.layout)?;
+        let Settings { jobs, cancel, belief, .. } = &self.settings;
+        let damaged = match belief {
+            Belief::Stamps => found.misfit(),
+            Belief::Reading => found.check(*jobs, cancel).err(),
+        };
+        let Some(file) = damaged else { return Some(found.line.clone()) };
+        judged.reasons.insert(0, found.damage(&file, &self.layout));
+        None
+    }
+
+    /// What is kept of the artifacts that later ones have replaced.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read, or the file system refuses.
+    pub(crate) fn kept(&self) -> Result<Store, Error> {
+        Store::list(&self.layout, &Ledger::read(&self.layout.ledger())?)
     }
 }
 
@@ -123,7 +154,23 @@ impl Finding {
             Err(error) => (Vec::new(), Vec::new(), Some(error)),
         };
         let (stage, begins_with) = (stage.name().to_owned(), stage.begins_with());
-        Self { stage, state, reasons, notes, error, last: last.cloned(), begins_with }
+        Self { stage, state, reasons, notes, error, last: last.cloned(), restores: None, begins_with }
+    }
+
+    /// As far as is known: a stage whose artifact is kept would not run.
+    fn settled(self) -> Self {
+        let state = if self.restores.is_some() { State::Restore } else { self.state };
+        Self { state, ..self }
+    }
+
+    /// The digest of the artifact with which other stages would run, if it is known.
+    fn artifact(&self) -> Option<Digest> {
+        let line = match self.state {
+            State::Fresh => self.last.as_ref(),
+            State::Restore => self.restores.as_ref(),
+            State::Stale | State::Pending | State::Blocked => None,
+        };
+        line.map(|line| line.artifact)
     }
 }
 

@@ -16,6 +16,7 @@ use super::context::Context;
 use super::describe::{Describe, config};
 use super::error::Error;
 use super::fault::Faults;
+use super::kept::Bounds;
 use super::memo::Belief;
 use super::observe::{Event, Made, Observe};
 use super::origin::Claim;
@@ -141,6 +142,7 @@ pub(super) fn settings(out: &Path) -> Settings {
         belief: Belief::Stamps,
         origin: None,
         claim: Claim::Respect,
+        keep: Bounds::default(),
     }
 }
 
@@ -187,6 +189,7 @@ impl Observe for Watch {
             }
             Event::Done { line, result: Made::New, .. } => format!("{} done", line.stage),
             Event::Done { line, result: Made::Same, .. } => format!("{} same", line.stage),
+            Event::Restored { line } => format!("{} restored", line.stage),
             Event::Failed { stage, error } => format!("{stage} failed: {error}"),
             Event::Skipped { stage, because } => format!("{stage} skipped: {because}"),
             Event::Interrupted { stage } => format!("{stage} interrupted"),

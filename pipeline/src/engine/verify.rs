@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use base::cancel::CancelToken;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use super::digest::{Digest, each};
 use super::error::Error;
 use super::folder::{self, Output};
+use super::kept::{Kept, Store};
 use super::layout::Layout;
 use super::ledger::{Audit, Ledger, Line};
 use super::lock::{Lock, Refused};
@@ -66,6 +68,9 @@ impl Damage {
 pub(crate) struct Verified {
     /// The stage that made it.
     pub stage: String,
+    /// Where it lies, from the output folder, if it is kept and not in its stage's place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
     /// How many files the ledger names; none if it names no run of the stage.
     pub files: Option<usize>,
     /// How many bytes they have.
@@ -133,10 +138,15 @@ impl Verify<'_> {
         };
         let Audit { ledger, without_digest, damages, torn } = Ledger::audit(&self.layout.ledger())?;
         let chosen = self.chosen(names, &ledger, &damages)?;
+        let store = Store::list(self.layout, &ledger)?;
+        let kept: Vec<_> = store.kept.iter().filter(|kept| chosen.contains(&kept.stage)).collect();
+        let kept: Vec<_> = kept.into_iter().map(|kept| self.verify_kept(kept)).collect();
         let mut artifacts: Vec<_> =
             chosen.into_iter().map(|stage| self.verify_stage(ledger.last(&stage), stage)).collect();
+        artifacts.extend(kept);
         if names.is_empty() {
             artifacts.extend(self.unnamed(&ledger));
+            artifacts.extend(store.unknown.iter().map(|path| unnamed(self.name(path))));
         }
         let memo = Memo::load(&self.layout.memo());
         for damage in artifacts.iter().flat_map(|verified| &verified.damages) {
@@ -159,10 +169,6 @@ impl Verify<'_> {
             folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.retain(|name| !name.starts_with('.') && ledger.last(name).is_none());
         names.sort();
-        let unnamed = |stage: String| {
-            let damages = vec![Damage::Unexpected { path: format!("{stage}/") }];
-            Verified { stage, files: None, bytes: 0, damages }
-        };
         names.into_iter().map(unnamed).collect()
     }
 
@@ -193,27 +199,43 @@ impl Verify<'_> {
     }
 
     fn verify_stage(&self, last: Option<&Line>, stage: String) -> Verified {
-        let Some(line) = last else { return Verified { stage, files: None, bytes: 0, damages: Vec::new() } };
-        let checked = each(&line.outputs, self.jobs, |output| self.verify_file(&stage, output));
+        let Some(line) = last else {
+            return Verified { stage, kept: None, files: None, bytes: 0, damages: Vec::new() };
+        };
+        let damages = self.damages(&self.layout.artifact(&stage), &line.outputs);
+        let bytes = line.outputs.iter().map(|output| output.bytes).sum();
+        Verified { stage, kept: None, files: Some(line.outputs.len()), bytes, damages }
+    }
+
+    fn verify_kept(&self, kept: &Kept) -> Verified {
+        let damages = self.damages(&kept.folder, &kept.outputs);
+        let (stage, place) = (kept.stage.clone(), Some(self.name(&kept.folder)));
+        Verified { stage, kept: place, files: Some(kept.outputs.len()), bytes: kept.bytes(), damages }
+    }
+
+    /// In what the files of `folder` differ from what the ledger says they are.
+    fn damages(&self, folder: &Path, outputs: &[Output]) -> Vec<Damage> {
+        let checked = each(outputs, self.jobs, |output| self.verify_file(folder, output));
         let mut damages: Vec<_> = checked.into_iter().flatten().collect();
-        let named: BTreeSet<_> = line.outputs.iter().map(|output| output.path.as_str()).collect();
-        match folder::list(&self.layout.artifact(&stage)) {
+        let named: BTreeSet<_> = outputs.iter().map(|output| output.path.as_str()).collect();
+        match folder::list(folder) {
             Ok(there) => {
                 let strange = there.iter().filter(|path| !named.contains(path.as_str()));
-                damages.extend(strange.map(|path| Damage::Unexpected { path: format!("{stage}/{path}") }));
+                damages
+                    .extend(strange.map(|path| Damage::Unexpected { path: self.name(&folder.join(path)) }));
             }
             Err(error) if damages.is_empty() => {
-                damages.push(Damage::Unreadable { path: format!("{stage}/"), error: error.to_string() });
+                let path = format!("{}/", self.name(folder));
+                damages.push(Damage::Unreadable { path, error: error.to_string() });
             }
             Err(_) => {}
         }
-        let bytes = line.outputs.iter().map(|output| output.bytes).sum();
-        Verified { stage, files: Some(line.outputs.len()), bytes, damages }
+        damages
     }
 
-    fn verify_file(&self, stage: &str, output: &Output) -> Option<Damage> {
-        let file = self.layout.artifact(stage).join(&output.path);
-        let path = format!("{stage}/{}", output.path);
+    fn verify_file(&self, folder: &Path, output: &Output) -> Option<Damage> {
+        let file = folder.join(&output.path);
+        let path = self.name(&file);
         match Digest::of_file(&file, self.cancel) {
             Ok(found) if found == output.blake3 => None,
             Ok(found) => Some(Damage::Changed { path, expected: output.blake3, found }),
@@ -221,13 +243,23 @@ impl Verify<'_> {
             Err(error) => Some(Damage::Unreadable { path, error: error.to_string() }),
         }
     }
+
+    /// A path from the output folder.
+    fn name(&self, path: &Path) -> String {
+        path.strip_prefix(self.layout.out()).unwrap_or(path).to_string_lossy().into_owned()
+    }
+}
+
+/// A folder that no line names.
+fn unnamed(stage: String) -> Verified {
+    let damages = vec![Damage::Unexpected { path: format!("{stage}/") }];
+    Verified { stage, kept: None, files: None, bytes: 0, damages }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
     use std::io::Write;
-    use std::path::Path;
 
     use super::*;
     use crate::engine::memo::{Known, Stamp};

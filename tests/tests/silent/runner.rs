@@ -99,7 +99,7 @@ fn silent_08_forgetting_the_config_replaces_nothing() {
         &["moved.toml", "leave --config out"],
     );
     // What is cleaned away cannot be replaced.
-    Engraft::small(&["clean"], &out).ok();
+    Engraft::small(&["clean", "--yes"], &out).ok();
     Engraft::small(&["run", "triples"], &out).arg("--config").arg(&moved).ok();
     assert_same(&before, &artifacts(&out), "in a cleaned folder");
 }

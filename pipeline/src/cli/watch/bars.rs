@@ -102,7 +102,7 @@ impl Observe for Bars {
             Event::Started { stage, progress, .. } => self.start(stage, progress),
             Event::Done { line, .. } => self.end(&line.stage),
             Event::Failed { stage, .. } | Event::Interrupted { stage } => self.end(stage),
-            Event::Fresh { .. } | Event::Skipped { .. } => {}
+            Event::Fresh { .. } | Event::Restored { .. } | Event::Skipped { .. } => {}
         }
         let text = plain::line(event, self.detail);
         if self.all.println(print::safe(&text)).is_err() {

@@ -31,6 +31,10 @@ pub(super) fn line(event: &Event<'_>, detail: Detail) -> String {
             let same = if *result == Made::Same { ", the same result as before" } else { "" };
             format!("{}: done: {}{same}", line.stage, measure::finished(progress, line.seconds))
         }
+        Event::Restored { line } => {
+            let took = measure::time(line.seconds);
+            format!("{}: restored, made in {took}: {}", line.stage, explain::reasons(&line.reasons, detail))
+        }
         Event::Failed { stage, error } => format!("{stage}: failed: {error}"),
         Event::Skipped { stage, because } => format!("{stage}: skipped: {because} failed"),
         Event::Interrupted { stage } => format!("{stage}: interrupted"),
