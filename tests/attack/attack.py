@@ -17,6 +17,7 @@ from harness import Bench, Engraft
 # Seconds that each campaign attacks for, what it needs before not counted: about a minute in all, or more than an hour.
 CAMPAIGNS = {
     "kill": (kills.at_any_time, 6, 900),
+    "restore": (kills.back_and_forth, 6, 600),
     "call": (kills.at_a_call, 6, 900),
     "rot": (damage.rot, 6, 600),
     "model": (damage.models, 5, 300),

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import CONFIG, Tally, tree
+from harness import CONFIG, Tally, by_stage, copied, tree
 
 CALLS = {
     # How far into a run the n-th call of a kind may lie: as powers of two, so that early ones are tried as often as late ones.
@@ -41,6 +41,48 @@ def at_any_time(bench, seconds):
                 tally.disturbed += 1
             bench.complain_about_halves(tally, out, f"killed after {moment:.2f} s with -j {jobs}")
         bench.complain_about_end(tally, out, "killed")
+    return tally
+
+
+def back_and_forth(bench, seconds):
+    """Between two settings, both made: each run restores what the other kept, and a kill at any moment of it loses neither."""
+    tally, chance = Tally("restore"), bench.chance("restore")
+    settings = [(), ("--set", "shards.seed=2")]
+    out = copied(bench.reference, bench.folder / "restore")
+    files = []
+    for other in reversed(settings):
+        run = bench.run(out, "-j", "2", *other, timeout=300)
+        files.insert(0, tree(out))
+    if run.code != 0 or files[0] != bench.files or files[1] == bench.files:
+        tally.lose(f"back in the first settings, a run ended with {run.code} and other bytes: {run.last}")
+        return tally
+    wholes, now, took, until = [by_stage(tree_) for tree_ in files], 0, run.seconds, time.monotonic() + seconds
+    while time.monotonic() < until:
+        now = 1 - now
+        process = bench.engraft.start("run", "--config", CONFIG, "--out", out, "-j", chance.choice(["1", "2"]), *settings[now])
+        moment = chance.uniform(0.01, took)
+        tally.runs += 1
+        try:
+            process.communicate(timeout=moment)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            tally.disturbed += 1
+        for stage, found in by_stage(tree(out)).items():
+            if all(found != whole[stage] for whole in wholes):
+                tally.lose(f"restoring, killed after {moment:.2f} s: {stage} is neither the one nor the other")
+        # The run after a kill goes on or back, and has nothing to make either way.
+        now = chance.choice([0, 1])
+        again = bench.run(out, "-j", "1", *settings[now], timeout=300)
+        tally.runs += 1
+        if again.code != 0 or tree(out) != files[now] or ": started" in again.text:
+            tally.lose(f"restoring, killed after {moment:.2f} s: the next run ended with {again.code}, or made something: {again.text[-600:]}")
+            break
+        took = again.seconds if ": restored" in again.text else took
+    verified = bench.verify(out)
+    tally.runs += 1
+    if verified.code != 0:
+        tally.lose(f"restoring: verify ended with {verified.code}: {verified.last}")
     return tally
 
 
