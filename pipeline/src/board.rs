@@ -4,14 +4,7 @@
 //! record. Records are protocol buffers of TensorFlow's `event.proto` and `summary.proto`; the first says `brain.Event:2`. Equal
 //! numbers give equal bytes.
 
-mod metrics;
-
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
-
-use base::whole::{folder, persist, temporary};
-
-pub(crate) use metrics::metrics;
+use serde_json::{Map, Value};
 
 /// Name of an event file. TensorBoard takes any that contains `tfevents`.
 pub(crate) const FILE: &str = "events.out.tfevents.engraft";
@@ -19,48 +12,47 @@ pub(crate) const FILE: &str = "events.out.tfevents.engraft";
 /// What a reader expects at the beginning.
 const FIRST: &str = "brain.Event:2";
 
-/// A number at a step.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Scalar {
-    pub step: u64,
-    /// When it was, in seconds since the Unix epoch; TensorBoard's axis `wall`.
-    pub seconds: f64,
-    /// What it is; TensorBoard puts tags with the same beginning up to a `/` together.
-    pub tag: String,
-    /// The number; one that is none is drawn as a gap.
-    pub value: f32,
+/// When everything was, in seconds since the Unix epoch: without clock times a file depends on its numbers alone, and TensorBoard draws them over steps.
+const WALL_TIME: f64 = 0.0;
+
+/// How an event file begins.
+pub(crate) fn begin() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record(&mut bytes, &first());
+    bytes
 }
 
-/// Writes an event file of `scalars`, whole: temporary name, fsync, rename. It has a record for each of them, in their order.
-///
-/// # Errors
-/// The first error among `scalars`, or when the operating system refuses; `path` is then as it was.
-pub(crate) fn write<E: From<io::Error>>(
-    path: &Path,
-    scalars: impl IntoIterator<Item = Result<Scalar, E>>,
-) -> Result<(), E> {
-    let mut file = temporary(folder(path))?;
-    let mut out = BufWriter::new(&mut file);
-    let mut scalars = scalars.into_iter().peekable();
-    let begin = match scalars.peek() {
-        Some(Ok(first)) => first.seconds,
-        _ => 0.0,
-    };
-    record(&mut out, &first(begin))?;
-    for scalar in scalars {
-        record(&mut out, &event(&scalar?))?;
+/// The records of a line of metrics, one for each number, tagged with the path of its keys: `{"step": 3, "tasks": {"relation": {"loss": 0.5}}}` is
+/// the number `train/tasks/relation/loss` of step 3, `under` being `train`. Texts, truths, nulls and lists have no place on a board, nor has a line
+/// without a step.
+pub(crate) fn records(line: &Map<String, Value>, under: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(step) = line.get("step").and_then(Value::as_u64) {
+        walk(under, line, &mut |tag, value| record(&mut bytes, &event(step, tag, value)));
     }
-    out.flush()?;
-    drop(out);
-    Ok(persist(file, path)?)
+    bytes
 }
 
-fn record(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+/// All numbers of `object` and what is in it, in its order, but for the step itself.
+fn walk(path: &str, object: &Map<String, Value>, each: &mut impl FnMut(&str, f32)) {
+    for (name, value) in object.iter().filter(|(name, _)| *name != "step") {
+        let tag = format!("{path}/{name}");
+        match value {
+            Value::Object(inner) => walk(&tag, inner, each),
+            // TensorBoard's numbers are single.
+            #[allow(clippy::cast_possible_truncation, reason = "a board shows seven digits at most")]
+            Value::Number(number) => each(&tag, number.as_f64().unwrap_or(f64::NAN) as f32),
+            _ => {}
+        }
+    }
+}
+
+fn record(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = (bytes.len() as u64).to_le_bytes();
-    out.write_all(&length)?;
-    out.write_all(&masked(&length).to_le_bytes())?;
-    out.write_all(bytes)?;
-    out.write_all(&masked(bytes).to_le_bytes())
+    out.extend(length);
+    out.extend(masked(&length).to_le_bytes());
+    out.extend(bytes);
+    out.extend(masked(bytes).to_le_bytes());
 }
 
 /// The check of a record's part: rotated and moved, so that a check of bytes that hold checks is no plain one.
@@ -69,26 +61,26 @@ fn masked(bytes: &[u8]) -> u32 {
 }
 
 /// `Event { wall_time = 1: double, file_version = 3: string }`.
-fn first(seconds: f64) -> Vec<u8> {
+fn first() -> Vec<u8> {
     let mut bytes = Vec::new();
-    double(&mut bytes, 1, seconds);
+    double(&mut bytes, 1, WALL_TIME);
     nested(&mut bytes, 3, FIRST.as_bytes());
     bytes
 }
 
 /// `Event { wall_time = 1: double, step = 2: int64, summary = 5: Summary }`, `Summary { value = 1: repeated Value }`,
 /// `Value { tag = 1: string, simple_value = 2: float }`.
-fn event(scalar: &Scalar) -> Vec<u8> {
+fn event(step: u64, tag: &str, number: f32) -> Vec<u8> {
     let mut value = Vec::new();
-    nested(&mut value, 1, scalar.tag.as_bytes());
+    nested(&mut value, 1, tag.as_bytes());
     key(&mut value, 2, Wire::Four);
-    value.extend(scalar.value.to_le_bytes());
+    value.extend(number.to_le_bytes());
     let mut summary = Vec::new();
     nested(&mut summary, 1, &value);
     let mut bytes = Vec::new();
-    double(&mut bytes, 1, scalar.seconds);
+    double(&mut bytes, 1, WALL_TIME);
     key(&mut bytes, 2, Wire::Varint);
-    varint(&mut bytes, scalar.step);
+    varint(&mut bytes, step);
     nested(&mut bytes, 5, &summary);
     bytes
 }
@@ -148,7 +140,7 @@ mod tests {
     }
 
     /// The records of a file, as its format says.
-    fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    fn records_of(mut bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
         while !bytes.is_empty() {
             let (length, rest) = bytes.split_at(8);
@@ -209,45 +201,47 @@ mod tests {
         fields
     }
 
-    fn scalar(step: u64, seconds: f64, tag: &str, value: f32) -> Result<Scalar, io::Error> {
-        Ok(Scalar { step, seconds, tag: tag.to_owned(), value })
+    /// Step, tag and number of a record, field by field.
+    fn told(record: &[u8]) -> (u64, String, f32) {
+        let event = fields(record);
+        let [Field::Number(1, wall), Field::Number(2, step), Field::Bytes(5, summary)] = &event[..] else {
+            panic!("{event:?}")
+        };
+        assert_eq!(f64::from_bits(*wall), 0.0, "no clock");
+        let summary = fields(summary);
+        let [Field::Bytes(1, found)] = &summary[..] else { panic!("{summary:?}") };
+        let value = fields(found);
+        let [Field::Bytes(1, tag), Field::Number(2, bits)] = &value[..] else { panic!("{value:?}") };
+        (*step, String::from_utf8(tag.clone()).unwrap(), f32::from_bits(u32::try_from(*bits).unwrap()))
+    }
+
+    fn read(line: &str, under: &str) -> Vec<(u64, String, f32)> {
+        let line: Map<String, Value> = serde_json::from_str(line).unwrap();
+        records_of(&records(&line, under)).iter().map(|record| told(record)).collect()
     }
 
     #[test]
-    fn what_was_written_is_read_back_field_by_field() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
+    fn a_file_begins_as_readers_expect() {
+        let [first] = &records_of(&begin())[..] else { panic!("one record") };
+        let begun = [Field::Number(1, 0), Field::Bytes(3, b"brain.Event:2".to_vec())];
+        assert_eq!(fields(first), begun);
+    }
+
+    #[test]
+    fn the_numbers_of_a_line_are_read_back_field_by_field_under_the_path_of_their_keys() {
+        let line = r#"{"step":300,"epoch":0,"loss":1.5,"tasks":{"relation":{"loss":0.5,"accuracy":1.0,"targets":4}},"verdict":"best","rows":[1],"none":null}"#;
+        let at = |tag: &str, value| (300, tag.to_owned(), value);
+        let expected = [
+            at("train/epoch", 0.0),
+            at("train/loss", 1.5),
+            at("train/tasks/relation/loss", 0.5),
+            at("train/tasks/relation/accuracy", 1.0),
+            at("train/tasks/relation/targets", 4.0),
+        ];
+        assert_eq!(read(line, "train"), expected);
         let long = "ä".repeat(100);
-        write(&path, [scalar(1, 1.5e9, "loss", 0.25), scalar(300, 1.5e9 + 0.5, &long, f32::MIN)]).unwrap();
-        let bytes = std::fs::read(&path).unwrap();
-        let records = records(&bytes);
-        assert_eq!(records.len(), 3);
-        let begun = [Field::Number(1, 1.5e9f64.to_bits()), Field::Bytes(3, b"brain.Event:2".to_vec())];
-        assert_eq!(fields(&records[0]), begun);
-        let expected = [(1, 1.5e9f64, "loss", 0.25f32), (300, 1.5e9 + 0.5, &*long, f32::MIN)];
-        for (record, (step, seconds, tag, value)) in records[1..].iter().zip(expected) {
-            let event = fields(record);
-            assert_eq!(event[..2], [Field::Number(1, seconds.to_bits()), Field::Number(2, step)]);
-            let [Field::Bytes(5, summary)] = &event[2..] else { panic!("{event:?}") };
-            let summary = fields(summary);
-            let [Field::Bytes(1, found)] = &summary[..] else { panic!("{summary:?}") };
-            let tagged = [Field::Bytes(1, tag.as_bytes().to_vec()), Field::Number(2, value.to_bits().into())];
-            assert_eq!(fields(found), tagged);
-        }
-        write(&path, [scalar(1, 1.5e9, "loss", 0.25), scalar(300, 1.5e9 + 0.5, &long, f32::MIN)]).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), bytes, "equal numbers, equal bytes");
-    }
-
-    #[test]
-    fn no_scalar_is_a_file_too_and_an_error_leaves_the_old_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        write(&path, [] as [Result<Scalar, io::Error>; 0]).unwrap();
-        let bytes = std::fs::read(&path).unwrap();
-        assert_eq!(records(&bytes).len(), 1);
-        let scalars = [scalar(1, 0.0, "a", 1.0), Err(io::Error::other("no more"))];
-        assert_eq!(write(&path, scalars).unwrap_err().to_string(), "no more");
-        assert_eq!(std::fs::read(&path).unwrap(), bytes);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+        let found = read(&format!(r#"{{"step":1,"{long}":-3.4028234663852886e38}}"#), "dev");
+        assert_eq!(found, [(1, format!("dev/{long}"), f32::MIN)]);
+        assert_eq!(read(r#"{"loss":1.5}"#, "train"), [], "no step");
     }
 }

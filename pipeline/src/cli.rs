@@ -85,13 +85,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     command.check_local()?;
     let format = if command.common.json { Format::Json } else { Format::Text };
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
-    // Only what writes or waits has anything to bring to an orderly end.
-    let cancel = match command.subcommand {
-        Subcommand::Run { .. } | Subcommand::Fetch { .. } => {
-            signals::cancel_on_signal().context("signals cannot be listened to")?
-        }
-        _ => CancelToken::NEVER,
-    };
+    let cancel = cancel(&command.subcommand)?;
     threads::start(jobs(&command.common))?;
     if let Subcommand::Diff { old, new, into } = &command.subcommand {
         return diff::diff(old, new, into.as_deref(), format);
@@ -126,7 +120,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         }
     }
     match &command.subcommand {
-        Subcommand::Run { stages, .. } => run(&engine, stages, format, detail),
+        Subcommand::Run { stages, progress, .. } => {
+            run(&engine, stages, watch::Show { format, detail, every: *progress })
+        }
         Subcommand::Plan { stages, check } => {
             let found = plan(&engine, stages, format, detail)?;
             Ok(if found == Exit::Found && !check { Exit::Ok } else { found })
@@ -155,6 +151,16 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         subcommand @ (Subcommand::Clean { .. } | Subcommand::Gc { .. }) => {
             clean::clean(&engine, subcommand, format)
         }
+    }
+}
+
+/// Only what writes or waits has anything to bring to an orderly end.
+fn cancel(subcommand: &Subcommand) -> anyhow::Result<CancelToken> {
+    match subcommand {
+        Subcommand::Run { .. } | Subcommand::Fetch { .. } => {
+            signals::cancel_on_signal().context("signals cannot be listened to")
+        }
+        _ => Ok(CancelToken::NEVER),
     }
 }
 
@@ -282,11 +288,13 @@ fn faults() -> anyhow::Result<Faults> {
     }
 }
 
-fn run(engine: &Engine, stages: &[String], format: Format, detail: Detail) -> anyhow::Result<Exit> {
-    let started = now();
-    let watching = watch::choose(format, detail);
+fn run(engine: &Engine, stages: &[String], show: watch::Show) -> anyhow::Result<Exit> {
+    let (started, format) = (now(), show.format);
+    let watching = watch::choose(show, Arc::new(now));
     let live = live::Live::new(engine.layout(), engine.graph().names(), watching.as_ref());
     let summary = live.while_working(|| engine.run(stages, &live))?;
+    drop(live);
+    drop(watching);
     let seconds = now().saturating_sub(started).as_secs_f64();
     let ledger = Ledger::read(&engine.layout().ledger())?;
     let warnings = report::warnings(&summary, &ledger);

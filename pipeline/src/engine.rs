@@ -25,6 +25,7 @@ pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod layout;
 pub(crate) mod ledger;
+mod live;
 pub(crate) mod lock;
 pub(crate) mod memo;
 pub(crate) mod observe;

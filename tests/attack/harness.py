@@ -74,12 +74,14 @@ class Engraft:
 
 
 def tree(out, keep=lambda path: True):
-    """Every file of the artifacts below `out` by relative path, as digests. What is the runner's own (dot files, the ledger) is left out."""
+    """Every file of the artifacts below `out` by relative path, as digests. What is the runner's own (dot files, the ledger, links) is left out."""
     found = {}
     for folder, folders, files in os.walk(out):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             path = os.path.relpath(os.path.join(folder, name), out)
+            if os.path.islink(os.path.join(folder, name)):
+                continue
             if name.startswith(".") or name.startswith("ledger") or "/" not in path or not keep(path):
                 continue
             with open(os.path.join(folder, name), "rb") as file:

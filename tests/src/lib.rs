@@ -233,7 +233,7 @@ pub fn artifacts(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     below(folder, |name| !name.starts_with('.') && !name.starts_with("ledger") && name != "index.html")
 }
 
-/// Every file below `folder` by relative path, of those whose paths, and whose folders' paths, are wanted.
+/// Every file below `folder` by relative path, of those whose paths, and whose folders' paths, are wanted. Links are none.
 ///
 /// # Panics
 /// When a file cannot be read.
@@ -245,7 +245,7 @@ pub fn below(folder: &Path, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, V
         for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-            if !wanted(&name) {
+            if !wanted(&name) || path.is_symlink() {
                 continue;
             }
             if path.is_dir() {

@@ -60,7 +60,7 @@ fn every_row_is_in_the_table_and_nothing_runs_twice() {
     }
     let page = std::fs::read_to_string(out.join("results/index.html")).unwrap();
     assert!(page.contains("hard mask") && !page.contains("<script"), "a page without scripts");
-    assert!(out.join("results/tensorboard/retrain-hard/events.out.tfevents.engraft").exists());
+    assert!(out.join("retrain-hard/events.out.tfevents.engraft").exists());
     // One head of each layer is protected, all others are vacant; those are what `hard` retrains.
     let mask = json(out.join("mask-hard/mask.json"));
     for layer in mask["keep"].as_array().unwrap() {

@@ -39,4 +39,5 @@ mod store;
 mod streams;
 mod synonyms;
 mod systems;
+mod terminal;
 mod tidy;

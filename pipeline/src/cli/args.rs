@@ -1,7 +1,10 @@
 //! The command line's grammar and help texts. Does nothing.
 
+mod value;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser};
 use model::encoder::pool::Pooling;
@@ -11,22 +14,7 @@ use super::clean::{self, Keep};
 use super::exit;
 use super::predict::pooling;
 use crate::bundle::lines::Form;
-
-/// More threads than any machine has cores would only fight each other, and a mistyped number would take the machine down.
-const MOST_JOBS: usize = 1024;
-
-fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    let jobs: Option<NonZeroUsize> = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= MOST_JOBS);
-    jobs.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
-}
-
-fn form(text: &str) -> Result<Form, String> {
-    match text {
-        "text" => Ok(Form::Text),
-        "json" => Ok(Form::Json),
-        _ => Err("expected text or json".to_owned()),
-    }
-}
+use value::{form, jobs, seconds};
 
 /// Grafts medical knowledge graphs onto pretrained transformers.
 #[derive(Debug, Parser)]
@@ -177,12 +165,17 @@ Examples:
   engraft run                     all stages
   engraft run shards --jobs 8     the stage `shards` and what it depends on
   engraft run --json > run.jsonl  events as JSON lines
+  engraft run 2> log              progress as a line every 30 seconds (--progress)
   engraft run retrain --restart   discards the state of an interrupted training
 
 A stage runs if its version, a setting, the contents of an input or its artifact has changed.
 What it replaces is kept (--keep): when settings and inputs are again as they were, the artifact is
 verified and restored instead of made again.
 Before it runs, its inputs are read and verified again; a damaged artifact is rebuilt first.
+A training can be followed from its first step on:
+  tail -f out/live/retrain/metrics.jsonl
+  tensorboard --logdir out
+
 An interrupted training resumes from its last saved state; if a file of that state was altered,
 the stage fails and names the file. Ctrl-C stops at the next safe point, a second Ctrl-C at once.
 Both leave everything consistent.")]
@@ -201,6 +194,9 @@ Both leave everything consistent.")]
         restart: bool,
         #[command(flatten)]
         keep: Keep,
+        /// Time between two lines about a running stage, where standard error is no terminal (usually 30) or with --json (0.5); 0 for none
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        progress: Option<Duration>,
     },
     /// Shows what `run` would do and why, one line per stage
     #[command(after_help = "\

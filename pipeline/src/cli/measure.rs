@@ -6,7 +6,9 @@ use indicatif::{DecimalBytes, HumanCount, HumanDuration};
 
 use crate::engine::progress::Snapshot;
 
+/// Cells of a bar; half of them where there are fewer columns than these.
 const BAR: usize = 20;
+const NARROW: usize = 100;
 
 /// `12,345`
 pub(super) fn count(n: u64) -> String {
@@ -27,28 +29,62 @@ pub(super) fn time(seconds: f64) -> String {
     HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or_default()).to_string()
 }
 
-/// A running stage: a bar if the end is known, bytes and rows with their rates, and the time left.
-pub(super) fn running(now: &Snapshot, elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs_f64();
-    let share = share(now);
+/// `12 s` below a minute: what is only expected has no hundredths.
+fn about(seconds: f64) -> String {
+    if seconds < 59.5 { format!("{seconds:.0} s") } else { time(seconds.max(60.0)) }
+}
+
+/// A running stage: a bar and the time left if the end is known, bytes and rows with their rates, and how training goes; as much of it as fits so many
+/// columns, and no number in part.
+pub(super) fn running(now: &Snapshot, elapsed: Duration, columns: usize) -> String {
+    let cells = if columns < NARROW { BAR / 2 } else { BAR };
+    let bar = share(now).map(|share| bar(share, cells)).into_iter();
+    let mut line = String::new();
+    for part in bar.chain(counters(now, elapsed.as_secs_f64())) {
+        let gap = if line.is_empty() { "" } else { "  " };
+        if line.chars().count() + gap.len() + part.chars().count() > columns {
+            break;
+        }
+        line = line + gap + &part;
+    }
+    line
+}
+
+/// The same in a line that stays.
+pub(super) fn so_far(now: &Snapshot, elapsed: Duration) -> String {
+    let share = share(now).map(percent).into_iter();
+    share.chain(counters(now, elapsed.as_secs_f64())).collect::<Vec<_>>().join(", ")
+}
+
+/// What matters most comes first: the end of a line may not fit the terminal.
+fn counters(now: &Snapshot, elapsed: f64) -> impl Iterator<Item = String> {
+    // A training counts from its first step: what came before says nothing of how long a step takes.
+    let seconds = now.training.map_or(elapsed, |training| training.elapsed.as_secs_f64());
+    let sooner = now.training.is_some_and(|training| training.may_end_sooner);
+    let left = left(now, elapsed)
+        .map(|seconds| format!("{}{} left", if sooner { "at most " } else { "" }, about(seconds)));
+    let step = now.training.and_then(|training| training.step);
+    let evaluation = now.training.and_then(|training| training.evaluation);
     let parts = [
-        share.map(bar),
+        left,
         amount(now.bytes, now.total_bytes, bytes),
         rate(now.bytes, seconds, bytes),
         amount(now.rows, now.total_rows, count).map(|text| format!("{text} {}", now.unit)),
-        rate(now.rows.saturating_sub(now.before), seconds, count),
+        step.map(|step| format!("loss {:.4}", step.loss)),
+        step.map(|step| format!("lr {:.2e}", step.learning_rate)),
+        evaluation.map(|evaluation| format!("{} {:.4}", evaluation.of, evaluation.value)),
+        pace(now.rows.saturating_sub(now.before), seconds, now.unit),
         rate(now.tokens, seconds, count).map(|rate| rate.replace('/', " tokens/")),
         waited(now, seconds),
-        left(now, seconds).map(|seconds| format!("{} left", time(seconds))),
     ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    parts.into_iter().flatten()
 }
 
 /// A finished stage: what it read and did, with the mean rates.
 pub(super) fn finished(end: &Snapshot, seconds: f64) -> String {
     let rows = amount(end.rows, 0, count).map(|text| format!("{text} {}", end.unit));
     let rows = rows.map(|text| {
-        text + &rate(end.rows.saturating_sub(end.before), seconds, count)
+        text + &pace(end.rows.saturating_sub(end.before), seconds, end.unit)
             .map_or_else(String::new, |r| format!(" ({r})"))
     });
     let tokens = rate(end.tokens, seconds, count).map(|rate| rate.replace('/', " tokens/"));
@@ -62,15 +98,17 @@ pub(super) fn finished(end: &Snapshot, seconds: f64) -> String {
         .join(", ")
 }
 
-/// Seconds until the end, if what was done in this run goes on as it went.
+/// Seconds until the last row or byte, if what was done in this run goes on as it went; nothing where that is not known, or where it is over.
 #[expect(clippy::cast_precision_loss, reason = "for a screen")]
-fn left(now: &Snapshot, seconds: f64) -> Option<f64> {
+pub(super) fn left(now: &Snapshot, elapsed: f64) -> Option<f64> {
+    let seconds = now.training.map_or(elapsed, |training| training.elapsed.as_secs_f64());
+    let of = |done: u64, rest: u64| {
+        (done > 0 && rest > 0 && seconds > 0.0).then(|| seconds * rest as f64 / done as f64)
+    };
     if now.total_rows > 0 {
-        let done = now.rows.saturating_sub(now.before);
-        let rest = now.total_rows.saturating_sub(now.rows) as f64;
-        return (done > 0 && seconds > 0.0).then(|| seconds * rest / done as f64);
+        return of(now.rows.saturating_sub(now.before), now.total_rows.saturating_sub(now.rows));
     }
-    share(now).filter(|&done| done > 0.0 && seconds > 0.0).map(|done| seconds / done - seconds)
+    of(now.bytes, now.total_bytes.saturating_sub(now.bytes))
 }
 
 /// The share of the time in which a model waited for its data.
@@ -85,6 +123,26 @@ fn amount(done: u64, total: u64, unit: fn(u64) -> String) -> Option<String> {
         (done, 0) => Some(unit(done)),
         (done, total) => Some(format!("{} of {}", unit(done), unit(total))),
     }
+}
+
+/// How many in a second.
+#[expect(clippy::cast_precision_loss, reason = "for a screen")]
+pub(super) fn per_second(done: u64, seconds: f64) -> f64 {
+    done as f64 / seconds
+}
+
+/// Rows or steps in a second; of those that take longer, the seconds of one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "for a screen")]
+fn pace(done: u64, seconds: f64, unit: &str) -> Option<String> {
+    if done == 0 || seconds <= 0.0 {
+        return None;
+    }
+    let rate = per_second(done, seconds);
+    Some(match rate {
+        _ if rate >= 10.0 => format!("{}/s", count(rate as u64)),
+        _ if rate >= 1.0 => format!("{rate:.1}/s"),
+        _ => format!("{:.1} s/{}", 1.0 / rate, unit.trim_end_matches('s')),
+    })
 }
 
 #[expect(
@@ -110,14 +168,20 @@ fn share(now: &Snapshot) -> Option<f64> {
     clippy::cast_sign_loss,
     reason = "for a screen"
 )]
-fn bar(share: f64) -> String {
-    let full = (share * BAR as f64).round() as usize;
-    format!("{}{} {:>3.0}%", "━".repeat(full), "╌".repeat(BAR - full), share * 100.0)
+fn bar(share: f64, cells: usize) -> String {
+    let full = (share * cells as f64).round() as usize;
+    format!("{}{} {:>4}", "━".repeat(full), "╌".repeat(cells - full), percent(share))
+}
+
+/// What is not over has not 100 %.
+fn percent(share: f64) -> String {
+    format!("{:.0}%", (share * 100.0).floor())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::progress::{Evaluation, Step, Training};
 
     const NONE: Snapshot = Snapshot {
         bytes: 0,
@@ -128,38 +192,74 @@ mod tests {
         before: 0,
         tokens: 0,
         waited: Duration::ZERO,
+        training: None,
     };
+
+    const TWO: Duration = Duration::from_secs(2);
 
     #[test]
     fn a_known_end_gives_a_bar_and_the_time_left() {
         let now = Snapshot { bytes: 5_000_000, total_bytes: 20_000_000, rows: 1_200, total_rows: 0, ..NONE };
         assert_eq!(
-            running(&now, Duration::from_secs(2)),
-            "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25%  5.00 MB of 20.00 MB  2.50 MB/s  1,200 rows  600/s  6.00 s left"
+            running(&now, TWO, 100),
+            "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25%  6 s left  5.00 MB of 20.00 MB  2.50 MB/s  1,200 rows  600/s"
         );
+        // What does not fit is left out whole.
+        assert_eq!(running(&now, TWO, 60), "━━━╌╌╌╌╌╌╌  25%  6 s left  5.00 MB of 20.00 MB  2.50 MB/s");
+        assert_eq!(running(&now, TWO, 50), "━━━╌╌╌╌╌╌╌  25%  6 s left  5.00 MB of 20.00 MB");
+        assert_eq!(running(&now, TWO, 20), "━━━╌╌╌╌╌╌╌  25%");
+        assert_eq!(so_far(&now, TWO), "25%, 6 s left, 5.00 MB of 20.00 MB, 2.50 MB/s, 1,200 rows, 600/s");
     }
 
     #[test]
     fn what_an_earlier_run_did_makes_this_one_no_faster() {
         let now = Snapshot { rows: 91, total_rows: 100, before: 90, unit: "steps", ..NONE };
-        let said = running(&now, Duration::from_secs(2));
-        assert!(said.ends_with("91 of 100 steps  0/s  18.00 s left"), "{said}");
+        assert_eq!(so_far(&now, TWO), "91%, 18 s left, 91 of 100 steps, 2.0 s/step");
     }
 
     #[test]
-    fn an_unknown_end_gives_neither() {
+    fn a_time_that_is_not_known_is_not_shown() {
         let now = Snapshot { rows: 10, ..NONE };
-        assert_eq!(running(&now, Duration::from_secs(1)), "10 rows  10/s");
-        assert_eq!(running(&Snapshot { rows: 0, ..now }, Duration::from_secs(1)), "");
-        assert_eq!(finished(&now, 2.0), "10 rows (5/s), 2.00 s");
+        assert_eq!(running(&now, Duration::from_secs(1), 100), "10 rows  10/s");
+        assert_eq!(running(&Snapshot { rows: 0, ..now }, Duration::from_secs(1), 100), "");
+        assert_eq!(finished(&now, 2.0), "10 rows (5.0/s), 2.00 s");
+        // Before the first step, after the last, and where all steps were made before.
+        for (rows, before) in [(0, 0), (100, 0), (40, 40)] {
+            let now = Snapshot { rows, total_rows: 100, before, ..NONE };
+            assert_eq!(left(&now, 2.0), None, "{rows} {before}");
+        }
     }
 
     #[test]
     fn a_training_says_its_tokens_and_how_long_it_waited() {
         let now =
             Snapshot { rows: 4, unit: "steps", tokens: 2_000, waited: Duration::from_millis(60), ..NONE };
-        let said = "4 steps  2/s  1,000 tokens/s  3% waiting for data";
-        assert_eq!(running(&now, Duration::from_secs(2)), said);
-        assert_eq!(finished(&now, 2.0), "4 steps (2/s), 1,000 tokens/s, 3% waiting for data, 2.00 s");
+        let said = "4 steps  2.0/s  1,000 tokens/s  3% waiting for data";
+        assert_eq!(running(&now, TWO, 100), said);
+        assert_eq!(finished(&now, 2.0), "4 steps (2.0/s), 1,000 tokens/s, 3% waiting for data, 2.00 s");
+    }
+
+    #[test]
+    fn a_training_says_how_it_goes_and_counts_from_its_first_step() {
+        let step = Step { loss: 0.421_34, learning_rate: 3e-5, tokens: 100 };
+        let training = Training { elapsed: TWO, may_end_sooner: false, step: Some(step), evaluation: None };
+        let now = Snapshot {
+            rows: 50,
+            total_rows: 100,
+            before: 10,
+            unit: "steps",
+            training: Some(training),
+            ..NONE
+        };
+        // It began an hour ago, most of which went into reading.
+        let hour = Duration::from_secs(3600);
+        assert_eq!(so_far(&now, hour), "50%, 2 s left, 50 of 100 steps, loss 0.4213, lr 3.00e-5, 20/s");
+        let evaluation = Some(Evaluation { of: "dev score", value: 0.75 });
+        let training = Training { may_end_sooner: true, evaluation, ..training };
+        let now = Snapshot { rows: 11, training: Some(training), ..now };
+        assert_eq!(
+            so_far(&now, hour),
+            "11%, at most 3 minutes left, 11 of 100 steps, loss 0.4213, lr 3.00e-5, dev score 0.7500, 2.0 s/step"
+        );
     }
 }

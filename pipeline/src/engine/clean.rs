@@ -12,6 +12,7 @@ use super::folder;
 use super::kept::{Bounds, Kept, Store};
 use super::layout::{GONE, owner};
 use super::ledger::Ledger;
+use super::live;
 use super::lock::Lock;
 
 /// Something that goes.
@@ -231,6 +232,8 @@ impl<'a> Cleaning<'a> {
                 What::Whole => folder::remove(&part.path)?,
             }
         }
+        // Links to work folders that are gone now.
+        live::sweep(layout);
         // The system refuses to remove what is not empty.
         let _ = fs::remove_dir(layout.works());
         let _ = fs::remove_dir(layout.kept());

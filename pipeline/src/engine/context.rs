@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::digest::Digest;
 use super::error::Error;
+use super::live::Live;
 use super::progress::Progress;
 
 /// The fact with the warnings of a stage, a list of texts.
@@ -28,6 +29,7 @@ pub(crate) struct Context {
     pub(super) progress: Progress,
     pub(super) facts: Mutex<Map<String, Value>>,
     pub(super) previous: Option<PathBuf>,
+    pub(super) live: Live,
 }
 
 impl Context {
@@ -88,6 +90,11 @@ impl Context {
     #[must_use]
     pub(crate) fn previous(&self) -> Option<&Path> {
         self.previous.as_deref()
+    }
+
+    /// Shows these files of [`Context::out`] to whoever looks on while the stage runs, in `live/STAGE/`: files that grow line by line.
+    pub(crate) fn show(&self, names: &[&str]) {
+        self.live.show(names);
     }
 
     /// Leaves a fact (a funnel, a count) for the ledger and `inspect`; a second value for a key replaces the first.

@@ -21,6 +21,7 @@ use super::judge::{Judgement, Seen};
 use super::kept;
 use super::layout::{GONE, Layout, Resumable, owner};
 use super::ledger::{self, Ledger, Line};
+use super::live::Live;
 use super::memo::{Belief, Memo};
 use super::progress::Progress;
 use super::publish::{Finished, check_place};
@@ -80,6 +81,7 @@ impl Task<'_> {
         let before = self.records.in_place(self.stage.name(), judged);
         let finished = Finished { work: &work, fingerprint, line: &line, before };
         finished.publish(self.layout, self.settings, &self.records.ledger)?;
+        Live::new(self.layout, self.stage.name(), &work).end();
         Ok(line)
     }
 
@@ -111,6 +113,7 @@ impl Task<'_> {
             progress: progress.clone(),
             facts: Mutex::new(Map::new()),
             previous: Some(self.layout.artifact(self.stage.name())).filter(|folder| folder.is_dir()),
+            live: Live::new(self.layout, self.stage.name(), work),
         };
         for input in self.stage.inputs() {
             match input {

@@ -7,7 +7,7 @@ use super::digest::Digest;
 /// What the name of a folder ends with that is being removed.
 pub(super) const GONE: &str = ".gone";
 
-/// The output folder of a run: `STAGE/` holds artifacts, `ledger.jsonl` what made them, dot names the rest.
+/// The output folder of a run: `STAGE/` holds artifacts, `ledger.jsonl` what made them, `live/` leads to what is being made, dot names hold the rest.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     out: PathBuf,
@@ -63,6 +63,11 @@ impl Layout {
     /// The folder that the kept folder `name` passes through on its way out, so that half of one is never found among the whole.
     pub(crate) fn gone(&self, name: &str) -> PathBuf {
         self.works().join(format!("{name}{GONE}"))
+    }
+
+    /// The folder in which a running stage shows the files that grow.
+    pub(crate) fn live(&self) -> PathBuf {
+        self.out.join("live")
     }
 
     pub(crate) fn ledger(&self) -> PathBuf {

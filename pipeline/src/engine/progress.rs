@@ -1,9 +1,10 @@
-//! How far a stage is, in bytes, rows and tokens, and how long it waited: counters that the stage raises and a display reads. Draws nothing itself.
+//! How far a stage is, in bytes, rows and tokens, how long it waited, and how its training goes: what the stage says and a display reads. Draws nothing
+//! itself.
 
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base::cancel::{CancelToken, Cancelled};
@@ -28,7 +29,54 @@ struct Counters {
     /// Microseconds.
     waited: AtomicU64,
     unit: OnceLock<&'static str>,
+    training: Mutex<Option<Begun>>,
     clock: Clock,
+}
+
+/// A training, and when its first step of this run began.
+#[derive(Clone, Copy)]
+struct Begun {
+    at: Duration,
+    now: Training,
+}
+
+/// How many steps a training makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// So many.
+    Exactly(u64),
+    /// So many, unless patience ends it before.
+    AtMost(u64),
+}
+
+/// How a training goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Training {
+    /// Since its first step of this run began.
+    pub elapsed: Duration,
+    /// Whether patience may end it before its last planned step.
+    pub may_end_sooner: bool,
+    /// The last step, once there is one.
+    pub step: Option<Step>,
+    /// The last evaluation, once there is one.
+    pub evaluation: Option<Evaluation>,
+}
+
+/// What is told of a training step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub loss: f64,
+    pub learning_rate: f64,
+    /// Without padding.
+    pub tokens: u64,
+}
+
+/// What a training came to on samples that it does not learn from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Evaluation {
+    /// What the value is, such as `dev score`.
+    pub of: &'static str,
+    pub value: f64,
 }
 
 impl fmt::Debug for Counters {
@@ -38,7 +86,7 @@ impl fmt::Debug for Counters {
 }
 
 /// What the counters showed at one moment. A total of 0 means that it is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Snapshot {
     /// Bytes read so far.
     pub bytes: u64,
@@ -56,6 +104,8 @@ pub(crate) struct Snapshot {
     pub tokens: u64,
     /// Time in which a model waited for its data.
     pub waited: Duration,
+    /// How training goes, from its first step on.
+    pub training: Option<Training>,
 }
 
 impl Progress {
@@ -73,6 +123,7 @@ impl Progress {
             tokens: zero(),
             waited: zero(),
             unit: OnceLock::new(),
+            training: Mutex::new(None),
             clock,
         }))
     }
@@ -104,15 +155,38 @@ impl Progress {
         self.0.faults.pass(&self.0.stage, Point::Working);
     }
 
-    /// Says how many rows (or steps) an earlier run did: they are done, and took none of this one's time.
-    pub(crate) fn done_before(&self, rows: u64) {
-        self.0.before.store(rows, Ordering::Relaxed);
-        self.add_rows(rows);
+    /// A training begins, or goes on after the steps that an earlier run made: they are done, and took none of this one's time.
+    pub(crate) fn training(&self, steps: Steps, before: u64) {
+        let (planned, may_end_sooner) = match steps {
+            Steps::Exactly(planned) => (planned, false),
+            Steps::AtMost(planned) => (planned, true),
+        };
+        self.unit("steps");
+        self.total_rows(planned);
+        self.0.before.store(before, Ordering::Relaxed);
+        let now = Training { elapsed: Duration::ZERO, may_end_sooner, step: None, evaluation: None };
+        *self.goes() = Some(Begun { at: (self.0.clock)(), now });
+        self.add_rows(before);
     }
 
-    /// Counts tokens that a model was trained on.
-    pub(crate) fn add_tokens(&self, tokens: u64) {
-        self.0.tokens.fetch_add(tokens, Ordering::Relaxed);
+    /// Counts a training step.
+    pub(crate) fn trained(&self, step: Step) {
+        if let Some(begun) = self.goes().as_mut() {
+            begun.now.step = Some(step);
+        }
+        self.0.tokens.fetch_add(step.tokens, Ordering::Relaxed);
+        self.add_rows(1);
+    }
+
+    /// Tells what an evaluation between two steps came to.
+    pub(crate) fn evaluated(&self, evaluation: Evaluation) {
+        if let Some(begun) = self.goes().as_mut() {
+            begun.now.evaluation = Some(evaluation);
+        }
+    }
+
+    fn goes(&self) -> MutexGuard<'_, Option<Begun>> {
+        self.0.training.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does what a model waits for, and counts the time that it takes.
@@ -157,6 +231,9 @@ impl Progress {
             before: read(&self.0.before),
             tokens: read(&self.0.tokens),
             waited: Duration::from_micros(read(&self.0.waited)),
+            training: self
+                .goes()
+                .map(|Begun { at, now }| Training { elapsed: (self.0.clock)().saturating_sub(at), ..now }),
         }
     }
 
@@ -183,6 +260,16 @@ impl<R: Read> Read for Counted<R> {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Counters of a stage, under a clock that stands still.
+    pub(crate) fn progress(stage: &str) -> Progress {
+        Progress::new(stage, CancelToken::NEVER, Faults::none(), Arc::new(|| Duration::ZERO))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
 
@@ -194,9 +281,27 @@ mod tests {
         let clock = move || Duration::from_millis(ticks.fetch_add(250, Ordering::Relaxed));
         let progress = Progress::new("a", CancelToken::NEVER, Faults::none(), Arc::new(clock));
         assert_eq!((progress.waiting(|| 7), progress.waiting(|| 8)), (7, 8));
-        progress.add_tokens(3);
+        assert_eq!(progress.snapshot().waited, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn a_training_goes_on_after_the_steps_of_an_earlier_run_and_counts_its_own_time() {
+        let ticks = AtomicU64::new(0);
+        let clock = move || Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed));
+        let progress = Progress::new("a", CancelToken::NEVER, Faults::none(), Arc::new(clock));
+        progress.evaluated(Evaluation { of: "dev score", value: 0.5 });
+        assert_eq!(progress.snapshot().training, None);
+        progress.training(Steps::AtMost(8), 5);
+        let begun = progress.snapshot();
+        assert_eq!((begun.rows, begun.total_rows, begun.before, begun.unit), (5, 8, 5, "steps"));
+        let step = Step { loss: 0.25, learning_rate: 1e-3, tokens: 3 };
+        progress.trained(step);
+        progress.evaluated(Evaluation { of: "dev score", value: 0.75 });
         let now = progress.snapshot();
-        assert_eq!((now.tokens, now.waited), (3, Duration::from_millis(500)));
+        let training = now.training.unwrap();
+        assert_eq!((now.rows, now.tokens, training.step), (6, 3, Some(step)));
+        assert_eq!(training.evaluation.unwrap().value, 0.75);
+        assert!(training.may_end_sooner && training.elapsed == Duration::from_secs(2));
     }
 
     #[test]

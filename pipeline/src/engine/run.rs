@@ -13,6 +13,7 @@ use super::failure;
 use super::judge::{Bench, Judgement, damage, judge};
 use super::kept::Store;
 use super::ledger::{Ledger, Line};
+use super::live;
 use super::lock::Lock;
 use super::memo::{Belief, Memo};
 use super::observe::{Event, Made, Observe};
@@ -80,6 +81,7 @@ impl Engine {
             recover(self.graph.stage(place).name(), &self.layout, &self.settings, &ledger);
         }
         sweep(&self.graph, &self.layout, &self.settings, &ledger);
+        live::sweep(&self.layout);
         let records = Records { ledger, memo: Memo::load(&self.layout.memo()) };
         let session = Session { engine: self, goals, observer, records };
         let outcomes = session.schedule(&needed);
@@ -89,6 +91,7 @@ impl Engine {
         // These succeed only if nothing is left in them to resume or to restore.
         let _ = std::fs::remove_dir(self.layout.works());
         let _ = std::fs::remove_dir(self.layout.kept());
+        live::sweep(&self.layout);
         let name = |place| self.graph.stage(place).name().to_owned();
         Ok(Summary {
             outcomes: outcomes.into_iter().map(|(place, outcome)| (name(place), outcome)).collect(),

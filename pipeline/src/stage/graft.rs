@@ -9,7 +9,7 @@
 //! | `mask-hard`, `mask-soft` | which heads of the best model of row `base` are vacant |
 //! | `pruned-BENCHMARK-SEED` | the models of row `base` without their vacant heads |
 //! | `retrain-ROW` | the encoder, retrained on the graph |
-//! | `results` | the table, the page, TensorBoard's events |
+//! | `results` | the table, the page |
 
 mod alone;
 pub(crate) mod best;

@@ -3,20 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use base::whole::write_whole;
 use model::checkpoint::proof::Proof;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A file of lines that grows.
+/// A file that grows. What is added is in the file at once, so that it can be followed; on disk for good it is after [`Lines::sync`].
 #[derive(Debug)]
 pub(super) struct Lines {
-    file: BufWriter<File>,
+    file: File,
     /// Over everything that was written.
     hasher: blake3::Hasher,
 }
@@ -53,23 +53,21 @@ impl Lines {
     /// # Errors
     /// When the disk refuses.
     pub(super) fn cut(&self) -> anyhow::Result<()> {
-        Ok(self.file.get_ref().set_len(self.hasher.count())?)
+        Ok(self.file.set_len(self.hasher.count())?)
     }
 
     fn open(path: &Path, hasher: blake3::Hasher) -> anyhow::Result<Self> {
         let file = OpenOptions::new().append(true).open(path).with_context(|| path.display().to_string())?;
-        Ok(Self { file: BufWriter::new(file), hasher })
+        Ok(Self { file, hasher })
     }
 
-    /// Adds a line.
+    /// Adds a line, or whatever else is whole by itself.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub(super) fn push(&mut self, record: &impl Serialize) -> anyhow::Result<()> {
-        let mut line = serde_json::to_vec(record)?;
-        line.push(b'\n');
-        self.hasher.update(&line);
-        Ok(self.file.write_all(&line)?)
+    pub(super) fn append(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.hasher.update(bytes);
+        Ok(self.file.write_all(bytes)?)
     }
 
     /// Makes sure that all lines so far are on disk.
@@ -77,8 +75,7 @@ impl Lines {
     /// # Errors
     /// When the disk refuses.
     pub(super) fn sync(&mut self) -> anyhow::Result<()> {
-        self.file.flush()?;
-        Ok(self.file.get_ref().sync_all()?)
+        Ok(self.file.sync_all()?)
     }
 
     /// Of all lines so far.
@@ -91,7 +88,7 @@ impl Lines {
     /// # Errors
     /// When the system does not say.
     pub(super) fn id(&self) -> std::io::Result<(u64, u64)> {
-        self.file.get_ref().metadata().map(|data| (data.dev(), data.ino()))
+        self.file.metadata().map(|data| (data.dev(), data.ino()))
     }
 }
 
@@ -164,9 +161,10 @@ impl Epoch {
 mod tests {
     use super::*;
 
-    fn line(step: u64) -> Value {
-        json!({"step": step, "epoch": 0, "loss": step, "tokens": 10,
-               "tasks": {"relation": {"loss": step, "accuracy": 0.5, "targets": 4}}})
+    fn line(step: u64) -> Vec<u8> {
+        let line = json!({"step": step, "epoch": 0, "loss": step, "tokens": 10,
+                          "tasks": {"relation": {"loss": step, "accuracy": 0.5, "targets": 4}}});
+        format!("{line}\n").into_bytes()
     }
 
     #[test]
@@ -174,11 +172,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         let mut lines = Lines::begin(&path).unwrap();
-        lines.push(&line(1)).unwrap();
-        lines.push(&line(2)).unwrap();
+        lines.append(&line(1)).unwrap();
+        lines.append(&line(2)).unwrap();
         lines.sync().unwrap();
         let (kept, two) = (lines.proof(), std::fs::read_to_string(&path).unwrap());
-        lines.push(&line(3)).unwrap();
+        lines.append(&line(3)).unwrap();
         drop(lines);
         // What a kill leaves: whole lines after the state, a part of one, or none of them.
         let three = std::fs::read_to_string(&path).unwrap();
@@ -188,7 +186,7 @@ mod tests {
             lines.cut().unwrap();
             assert_eq!((std::fs::read_to_string(&path).unwrap(), lines.proof()), (two.clone(), kept.clone()));
             // It goes on as if nothing had been.
-            lines.push(&line(3)).unwrap();
+            lines.append(&line(3)).unwrap();
             lines.sync().unwrap();
             assert_eq!(lines.proof(), Proof::of_file(&path).unwrap());
         }
@@ -211,8 +209,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         let mut lines = Lines::begin(&path).unwrap();
-        lines.push(&line(1)).unwrap();
-        lines.push(&line(2)).unwrap();
+        lines.append(&line(1)).unwrap();
+        lines.append(&line(2)).unwrap();
         lines.sync().unwrap();
         let epochs = by_epoch(&path).unwrap();
         assert_eq!(epochs.len(), 1);

@@ -18,7 +18,7 @@ use model::output::Sizes;
 use model::train::Trainer;
 use model::train::config::{self as train, Setup};
 use model::train::heads::Mode;
-use model::train::patience;
+use model::train::patience::Patience;
 use serde_json::json;
 use tasks::shard::hub;
 use tasks::shard::index::Index;
@@ -32,14 +32,14 @@ use super::compute::Compute;
 use super::encoder::{self, Base, MODEL};
 use super::location::Places;
 use super::metrics;
-use super::training::{self, Found, Records, STATE};
+use super::training::{self, Found, METRICS, Records, STATE};
 use crate::bundle::card::{self, Card, Kind};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 pub(crate) use config::Config;
 pub(crate) use steps::ended;
-use steps::{FROZEN, METRICS, Plan, Run};
+use steps::{FROZEN, Plan, Run};
 
 /// Tensors of outputs that are named among the facts of a training.
 const LISTED: usize = 100;
@@ -145,10 +145,7 @@ impl Retrain {
                 alphas: self.config.alphas.clone(),
                 frozen: self.config.frozen.clone(),
                 heads: heads::heads(self.config.heads.as_ref()),
-                patience: self.config.patience.as_ref().map(|patience| patience::Patience {
-                    every: patience.every,
-                    evaluations: patience.evaluations,
-                }),
+                patience: self.patience(),
                 // With KIMERA's schedule every step shows all tasks; others have shown all by the end, or one was never trained.
                 covered_by: if self.config.stream.schedule == schedule::Schedule::Kimera {
                     1
@@ -158,6 +155,11 @@ impl Retrain {
                 dtype: self.from.compute.dtype,
             },
         })
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        let patience = self.config.patience.as_ref()?;
+        Some(Patience { every: patience.every, evaluations: patience.evaluations })
     }
 
     /// Whether encoder and shards go together.
@@ -248,8 +250,13 @@ impl Retrain {
             Some(patience) => steps::held_out(&shards, &how, patience.batches)?,
             None => vec![],
         };
-        let plan =
-            Plan { steps_per_epoch, planned, checkpoint_every: self.config.checkpoint_every, held_out };
+        let plan = Plan {
+            steps_per_epoch,
+            planned,
+            checkpoint_every: self.config.checkpoint_every,
+            held_out,
+            patience: self.patience(),
+        };
         let setup = self.setup(context, index, planned)?;
         let (trainer, records) = match training::found(context, plan.lines())? {
             Found::Ended => return Ok(()),

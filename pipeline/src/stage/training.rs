@@ -11,13 +11,16 @@ use base::self_check::{self, SelfChecked};
 use base::whole::write_whole;
 use model::checkpoint::digests::DIGESTS_FILE;
 use model::checkpoint::proof::Proof;
+use model::train::patience::Patience;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::encoder::MODEL;
 use super::metrics::Lines;
+use crate::board;
 use crate::engine::context::Context;
 use crate::engine::folder;
+use crate::engine::progress::Steps;
 
 /// The folder to resume from; it is gone from a finished artifact.
 pub(super) const STATE: &str = "state";
@@ -25,6 +28,8 @@ pub(super) const STATE: &str = "state";
 const STATE_INDEX: &str = "state.json";
 /// Stands in [`STATE`] until its first state is whole: without either, something is missing.
 const NO_STATE: &str = "none-yet";
+/// The file with one line per step within the artifact.
+pub(super) const METRICS: &str = "metrics.jsonl";
 /// What training left, with digests. Written once everything else is there, so with it, training has ended.
 pub(super) const SEAL: &str = "sealed.json";
 
@@ -89,8 +94,9 @@ pub(super) fn found(context: &Context, lines: &[&str]) -> anyhow::Result<Found> 
     }
     let state = out.join(STATE);
     if state.join(STATE_INDEX).exists() {
-        keep_only(out, &[&[STATE], lines].concat())?;
+        keep_only(out, &[&[STATE, board::FILE], lines].concat())?;
         state_is_there(out)?;
+        context.show(lines);
         return Ok(Found::State);
     }
     if !folder::list(out)?.is_empty() && !state.join(NO_STATE).exists() {
@@ -102,7 +108,18 @@ pub(super) fn found(context: &Context, lines: &[&str]) -> anyhow::Result<Found> 
     // A kill before the first state leaves lines, and a checkpoint perhaps.
     keep_only(&state, &[NO_STATE])?;
     keep_only(out, &[STATE])?;
+    context.show(lines);
     Ok(Found::Nothing)
+}
+
+/// How many steps a training makes that `patience` may end.
+pub(super) fn total(planned: u64, patience: Option<&Patience>) -> Steps {
+    // The first evaluation is the best so far, and then so many that are not end it.
+    let soonest = |patience: &Patience| patience.every.saturating_mul(patience.evaluations.saturating_add(1));
+    match patience.map(soonest) {
+        Some(step) if step < planned => Steps::AtMost(planned),
+        _ => Steps::Exactly(planned),
+    }
 }
 
 /// What a training says that cannot be resumed.
@@ -183,13 +200,19 @@ pub(super) fn drop_state(out: &Path) -> anyhow::Result<()> {
     Ok(folder::remove(&out.join(STATE))?)
 }
 
-/// The files that grow while a training runs, one line for each step or look.
+/// The files that grow while a training runs, one line for each step or look, and TensorBoard's file of the same numbers.
 #[derive(Debug)]
 pub(super) struct Records {
     out: PathBuf,
     /// The work folder as it was when they were opened.
     folder: Option<Id>,
+    /// The last is TensorBoard's.
     lines: Vec<(String, Lines)>,
+}
+
+/// Under which tags TensorBoard shows the numbers of a file of lines.
+fn under(name: &str) -> &str {
+    if name == METRICS { "train" } else { name.trim_end_matches(".jsonl") }
 }
 
 /// What tells a file or folder from one that took its name.
@@ -205,7 +228,9 @@ impl Records {
     /// # Errors
     /// When the disk refuses.
     pub(super) fn begin(out: &Path, names: &[&str]) -> anyhow::Result<Self> {
-        Self::open(out, names, |path, _| Lines::begin(path))
+        let mut records = Self::open(out, names, |path, _| Lines::begin(path))?;
+        records.file(board::FILE)?.append(&board::begin())?;
+        Ok(records)
     }
 
     /// Those of a training that is resumed from a state which kept `along`, and what that kept of the stream. Lines that were written
@@ -230,18 +255,26 @@ impl Records {
         names: &[&str],
         open: impl Fn(&Path, &str) -> anyhow::Result<Lines>,
     ) -> anyhow::Result<Self> {
-        let lines = names.iter().map(|&name| Ok((name.to_owned(), open(&out.join(name), name)?)));
+        let names = names.iter().chain([&board::FILE]);
+        let lines = names.map(|&name| Ok((name.to_owned(), open(&out.join(name), name)?)));
         let lines = lines.collect::<anyhow::Result<_>>()?;
         Ok(Self { out: out.to_owned(), folder: id(out), lines })
     }
 
-    /// Adds a line to the file `name`.
+    /// Adds a line to the file `name`, and its numbers to TensorBoard's. Whoever follows the files sees them at once.
     ///
     /// # Errors
     /// When the disk refuses.
     pub(super) fn push(&mut self, name: &str, record: &impl Serialize) -> anyhow::Result<()> {
+        let line = serde_json::to_vec(record)?;
+        let numbers: Map<String, Value> = serde_json::from_slice(&line)?;
+        self.file(name)?.append(&[&line[..], b"\n"].concat())?;
+        self.file(board::FILE)?.append(&board::records(&numbers, under(name)))
+    }
+
+    fn file(&mut self, name: &str) -> anyhow::Result<&mut Lines> {
         let lines = self.lines.iter_mut().find(|(of, _)| of == name);
-        lines.with_context(|| format!("{name} is no file of this training"))?.1.push(record)
+        Ok(&mut lines.with_context(|| format!("{name} is no file of this training"))?.1)
     }
 
     /// Makes sure that all lines so far are on disk.

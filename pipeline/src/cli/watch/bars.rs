@@ -1,16 +1,15 @@
 //! A line that moves for each running stage, on a terminal. Reads the counters; the stage does not know of it.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use terminal_size::{Width, terminal_size_of};
 
-use super::{Detail, plain};
+use super::live::Said;
+use super::{Detail, Display, plain};
 use crate::cli::{measure, print};
-use crate::engine::observe::{Event, Observe};
+use crate::engine::observe::Event;
 use crate::engine::progress::Progress;
 
 /// Whether bars have colours.
@@ -27,47 +26,16 @@ pub(super) struct Bars {
     detail: Detail,
     colour: Colour,
     all: MultiProgress,
-    running: Running,
-    /// Draws the bars again and again. Ours, because that of a bar panics where the system gives no thread; then bars move with
-    /// the events alone.
-    ticker: Option<Ticker>,
-}
-
-type Running = Arc<Mutex<BTreeMap<String, ProgressBar>>>;
-
-struct Ticker {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-fn locked(running: &Running) -> MutexGuard<'_, BTreeMap<String, ProgressBar>> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn ticker(running: &Running) -> Option<Ticker> {
-    let (running, (stop, stopped)) = (Arc::clone(running), channel());
-    let ticks = move || {
-        while stopped.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
-            locked(&running).values().for_each(ProgressBar::tick);
-        }
-    };
-    Builder::new().spawn(ticks).ok().map(|thread| Ticker { stop, thread })
-}
-
-impl Drop for Bars {
-    fn drop(&mut self) {
-        if let Some(Ticker { stop, thread }) = self.ticker.take() {
-            drop(stop);
-            let _ended = thread.join();
-        }
-    }
+    running: Mutex<BTreeMap<String, ProgressBar>>,
 }
 
 impl Bars {
     pub(super) fn new(detail: Detail, colour: Colour) -> Self {
-        let running = Running::default();
-        let ticker = ticker(&running);
-        Self { detail, colour, all: MultiProgress::new(), running, ticker }
+        Self { detail, colour, all: MultiProgress::new(), running: Mutex::default() }
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<String, ProgressBar>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start(&self, stage: &str, progress: &Progress) {
@@ -75,10 +43,11 @@ impl Bars {
             Colour::On => "{spinner:.green} {prefix:.bold}  {counters}",
             Colour::Off => "{spinner} {prefix}  {counters}",
         };
-        let progress = progress.clone();
+        // The spinner, the stage and the gaps stand before the counters.
+        let (progress, before) = (progress.clone(), stage.chars().count() + 4);
         let counters = move |state: &ProgressState, to: &mut dyn std::fmt::Write| {
             // Writing to the line in memory cannot fail.
-            let _ = to.write_str(&measure::running(&progress.snapshot(), state.elapsed()));
+            let _ = to.write_str(&measure::running(&progress.snapshot(), state.elapsed(), room(before)));
         };
         let style =
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -86,17 +55,29 @@ impl Bars {
         bar.set_style(style.with_key("counters", counters));
         bar.set_prefix(stage.to_owned());
         bar.tick();
-        locked(&self.running).insert(stage.to_owned(), bar);
+        self.running().insert(stage.to_owned(), bar);
     }
 
     fn end(&self, stage: &str) {
-        if let Some(bar) = locked(&self.running).remove(stage) {
+        if let Some(bar) = self.running().remove(stage) {
             bar.finish_and_clear();
+        }
+    }
+
+    fn print(&self, text: &str) {
+        if self.all.println(print::safe(text)).is_err() {
+            print::note(text);
         }
     }
 }
 
-impl Observe for Bars {
+/// Columns of the terminal that are left beside so many.
+fn room(before: usize) -> usize {
+    let all = terminal_size_of(std::io::stderr()).map_or(usize::MAX, |(Width(columns), _)| columns.into());
+    all.saturating_sub(before)
+}
+
+impl Display for Bars {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::Started { stage, progress, .. } => self.start(stage, progress),
@@ -104,9 +85,14 @@ impl Observe for Bars {
             Event::Failed { stage, .. } | Event::Interrupted { stage } => self.end(stage),
             Event::Fresh { .. } | Event::Restored { .. } | Event::Skipped { .. } => {}
         }
-        let text = plain::line(event, self.detail);
-        if self.all.println(print::safe(&text)).is_err() {
-            print::note(&text);
-        }
+        self.print(&plain::line(event, self.detail));
+    }
+
+    fn said(&self, said: &Said<'_>) {
+        self.print(&plain::said(said));
+    }
+
+    fn tick(&self) {
+        self.running().values().for_each(ProgressBar::tick);
     }
 }

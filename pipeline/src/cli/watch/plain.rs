@@ -1,18 +1,33 @@
-//! A plain line for each event, on standard error.
+//! A plain line for each event, and now and then for each running stage, on standard error.
 
-use super::Detail;
+use super::live::Said;
+use super::{Detail, Display};
 use crate::cli::{explain, measure, print};
 use crate::engine::explain::Note;
-use crate::engine::observe::{Event, Made, Observe};
+use crate::engine::observe::{Event, Made};
 
 /// Prints lines.
 pub(super) struct Plain {
     pub(super) detail: Detail,
 }
 
-impl Observe for Plain {
+impl Display for Plain {
     fn event(&self, event: &Event<'_>) {
         print::note(&line(event, self.detail));
+    }
+
+    fn said(&self, text: &Said<'_>) {
+        print::note(&said(text));
+    }
+}
+
+/// What is said of a running stage, in a line.
+pub(super) fn said(said: &Said<'_>) -> String {
+    match said {
+        Said::Resumed { stage, step, steps } => {
+            format!("{stage}: resumes after step {} of {}", measure::count(*step), measure::count(*steps))
+        }
+        Said::Progress { stage, now, elapsed } => format!("{stage}: {}", measure::so_far(now, *elapsed)),
     }
 }
 

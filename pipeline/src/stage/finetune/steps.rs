@@ -23,12 +23,12 @@ use super::Tried;
 use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Settings;
+use super::quirks::ChosenOn;
 use crate::engine::context::Context;
+use crate::engine::progress::{Evaluation, Step};
 use crate::stage::encoder::{MODEL, fits};
-use crate::stage::training::{self, Found, Records, STATE};
+use crate::stage::training::{self, Found, METRICS, Records, STATE};
 
-/// The file with one line per step within the artifact.
-pub(super) const METRICS: &str = "metrics.jsonl";
 /// The file with one line per look at the part `dev`, or whichever models are chosen by, within the artifact.
 pub(super) const LOOKS: &str = "dev.jsonl";
 /// The parameters that were not trained, with the reason, within the artifact.
@@ -132,9 +132,8 @@ impl Run<'_> {
     ) -> anyhow::Result<()> {
         let state = self.context.out().join(STATE);
         let progress = self.context.progress();
-        progress.unit("steps");
-        progress.total_rows(planned);
-        progress.done_before(tuner.steps());
+        progress
+            .training(training::total(planned, Some(&self.patience(order.steps_per_epoch()))), tuner.steps());
         while tuner.steps() < planned {
             self.context.check()?;
             let Shown { task, epoch, items } = order.advance().context("there is no task to show")?;
@@ -142,8 +141,8 @@ impl Run<'_> {
             let record = tuner.step(epoch, &[Batch { task, ..batch }])?;
             records.check()?;
             records.push(METRICS, &record)?;
-            progress.add_tokens(record.tokens as u64);
-            progress.add_rows(1);
+            let (loss, learning_rate) = (record.loss, record.learning_rate);
+            progress.trained(Step { loss, learning_rate, tokens: record.tokens as u64 });
             if tuner.evaluation_is_due() || tuner.steps() == planned {
                 let (score, of_tasks) = self.look(tuner)?;
                 let verdict = tuner.evaluated(score, &state)?;
@@ -152,6 +151,7 @@ impl Run<'_> {
                     line["tasks"] = of_tasks;
                 }
                 records.push(LOOKS, &line)?;
+                progress.evaluated(Evaluation { of: self.chosen_by(), value: score });
                 if verdict == Verdict::Stop {
                     break;
                 }
@@ -245,10 +245,7 @@ impl Run<'_> {
                 released: self.released.cloned(),
                 clip_norm: fixed.clip_norm,
                 frozen: fixed.frozen.clone(),
-                patience: Some(Patience {
-                    every: of_epoch.div_ceil(fixed.patience.evals_per_epoch),
-                    evaluations: fixed.patience.evaluations,
-                }),
+                patience: Some(self.patience(of_epoch)),
                 covered_by: match self.schedule {
                     _ if alone => 1,
                     TaskOrder::Merged | TaskOrder::RoundRobin(_) | TaskOrder::Kimera => of_epoch,
@@ -258,6 +255,22 @@ impl Run<'_> {
                 dtype: self.compute.1,
             },
         })
+    }
+
+    fn patience(&self, steps_per_epoch: u64) -> Patience {
+        let patience = &self.tried.fixed.patience;
+        Patience {
+            every: steps_per_epoch.div_ceil(patience.evals_per_epoch),
+            evaluations: patience.evaluations,
+        }
+    }
+
+    /// What the score of an evaluation is called.
+    fn chosen_by(&self) -> &'static str {
+        match self.tried.fixed.quirks.chosen_on {
+            ChosenOn::Dev => "dev score",
+            ChosenOn::Test => "test score",
+        }
     }
 
     /// Tells how many rows of the encoder's table no token has.

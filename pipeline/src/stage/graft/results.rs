@@ -1,8 +1,6 @@
-//! Stage `results`: one table of what came of all rows, with intervals over seeds, the page about it, and TensorBoard's events.
+//! Stage `results`: one table of what came of all rows, with intervals over seeds, and the page about it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -14,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::importance::{self, IMPORTANCE};
 use super::{Around, Config, Row, finetune_name, mask, pruned};
-use crate::board;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
 use crate::engine::stage::{Input, Stage};
@@ -187,37 +184,6 @@ impl Results {
         }
         Ok(())
     }
-
-    /// Everything that goes into TensorBoard, by folder.
-    fn events(&self, context: &Context) -> anyhow::Result<()> {
-        let retrained = self.rows.iter().filter(|row| row.mode().is_some());
-        let stages = retrained.map(|row| format!("retrain-{}", row.name())).chain(
-            self.benchmarks.iter().flat_map(|benchmark| {
-                self.measured().flat_map(move |row| {
-                    self.seeds.iter().map(move |&seed| Self::stage(row, benchmark, seed))
-                })
-            }),
-        );
-        for stage in stages {
-            let folder = context.artifact(&stage)?;
-            let out = context.out().join("tensorboard").join(&stage);
-            std::fs::create_dir_all(&out)?;
-            let mut scalars = Vec::new();
-            for (file, under) in
-                [("metrics.jsonl", "train"), ("held_out.jsonl", "held_out"), ("dev.jsonl", "dev")]
-            {
-                let path = folder.join(file);
-                if path.exists() {
-                    let lines = BufReader::new(File::open(&path)?);
-                    // Without clock times the file depends on the numbers alone.
-                    scalars.extend(board::metrics(lines, under, |_| 0.0));
-                }
-            }
-            board::write(&out.join(board::FILE), scalars)
-                .with_context(|| format!("{}: its metrics", folder.display()))?;
-        }
-        Ok(())
-    }
 }
 
 /// One cell of the table.
@@ -353,7 +319,6 @@ impl Stage for Results {
         let out = context.out();
         write_whole(&out.join(FACTS), &serde_json::to_vec_pretty(&facts)?)?;
         grafting::write(&facts, out)?;
-        self.events(context)?;
         let rows = facts.cells.iter().map(|cell| {
             let round = |x: f64| (x * 1e4).round() / 1e4;
             json!({

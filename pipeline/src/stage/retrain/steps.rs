@@ -7,17 +7,16 @@ use base::whole::write_whole;
 use batch::Batch;
 use kg::split::Part;
 use model::train::Trainer;
-use model::train::patience::{Best, Verdict};
+use model::train::patience::{Best, Patience, Verdict};
 use serde::{Deserialize, Serialize};
 use tasks::stream::prefetch::Prefetched;
 use tasks::stream::steps::{self, Shards, Stream, Worker};
 
 use crate::engine::context::Context;
+use crate::engine::progress::{Evaluation, Step, Steps};
 use crate::stage::encoder::MODEL;
-use crate::stage::training::{self, Records, STATE};
+use crate::stage::training::{self, METRICS, Records, STATE};
 
-/// The file with one line per step within the artifact.
-pub(super) const METRICS: &str = "metrics.jsonl";
 /// The file with one line per look at held-out samples within the artifact.
 pub(super) const HELD_OUT: &str = "held_out.jsonl";
 /// The parameters that were not trained, with the reason, within the artifact.
@@ -59,12 +58,18 @@ pub(super) struct Plan {
     pub(super) checkpoint_every: u64,
     /// What is looked at with patience, in the batches of one step after the other.
     pub(super) held_out: Vec<Vec<Batch>>,
+    /// The patience, if there is any.
+    pub(super) patience: Option<Patience>,
 }
 
 impl Plan {
     /// The files with a line for each step and look.
     pub(super) fn lines(&self) -> &'static [&'static str] {
         if self.held_out.is_empty() { &[METRICS] } else { &[METRICS, HELD_OUT] }
+    }
+
+    fn total(&self) -> Steps {
+        training::total(self.planned, self.patience.as_ref())
     }
 }
 
@@ -88,21 +93,20 @@ impl Run {
         let Run { trainer, stream, records } = self;
         let state = context.out().join(STATE);
         let progress = context.progress();
-        progress.unit("steps");
-        progress.total_rows(plan.planned);
-        progress.done_before(trainer.steps());
+        progress.training(plan.total(), trainer.steps());
         while trainer.steps() < plan.planned {
             context.check()?;
             let batches = progress.waiting(|| stream.next_step())?;
             let record = trainer.step(trainer.steps() / plan.steps_per_epoch, &batches)?;
             records.check()?;
             records.push(METRICS, &record)?;
-            progress.add_tokens(record.tokens as u64);
-            progress.add_rows(1);
+            let (loss, learning_rate) = (record.loss, record.learning_rate);
+            progress.trained(Step { loss, learning_rate, tokens: record.tokens as u64 });
             let last = trainer.steps() == plan.planned && !plan.held_out.is_empty();
             if trainer.evaluation_is_due() || last {
                 let look = trainer.evaluated(plan.held_out.iter().cloned(), &state)?;
                 records.push(HELD_OUT, &look)?;
+                progress.evaluated(Evaluation { of: "held-out loss", value: look.loss });
                 if look.verdict == Verdict::Stop {
                     return Ok(Stop::Patience);
                 }
