@@ -3,6 +3,7 @@
 mod args;
 mod clean;
 mod diff;
+mod ending;
 pub(crate) mod exit;
 mod explain;
 mod fetch;
@@ -121,7 +122,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     }
     match &command.subcommand {
         Subcommand::Run { stages, progress, .. } => {
-            run(&engine, stages, watch::Show { format, detail, every: *progress })
+            run(&engine, stages, &command.common, watch::Show { format, detail, every: *progress })
         }
         Subcommand::Plan { stages, check } => {
             let found = plan(&engine, stages, format, detail)?;
@@ -131,14 +132,11 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         Subcommand::Status => status(&engine, format),
         Subcommand::Inspect { artifact, text: None, .. } => inspect(&engine, artifact, format),
         Subcommand::Inspect { artifact, text: Some(text), svg } => {
-            anyhow::ensure!(
-                artifact == "maps",
-                "--text goes with `engraft inspect maps`, not with {artifact:?}"
-            );
+            only_maps(artifact)?;
             let maps = maps_of(&command.common, &remotes)?;
             engine.admitted()?;
-            let drawn = heat::Drawing { maps: &maps, layout: engine.layout(), text, svg: svg.as_deref() };
-            heat::draw(&drawn, format)
+            let (layout, svg) = (engine.layout(), svg.as_deref());
+            heat::draw(&heat::Drawing { maps: &maps, layout, text, svg }, format)
         }
         // Done above: none needs an engine.
         Subcommand::Verify { .. }
@@ -185,6 +183,12 @@ fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
         }
         _ => None,
     }
+}
+
+/// Refuses to draw a text for another artifact.
+fn only_maps(artifact: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(artifact == "maps", "--text goes with `engraft inspect maps`, not with {artifact:?}");
+    Ok(())
 }
 
 /// How the config makes maps.
@@ -288,7 +292,7 @@ fn faults() -> anyhow::Result<Faults> {
     }
 }
 
-fn run(engine: &Engine, stages: &[String], show: watch::Show) -> anyhow::Result<Exit> {
+fn run(engine: &Engine, stages: &[String], common: &Common, show: watch::Show) -> anyhow::Result<Exit> {
     let (started, format) = (now(), show.format);
     let watching = watch::choose(show, Arc::new(now));
     let live = live::Live::new(engine.layout(), engine.graph().names(), watching.as_ref());
@@ -298,10 +302,16 @@ fn run(engine: &Engine, stages: &[String], show: watch::Show) -> anyhow::Result<
     let seconds = now().saturating_sub(started).as_secs_f64();
     let ledger = Ledger::read(&engine.layout().ledger())?;
     let warnings = report::warnings(&summary, &ledger);
+    let ending = ending::Ending::new(&summary, stages, &ledger, engine.layout());
+    let options = outside::given(common);
     let printed = print::result(
         format,
-        || report::summary(&summary, &warnings, seconds),
-        || vec![report::summary_json(&summary, &warnings, seconds)],
+        || report::summary(&summary, &warnings, seconds).into_iter().chain(ending.lines(&options)).collect(),
+        || {
+            let mut end = report::summary_json(&summary, &warnings, seconds);
+            end.as_object_mut().into_iter().for_each(|end| end.extend(ending.json(&options)));
+            vec![end]
+        },
     );
     if let Err(error) = printed {
         // The work is done all the same, so this is no refusal.

@@ -1,4 +1,4 @@
-//! What a run says while it goes on, and what can be followed while it trains.
+//! What a run says while it goes on and at its end, on a terminal's streams and to machines, and what can be followed while it trains.
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn events(ran: &str, of: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_run_tells_machines_how_training_goes() {
+fn a_run_tells_machines_how_training_goes_and_what_it_made() {
     let folder = tempfile::tempdir().unwrap();
     let said = Engraft::small(&["run", "--json", "--progress", "0.1"], folder.path()).ok();
     let progress: Vec<Value> =
@@ -25,8 +25,50 @@ fn a_run_tells_machines_how_training_goes() {
     assert!(last.get("eta").is_none(), "after the last step there is nothing to wait for: {last}");
     let steps: Vec<u64> = progress.iter().map(|event| event["step"].as_u64().unwrap()).collect();
     assert!(steps.is_sorted(), "{steps:?}");
+    let end = events(&said, "end").pop().unwrap();
+    let made = |stage: &str| {
+        end["made"].as_array().unwrap().iter().find(|thing| thing["stage"] == stage).unwrap().clone()
+    };
+    assert_eq!(made("retrain")["path"].as_str(), folder.path().join("retrain/model").to_str());
+    assert_eq!((&made("retrain")["kind"], &made("report")["kind"]), (&"encoder".into(), &"page".into()));
+    let loss = format!("mean loss {:.4}", mean(&metrics));
+    assert!(made("retrain")["text"].as_str().unwrap().starts_with(&loss), "{loss}: {end}");
+    // A run that made nothing has nothing to say of it.
     let again = Engraft::small(&["run", "--json"], folder.path()).ok();
     assert!(events(&again, "progress").is_empty(), "{again}");
+    let end = events(&again, "end").pop().unwrap();
+    assert!(end.get("made").is_none() && end.get("next").is_none(), "{end}");
+    let again = Engraft::small(&["run"], folder.path()).ok();
+    assert_eq!(again.lines().count(), 1, "{again}");
+}
+
+fn mean(metrics: &[Value]) -> f64 {
+    metrics.iter().map(|step| step["loss"].as_f64().unwrap()).sum::<f64>() / metrics.len() as f64
+}
+
+#[test]
+fn a_run_ends_with_what_it_made_and_what_can_be_done_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = Engraft::small(&["run"], folder.path()).output();
+    assert_eq!(ran.code(), Some(0), "{}", ran.text());
+    let text = ran.text();
+    let (out, model) = (folder.path().display(), folder.path().join("retrain/model"));
+    let expected = [
+        "made:".to_owned(),
+        format!("engraft encode {} FILE > vectors.jsonl", model.display()),
+        format!("xdg-open {out}/report/index.html"),
+        format!("tensorboard --logdir {out}"),
+        "retrain: 100%, ".to_owned(),
+        "10 ran (".to_owned(),
+    ];
+    for expected in expected {
+        assert!(text.contains(&expected), "{expected}: {text}");
+    }
+    // The command that it names works.
+    let texts = folder.path().join("texts.txt");
+    base::whole::write_whole(&texts, b"Fever and a cough.\n").unwrap();
+    let vectors = Engraft::plain(&["encode", &model.display().to_string()], folder.path()).arg(&texts).ok();
+    assert_eq!(vectors.lines().count(), 1, "{vectors}");
 }
 
 #[test]
@@ -53,7 +95,7 @@ fn a_training_can_be_followed_and_says_from_where_it_resumes() {
 }
 
 #[test]
-fn a_fine_tuning_says_its_evaluations() {
+fn a_fine_tuning_says_its_scores() {
     let folder = tempfile::tempdir().unwrap();
     let only = ["graft.rows=[\"base\"]", "finetune.seeds=[1]"];
     let stage = "finetune-base-capr-1";
@@ -64,4 +106,12 @@ fn a_fine_tuning_says_its_evaluations() {
     let looks = json_lines(folder.path().join(stage).join("dev.jsonl"));
     assert_eq!(last["evaluation"]["of"], "dev score");
     assert_eq!(last["evaluation"]["value"], looks.last().unwrap()["score"]);
+    let end = events(&said, "end").pop().unwrap();
+    let made = end["made"].as_array().unwrap().iter().find(|thing| thing["stage"] == stage).unwrap();
+    let scores = engraft_tests::json(folder.path().join(stage).join("scores.json"));
+    let score = scores["test"]["value"].as_f64().unwrap();
+    let expected = format!("test {} {score:.4}", scores["test"]["metric"].as_str().unwrap());
+    assert_eq!((made["kind"].as_str(), made["text"].as_str()), (Some("model"), Some(&*expected)));
+    let model = folder.path().join(stage).join("model");
+    assert_eq!(end["next"][0], format!("engraft predict {} FILE", model.display()));
 }

@@ -1,14 +1,14 @@
 //! What the command line hands to stores (cache, credentials, proxies), and remote inputs brought before stages are looked at. Holds no
 //! logic of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::cancel::CancelToken;
 use store::options::{Environment, Options};
 
 use super::args::Common;
-use super::print;
+use super::{ending, print};
 use crate::engine::Engine;
 use crate::engine::stage::Input;
 use crate::stage::remote::Remotes;
@@ -51,4 +51,15 @@ pub(super) fn bring(
         })
         .collect();
     remotes.bring(&paths, cancel, &|location| print::note(&format!("fetching {location}")))
+}
+
+/// The options that say of which config and where, as they were given: what is to be typed again with the next command.
+pub(super) fn given(common: &Common) -> String {
+    let named = [
+        ("--config", common.config.as_deref()),
+        ("--data", common.data.as_deref()),
+        ("--out", Some(&*common.out).filter(|out| *out != Path::new("out"))),
+    ];
+    let given = named.into_iter().filter_map(|(name, path)| Some(format!(" {name} {}", ending::path(path?))));
+    given.collect()
 }

@@ -89,7 +89,9 @@ pub(super) fn warnings<'l>(summary: &Summary, ledger: &'l Ledger) -> Vec<(&'l st
 /// How a run ended, in a line, after its warnings.
 pub(super) fn summary(summary: &Summary, warnings: &[(&str, &str)], seconds: f64) -> Vec<String> {
     let told = tally(summary).into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}"));
-    let end = format!("{} ({})", told.collect::<Vec<_>>().join(", "), measure::time(seconds));
+    let resumes = summary.count(|outcome| *outcome == Outcome::Interrupted) > 0;
+    let again = if resumes { ": run again to resume" } else { "" };
+    let end = format!("{} ({}){again}", told.collect::<Vec<_>>().join(", "), measure::time(seconds));
     warnings.iter().map(|(stage, text)| format!("{stage}: warning: {text}")).chain([end]).collect()
 }
 
