@@ -10,6 +10,20 @@ use candle_core::utils::cuda_is_available;
 use candle_core::{DType, Device};
 use serde::{Deserialize, Serialize};
 
+/// The instructions that loops on the CPU use on this machine: the widest that it has, found when a program starts.
+#[must_use]
+pub fn cpu_level() -> &'static str {
+    match pulp::Arch::new() {
+        #[cfg(target_arch = "x86_64")]
+        pulp::Arch::V4(_) => "x86-64-v4 (AVX-512)",
+        #[cfg(target_arch = "x86_64")]
+        pulp::Arch::V3(_) => "x86-64-v3 (AVX2, FMA)",
+        #[cfg(target_arch = "aarch64")]
+        pulp::Arch::Neon(_) => "aarch64 (Neon)",
+        _ => "no vector instructions",
+    }
+}
+
 /// The device that a run asks for: `auto`, `cpu` or `cuda:N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]

@@ -1,5 +1,6 @@
 //! The command line: reads arguments and the environment, calls the engine, prints what it says. Holds no logic of its own.
 
+mod about;
 mod args;
 mod clean;
 mod diff;
@@ -30,7 +31,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use base::cancel::CancelToken;
-use clap::Parser;
 use serde_json::json;
 
 use crate::bundle::known::Around;
@@ -60,7 +60,7 @@ use watch::Detail;
 
 /// Runs the command that the arguments of the process name.
 pub fn main() -> ExitCode {
-    let mut command = match Command::try_parse() {
+    let mut command = match Command::given() {
         Ok(command) => command,
         Err(error) => {
             if error.use_stderr() {
@@ -86,6 +86,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     command.check_local()?;
     let format = if command.common.json { Format::Json } else { Format::Text };
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
+    if let Some(said) = about::about(&command.subcommand) {
+        return said;
+    }
     let cancel = cancel(&command.subcommand)?;
     threads::start(jobs(&command.common))?;
     if let Subcommand::Diff { old, new, into } = &command.subcommand {
@@ -145,7 +148,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         | Subcommand::Init { .. }
         | Subcommand::Config { .. }
         | Subcommand::Predict { .. }
-        | Subcommand::Encode { .. } => Ok(Exit::Ok),
+        | Subcommand::Encode { .. }
+        | Subcommand::Completions { .. }
+        | Subcommand::Man { .. } => Ok(Exit::Ok),
         subcommand @ (Subcommand::Clean { .. } | Subcommand::Gc { .. }) => {
             clean::clean(&engine, subcommand, format)
         }
@@ -209,6 +214,8 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         | Subcommand::Fetch { .. }
         | Subcommand::Predict { .. }
         | Subcommand::Encode { .. }
+        | Subcommand::Completions { .. }
+        | Subcommand::Man { .. }
         | Subcommand::Init { .. }
         | Subcommand::Config { .. }
         | Subcommand::Clean { .. }

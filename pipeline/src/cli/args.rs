@@ -1,5 +1,6 @@
 //! The command line's grammar and help texts. Does nothing.
 
+mod grammar;
 mod value;
 
 use std::num::NonZeroUsize;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser};
+use clap_complete::Shell;
 use model::encoder::pool::Pooling;
 use store::location::{Location, is_address};
 
@@ -70,7 +72,11 @@ impl Subcommand {
             | Subcommand::Clean { stages, .. }
             | Subcommand::Gc { stages, .. } => all("STAGE", stages).collect(),
             Subcommand::Why { stage } => vec![("STAGE", Path::new(stage))],
-            Subcommand::Status | Subcommand::Config { .. } | Subcommand::Init { .. } => vec![],
+            Subcommand::Status
+            | Subcommand::Config { .. }
+            | Subcommand::Init { .. }
+            | Subcommand::Completions { .. } => vec![],
+            Subcommand::Man { into } => some("--into", into).collect(),
             Subcommand::Inspect { artifact, svg, .. } => {
                 some("--svg", svg).chain([("ARTIFACT", Path::new(artifact))]).collect()
             }
@@ -388,6 +394,27 @@ Examples:
         #[arg(long, conflicts_with = "schema")]
         reference: bool,
     },
+    /// Prints the completions of a shell: subcommands, options and their values
+    #[command(after_help = "\
+Examples:
+  engraft completions bash > ~/.local/share/bash-completion/completions/engraft
+  engraft completions zsh > ~/.zfunc/_engraft        with ~/.zfunc in fpath
+  engraft completions fish > ~/.config/fish/completions/engraft.fish
+  engraft completions powershell >> $PROFILE")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Prints the manual page, or writes one for each subcommand
+    #[command(after_help = "\
+Examples:
+  engraft man | man -l -
+  engraft man --into ~/.local/share/man/man1   engraft.1, engraft-run.1, ...")]
+    Man {
+        /// The folder to write the pages into
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
     /// Removes artifacts, kept ones too, and work folders, after asking; leaves the ledger and every file it does not name
     #[command(after_help = clean::HELP)]
     Clean {
@@ -420,15 +447,31 @@ Examples:
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_grammar_is_sound_and_every_subcommand_has_an_example() {
-        Command::command().debug_assert();
-        for subcommand in Command::command().get_subcommands() {
+        Command::grammar().debug_assert();
+        for subcommand in Command::grammar().get_subcommands() {
             let help = subcommand.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("engraft ") && help.contains("Example"), "{}", subcommand.get_name());
+        }
+    }
+
+    #[test]
+    fn global_options_are_explained_once() {
+        let help = |args: &[&str]| {
+            let given = std::iter::once("engraft").chain(args.iter().copied());
+            Command::grammar().try_get_matches_from(given).unwrap_err().to_string()
+        };
+        assert!(help(&["--help"]).contains("--cache-bytes <N>"));
+        for subcommand in Command::grammar().get_subcommands().map(|command| command.get_name().to_owned()) {
+            for long in ["-h", "--help"] {
+                let help = help(&[&subcommand, long]);
+                assert!(!help.contains("--cache-bytes") && help.contains("see engraft --help"), "{help}");
+            }
         }
     }
 
@@ -436,10 +479,11 @@ mod tests {
     fn global_options_may_stand_after_the_subcommand() {
         let given =
             ["engraft", "run", "shards", "--set", "a=1", "--set", "b=2", "--jobs", "3", "--json", "-v"];
-        let command = Command::try_parse_from(given).unwrap();
+        let mut matches = Command::grammar().try_get_matches_from(given).unwrap();
+        let command = Command::from_arg_matches_mut(&mut matches).unwrap();
         assert_eq!(command.common.set, ["a=1", "b=2"]);
         assert_eq!(command.common.jobs.map(NonZeroUsize::get), Some(3));
         assert!(matches!(command.subcommand, Subcommand::Run { stages, .. } if stages == ["shards"]));
-        assert!(Command::try_parse_from(["engraft", "run", "--jobs", "0"]).is_err());
+        assert!(Command::grammar().try_get_matches_from(["engraft", "run", "--jobs", "0"]).is_err());
     }
 }

@@ -33,6 +33,14 @@ pub(super) fn painted(text: &str) -> io::Result<()> {
     }
 }
 
+/// Prints what is ours to the last byte, such as a script. A reader that has gone away is no error.
+pub(super) fn raw(bytes: &[u8]) -> io::Result<()> {
+    match io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Prints a result as text or as JSON lines.
 pub(super) fn result(
     format: Format,

@@ -17,7 +17,11 @@ pub(super) const FILE: &str = "engraft.toml";
 pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
     if matches!(
         command.subcommand,
-        Subcommand::Fetch { .. } | Subcommand::Diff { .. } | Subcommand::Init { .. }
+        Subcommand::Fetch { .. }
+            | Subcommand::Diff { .. }
+            | Subcommand::Init { .. }
+            | Subcommand::Completions { .. }
+            | Subcommand::Man { .. }
     ) {
         return Ok(());
     }

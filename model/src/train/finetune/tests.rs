@@ -181,7 +181,7 @@ fn a_released_optimiser_learns_and_its_constants_are_checked() {
     wrong.optimiser.as_mut().unwrap().epsilon = 0.0;
     setup.train.released = Some(wrong);
     let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
-    assert!(text.contains("released.optimiser.epsilon is 0, expected from 1e-30 to 1"), "{text}");
+    assert!(text.contains("quirks.optimiser.epsilon is 0, expected from 1e-30 to 1"), "{text}");
 }
 
 fn killed_at_any_step(missing: Missing, released: Option<ReferenceCode>) {
