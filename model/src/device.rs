@@ -44,7 +44,7 @@ pub enum ActivationDtype {
     /// Single precision.
     #[default]
     F32,
-    /// Half the memory, the range of f32 and 8 binary digits: for GPUs with units for it. Norms, softmax, dropout, sums over rows and losses
+    /// Half the memory, the range of f32 and 8 significant bits, for GPUs with hardware for it. Norms, softmax, dropout, sums over rows and losses
     /// are computed in f32.
     Bf16,
 }

@@ -37,10 +37,10 @@ pub struct Sizes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntityOutput {
-    /// One linear layer `d -> v` per task.
+    /// A linear layer from hidden size to vocabulary for each of the two tasks.
     #[default]
     Linear,
-    /// One transform for both tasks with the token embeddings as decoder, as in BERT's pre-training.
+    /// BERT's MLM transform, shared by the tasks, with the token embeddings as decoder (tied), as in its pretraining.
     MaskedLm,
 }
 
@@ -48,11 +48,17 @@ pub enum EntityOutput {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {
-    /// How relation and triplet classification pool a row.
+    /// How a row is pooled for relation and triplet classification.
+    ///
+    /// Source: KIMERA, section 2.2: `[CLS]`, the first pooling that it names; which of them its results use is not said.
     pub pooling: Pooling,
-    /// How entity tokens are predicted.
+    /// How the tokens of subjects and objects are predicted.
+    ///
+    /// Source: KIMERA, section 2.2: linear layers, one for each task. In `[pretrain]`, `masked_lm`, as in BERT.
     pub entity: EntityOutput,
-    /// Dropout rate of what enters an output (paper: 0.1, 0.25 or 0.8).
+    /// Dropout on a task head's input, from 0 to below 1.
+    ///
+    /// Source: KIMERA, table A3, dropout of the last layer: the lowest of 0.1, 0.25 and 0.8.
     pub dropout: f64,
 }
 

@@ -32,10 +32,10 @@ pub(crate) const NAME: &str = "knowledge";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
-    /// The probabilities, as equation 3 has it.
+    /// Its probabilities, after the softmax (equation 3).
     #[default]
     PostAdd,
-    /// The mixed scores before the softmax, as in the convolution's parent (evolving attention).
+    /// Its mixed scores, before the softmax, as in the convolution's origin (evolving attention).
     PreAdd,
     /// Nothing.
     None,
@@ -45,10 +45,10 @@ pub enum Skip {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Auxiliary {
-    /// Maps alone: their rows and columns of `Q K^T` are 0.
+    /// By maps alone: their rows and columns of `Q K^T` are 0.
     #[default]
     ZeroPad,
-    /// `Q K^T` as well.
+    /// By keys and queries too.
     Qk,
 }
 
@@ -56,10 +56,10 @@ pub enum Auxiliary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Merge {
-    /// By a convolution of 3 x 3 cells that is learned.
+    /// By a learned convolution of 3 x 3 cells.
     #[default]
     Convolution,
-    /// By their mean, head by head: the paper's ablation.
+    /// By their mean, head by head: the paper's ablation (table 6).
     Mean,
 }
 

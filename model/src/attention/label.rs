@@ -31,11 +31,12 @@ pub(crate) const NAME: &str = "label_attention";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Scores of labels are divided by the square root of a head's width, as those of tokens are (equation 6).
+    /// Label scores are divided by the square root of a head's width, like those of tokens (equation 6), and the label loss is a sum over labels
+    /// (equation 9).
     #[default]
     Paper,
-    /// They are not, as in the reference code. (That it also makes the first token attend to nothing but padding cannot happen here, where rows
-    /// have none.)
+    /// As in the reference code: label scores are not scaled, and the label loss is a mean. (That code also makes the first token attend to nothing
+    /// but padding; that cannot happen here, where rows have none.)
     Repo,
 }
 

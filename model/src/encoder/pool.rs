@@ -12,7 +12,7 @@ use crate::params::{Params, Spec};
 
 const POOLER: &str = "pooler.dense";
 
-/// How a row's hidden states become one vector (KIMERA, section 3.2). Real tokens only, `[CLS]` and `[SEP]` included.
+/// How a row's hidden states become one vector (KIMERA, section 2.2). Real tokens only, `[CLS]` and `[SEP]` included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pooling {
@@ -21,9 +21,9 @@ pub enum Pooling {
     Cls,
     /// The mean over the tokens.
     Mean,
-    /// The maximum over the tokens, for each number apart.
+    /// The maximum over the tokens, for each dimension by itself.
     Max,
-    /// The mean weighted by `softmax_t(w h_t + b)`.
+    /// The mean weighted by `softmax_t(w h_t + b)`, learned.
     LearnedAttn,
     /// BERT's pooler, `tanh(W h_0 + b)`.
     LearnedPooler,

@@ -22,16 +22,16 @@ use crate::nn::gradients::gradients;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// The absolute gradient of each sample's own loss: equation 2 as it is written.
+    /// Each sample's absolute gradient of its own loss: KIMERA's equation 2.
     #[default]
     PerSample,
     /// The absolute gradient of each batch's mean loss; depends on the batches.
     PerBatch,
-    /// The absolute value of the sum of all batches' gradients so far, as the reference script does, which never clears them; divided
-    /// by the tokens. Depends on the order of the batches.
+    /// The absolute value of the sum of all batches' gradients so far, divided by the tokens, as in transformers' `run_bertology.py`, which never
+    /// clears them; depends on the order of the batches.
     Accumulated,
-    /// The absolute product of context and its gradient of each token, under the batch's mean loss, as the code of Michel et al. does;
-    /// divided by the tokens, and by the samples in the last layer.
+    /// Each token's absolute product of context and its gradient under the batch's mean loss, divided by the tokens, and by the samples in the last
+    /// layer, as in the code of Michel et al. 2019.
     TokenLevel,
 }
 
@@ -39,7 +39,7 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WithinLayer {
-    /// Left as they are.
+    /// Not at all.
     Raw,
     /// Divided by the layer's Euclidean norm.
     #[default]
@@ -50,9 +50,9 @@ pub enum WithinLayer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AcrossLayers {
-    /// Left as they are.
+    /// Not at all.
     Raw,
-    /// The least important head becomes 0, the most important one 1.
+    /// Min-max: the least important head becomes 0, the most important one 1.
     #[default]
     MinMax,
 }

@@ -26,10 +26,10 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepRule {
-    /// `max(1, floor(rho * all heads))` in every step, as in the code that KIMERA builds on.
+    /// rho of all heads: `max(1, floor(rho * heads))`, as in transformers' `run_bertology.py`.
     #[default]
     FixedFloor,
-    /// `max(1, ceil(rho * heads left))`: the one simple rule that reaches the 102 masked heads of KIMERA's appendix.
+    /// rho of those left: `max(1, ceil(rho * heads left))`, the one simple rule that reaches the 102 masked heads of KIMERA's appendix A.1.
     CeilRemaining,
 }
 
@@ -37,11 +37,11 @@ pub enum StepRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// Heads that no step has taken. A soft gate stays what it was when the head was taken.
+    /// Only heads that no step has selected. A soft gate stays what it was when the head was selected.
     #[default]
     SelectOnce,
-    /// Soft masks only: all heads. The n least important are candidates, n growing from step to step, and get their
-    /// importance of this step as their gate; a head that is no candidate any more keeps the last gate that it had as one.
+    /// Soft masks only: any head. The n least important are candidates, n growing from step to step, and their gates are this step's importances; a
+    /// head that is no longer a candidate keeps its last gate.
     ReselectAll,
 }
 

@@ -15,13 +15,21 @@ use crate::range;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdamWConfig {
-    /// Decay rate of the first moment (usually 0.9).
+    /// Decay rate of the first moment, from 0 to below 1.
+    ///
+    /// Source: PyTorch's AdamW (`betas`).
     pub beta1: f64,
-    /// Decay rate of the second moment (usually 0.999).
+    /// Decay rate of the second moment, from 0 to below 1.
+    ///
+    /// Source: PyTorch's AdamW (`betas`).
     pub beta2: f64,
-    /// Added to the root of the second moment (usually 1e-8).
+    /// Added to the square root of the second moment, from 1e-30 to 1.
+    ///
+    /// Source: PyTorch's AdamW (`eps`).
     pub epsilon: f64,
-    /// Share of a weight that a step of rate 1 takes away; biases and layer norms are never decayed.
+    /// Decoupled weight decay: the share of a weight that a step of learning rate 1 takes away, from 0 to 1. Not applied to biases and layer norms.
+    ///
+    /// Source: PyTorch's AdamW; BERT's `optimization.py` and MT-BERT (section 4.2) have the same.
     pub weight_decay: f64,
 }
 

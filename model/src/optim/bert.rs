@@ -16,11 +16,12 @@ use crate::params::Params;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The largest gradient so far, which fades.
+    /// Adamax: by the largest gradient so far, which decays.
     Adamax,
-    /// The root of the mean square of the gradients.
+    /// BertAdam: by the root of the mean square of the gradients.
     BertAdam,
-    /// The same, and numbers whose gradient is 0 do not decay: Michel's pruning code, so that heads that are kept stay as they are.
+    /// BertAdam that skips elements without a gradient, weight decay included, so that frozen heads stay as they are (the code of Michel et al.
+    /// 2019).
     BertAdamSparing,
 }
 
@@ -28,17 +29,17 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// By what a step is divided.
+    /// What a step is divided by. All are without bias correction, with weight decay inside the update.
     pub kind: Kind,
-    /// Decay rate of the first moment (published: 0.9).
+    /// Decay rate of the first moment, from 0 to below 1 (published: 0.9).
     pub beta1: f64,
-    /// Decay rate of the second moment (published: 0.999).
+    /// Decay rate of the second moment, from 0 to below 1 (published: 0.999).
     pub beta2: f64,
-    /// Keeps divisors from 0 (published: 1e-6).
+    /// Keeps divisors from 0; from 1e-30 to 1 (published: 1e-6).
     pub epsilon: f64,
-    /// Share of a weight that a step of rate 1 takes away; biases and layer norms are never decayed.
+    /// Share of a weight that a step of learning rate 1 takes away, from 0 to 1 (published: 0.01). Not applied to biases and layer norms.
     pub weight_decay: f64,
-    /// Largest norm of one parameter's gradient; `None` clips none by itself.
+    /// Maximum norm of each parameter's gradient, clipped parameter by parameter; left out, only all gradients together are clipped.
     pub clip_norm: Option<f64>,
 }
 

@@ -17,10 +17,11 @@ use crate::range;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceCode {
-    /// Which one, with its constants; AdamW, with its own constants, without it.
+    /// The optimiser and its constants; left out, AdamW with `finetune.adamw`, at this `pace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimiser: Option<bert::Config>,
-    /// How its rate changes; the highest rate, the warm-up and the steps are the schedule's.
+    /// How the learning rate changes from step to step; peak, warm-up and number of steps are those of the recipe. The first warm-up step has
+    /// learning rate 0, as in the reference code.
     pub pace: ReferencePace,
 }
 

@@ -20,7 +20,7 @@ pub enum SoftOn {
     /// The whole step, weight decay included.
     #[default]
     Step,
-    /// The gradient: the reading that changes next to nothing under Adam, for comparison only.
+    /// The gradient. Adam divides by the gradient's own size, so this has almost no effect: for comparison only.
     Gradient,
 }
 

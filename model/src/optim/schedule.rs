@@ -30,11 +30,11 @@ impl Schedule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReferencePace {
-    /// Always the highest.
+    /// Always the peak, without warm-up (MT-Clinical BERT's code).
     Constant,
-    /// `warmup_linear` of pytorch-pretrained-BERT up to 0.6.1, which falls along `1 - x`, so from the end of the warm-up at once by its share.
+    /// `warmup_linear` of pytorch-pretrained-BERT up to 0.6.1: follows `1 - x`, so the rate drops at the end of the warm-up (MT-BERT's code).
     Linear061,
-    /// The same since 0.6.2, and `get_linear_schedule_with_warmup` of transformers: falls from the highest to 0.
+    /// The same since 0.6.2, and `get_linear_schedule_with_warmup` of transformers: falls from the peak to 0 without a drop.
     Linear062,
 }
 

@@ -27,10 +27,10 @@ pub use targets::{Batch, Group, Targets};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RankLoss {
-    /// The cross entropy of the right row among the rows of its group (Humeau et al. 2020), a mean over groups.
+    /// Softmax over one passage that answers and the negatives, as cross entropy (Humeau et al. 2020): a mean over queries.
     #[default]
     Softmax,
-    /// The binary cross entropy of each row alone, a mean over rows.
+    /// Binary cross entropy of each passage by itself: a mean over passages.
     Binary,
 }
 

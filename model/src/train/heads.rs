@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 use crate::head::mask::Mask;
 use crate::optim::head_mask::{HeadMask, SoftOn};
 
-/// How the mask is used (KIMERA, section 3.2 and table 1).
+/// How the mask is used (KIMERA, section 2.1 and table 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Not at all: every parameter is trained.
     None,
-    /// Heads that are kept wholly are frozen; all others are trained like any other parameter.
+    /// Heads with mask value 1 are frozen; all others are trained like any other parameter.
     Hard,
-    /// Heads that are kept wholly are frozen; the others go the share `1 - m` of each step.
+    /// Heads with mask value 1 are frozen; each step of the others is scaled by `1 - m`.
     Soft,
-    /// As [`Mode::Hard`], and in the forward pass only heads that are trained take part, while training lasts (KIMERA's b+f).
+    /// As `hard`, with only the trained heads in the forward pass while training lasts (KIMERA b+f).
     Forward,
-    /// Not at all, with fresh weights instead of a checkpoint.
+    /// Not at all, from random weights of the encoder's sizes.
     Scratch,
 }
 
@@ -29,7 +29,7 @@ pub enum Shared {
     /// They are trained: what KIMERA's equation 3 says.
     #[default]
     Train,
-    /// They are frozen: what its text promises of the parts that are kept.
+    /// They are frozen: what KIMERA's text promises of the parts that are kept.
     Freeze,
 }
 

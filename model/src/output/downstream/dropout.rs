@@ -9,11 +9,11 @@ use crate::nn::dropout::Dropout;
 /// What is dropped together of the tokens that enter an output of tags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum OutputDropout {
-    /// Every number by itself.
+    /// Each element by itself.
     #[default]
     #[serde(rename = "numbers")]
     ElementWise,
-    /// A number of all tokens of a row (variational dropout, Gal and Ghahramani 2016; the reference code of MT-BERT).
+    /// One mask for all tokens of a row (variational dropout, Gal and Ghahramani 2016), as in MT-BERT's code.
     #[serde(rename = "rows")]
     Variational,
 }
