@@ -33,16 +33,16 @@ pub(crate) const TEST: &str = "test";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What it is called: lower-case letters, digits, `-` and `_`.
+    /// The name, in lower-case letters, digits, `-` and `_`. The table also has one of `capr`, `cop`, `set`.
     pub name: String,
-    /// Words that tell what classes mean, by class: what labels that are attended with may begin with.
+    /// Keywords for each class, which can initialise label embeddings.
     #[serde(default, skip_serializing)]
     pub keywords: BTreeMap<String, Vec<String>>,
-    /// Retrieval of the passage that answers a clinical question.
+    /// Retrieval of the passage that answers a clinical question (KIMERA, section 3.2).
     pub capr: Option<capr::Config>,
-    /// An outcome that is predicted from an admission note.
+    /// Outcome prediction from admission notes (KIMERA, section 3.3).
     pub cop: Option<cop::Config>,
-    /// Texts with gold labels as their publishers have them.
+    /// Texts with gold labels, as published.
     pub set: Option<set::Config>,
 }
 

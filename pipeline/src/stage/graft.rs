@@ -46,19 +46,26 @@ use best::Candidates;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The rows of the table.
+    /// The encoders to compare, as rows of the table.
+    ///
+    /// Source: KIMERA, table 1: all of them.
     #[serde(default = "Row::all")]
     pub rows: Vec<Row>,
-    /// The benchmark whose part `mask_search` importance is measured and masks are searched on.
+    /// The benchmark whose part `mask_search` is used to measure importance and search masks, with the best model of row `base`. Left out, the
+    /// first with such a part.
     #[serde(default)]
     pub mask_benchmark: String,
-    /// What becomes of parameters that belong to no head, in rows with a mask.
+    /// As `retrain.heads.shared`, for the rows with a mask; `scratch` and `no_mask` train everything.
+    ///
+    /// Source: KIMERA, equation 3, which is about heads alone.
     #[serde(default)]
     pub shared: Shared,
-    /// What a soft mask scales.
+    /// As `retrain.heads.soft_on`, for row `soft`.
+    ///
+    /// Source: ours: KIMERA's equation 3 scales the gradient, which has next to no effect with Adam.
     #[serde(default)]
     pub soft_on: SoftOn,
-    /// How importance is measured.
+    /// How the importance of heads is measured.
     #[serde(default)]
     pub importance: importance::Config,
     /// How masks are searched.
@@ -72,19 +79,19 @@ pub(crate) struct Config {
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Row {
-    /// The encoder as it is.
+    /// The encoder as is.
     Base,
     /// The models of row `base` without their vacant heads: gates of 0, nothing trained.
     Pruned,
-    /// Fresh weights, trained on the graph.
+    /// Trained on the graph from random weights.
     Scratch,
     /// Retrained on the graph, every parameter.
     NoMask,
-    /// Retrained on the graph, vacant heads only.
+    /// Retrained on the graph, with important heads frozen.
     Hard,
-    /// Retrained on the graph, heads the less the more they matter.
+    /// Retrained on the graph, each head the less the more important it is.
     Soft,
-    /// As `hard`, vacant heads alone taking part in the forward pass (KIMERA's b+f).
+    /// As `hard`, with only the vacant heads in the forward pass (KIMERA b+f).
     Forward,
 }
 

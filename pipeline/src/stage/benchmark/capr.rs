@@ -25,17 +25,19 @@ fn first() -> u64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What is trained on.
+    /// The training data: exactly one of these.
     pub train: Train,
-    /// What is tested on.
+    /// The test data: a share of the training data, by groups of documents; or CDV's annotations.
     pub test: Test,
     /// Which passages are ranked for a query.
     #[serde(default)]
     pub candidates: candidates::Config,
-    /// What is held out of them.
+    /// What is held out of both, by groups of documents.
     #[serde(default)]
     pub held_out: HeldOut,
-    /// Seed of all draws.
+    /// Seed for all sampling.
+    ///
+    /// Source: ours: any number would do.
     #[serde(default = "first")]
     pub seed: u64,
 }
@@ -66,7 +68,7 @@ pub(crate) struct Train {
     /// MedQuAD's folder.
     #[serde(skip_serializing)]
     pub medquad: Option<Location>,
-    /// Files of WikiSection, or folders of them.
+    /// WikiSection: a list of files and folders.
     #[serde(skip_serializing)]
     pub wikisection: Option<Vec<Location>>,
 }
@@ -75,18 +77,18 @@ pub(crate) struct Train {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Test {
-    /// The share that is split off.
+    /// The share of the training data, by groups of documents.
     pub share: Option<f64>,
-    /// The annotations.
+    /// CDV's annotations of MedQuAD; needs `medquad`.
     #[serde(skip_serializing)]
     pub cdv: Option<Location>,
-    /// MedQuAD's folder, whose texts they are put to.
+    /// MedQuAD's folder, whose texts are annotated.
     #[serde(skip_serializing)]
     pub medquad: Option<Location>,
-    /// The list of MedQuAD's files that are tested on, where MedQuAD is trained on.
+    /// The list of MedQuAD's test files, where the training data are MedQuAD too.
     #[serde(skip_serializing)]
     pub sources: Option<Location>,
-    /// What becomes of documents to train on that are about an entity that is tested; without it they are left out.
+    /// What to do with training documents about a test entity; left out, `leave_out`.
     pub entities: Option<Entities>,
 }
 
@@ -94,7 +96,7 @@ pub(crate) struct Test {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entities {
-    /// They are left out, and counted.
+    /// They are left out and counted.
     LeaveOut,
     /// They are trained on.
     Keep,
@@ -104,9 +106,13 @@ pub(crate) enum Entities {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HeldOut {
-    /// Of what is trained on, for choosing settings and when to stop.
+    /// Share of the training data for `dev`, above 0 and below 1.
+    ///
+    /// Source: ours: small, so that nearly all is trained on.
     pub dev: f64,
-    /// Of what is tested on, for searching a head mask: never reported.
+    /// Share of the test data for `mask_search`, from 0 to below 1, which no score is reported of.
+    ///
+    /// Source: ours: KIMERA holds out parts of the test sets and does not say how much.
     pub mask_search: f64,
 }
 

@@ -21,30 +21,36 @@ fn first() -> u64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// `NOTEEVENTS`.
+    /// MIMIC-III's `NOTEEVENTS`; this and the following tables plain or `.gz`.
     #[serde(skip_serializing)]
     pub notes: Location,
-    /// `ADMISSIONS`.
+    /// MIMIC-III's `ADMISSIONS`.
     #[serde(skip_serializing)]
     pub admissions: Location,
-    /// `DIAGNOSES_ICD`.
+    /// MIMIC-III's `DIAGNOSES_ICD`.
     #[serde(skip_serializing)]
     pub diagnoses: Location,
-    /// `PROCEDURES_ICD`.
+    /// MIMIC-III's `PROCEDURES_ICD`.
     #[serde(skip_serializing)]
     pub procedures: Location,
     /// What is predicted.
     pub outcome: Outcome,
-    /// Whose rules are followed.
+    /// Whether to follow the reference code's behaviour or its stated intent where they differ.
+    ///
+    /// Source: ours: `reference` is for comparison with published numbers.
     #[serde(default)]
     pub variant: Variant,
-    /// Which patients are for what.
+    /// Which patients are for what: shares, or the published lists.
     #[serde(default)]
     pub split: Patients,
-    /// Share of the patients for test on whom a head mask is searched: never reported.
+    /// Share of the test patients for `mask_search`, from 0 to below 1, which no score is reported of.
+    ///
+    /// Source: ours: masks can be searched on another benchmark.
     #[serde(default)]
     pub mask_search: f64,
-    /// Seed of all draws.
+    /// Seed for all sampling.
+    ///
+    /// Source: ours: any number would do.
     #[serde(default = "first")]
     pub seed: u64,
 }
@@ -72,9 +78,9 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Patients {
-    /// A draw.
+    /// Shares of patients, drawn by `seed`; the rest is for training.
     pub drawn: Option<Shares>,
-    /// Lists of patients.
+    /// The published lists, CSV with a column `SUBJECT_ID`.
     #[serde(skip_serializing)]
     pub lists: Option<Lists>,
 }
@@ -89,9 +95,13 @@ impl Default for Patients {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Shares {
-    /// For development (published: 0.1).
+    /// Share of patients for `dev`.
+    ///
+    /// Source: the share in the published lists of clinical outcome prediction.
     pub valid: f64,
-    /// For test (published: 0.2).
+    /// Share of patients for `test`.
+    ///
+    /// Source: the share in the published lists of clinical outcome prediction.
     pub test: f64,
 }
 
@@ -105,11 +115,11 @@ impl Default for Shares {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lists {
-    /// For training.
+    /// The patients for training.
     pub train: Location,
-    /// For development.
+    /// The patients for `dev`.
     pub valid: Location,
-    /// For test.
+    /// The patients for `test`.
     pub test: Location,
 }
 

@@ -22,27 +22,34 @@ use crate::engine::context::Context;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What its files look like.
+    /// The file format, as published.
     pub format: Format,
-    /// Files, or folders of which all files with the format's endings are read, for training.
+    /// Files, or folders whose files with the format's extensions are all read, for training.
     #[serde(skip_serializing)]
     pub train: Vec<Location>,
-    /// For development; none where it is drawn.
+    /// The same for `dev`; left out where a share is drawn.
+    ///
+    /// Source: none: a share of `train` is drawn.
     #[serde(default, skip_serializing)]
     pub dev: Vec<Location>,
-    /// For test; none where it is drawn.
+    /// The same for `test`; left out where a share is drawn.
+    ///
+    /// Source: none: a share of `train` is drawn.
     #[serde(default, skip_serializing)]
     pub test: Vec<Location>,
-    /// What is drawn of the files for training.
+    /// Shares of the training data for other parts, rounded to whole documents, groups of pairs with the same first text, or rows where the file
+    /// has no grouping (sentences, in CoNLL without documents); 0 where files are given.
     #[serde(default)]
     pub drawn: Drawn,
-    /// What is measured; what its publishers do without it.
+    /// The metric (docs/formats.md); left out, the publishers'.
     #[serde(default)]
     pub measure: Option<Measure>,
-    /// The negative class, which F1 leaves out; the format's without it.
+    /// The negative class, excluded from F1; left out, the format's.
     #[serde(default)]
     pub negative_class: Option<String>,
-    /// What may be done with the texts.
+    /// Terms of use of the texts, recorded in the artifact.
+    ///
+    /// Source: ours: what is not known to be free is treated as restricted.
     #[serde(default)]
     pub licence: Licence,
 }

@@ -35,15 +35,15 @@ use crate::stage::maps::Mapping;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What it is called: lower-case letters, digits, `-` and `_`.
+    /// The name, in lower-case letters, digits, `-` and `_`; not `alone` or `base`, and unique across attentions and recipes.
     pub name: String,
-    /// Names of the benchmarks that it is tried on; all that it can be tried on without it.
+    /// Names of the benchmarks; left out, all in `finetune.on` that it supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
-    /// Label embeddings are further queries of the first token (Wang et al. 2020).
+    /// Label embeddings as additional queries of the first token (Wang et al. 2020). Exactly one of `labels` and `knowledge` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
-    /// Tokens look at each other by maps of what is known of them (KAM-BERT).
+    /// Attention that also uses maps of what is known about tokens (KAM-BERT); needs `finetune.truncation = "longest"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge: Option<Knowledge>,
 }
@@ -52,11 +52,17 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Labels {
-    /// Where the paper and its released code differ.
+    /// Which of the two to follow where the paper and its reference code differ.
+    ///
+    /// Source: Wang et al. 2020, section 3.2.
     pub mode: Mode,
-    /// What the labels' own loss weighs (published: 3).
+    /// Weight of the label loss, 0 or 1e-12 to 1e6; the loss is reported separately in `metrics.jsonl`.
+    ///
+    /// Source: Wang et al. 2020, appendix B: generally 3.
     pub lambda: f64,
-    /// What their embeddings begin with.
+    /// How label embeddings are initialised.
+    ///
+    /// Source: the reference code; Wang et al. 2020, section 3.2, names all three.
     pub begin: Begin,
 }
 
@@ -70,12 +76,12 @@ impl Default for Labels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Begin {
-    /// Random numbers of the encoder's deviation.
+    /// With random numbers of the encoder's standard deviation.
     #[default]
     Random,
-    /// The mean of the embeddings of the words in the benchmark's `keywords`.
+    /// With the mean embedding of the words in the benchmark's `keywords`.
     Keywords,
-    /// The mean of what the encoder, as fine-tuning finds it, makes of the first token of each class's examples.
+    /// With the mean of the first token's last hidden state over a class's examples, of the encoder that fine-tuning begins with.
     ClassMeans,
 }
 
@@ -83,15 +89,27 @@ pub(crate) enum Begin {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Knowledge {
-    /// The maps, made as `[maps]` says.
+    /// The maps, of those that `[maps]` produces. They are built from the benchmark's texts as configured there (by `dictionary` and `neighbours`,
+    /// since benchmarks are not annotated), of up to `finetune.max_tokens` (or `max_tokens_of`) tokens and, with the map `term`, the auxiliary
+    /// terms of `maps.limits`.
+    ///
+    /// Source: KAM-BERT, section 3.4; a map of a graph is its extension (equation 8).
     pub maps: Vec<Map>,
-    /// Share of the merged scores in those that attention uses (published: 0.2).
+    /// Weight of the merged scores, from 0 to 1; the self-attention scores have the rest.
+    ///
+    /// Source: KAM-BERT, section 4.6: 0.2 is best after a grid search.
     pub alpha: f64,
-    /// What of a layer's map goes into the next layer's scores.
+    /// What of a layer's map is added to the next layer's scores.
+    ///
+    /// Source: KAM-BERT, equation 3, whose map is the one after the softmax.
     pub skip: Skip,
-    /// What auxiliary tokens score by.
+    /// What auxiliary terms are scored by.
+    ///
+    /// Source: KAM-BERT, section 3.4: smaller maps, that of self-attention included, are padded with zeros.
     pub auxiliary: Auxiliary,
-    /// How scores and maps become one.
+    /// How scores and maps are merged.
+    ///
+    /// Source: KAM-BERT, equation 2; its ablation without the convolution is worse (table 6).
     pub merge: Merge,
 }
 

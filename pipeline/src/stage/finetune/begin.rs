@@ -9,11 +9,11 @@ use crate::stage::encoder::Base;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum From {
-    /// What `[retrain]` makes of it.
+    /// The one trained by `[retrain]`.
     Retrain,
-    /// What `[pretrain]` makes of it.
+    /// The one trained by `[pretrain]`.
     Pretrain,
-    /// What `[encoder]` names, as it is.
+    /// `[encoder]` as is.
     Encoder,
 }
 

@@ -21,22 +21,27 @@ use crate::stage::LONGEST;
 /// How encoders are fine-tuned on every benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Config {
-    /// A fine-tuning for each: seeds of the output's weights, dropout and the order of samples.
+    /// One fine-tuning run for each: seeds of the task head's weights, dropout and the order of examples. Intervals are over seeds.
+    ///
+    /// Source: ours: one run is the least; give three or more for intervals.
     #[serde(default = "one_seed")]
     pub seeds: Vec<u64>,
-    /// The encoder to begin with; what was trained last without it.
+    /// The encoder that fine-tuning, attentions and recipes start from; not with `[graft]`, where each row determines it. Left out, the last one
+    /// trained: by `[retrain]` if the config has it, else by `[pretrain]`, else `[encoder]` as is. `plan` shows it after each stage
+    /// (`finetune-base-ner-1 <- retrain`), score tables in a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<From>,
-    /// Names of the benchmarks that an encoder is fine-tuned on by itself, if not all of them.
+    /// Names of the benchmarks for single-task fine-tuning; not with `[graft]`. Left out, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
     /// What a search may choose.
     #[serde(flatten)]
     pub settings: Settings,
-    /// The same for single benchmarks, by name.
+    /// The five settings above for single benchmarks, by name; what is left out is as in `[finetune]`.
     #[serde(default)]
     pub settings_of: BTreeMap<String, Settings>,
-    /// A search of settings on every benchmark that has none of its own; without it they are as above.
+    /// Random search over settings, for every benchmark without its own: stages `trial-ROW-NAME-N-SEED`, and `settings-ROW-NAME`, which takes the
+    /// best on `dev`. A trial depends only on the seed and its number, so adding trials changes none, and all rows have the same trials.
     pub search: Option<Search>,
     /// What no search chooses.
     #[serde(flatten)]
@@ -51,15 +56,26 @@ fn one_seed() -> Vec<u64> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub(crate) struct Settings {
-    /// The highest learning rate.
+    /// Peak learning rate, from 1e-12 to 1000. In `settings_of`, recipes, `then` and `then_of`, this, `warmup`, `epochs`, `batch` and `dropout` are
+    /// those of `[finetune]` where left out.
+    ///
+    /// Source: BERT's `run_classifier.py`, and MT-BERT, section 4.2.
     pub learning_rate: f64,
-    /// Share of the steps over which the rate rises to it; behind that it falls to 0.
+    /// Share of the steps over which it rises, from 0 to below 1; then it decays linearly to 0.
+    ///
+    /// Source: BERT's `run_classifier.py`, and MT-BERT, section 4.2.
     pub warmup: f64,
-    /// Times that every example is shown, at most.
+    /// Maximum number of epochs; in recipes, those of the schedule.
+    ///
+    /// Source: ours: above BERT's 2 to 4 (Devlin et al. 2019, appendix A.3), since the model kept is the best evaluation's.
     pub epochs: u64,
-    /// Examples, or queries of a ranking, of one step.
+    /// Examples (or ranking queries) per step.
+    ///
+    /// Source: Devlin et al. 2019, appendix A.3: 16 or 32.
     pub batch: usize,
-    /// Dropout of what enters the output.
+    /// Dropout on the task head's input, from 0 to below 1.
+    ///
+    /// Source: MT-BERT, section 4.2: 0.1 for all task-specific layers.
     pub dropout: f64,
 }
 
@@ -82,35 +98,51 @@ pub(crate) enum Source<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub(crate) struct Fixed {
-    /// Most tokens of a row, `[CLS]` and `[SEP]` included; what is cut is counted.
+    /// Maximum tokens per row, special tokens included, from 8 to 65,534; truncations are counted.
+    ///
+    /// Source: BERT's `run_classifier.py`, and MT-BERT, section 4.2.
     pub max_tokens: usize,
-    /// The same for single benchmarks, by name.
+    /// The same for single benchmarks, by name: by themselves and in recipes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub max_tokens_of: BTreeMap<String, usize>,
-    /// Which text of a pair is cut.
+    /// Which text of a pair is truncated.
+    ///
+    /// Source: BERT's `run_classifier.py`.
     pub truncation: Cut,
-    /// What of a row enters the output.
+    /// How a row is pooled for the task head.
+    ///
+    /// Source: MT-BERT, sections 3.1 to 3.3: the output of `[CLS]`.
     pub pooling: Pooling,
-    /// What is done where a reference code does other than its paper says.
+    /// Reference-code quirks, where a code differs from its paper: see Papers and their reference codes, below.
     #[serde(skip_serializing_if = "Quirks::is_as_written")]
     pub quirks: Quirks,
-    /// Which subwords are asked for a word's tag, and which is heard.
+    /// Which subwords are labelled with a word's tag, and which one's prediction is used.
+    ///
+    /// Source: Devlin et al. 2019, on NER.
     pub subwords: Subwords,
-    /// How classes of unlike size count.
+    /// Whether to correct class imbalance (for sets of classes: negative over positive examples).
+    ///
+    /// Source: MT-BERT, sections 3.1 to 3.4: no loss is weighted.
     pub class_weights: ClassWeights,
-    /// How passages are ranked.
+    /// How passages are ranked for a query.
     pub ranking: Ranking,
-    /// Constants of the optimiser.
+    /// The optimiser's constants.
     pub adamw: AdamWConfig,
-    /// Largest norm of all gradients together.
+    /// Maximum global gradient norm, at least 1e-12; a high value disables clipping.
+    ///
+    /// Source: BERT's `optimization.py`, and MT-BERT, section 4.2.
     pub clip_norm: f64,
-    /// Beginnings of the names of parameters that must not move.
+    /// Name prefixes of parameters to freeze, such as `embeddings.`.
+    ///
+    /// Source: Devlin et al. 2019: all parameters are fine-tuned.
     pub frozen: Vec<String>,
-    /// When to stop early.
+    /// Early stopping. The model kept is the best evaluation's.
     pub patience: Patience,
-    /// Steps between states that an interrupted run goes on from.
+    /// Steps between training states, from which an interrupted run resumes and which `--restart` removes.
+    ///
+    /// Source: ours: minutes of work at most are lost.
     pub checkpoint_every: u64,
-    /// Most examples or queries that are looked at, drawn by the benchmark's name; the others of a part are not.
+    /// Maximum examples or queries of each part used for training or evaluation, sampled once, seeded by the benchmark's name.
     pub max_examples: MaxExamples,
 }
 
@@ -135,14 +167,14 @@ impl Default for Fixed {
     }
 }
 
-/// How classes of unlike size count.
+/// Whether class imbalance is corrected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClassWeights {
-    /// Every example counts the same.
+    /// Every example has the same weight.
     #[default]
     None,
-    /// Every class counts the same.
+    /// Every class has the same weight in all.
     Balanced,
 }
 
@@ -151,10 +183,16 @@ pub(crate) enum ClassWeights {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Ranking {
     /// What is minimised.
+    ///
+    /// Source: Humeau et al. 2020, whose cross-encoder KIMERA uses (section 3.2) without naming a loss.
     pub loss: RankLoss,
-    /// Passages that do not answer beside the one that does (published: 9).
+    /// Negative passages per query in training.
+    ///
+    /// Source: the code of CDV: 10 candidates, one of which answers.
     pub negatives: usize,
-    /// How a query is said.
+    /// How a query is worded.
+    ///
+    /// Source: the files of CDV as published.
     pub wording: Wording,
 }
 
@@ -164,14 +202,17 @@ impl Default for Ranking {
     }
 }
 
-/// When fine-tuning stops before its last epoch: once the score on the part `dev` has not become better for so many looks. The artifact is the best
-/// look's model.
+/// When fine-tuning stops before its last epoch: after so many evaluations in a row without a better score on the part `dev`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Patience {
-    /// Looks in an epoch, evenly.
+    /// How often to evaluate on `dev` (or on the part set by `quirks.chosen_on`), at even distances.
+    ///
+    /// Source: ours: every example is seen between two evaluations.
     pub evals_per_epoch: u64,
-    /// Looks in a row without a better score after which it stops.
+    /// How many evaluations in a row without improvement end training.
+    ///
+    /// Source: ours: never reached with the default epochs; the best evaluation's model is kept in any case.
     pub evaluations: u64,
 }
 
@@ -181,18 +222,24 @@ impl Default for Patience {
     }
 }
 
-/// Most examples or queries that are looked at.
+/// Maximum examples or queries that are used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct MaxExamples {
-    /// Of `train`; all without it.
+    /// Of `train`; left out, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train: Option<usize>,
-    /// Of `dev`, at every look.
+    /// Of `dev`, at every evaluation.
+    ///
+    /// Source: ours: in effect all, with a bound on the time that evaluations of a huge set take.
     pub dev: usize,
     /// Of `mask_search`, at every step of the search.
+    ///
+    /// Source: ours: as for `dev`.
     pub mask_search: usize,
     /// Of `test`.
+    ///
+    /// Source: ours: as for `dev`.
     pub test: usize,
 }
 

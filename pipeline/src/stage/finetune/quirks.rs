@@ -15,34 +15,52 @@ const KEY: &str = "finetune.quirks";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Quirks {
-    /// Which text of a pair of a published set comes first.
+    /// Which text of a pair comes first in a row.
+    ///
+    /// Source: MT-BERT, section 3.1: first `X1`, then `X2`.
     pub pairs: PairOrder,
-    /// What is trained on.
+    /// The training data.
+    ///
+    /// Source: ours: `dev` chooses the model, so it is not trained on.
     pub train: TrainOn,
-    /// What becomes of sentences to train on that have more tokens than a row.
+    /// What to do in training with tagged sentences (or their pieces) of more tokens than a row.
+    ///
+    /// Source: ours: no word is lost.
     pub long_sentences: LongSentences,
-    /// Sentences of more words are cut behind the last word outside all entities among so many: by the right tags, also where they are to be found.
+    /// Longer sentences, in words, are cut after the last word outside all entities within this many words, using the gold tags, in the test part
+    /// too; each piece is shown and scored as its own sentence. At least 1 (MT-BERT's code: 30).
     pub behind_outside: Option<usize>,
-    /// Rows of a sentence end behind a word outside all entities once they have more tokens than so many, `[CLS]` and `[SEP]` included: by the
-    /// right tags as well.
+    /// Rows of a sentence end after a word outside all entities once they exceed this many tokens, `[CLS]` and `[SEP]` included, also using the
+    /// gold tags; each row is shown by itself. At least 1 and below `max_tokens` (MT-Clinical BERT's code: 500).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_behind: Option<usize>,
-    /// The classes that tags and other tokens become.
+    /// The classes of a tagging head. Scores and predictions use the set's tags: `bilou` is decoded by which entity is open, and a word predicted
+    /// as a class that no word has counts for conlleval as an entity without a kind if it follows one.
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Classing,
-    /// What changes in the order of examples from epoch to epoch.
+    /// How examples are reordered each epoch.
+    ///
+    /// Source: `anew`, ours: fixed batches and a fixed order are quirks of codes.
     #[serde(skip_serializing_if = "is_default")]
     pub order: Order,
-    /// What dropout thins together before an output of tags.
+    /// What dropout on a tagging head's input masks together.
+    ///
+    /// Source: `numbers`, as in BERT.
     #[serde(skip_serializing_if = "is_default")]
     pub dropout: OutputDropout,
-    /// What becomes of what is left of a row of tags.
+    /// Whether tagging rows are padded.
+    ///
+    /// Source: `none`, ours: padding is no token, and is not trained on.
     #[serde(skip_serializing_if = "is_default")]
     pub padding: Padding,
-    /// How F1 of the classes of relations goes on where a class has no example and is never said.
+    /// How F1 with a negative class is computed when a class has no example and is never predicted.
+    ///
+    /// Source: `counted`, the definition of F1: such a class has no decisions.
     #[serde(skip_serializing_if = "is_default")]
     pub absent_classes: AbsentClasses,
-    /// The part by whose scores the model that is kept, and the stop, are chosen.
+    /// The part whose scores select the model to keep and decide early stopping.
+    ///
+    /// Source: `dev`, ours: what is chosen by the test part is no test.
     #[serde(skip_serializing_if = "is_default")]
     pub chosen_on: ChosenOn,
 }
@@ -54,7 +72,7 @@ pub(crate) enum PairOrder {
     /// The first.
     #[default]
     AsGiven,
-    /// The second, as in the code of MT-BERT.
+    /// The second, as in MT-BERT's code.
     SecondFirst,
 }
 
@@ -99,7 +117,7 @@ pub(crate) enum TrainOn {
     /// The part `train`.
     #[default]
     Train,
-    /// The part `dev` as well, as in the code of MT-BERT: then scores on it say nothing, and what is kept is chosen by them all the same.
+    /// The parts `train` and `dev`, as in MT-BERT's code: then scores on `dev`, by which the model to keep is still chosen, say nothing.
     TrainAndDev,
 }
 
@@ -107,13 +125,13 @@ pub(crate) enum TrainOn {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LongSentences {
-    /// They have several rows.
+    /// They are split into several rows.
     #[default]
     Rows,
-    /// They are left out, as in the code of MT-BERT.
+    /// They are dropped and counted, as in MT-BERT's code.
     Drop,
-    /// Those of more tokens than so many are left out, where rows have room for more: the code of MT-BERT leaves out what has more than 128, and
-    /// cuts none that it tests.
+    /// Those of more tokens than this are dropped and counted, where rows have room for more: from 3 to `max_tokens`. MT-BERT's code drops what has
+    /// more than 128 in training, and truncates nothing in testing.
     DropAbove(usize),
 }
 
@@ -129,26 +147,27 @@ impl LongSentences {
     }
 }
 
-/// What becomes of what is left of a row of tags.
+/// Whether tagging rows are padded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Padding {
-    /// There is none.
+    /// They are not.
     #[default]
     None,
-    /// It is filled up and trained to be of the first class by the letters of their names, as in the code of MT-Clinical BERT; nothing looks at it.
+    /// In training they are padded to `max_tokens`, and padding, which attends to its row but is not attended to, is trained to predict the
+    /// alphabetically first class, as in MT-Clinical BERT's code.
     Trained,
 }
 
-/// How F1 of the classes of relations goes on where a class has no example and is never said.
+/// How F1 with a negative class is computed when a class has no example and is never predicted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AbsentClasses {
-    /// It counts no decision.
+    /// The class does not count.
     #[default]
     Counted,
-    /// The classes behind it move up, as in the code of MT-BERT: without one class, the negative one counts as a relation; without two
-    /// there is no F1 and 0 is reported.
+    /// The classes after it shift into its place, as in MT-BERT's code: the negative class then counts as a relation, and with two such classes F1
+    /// is 0.
     Shift,
 }
 
@@ -159,8 +178,8 @@ pub(crate) enum ChosenOn {
     /// The part `dev`.
     #[default]
     Dev,
-    /// The part `test`, as in the codes of MT-BERT and MT-Clinical BERT: what is reported is then the best of several looks at it, and no
-    /// measure of what a model does on texts that it has not seen.
+    /// The part `test`, as in the codes of MT-BERT and MT-Clinical BERT: its scores are then the best of several evaluations, which `scores.json`
+    /// and the table state. Not with `[graft]` or a search.
     Test,
 }
 

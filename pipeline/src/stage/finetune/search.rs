@@ -12,23 +12,23 @@ use crate::config::range::{MANY, number, whole};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Search {
-    /// Whose settings are searched.
+    /// Which rows have a search of their own.
     pub rows: Rows,
-    /// Trials on every benchmark.
+    /// Number of trials on every benchmark, from 1 to 10,000.
     pub trials: u64,
-    /// Seed of the draws.
+    /// Seed of the sampling.
     pub seed: u64,
-    /// Every trial is fine-tuned with each; what counts is the mean of their scores.
+    /// Each trial is fine-tuned with every one of these seeds; the mean score counts.
     pub finetune_seeds: Vec<u64>,
-    /// Learning rates between two, evenly on a logarithmic scale.
+    /// The range of learning rates, sampled log-uniformly.
     pub learning_rate: Range,
-    /// One of these.
+    /// Warm-ups, each from 0 to below 1; a trial has one of them.
     pub warmup: Vec<f64>,
-    /// One of these.
+    /// Numbers of epochs; a trial has one of them.
     pub epochs: Vec<u64>,
-    /// One of these.
+    /// Batch sizes; a trial has one of them.
     pub batch: Vec<usize>,
-    /// One of these.
+    /// Dropouts, each from 0 to below 1; a trial has one of them.
     pub dropout: Vec<f64>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Search {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Rows {
-    /// Row `base`; all others take what it found, so that nothing but the encoder differs.
+    /// The base encoder; every row uses the result, so that nothing but the encoder differs.
     Base,
-    /// Every row whose encoder is another, by the same trials, so that none is judged by the settings that suit another.
+    /// Every row with a different encoder, with the same trials, so that none is judged with settings tuned for another.
     Each,
 }
 
@@ -46,9 +46,9 @@ pub(crate) enum Rows {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Range {
-    /// The lowest.
+    /// The lowest, from 1e-12 to 1000.
     pub least: f64,
-    /// The highest.
+    /// The highest, from 1e-12 to 1000.
     pub most: f64,
 }
 

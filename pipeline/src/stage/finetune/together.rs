@@ -29,36 +29,46 @@ fn merged() -> Schedule {
 /// A table of `[[recipes]]`: several benchmarks, one encoder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Config {
-    /// What it is called: lower-case letters, digits, `-` and `_`.
+    /// The name, in lower-case letters, digits, `-` and `_`; not `alone` or `base`, and unique across attentions and recipes.
     pub name: String,
-    /// Names of the benchmarks, in the order in which they take turns; all of them where this is left out.
+    /// Benchmark names, at least two, in turn order; left out, all.
+    ///
+    /// Source: all of `[[benchmarks]]`.
     #[serde(default)]
     pub tasks: Vec<String>,
-    /// How they take turns.
+    /// How tasks take turns. A step has one batch of one task; the other tasks' heads are not updated. The model kept is the one with the highest
+    /// mean task score on `dev` (or on the part set by `quirks.chosen_on`). Not `kimera`.
+    ///
+    /// Source: MT-BERT, algorithm 1.
     #[serde(default = "merged")]
     pub schedule: Schedule,
-    /// Whether they are trained on two by two, each pair by itself, and not all together: what comes of it is a matrix of which helps which.
+    /// `true` trains every pair of tasks separately with the settings of `[finetune]`, stages `recipe-NAME-ONE-OTHER-SEED`; stage `matrix-NAME`
+    /// reports which task helps which: the difference from single-task training with its interval over seeds, as a table (`matrix.md`), a diagram
+    /// (`matrix.svg`) and `matrix.json`. Not with `then`, `attention`, `quirks` or `batch_of`.
+    ///
+    /// Source: MT-BERT, section 3.5: one model of all tasks; pairs are its analysis (section 4.4.1).
     #[serde(default)]
     pub pairwise: bool,
-    /// Weights of their losses; 1 without.
+    /// Loss weights by task, from 1e-12 to 1e6; left out, 1.
     #[serde(default)]
     pub weights: BTreeMap<String, f64>,
-    /// Examples of a step, of tasks that have not as many as `settings` say.
+    /// Batch size by task, where it differs from `batch`; up to 1,000,000.
     #[serde(default)]
     pub batch_of: BTreeMap<String, usize>,
-    /// The name of a table of `[[attentions]]` by which all tasks attend; plainly without it.
+    /// The name of an `[[attentions]]` entry with `knowledge`, used for all its tasks; left out, BERT's own attention.
     #[serde(default)]
     pub attention: Option<String>,
     /// How they are trained; an epoch is the schedule's.
     #[serde(flatten)]
     pub settings: Settings,
-    /// The optimiser of a reference code in place of AdamW.
+    /// A reference code's optimiser and schedule instead of AdamW with linear decay.
     #[serde(default)]
     pub quirks: Option<ReferenceCode>,
-    /// How the encoder is fine-tuned on each benchmark afterwards, with a new output (MT-BERT's third stage), if it is.
+    /// Fine-tunes the refined encoder on each task with a new task head (MT-BERT's third stage, section 3.5.3; with map attention its convolutions
+    /// are new too): stages `finetune-RECIPE-BENCHMARK-SEED`. What is left out is as in `[finetune]`.
     #[serde(default)]
     pub then: Option<Settings>,
-    /// The same for single tasks, by name.
+    /// The same for individual tasks, by name.
     #[serde(default)]
     pub then_of: BTreeMap<String, Settings>,
 }

@@ -27,15 +27,25 @@ pub(crate) const SEARCH: &str = "search.json";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Search {
-    /// How many heads one step masks.
+    /// How many heads are masked per step.
+    ///
+    /// Source: transformers' `run_bertology.py`, whose loop KIMERA describes (section 2.1).
     pub step_rule: StepRule,
-    /// Which heads a step of the soft search may take; the hard one takes each once.
+    /// Whether the soft search may select a head again; the hard one selects each once.
+    ///
+    /// Source: ours, after the hard search: selecting the same heads again need not end.
     pub soft_selection: Selection,
-    /// The share of the score with all heads below which the search stops (paper: 0.95, 0.98, 0.99).
+    /// The share of the score with all heads that must be retained, from 0 to 1; the search stops below it.
+    ///
+    /// Source: KIMERA, table A3: the lowest of 0.95, 0.98 and 0.99.
     pub tau: f64,
-    /// The share of the heads that one step masks (paper: 0.1).
+    /// The share of heads masked per step, above 0 and at most 1.
+    ///
+    /// Source: KIMERA, section 4 and table A3.
     pub rho: f64,
-    /// Heads of each layer that are never masked (paper: 0).
+    /// Heads per layer that are always kept.
+    ///
+    /// Source: KIMERA, section 2.1: no head is protected.
     pub keep_per_layer: usize,
 }
 
