@@ -12,9 +12,15 @@ use crate::engine::describe::{self, Describe};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Compute {
-    /// Where tensors live.
+    /// `auto`, `cpu` or `cuda:N`, N from 0. `auto` takes the first CUDA device if this build has CUDA and one is available; the ledger records
+    /// which and why. Bit-identical results are promised on the CPU only; an artifact made on one kind of device is rebuilt or resumed only on that
+    /// kind. A CUDA build starts only where the driver library is installed.
+    ///
+    /// Source: ours: every machine has one, and results on it are bit-identical.
     pub device: Wanted,
-    /// What activations and products are made of; weights, gradients and the optimiser's state are f32 in any case.
+    /// Dtype of activations and matrix products in training; weights, gradients and optimiser state are always f32.
+    ///
+    /// Source: ours: `bf16` is faster only on GPUs with hardware for it.
     pub dtype: ActivationDtype,
 }
 

@@ -18,7 +18,7 @@ use crate::engine::stage::Input;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Its texts, read in this order.
+    /// At least one, each of one format, read in this order; documents are numbered across all of them.
     pub texts: Vec<Texts>,
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Texts {
-    /// What the funnel calls them.
+    /// The name used in facts; unique.
     pub name: String,
-    /// Files, or folders of which all files with the format's endings are read.
+    /// Files, or folders, read recursively in path order for files with the format's extensions.
     #[serde(skip_serializing)]
     pub paths: Vec<Location>,
-    /// What they look like.
+    /// Their format, see Formats of texts.
     pub format: Format,
 }
 

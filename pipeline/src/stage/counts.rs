@@ -20,13 +20,17 @@ use crate::engine::stage::{Input, Stage};
 pub(crate) struct Config {
     /// What is counted.
     pub what: count::Config,
-    /// How much memory counting may use; it changes no byte of what comes out.
+    /// Memory limit for counting, such as `"2GiB"` (`B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`; at least `"32MiB"`). The distinct words must fit in
+    /// a quarter of it; everything else can spill to temporary files. Not part of any fingerprint: it does not affect the output.
+    ///
+    /// Source: ours: fits beside other programs on any machine.
     #[serde(skip_serializing)]
     #[schemars(extend("default" = "2GiB"))]
     pub memory: Memory,
-    /// Only every so-manieth document, for counts that are put together with those of the other shards: `"2/4"`.
+    /// `"2/4"`: the second of every four documents, see Counting in shards. Recorded in the index of the counts.
     pub shard: Option<Shard>,
-    /// Folders with the counts of all shards, to be put together instead of counting the corpus.
+    /// Folders with the counts of all shards, to merge instead of counting the corpus, which the config may then omit. Each shard of one corpus
+    /// must be listed exactly once.
     #[serde(skip_serializing)]
     pub merge: Option<Vec<Location>>,
 }

@@ -26,13 +26,16 @@ pub(crate) const MODEL: &str = "model";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "from", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Config {
-    /// A published model.
+    /// A published model, or one of engraft's.
     Checkpoint {
-        /// A folder with `config.json` and `model.safetensors` of a BERT.
+        /// A BERT folder in Hugging Face's layout, or a `model` folder written by engraft. The first has `config.json`, and `model.safetensors`,
+        /// the files of `model.safetensors.index.json` or `pytorch_model.bin`; the second must match its `digests.json`. Its vocabulary must be
+        /// `vocabulary.file`, compared entry by entry where the folder has one (`vocabulary.contradiction`); its embedding table may be padded
+        /// (docs/formats.md, Model folders).
         #[serde(skip_serializing)]
         path: Location,
     },
-    /// Random weights.
+    /// Random weights, drawn by stage `encoder`.
     Fresh(Fresh),
 }
 
@@ -51,20 +54,36 @@ impl Config {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Fresh {
     /// Seed of the weights.
+    ///
+    /// Source: ours: any number would do.
     pub seed: u64,
-    /// Width of a hidden state.
+    /// Hidden size, up to 65,536; a multiple of the number of heads. This and the following are named as in `transformers.BertConfig`.
+    ///
+    /// Source: BERT base, and transformers' `BertConfig`.
     pub hidden_size: usize,
-    /// Layers.
+    /// Number of layers, up to 1,024.
+    ///
+    /// Source: BERT base, and transformers' `BertConfig`.
     pub num_hidden_layers: usize,
-    /// Attention heads of a layer.
+    /// Attention heads per layer, up to 1,024.
+    ///
+    /// Source: BERT base, and transformers' `BertConfig`.
     pub num_attention_heads: usize,
-    /// Width of the feed-forward part.
+    /// Size of the feed-forward layers, up to 1,048,576.
+    ///
+    /// Source: BERT base, and transformers' `BertConfig`.
     pub intermediate_size: usize,
-    /// Longest row in tokens.
+    /// Number of positions, up to 1,048,576: the most tokens of a row.
+    ///
+    /// Source: BERT base, and transformers' `BertConfig`.
     pub max_position_embeddings: usize,
-    /// Dropout of hidden states.
+    /// Dropout of hidden states, from 0 to below 1.
+    ///
+    /// Source: BERT base, and transformers' `BertConfig`.
     pub hidden_dropout_prob: f64,
-    /// Dropout of attention probabilities.
+    /// Dropout of attention probabilities, from 0 to below 1.
+    ///
+    /// Source: BERT base, and transformers' `BertConfig`.
     pub attention_probs_dropout_prob: f64,
 }
 

@@ -41,18 +41,23 @@ pub(crate) struct Config {
     /// LAMA's folder `data`.
     #[serde(skip_serializing)]
     pub data: Location,
-    /// Which of its corpora.
+    /// The corpora of LAMA to use.
     pub corpora: Vec<Corpus>,
-    /// How facts are worded.
+    /// How a fact is worded: by the relation's template, or as sentences from Wikipedia.
+    ///
+    /// Source: LAMA's published scores, which are of templates.
     #[serde(default)]
     pub wording: Wording,
-    /// The models that are asked.
+    /// The models to evaluate.
     #[serde(skip_serializing)]
     pub of: Vec<Which>,
-    /// A file of words, one a line: what may be answered, and asked for (LAMA's common vocabulary). Every entry of the vocabulary without it.
+    /// One word per line: the candidate answers and objects (LAMA's common vocabulary). Left out, the whole vocabulary. Objects of several tokens
+    /// are skipped and counted.
     #[serde(default, skip_serializing)]
     pub words: Option<Location>,
-    /// Most tokens of a sentence; longer ones are left out, and counted.
+    /// Maximum tokens of a sentence, from 8 to 65,534; longer ones are skipped and counted.
+    ///
+    /// Source: ours: longer than the sentences that templates make.
     #[serde(default = "row")]
     pub max_tokens: usize,
 }
@@ -61,11 +66,11 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Which {
-    /// The encoder of `[encoder]`, a published masked language model.
+    /// A published `BertForMaskedLM` in `[encoder]`.
     Base,
-    /// What stage `pretrain` makes of it.
+    /// The encoder of stage `pretrain`.
     Pretrain,
-    /// What stage `retrain` makes of it.
+    /// The encoder of stage `retrain`, with its head `masked_lm`.
     Retrain,
 }
 

@@ -34,21 +34,39 @@ use crate::engine::stage::{Input, Stage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// What a sample is made of.
+    /// The unit of a sample; units without words are skipped. Sentences as for `counts.what.within`.
+    ///
+    /// Source: KAM-BERT, section 3.4: auxiliary terms are added sentence by sentence.
     pub unit: Unit,
     /// How long samples may be.
     pub limits: Limits,
-    /// Where entities come from.
+    /// Where entities come from. Of mentions that share a word, the one with the most words is kept, then the first. Where files annotate entities
+    /// and a dictionary matches them, `engraft inspect maps` shows `against_marks`: for each of `[[corpus.texts]]` whose format annotates entities,
+    /// per annotated kind, how many are annotated and found, with precision and recall by exact boundaries and by overlap. Everything the
+    /// dictionary finds in any document of these texts counts as found, annotated or not: matches annotated as another kind, or not at all, lower
+    /// precision. Kinds that the texts do not annotate are not evaluated.
+    ///
+    /// Source: `dictionary`, ours: most corpora are not annotated (KAM-BERT uses Stanza's tagger).
     pub entities: Entities,
     /// Where phrases come from.
+    ///
+    /// Source: `neighbours`, ours: they need no parser (KAM-BERT uses Stanza's).
     pub phrases: Phrases,
-    /// Whether words are related, and auxiliary terms added.
+    /// Relevance of words to each other, and auxiliary terms.
+    ///
+    /// Source: KAM-BERT, equation 7.
     pub terms: Terms,
-    /// Whether entities beside each other in the graph are related.
+    /// Whether mentions are related when a triple connects their entities.
+    ///
+    /// Source: KAM-BERT: the three other maps; this one is named as an extension (equation 8).
     pub graph: Graph,
-    /// Where files end.
+    /// Maximum size of a file.
+    ///
+    /// Source: `{ bytes = 67108864 }`, ours, as `shards.size`.
     pub size: Size,
-    /// Documents behind a row group.
+    /// Documents per row group, the unit in which a stream reads; up to 1,000,000.
+    ///
+    /// Source: ours: fewer than triples, since a document has many samples.
     pub items_per_group: usize,
 }
 
@@ -107,11 +125,11 @@ pub(crate) enum Unit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entities {
-    /// There are none.
+    /// None.
     None,
-    /// From the corpus's files.
+    /// Those annotated in the corpus files.
     Marked,
-    /// The graph's terms are looked for.
+    /// Names and synonyms from the graph, matched in the texts.
     Dictionary(Filters),
 }
 
@@ -119,11 +137,11 @@ pub(crate) enum Entities {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phrases {
-    /// Every word is one.
+    /// Every word is a phrase.
     None,
-    /// From the corpus's files.
+    /// Those annotated in the corpus files.
     Marked,
-    /// Neighbours that belong together by the counts.
+    /// Chains of neighbours; needs `[counts]` with `adjacent = "count"`.
     Neighbours(phrase::Config),
 }
 
@@ -131,9 +149,9 @@ pub(crate) enum Phrases {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Terms {
-    /// They are not.
+    /// Neither relevance nor auxiliary terms.
     None,
-    /// As `pmi` has it.
+    /// Both, from `[pmi]`.
     #[default]
     Relevance,
 }
@@ -145,7 +163,7 @@ pub(crate) enum Graph {
     /// They are not.
     #[default]
     None,
-    /// Those beside each other in the triple table.
+    /// They are.
     Adjacent,
 }
 

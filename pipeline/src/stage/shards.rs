@@ -32,21 +32,30 @@ use crate::engine::stage::{Input, Stage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Seed of negatives.
+    /// Seed of the negatives.
+    ///
+    /// Source: ours: any number would do.
     pub seed: u64,
-    /// Tasks to build.
+    /// The tasks to build samples of: four on triples, and on text `masked_lm` and `tagging`. Left out, the four, and those on text whose tables
+    /// are there.
+    ///
+    /// Source: KIMERA, section 2.2: its four tasks.
     pub tasks: Vec<Task>,
-    /// How columns stand in a row, and where they are cut; what is cut is counted.
+    /// How the columns of a triple become a row, and where they are truncated.
     pub layout: Layout,
-    /// Texts to mask, when `masked_lm` is among the tasks.
+    /// Masked language modelling on texts; together with `masked_lm` among the tasks.
     pub masked_lm: Option<MaskedLmConfig>,
-    /// Texts to tag, when `tagging` is among the tasks.
+    /// Tagging of annotated texts; together with `tagging` among the tasks.
     pub tagging: Option<TaggingConfig>,
-    /// How negatives of the triplet task are drawn.
+    /// How negatives of the triplet task are sampled.
     pub negatives: negative::Config,
-    /// Where a file ends.
+    /// Maximum size of a file, which ends after the last row group that fits.
+    ///
+    /// Source: `{ bytes = 67108864 }`, ours: 64 MiB, quick to fetch and to verify.
     pub size: Size,
-    /// Items behind a row group.
+    /// Triples per row group, the unit in which a stream reads; up to 1,000,000.
+    ///
+    /// Source: ours: small enough to shuffle many together, large enough to compress well.
     pub items_per_group: usize,
 }
 

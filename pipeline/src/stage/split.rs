@@ -19,16 +19,25 @@ use base::setting::shown;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// How parts are given.
+    /// How triples are divided into parts.
+    ///
+    /// Source: KIMERA, section 4: all triples are trained on.
     pub parts: Parts,
-    /// Which triples over the same two entities must stay together.
+    /// What is kept in one part.
+    ///
+    /// Source: ours: the least that keeps restatements of a held-out triple out of training.
     pub together: Keep,
-    /// Share of two relations' triples that must occur inverted in one another for them to count as inverse; none: only
-    /// declared inverses count.
+    /// Two relations are treated as declared inverses when this share of each one's triples, above 0 and at most 1, occurs inverted under the
+    /// other; a single such leak then fails the run. Left out, they are only suspected (`split.suspect`).
     pub detect_inverses: Option<f64>,
-    /// What to do when a held-out triple can be read off a shown one.
+    /// What to do when the audit finds a leak, or more suspected ones than are accepted.
+    ///
+    /// Source: ours: scores on leaked triples measure memory.
     pub on_leak: OnLeak,
-    /// Relations that look inverse or symmetric though nobody declared them so.
+    /// Relations that look inverse or symmetric but are not declared so. Splits by ratio and `leaky = "aside"` keep such triples together. The
+    /// audit detects them independently, reports per pair of relations how many held-out triples would leak (`suspected`, `would_leak`; `inverted`:
+    /// all whose two texts are shown inverted, under any relation), and fails when that exceeds `accept`. With `parts = "all"` nothing is held out,
+    /// so nothing is checked.
     #[serde(default)]
     pub suspect: Suspect,
 }
@@ -49,11 +58,21 @@ impl Default for Config {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Suspect {
-    /// Share of a relation's triples that must occur inverted under another (or under itself), or of its held-out triples that must be shown so.
+    /// A relation is suspected of being the inverse of another (or of itself) when at least this share of its triples, above 0 and at most 1, and
+    /// at least `support` of them, occur inverted under it. It is also suspected when at least this share of the other relation's triples held out
+    /// in a part are shown inverted under it, however many other triples it has.
+    ///
+    /// Source: ours: more often inverted than not.
     pub share: f64,
-    /// How many must, at least.
+    /// How many triples must occur inverted, at least 1. For the triples held out in a small part, fewer suffice: a hundredth of the part, at least
+    /// 2.
+    ///
+    /// Source: ours: with fewer, coincidence looks like a rule.
     pub support: u64,
-    /// Share of a held-out part's triples that may be given away so; 1 accepts any split as it is.
+    /// The share of a held-out part that may leak by suspected relations, from 0 to 1. 1 accepts any split; what was accepted is reported at the
+    /// end of every run.
+    ///
+    /// Source: ours: coincidences pass, a relation that is an inverse does not.
     pub accept: f64,
 }
 
@@ -87,32 +106,45 @@ impl Suspect {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Parts {
-    /// Everything is for training, as KIMERA does.
+    /// Everything is for training.
     #[default]
     All,
-    /// By a hash of each group.
+    /// Split by a hash of each group of triples.
     Ratio {
-        /// Share of the groups for training.
+        /// Share of the groups for training; the three shares sum to 1.
+        ///
+        /// Source: ours: the usual 80, 10 and 10 percent.
         #[serde(default = "most")]
         train: f64,
-        /// Share for choosing.
+        /// Share for early stopping and choosing settings.
+        ///
+        /// Source: ours: as for `train`.
         #[serde(default = "some")]
         valid: f64,
         /// Share for reporting.
+        ///
+        /// Source: ours: as for `train`.
         #[serde(default = "some")]
         test: f64,
-        /// Another seed is another split.
+        /// Seed of the hash.
+        ///
+        /// Source: ours: any number would do.
         #[serde(default = "first")]
         seed: u64,
-        /// Whether training must show every entity and relation that is held out.
+        /// Whether training must cover every held-out entity and relation.
+        ///
+        /// Source: ours: the shares are then as given.
         #[serde(default)]
         cover: Covering,
     },
-    /// As one source published them.
+    /// Split as published by a source.
     Official {
-        /// The source.
+        /// The source whose split is used; triples from all others are for training. A triple published in two parts goes to the more held-out one
+        /// and is counted as `stated_twice`.
         source: String,
-        /// What happens to its triples that give held-out ones away.
+        /// What to do with its triples for training that leak held-out ones.
+        ///
+        /// Source: ours: trained on, they make held-out scores too high.
         #[serde(default)]
         leaky: Leaking,
     },
@@ -134,10 +166,10 @@ fn first() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Keep {
-    /// Those that say the same.
+    /// Triples that say the same.
     #[default]
     Inverse,
-    /// All between two entities.
+    /// All triples between two entities.
     Pair,
 }
 
@@ -145,10 +177,10 @@ pub(crate) enum Keep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Covering {
-    /// They may.
+    /// It need not.
     #[default]
     Leave,
-    /// Groups move to train until they do not.
+    /// Groups move to training until it does.
     Train,
 }
 
@@ -156,9 +188,9 @@ pub(crate) enum Covering {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Leaking {
-    /// They stay.
+    /// They are kept.
     Keep,
-    /// They are in no part.
+    /// They are put in no part.
     #[default]
     Aside,
 }
@@ -167,10 +199,10 @@ pub(crate) enum Leaking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnLeak {
-    /// Fail, so that nothing is built on them.
+    /// The run fails, so that nothing is built on them.
     #[default]
     Fail,
-    /// List them and go on.
+    /// They are listed, and the run goes on.
     Report,
 }
 

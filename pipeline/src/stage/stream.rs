@@ -21,18 +21,27 @@ const MOST: u64 = 1024;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Stream {
     /// How tasks take turns.
+    ///
+    /// Source: KIMERA, section 2.2: each step's loss is a weighted sum over all tasks. In `[pretrain]`, `merged`.
     pub schedule: Schedule,
-    /// Which items make a batch.
+    /// Which triples make a step; the triplet task has more rows than triples. Counts are up to 1,000,000.
+    ///
+    /// Source: `{ items = 32 }`, as in MT-BERT (section 4.2) and BERT's `run_classifier.py`; KIMERA names no size for retraining.
     pub batching: Batching,
-    /// How items are mixed.
+    /// How many row groups are shuffled together, or none.
+    ///
+    /// Source: `{ window = 16 }`, ours: mixes 32,768 triples of default shards with little memory.
     pub shuffle: Shuffle,
-    /// Positions of a row that several samples share; none: a row for each sample.
+    /// Pack several samples into rows of this many positions, up to 65,534; left out, each sample has its own row. Either way the trainer does not
+    /// compute padding.
     pub pack: Option<usize>,
-    /// Windows of row groups read ahead; of no influence on what is read.
+    /// Windows to prefetch, and reader threads. Not part of any fingerprint: batches do not depend on it.
     #[serde(skip_serializing)]
     #[schemars(extend("default" = { "windows": 1, "threads": 1 }))]
     pub ahead: Ahead,
-    /// Steps made ahead; of no influence on what they are.
+    /// Steps to prepare in advance, from 1 to 1,024. Not part of any fingerprint: batches do not depend on it.
+    ///
+    /// Source: ours: one is ready while the next is made.
     #[serde(skip_serializing)]
     #[schemars(extend("default" = 2))]
     pub steps_ahead: usize,

@@ -32,7 +32,7 @@ pub(crate) const CERTIFICATE: &str = "certificate.json";
 pub(crate) struct Config {
     /// What is measured of the graph.
     pub graph: Options,
-    /// How directions are judged.
+    /// How the direction of relations is judged by the semantic types that they connect.
     pub certificate: certificate::Options,
 }
 

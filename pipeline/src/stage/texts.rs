@@ -49,12 +49,14 @@ const TAGGING: &str = "shards.tagging.files";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Files {
-    /// Files, or folders of which all files with the format's endings are read (`.txt`, `.jsonl`, `.conll`, ..., also packed as `.gz`).
+    /// Files, or folders, read recursively for files with the format's extensions (`.txt`, `.jsonl`, `.conll`, ..., also compressed).
     #[serde(skip_serializing)]
     pub paths: Vec<Location>,
-    /// What they look like.
+    /// Their format, see Formats of texts; `tagging` and `hide = "entities"` need one that annotates entities.
     pub format: Format,
-    /// Most tokens of a row, `[CLS]` and `[SEP]` included.
+    /// Maximum tokens per row, `[CLS]` and `[SEP]` included, from 3 to 65,534.
+    ///
+    /// Source: MT-BERT, section 3.5.1, for its pretraining.
     #[serde(default = "row")]
     pub max_tokens: usize,
 }
@@ -69,10 +71,12 @@ fn row() -> usize {
 pub(crate) struct MaskedLmConfig {
     /// The texts.
     pub files: Files,
-    /// How much is hidden, and how.
+    /// Which share of the tokens is predicted, and what they are replaced by.
     #[serde(default)]
     pub rates: Rates,
-    /// What is hidden together.
+    /// What is masked as a unit.
+    ///
+    /// Source: BERT's whole-word masking: with a part of a word visible, the rest is too easy.
     #[serde(default)]
     pub hide: Hide,
 }
@@ -81,12 +85,12 @@ pub(crate) struct MaskedLmConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Hide {
-    /// Each token on its own.
+    /// Each token by itself.
     Subwords,
     /// All tokens of a word.
     #[default]
     Words,
-    /// All tokens of a marked span first, then of words.
+    /// Annotated spans first, then words.
     Entities,
 }
 
@@ -94,9 +98,11 @@ pub(crate) enum Hide {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaggingConfig {
-    /// The texts, with marked spans.
+    /// The texts, with annotated entities.
     pub files: Files,
-    /// What the later subwords of a word are asked for.
+    /// Labels of a word's later subwords.
+    ///
+    /// Source: Devlin et al. 2019, on NER: the first subword alone is labelled.
     #[serde(default)]
     pub later_subwords: LaterSubwords,
 }

@@ -32,15 +32,20 @@ const LONGEST_LINE: u64 = 32 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Whether case is kept. A `tokenizer.json` brings its own rule, which must be the same.
+    /// How words are normalised for counts and maps, and with a `vocab.txt`; a `tokenizer.json` has its own normaliser, whose case must match.
+    ///
+    /// Source: ours: names in graphs have no reliable case.
     pub case: Case,
-    /// What is done where the model's own files say otherwise.
+    /// What to do when the model's own files disagree with the config: the `tokenizer_config.json` next to `vocabulary.file` (not requested for a
+    /// URL with a query), and `tokenizer_config.json`, `tokenizer.json` and `vocab.txt` in the checkpoint.
+    ///
+    /// Source: `refuse`, ours: texts normalised in another way than the model was trained on are seldom meant.
     #[serde(default, skip_serializing_if = "Contradiction::is_default")]
     pub contradiction: Contradiction,
-    /// A `vocab.txt` or `tokenizer.json` to use as it is.
+    /// `vocab.txt` or `tokenizer.json` to use as is (at most 64 MiB); docs/formats.md lists the parts a `tokenizer.json` may have.
     #[serde(skip_serializing)]
     pub file: Option<Location>,
-    /// How to train one instead.
+    /// How to train a WordPiece vocabulary instead.
     pub train: Option<Train>,
 }
 
@@ -54,11 +59,17 @@ impl Default for Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Train {
-    /// Entries, special tokens included.
+    /// Entries, special tokens included, from 6 to 1,000,000.
+    ///
+    /// Source: `BertWordPieceTokenizer.train` of tokenizers.
     pub size: usize,
-    /// A piece must occur this often to be merged.
+    /// How often a piece must occur to be merged, at least once.
+    ///
+    /// Source: `BertWordPieceTokenizer.train` of tokenizers.
     pub min_frequency: u64,
-    /// Plain text (UTF-8), files or folders of `.txt` files, in addition to the names of all entities and relations.
+    /// UTF-8 text, files or folders of `.txt`, in addition to the names of all entities and relations.
+    ///
+    /// Source: none: the names alone.
     #[serde(skip_serializing)]
     #[schemars(extend("default" = []))]
     pub text: Vec<Location>,
@@ -74,10 +85,11 @@ impl Default for Train {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Contradiction {
-    /// The run ends with what differs.
+    /// The run fails with the file, the key and both values; `strip_accents` and `tokenize_chinese_chars` of the `tokenizer_config.json` next to
+    /// the vocabulary are honoured. A vocabulary that lower-cases texts while more than 1 % of its entries have capitals is refused too.
     #[default]
     Refuse,
-    /// The config has its way, and the files are not looked at: some published models are fed otherwise than they were trained.
+    /// The files are ignored, and a `vocab.txt` is read by `case` alone: some published models are fed otherwise than they were trained.
     ConfigDecides,
 }
 

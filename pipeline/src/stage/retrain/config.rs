@@ -15,35 +15,50 @@ use crate::stage::stream::Stream;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Seed of the outputs' weights, dropout and the order of samples.
+    /// Seed of new weights, dropout and sample order.
+    ///
+    /// Source: ours: any number would do.
     pub seed: u64,
-    /// Times that every triple is shown in every task.
+    /// Epochs of the schedule; with `kimera` and `merged` every row is shown once per epoch.
+    ///
+    /// Source: KIMERA, table A3: 3 to 5.
     pub epochs: u64,
-    /// Most steps, for a budget; all epochs without it. The learning rate falls to 0 at the last one.
+    /// Upper limit on steps; left out, all epochs are trained. The learning rate decays to 0 at the last one or, if that is within `warmup_steps`,
+    /// only rises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
     /// The order in which samples are shown.
     pub stream: Stream,
-    /// Steps between states that an interrupted run goes on from.
+    /// Steps between training states, from which an interrupted run resumes and which `--restart` removes.
+    ///
+    /// Source: ours: minutes of work at most are lost.
     pub checkpoint_every: u64,
-    /// How outputs are made.
+    /// How task heads are made.
     pub task_heads: OutputConfig,
-    /// Weights of the tasks' losses; those of weight 0 are not shown.
+    /// Weights of the tasks' losses.
     pub alphas: Alphas,
-    /// The highest learning rate.
+    /// Peak learning rate, from 1e-12 to 1000: reached after `warmup_steps` by linear warm-up, then linear decay to 0.
+    ///
+    /// Source: KIMERA, table A3: the highest of 5e-5 to 3e-6.
     pub learning_rate: f64,
-    /// Steps over which the rate rises to it.
+    /// Steps over which the learning rate rises linearly to its peak.
+    ///
+    /// Source: KIMERA, table A3: the lowest of 1,000 to half of all steps.
     pub warmup_steps: u64,
-    /// Constants of the optimiser.
+    /// The optimiser's constants.
     pub adamw: AdamWConfig,
-    /// Largest norm of all gradients together.
+    /// Maximum global gradient norm, at least 1e-12; a high value disables clipping.
+    ///
+    /// Source: BERT's `optimization.py`; KIMERA names none.
     pub clip_norm: f64,
-    /// Beginnings of the names of parameters that must not move.
+    /// Name prefixes of parameters to freeze, such as `embeddings.`.
+    ///
+    /// Source: KIMERA, equation 3: nothing but heads is frozen.
     pub frozen: Vec<String>,
-    /// When to stop early; without it all epochs are trained.
+    /// Early stopping on the part `valid`, which `split.parts` must make; left out, all epochs are trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<Patience>,
-    /// What a head mask does; without it every head is trained.
+    /// How a head mask is applied (KIMERA, section 2.1); left out, every head is trained. Not with `[graft]`, nor in `[pretrain]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heads: Option<heads::Config>,
 }
@@ -69,16 +84,22 @@ impl Default for Config {
     }
 }
 
-/// When training stops before its last epoch: once held-out samples have not become better for so many looks. The artifact is then
-/// the best look's encoder.
+/// When training stops before its last epoch: after so many evaluations in a row without a lower loss on the part `valid`. The artifact is the best
+/// evaluation's encoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Patience {
-    /// Steps between two looks.
+    /// Steps between two evaluations on the part `valid`.
+    ///
+    /// Source: the code of clinical outcome prediction (van Aken et al. 2021).
     pub every: u64,
-    /// Looks in a row without a lower loss after which training stops.
+    /// Evaluations in a row without a lower loss after which training stops; the artifact is the best evaluation's encoder.
+    ///
+    /// Source: KIMERA, table A3.
     pub evaluations: u64,
-    /// Most steps' worth of held-out samples that are looked at, the same ones every time.
+    /// An evaluation uses at most this many steps' worth of `valid`, the same samples every time.
+    ///
+    /// Source: ours: an evaluation takes a few percent of the time between two.
     pub batches: usize,
 }
 

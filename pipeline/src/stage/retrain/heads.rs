@@ -18,15 +18,19 @@ pub(crate) const MASK: &str = "mask.json";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The mask; only modes that use one have it.
+    /// A head mask (docs/formats.md) of the encoder's shape; for `hard`, `soft` and `forward` only.
     #[serde(skip_serializing)]
     pub mask: Option<Location>,
-    /// How it is used.
+    /// How the mask is applied.
     pub mode: Mode,
-    /// What becomes of parameters that belong to no head.
+    /// Whether to train parameters that belong to no head (embeddings, norms, feed-forward layers, pooler); task heads are always trained.
+    ///
+    /// Source: KIMERA, equation 3, which is about heads alone.
     #[serde(default)]
     pub shared: Shared,
     /// What a soft mask scales.
+    ///
+    /// Source: ours: KIMERA's equation 3 scales the gradient, which has next to no effect with Adam.
     #[serde(default)]
     pub soft_on: SoftOn,
 }
