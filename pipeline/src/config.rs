@@ -30,69 +30,85 @@ pub(crate) const VERSION: u32 = 5;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The format's version.
+    /// The version of the config format. A config of another version is refused.
+    ///
+    /// Source: the one version that this engraft reads.
     #[serde(default = "version")]
     pub version: u32,
-    /// Configs that this one differs from: names of presets, and paths of `.toml` files from this one's folder. Later ones go over earlier ones, and
-    /// this one over all: tables key by key, lists of named tables by their names, everything else as a whole.
+    /// Configs that this one goes over: names of presets, and paths of `.toml` files from this file's folder. Later ones go over earlier ones, and
+    /// this one over all of them: tables key by key, lists of named tables by their names, everything else as a whole.
     #[serde(default, skip_serializing)]
     pub extends: Option<Extends>,
-    /// What relative paths of the config count from, as a path from this file's folder or an address; `--data` goes before it.
+    /// What relative locations count from: a path from this file's folder, or an address. `--data` takes precedence.
     #[serde(default, skip_serializing)]
     pub data: Option<String>,
-    /// The folder of artifacts, as a path from this file's folder; `--out` goes before it. `out` without it.
+    /// The folder of artifacts, as a path from this file's folder. `--out` takes precedence; left out, `out`.
     #[serde(default, skip_serializing)]
     pub out: Option<String>,
-    /// The invented world, if the run wants one.
+    /// The synthetic world. Leave the table out to use only your own data.
     pub world: Option<world::Config>,
-    /// Where triples come from, if there is a graph: then the four tables below that are about it are there too.
+    /// The sources of the graph's triples, read in the order below, whatever their order in the file. `[canon]`, `[split]`, `[summary]` and
+    /// `[shards]` are about this graph and need at least one source.
     pub sources: Option<kg::source::Config>,
-    /// How what they state becomes one graph.
+    /// How statements are merged into one graph.
     #[serde(default)]
     pub canon: stage::triples::Config,
-    /// What is learnt from and what is held out.
+    /// Which triples are for training and which are held out.
     #[serde(default)]
     pub split: stage::split::Config,
     /// What is measured of the graph.
     #[serde(default)]
     pub summary: stage::summary::Config,
-    /// What turns text into token ids.
+    /// The vocabulary: `file`, or `train`, or neither. Left out, the checkpoint's own (`tokenizer.json`, else `vocab.txt`), or else one trained on
+    /// the graph's names.
     #[serde(default)]
     pub vocabulary: stage::vocabulary::Config,
-    /// The texts that words are counted in and maps are made of, if there are any.
+    /// The texts used for word counts and maps.
     pub corpus: Option<stage::corpus::Config>,
-    /// How words are counted.
+    /// How often words occur and co-occur. Needs `[corpus]`, unless `counts.merge` is given; left out, made by default settings where `[maps]`
+    /// needs it.
     pub counts: Option<stage::counts::Config>,
-    /// How counts become relevances.
+    /// How related words are, from their co-occurrence. Needs `[counts]`; left out, made by default settings where `[maps]` needs it.
     pub pmi: Option<text::pmi::Config>,
-    /// How the corpus becomes semantic attention maps.
+    /// How the corpus becomes map samples. Needs `[corpus]`; `counts.what.case` must equal `vocabulary.case`.
     pub maps: Option<stage::maps::Config>,
-    /// How samples of the graph are built and stored.
+    /// How samples are built and stored.
     #[serde(default)]
     pub shards: stage::shards::Config,
-    /// What is computed on and in; without it, the CPU and f32.
+    /// Device and dtype for training.
     #[serde(default)]
     pub compute: stage::compute::Compute,
-    /// The encoder that training begins with, if there is any.
+    /// The initial encoder: a checkpoint, or random weights. Needed by `[pretrain]`, `[retrain]`, `[lama]`, `[finetune]` and `[graft]`.
     pub encoder: Option<stage::encoder::Config>,
-    /// How it is trained on the texts among them first, if it is to be.
+    /// Trains that encoder before everything else. Its keys are those of `[retrain]` except `heads`; left out, they are set for masked language
+    /// modelling: `alphas.masked_lm` 1 and the others 0, `task_heads.entity = "masked_lm"`, `stream.schedule = "merged"`.
     pub pretrain: Option<stage::retrain::Config>,
-    /// How it is trained on the graph, if it is to be.
+    /// Trains on the graph; leave it out to stop at the shards. Stages `retrain`, or `retrain-ROW` with `[graft]`.
     pub retrain: Option<stage::retrain::Config>,
-    /// How masked language models are asked for facts, if they are to be.
+    /// Cloze sentences for facts, completed by masked language models (LAMA): stages `lama-MODEL`. Needs `[encoder]`.
     pub lama: Option<stage::lama::Config>,
-    /// What encoders are tried on.
+    /// What encoders are evaluated on, any number; each has a stage `benchmark-NAME`.
+    ///
+    /// Source: none: which are used is the config's to say.
     #[serde(default)]
     pub benchmarks: Vec<stage::benchmark::Config>,
-    /// Other ways in which they attend, each tried on benchmarks one by one.
+    /// Other attention mechanisms, any number, each tried on each benchmark with the settings of `[finetune]`: stages
+    /// `finetune-NAME-BENCHMARK-SEED`. Not with `[graft]`.
+    ///
+    /// Source: none: BERT's own attention alone.
     #[serde(default)]
     pub attentions: Vec<stage::finetune::attention::Config>,
-    /// How they are fine-tuned on several of them together.
+    /// Multi-task fine-tunings of an encoder on several benchmarks, any number: stage `recipe-NAME-SEED` for each of `finetune.seeds`. Not with
+    /// `[graft]`.
+    ///
+    /// Source: none: each benchmark by itself.
     #[serde(default)]
     pub recipes: Vec<stage::finetune::together::Config>,
-    /// How they are fine-tuned on it.
+    /// How encoders are fine-tuned on every benchmark. Needs `[[benchmarks]]` and `[encoder]`. Without `[graft]`, stage `scores` tabulates one
+    /// encoder (`finetune.from`) by itself, with other attentions, and in recipes.
     pub finetune: Option<stage::finetune::config::Config>,
-    /// Which encoders are compared, and how heads are measured and masked.
+    /// The encoders to compare, and how heads are measured and masked; stage `results` makes the table and the page. Needs `[finetune]` and
+    /// `[encoder]`.
     pub graft: Option<stage::graft::Config>,
     /// How many earlier artifacts of each stage are kept when others replace them; without it, 3. Ours: going back and forth between a few settings is
     /// common, more deserves its own folder. Shapes no artifact.
@@ -110,9 +126,9 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Extends {
-    /// One.
+    /// The name of a preset, or the path of a file.
     One(String),
-    /// Several.
+    /// Several of these; later ones go over earlier ones.
     Several(Vec<String>),
 }
 
