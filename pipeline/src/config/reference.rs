@@ -196,4 +196,24 @@ mod tests {
             .collect();
         assert!(missing.is_empty(), "{missing:#?}");
     }
+
+    /// An empty list and an empty text choose nothing, and a table is told by its keys.
+    #[test]
+    fn every_default_has_a_source() {
+        let text = markdown();
+        let missing: Vec<&str> = text
+            .lines()
+            .skip(2)
+            .filter(|row| {
+                let default = row.split(" | ").nth(2).unwrap_or_default();
+                default.starts_with('`') && !["`[]`", "`\"\"`"].contains(&default)
+            })
+            .filter(|row| !row.contains(" *Default: "))
+            .filter_map(|row| row.split(" | ").next())
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "add a paragraph `Source: ...` to the docs of these, which says where the default is from: {missing:#?}"
+        );
+    }
 }
