@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::setting::InvalidSetting;
 
-/// A share; 0 unless it is said.
+/// A share, from 0 to 1; 0 where none is given.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Share(f64);

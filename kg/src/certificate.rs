@@ -19,12 +19,20 @@ pub use report::{Certificate, OfRelation, Verdict, certify};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// A pair of types belongs to a relation's signature from this share of its typed triples on.
+    /// Share of a relation's typed triples from which on a pair of semantic types belongs to its signature, such as Pharmacologic Substance
+    /// -> Disease or Syndrome for `may_treat`: 0 to 1.
+    ///
+    /// Source: ours: because a few mistyped entities must not widen a signature.
     pub min_share: f64,
-    /// Unless it is the exchange of another pair and has at most this share of that pair's triples: then it counts as inverted,
-    /// so that some percent of turned triples do not make themselves lawful.
+    /// Share, relative to the pair of types that it swaps, up to which a swapped pair counts as inverted triples rather than as a part of
+    /// the signature: 0 to 1. Without this, a few percent of inverted triples would make themselves valid.
+    ///
+    /// Source: ours: because of two swapped pairs that are both valid, we expect neither to be ten times as frequent as the other.
     pub max_reversed: f64,
-    /// Most examples of violations to list in the report for each relation and kind; all are in the file of violations.
+    /// How many violations to list in the report, for each relation and kind of violation: up to 1,000,000. The file of violations has all
+    /// of them.
+    ///
+    /// Source: ours: because five show what is wrong.
     pub examples: usize,
 }
 

@@ -134,19 +134,20 @@ macro_rules! sources {
 // In the order in which they are read: those that only mention MeSH records and UMLS concepts, or have names only, come before MeSH and UMLS, which know
 // more of what was mentioned.
 sources! {
-    /// The Health Knowledge Graph.
+    /// The Health Knowledge Graph (Rotmensch et al. 2017): diseases, their symptoms and probabilities, learned from emergency records.
     rotmensch: Option<rotmensch::Options>,
-    /// The Human Symptoms-Disease Network.
+    /// The Human Symptoms-Disease Network (Zhou et al. 2014): diseases and symptoms that occur together in PubMed.
     hsdn: Option<hsdn::Options>,
-    /// Graphs in KGX form, by the name of the source.
+    /// Graphs in KGX format; NAME names the source. Columns that are not used are reported as `columns_not_used`.
     kgx: BTreeMap<String, kgx::Options>,
-    /// Triples of any origin, by the name of the source.
+    /// Triples of any origin, from exactly one of `kg_bert`, `table` and `parquet`; NAME, of lower-case letters, digits, `-` and `_`, names
+    /// the source and the keys of its entities.
     triples: BTreeMap<String, triples::Options>,
-    /// An ontology in OBO, such as the Gene Ontology.
+    /// An ontology in OBO format, such as the Gene Ontology.
     obo: Option<obo::Options>,
-    /// Medical Subject Headings.
+    /// Medical Subject Headings, from `descriptors` or `tables`.
     mesh: Option<mesh::Options>,
-    /// A Metathesaurus.
+    /// The UMLS Metathesaurus, in Rich Release Format (RRF).
     umls: Option<umls::Options>,
 }
 

@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inverses {
-    /// Turn them round into the one of the two that stays; symmetric ones run from the smaller key to the larger.
+    /// They are inverted into the one of the two that stays; symmetric ones start at the smaller key.
     #[default]
     Fold,
-    /// Leave every statement as its source has it. Splits by group still keep both together.
+    /// Both stay as stated. Splits by group still keep them together.
     Keep,
 }
 
-/// What to do with statements of an entity about itself.
+/// What to do with statements that relate an entity to itself, after the crosswalk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SelfLoops {
-    /// Leave them out.
+    /// They are dropped and counted.
     #[default]
     Drop,
-    /// Take them.
+    /// They are kept.
     Keep,
 }
 
-/// What to do with a name that several entities have, and with a key that is said to mean several.
+/// What to do with a name or key that matches several entities. Either way `crosswalk.parquet` lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ambiguous {
-    /// Keep it as an entity of its own.
+    /// It remains a separate entity.
     #[default]
     Leave,
-    /// Take the smallest of the keys.
+    /// It takes the smallest of the matching keys.
     First,
 }
 

@@ -9,15 +9,21 @@ use crate::table::Triple;
 /// Entities whose fractions are summed in one go. Fixed, so that sums round alike for any number of threads.
 const CHUNK: usize = 1 << 12;
 
-/// When to stop.
+/// When PageRank stops, and how far it follows links.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// Share of the rank that follows links, from 0 to below 1; 0.85 in the paper.
+    /// Share of the rank that follows links, the damping factor: 0 to below 1.
+    ///
+    /// Source: NetworkX, `pagerank` (`alpha`).
     pub damping: f64,
-    /// Stop when the ranks of all entities together change by less than this in a round.
+    /// Stop when the ranks of all entities together, which sum to 1, change by less than this in an iteration: 0 to 1.
+    ///
+    /// Source: ours: because NetworkX's 1e-6 per entity adds up to all of the rank there is in a graph of a million entities.
     pub tolerance: f64,
-    /// Stop after this many rounds at the latest.
+    /// Stop after this many iterations at the latest: 1 to 1,000,000.
+    ///
+    /// Source: NetworkX, `pagerank` (`max_iter`).
     pub rounds: u32,
 }
 

@@ -14,11 +14,13 @@ use crate::table::Graph;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// How many hubs and entities of high rank to list.
+    /// How many entities to list by highest degree, and by highest PageRank: 0 to 1,000,000.
+    ///
+    /// Source: ours: because twenty of each fit on a page.
     pub hubs: usize,
-    /// When PageRank stops.
+    /// PageRank: the damping factor, and when the iteration stops.
     pub rank: rank::Options,
-    /// From where distances are measured.
+    /// Which entities distances are measured from; all distances of a large graph would take too long.
     pub distance: distance::Options,
 }
 

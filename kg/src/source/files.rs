@@ -10,7 +10,7 @@ use base::gz::{self, Packing};
 use base::read::ReadError;
 use serde::{Deserialize, Serialize};
 
-/// A file or folder as a config names it. Where it lies is for the one to say who has the source read.
+/// A location: a file or folder as a config names it, which the reader of the config resolves.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Location(pub String);

@@ -43,16 +43,16 @@ const HEADER: [&str; 4] = ["MeSH Symptom Term", "MeSH Disease Term", "PubMed occ
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The table (`Combined-Input.tsv`).
+    /// The table, `Combined-Input.tsv`.
     #[serde(skip_serializing)]
     pub path: Location,
-    /// MeSH ids of symptoms (`Symptom-Occurence-Output.tsv`).
+    /// MeSH ids of the symptoms, `Symptom-Occurence-Output.tsv`. Without it, symptoms are known by name only.
     #[serde(skip_serializing)]
     pub symptom_ids: Option<Location>,
-    /// MeSH ids of diseases (`Disease-Occurence-Output.tsv`).
+    /// MeSH ids of the diseases, `Disease-Occurence-Output.tsv`. Without it, diseases are known by name only.
     #[serde(skip_serializing)]
     pub disease_ids: Option<Location>,
-    /// Rows with a lower TFIDF score are dropped; none keeps all. The authors' own cut is 3.5.
+    /// Rows with a lower TF-IDF score are dropped (the authors' cutoff is 3.5). Without it, all are kept.
     pub min_tfidf: Option<f64>,
 }
 

@@ -35,23 +35,30 @@ use crate::table::{Builder, Origin};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// `nodes.tsv`.
+    /// The nodes, `nodes.tsv`.
     #[serde(skip_serializing)]
     pub nodes: Location,
-    /// `edges.tsv`.
+    /// The edges, `edges.tsv`.
     #[serde(skip_serializing)]
     pub edges: Location,
-    /// What the column `xref` means.
+    /// How to interpret the column `xref` of the nodes.
+    ///
+    /// Source: ours: because publishers differ in what they mean by it, and a wrong identity merges entities.
     #[serde(default)]
     pub xref: Xref,
     /// Column of the edges with a number that says how strongly an edge holds; an empty field has none.
     pub weight: Option<String>,
-    /// Predicates, without `biolink:`, that say the same the other way round; twice the same predicate: symmetric.
+    /// Pairs of predicates, without `biolink:`, that are inverses of each other. A predicate paired with itself is symmetric.
+    ///
+    /// Source: ours: because nothing in an edge says which predicates are inverse.
     #[serde(default)]
     pub inverses: Vec<[String; 2]>,
-    /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
+    /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
+    /// no level.
     pub level: Option<u8>,
-    /// Nodes of triples that may be without a name and are then called by their ids, as a share; none without it.
+    /// The share of nodes in triples that may have no `name` and then go by their ids, 0 to 1.
+    ///
+    /// Source: ours: because a missing name is more often a wrong or truncated file than a nameless node.
     #[serde(default)]
     pub max_untexted: Share,
 }
@@ -83,10 +90,10 @@ impl Source for Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Xref {
-    /// Something related; it is not read.
+    /// It lists related records and is not read.
     #[default]
     Ignore,
-    /// The same thing elsewhere.
+    /// It identifies the same entity in another source.
     SameAs,
 }
 

@@ -60,16 +60,16 @@ pub struct Files<R> {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// `descYYYY.xml`, or that packed with gzip.
+    /// The descriptors, `descYYYY.xml` or `descYYYY.xml.gz`; or else `tables`.
     #[serde(skip_serializing)]
     pub descriptors: Option<Location>,
-    /// `suppYYYY.xml` of the same year.
+    /// Supplementary concept records, `suppYYYY.xml` or `.xml.gz`, of the same year as `descriptors`.
     #[serde(skip_serializing)]
     pub supplements: Option<Location>,
-    /// Headings and tree numbers as two tables.
+    /// Headings and tree numbers as two tables, from github.com/dhimmel/mesh, in place of `descriptors`; they give `isa` only.
     #[serde(skip_serializing)]
     pub tables: Option<Tables>,
-    /// The relations to keep, by key: `isa`, `has_pharmacologic_action`, `see_related`, `mapped_to`; none keeps all.
+    /// The relations to keep, of `isa`, `has_pharmacologic_action`, `see_related` and `mapped_to`. Without it, all of them.
     pub relations: Option<BTreeSet<String>>,
 }
 
@@ -77,9 +77,9 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
-    /// `terms.tsv`.
+    /// `terms.tsv`, the headings.
     pub terms: Location,
-    /// `tree-numbers.tsv`.
+    /// `tree-numbers.tsv`, which gives the hierarchy.
     pub tree_numbers: Location,
 }
 

@@ -38,40 +38,50 @@ use crate::table::Builder;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The ontology (`go.obo`).
+    /// An ontology in OBO format, 1.2 or 1.4: `go.obo`, `doid.obo`.
     #[serde(skip_serializing)]
     pub path: Location,
-    /// The relations to keep, as the file names them: `is_a`, `part_of`; none keeps all.
+    /// The relations to keep, as the file names them (`is_a`, `part_of`). Without it, all of them.
     pub relations: Option<BTreeSet<String>>,
-    /// Scopes of the synonyms to keep. Only exact ones mean the same as the term.
+    /// Scopes of the synonyms to keep.
+    ///
+    /// Source: ours: because only exact synonyms mean the same as the term.
     #[serde(default = "Options::exact")]
     pub synonyms: BTreeSet<Scope>,
-    /// What `xref` means, as far as it names concepts of UMLS or MeSH.
+    /// Whether an `xref` to UMLS (`UMLS:`, `UMLS_CUI:`) or MeSH (`MESH:`, `MSH:`) identifies the term. One that several terms share
+    /// identifies none of them and is counted.
+    ///
+    /// Source: ours: because an ontology joins the other sources through these references alone.
     #[serde(default = "Options::same_as")]
     pub xref: Xref,
-    /// What becomes of obsolete terms.
+    /// What to do with obsolete terms and their triples.
+    ///
+    /// Source: ours: because the ontology itself no longer uses them.
     #[serde(default)]
     pub obsolete: Obsolete,
-    /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
+    /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
+    /// no level.
     pub level: Option<u8>,
-    /// Terms that may be without a name and are then called by their ids, as a share; none without it.
+    /// The share of terms in triples that may have no `name` and then go by their ids, 0 to 1.
+    ///
+    /// Source: ours: because a missing name is more often a wrong or truncated file than a nameless term.
     #[serde(default)]
     pub max_untexted: Share,
 }
 
-/// How a synonym's meaning is to that of its term.
+/// How the meaning of a synonym relates to that of its term.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The same.
+    /// The same meaning.
     Exact,
-    /// Wider.
+    /// A wider meaning.
     Broad,
-    /// Narrower.
+    /// A narrower meaning.
     Narrow,
-    /// Near it.
+    /// A related meaning.
     Related,
 }
 
@@ -79,10 +89,10 @@ pub enum Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Obsolete {
-    /// They are left out and counted.
+    /// They are dropped and counted.
     #[default]
     Drop,
-    /// They are read like all others.
+    /// They are read like any other term.
     Keep,
 }
 

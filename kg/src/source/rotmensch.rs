@@ -35,10 +35,10 @@ const HEADER: [&str; 2] = ["Diseases", "Symptoms"];
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The table (`DerivedKnowledgeGraph_final.csv`).
+    /// The table, `DerivedKnowledgeGraph_final.csv`.
     #[serde(skip_serializing)]
     pub path: Location,
-    /// Entries with a lower probability are dropped; none keeps all.
+    /// Entries with a lower probability are dropped. Without it, all are kept.
     pub min_probability: Option<f64>,
 }
 

@@ -19,14 +19,14 @@ pub(super) const REPEATED_HEADER: &str = "repeated_header";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Separator {
-    /// A tab; nothing is quoted unless the layout says so.
+    /// A tab; a quoted field is an error unless `quotes` is set.
     #[default]
     Tab,
     /// A comma; fields may be quoted.
     Comma,
     /// A semicolon; fields may be quoted.
     Semicolon,
-    /// A pipe; nothing is quoted unless the layout says so.
+    /// A pipe; a quoted field is an error unless `quotes` is set.
     Pipe,
 }
 
@@ -44,32 +44,32 @@ impl Separator {
     }
 }
 
-/// What double quotes around a field are.
+/// What double quotes around a field mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quotes {
-    /// No part of it: it may hold separators, line breaks and, doubled, quotes.
+    /// They delimit the field, which may then contain separators, line breaks and doubled quotes.
     Double,
-    /// Letters like all others.
+    /// They are part of the field, like any other character.
     None,
 }
 
-/// What the first line is.
+/// What the first line of a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstLine {
     /// The names of the columns.
     #[default]
     Names,
-    /// A row like all others.
+    /// A row of data; columns are then given by position.
     Row,
 }
 
-/// Which column is meant.
+/// A column, by name or position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Column {
-    /// By its place, from 1.
+    /// By its position, from 1.
     Position(usize),
     /// By its name in the first line.
     Name(String),

@@ -61,9 +61,13 @@ const SCALES: std::ops::RangeInclusive<f64> = 0.01..=500.0;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Another seed, another world of the same size.
+    /// Seed of the world: a different seed gives a different world of the same size.
+    ///
+    /// Source: ours: because any number does.
     pub seed: u64,
-    /// Size: 1 is about 300 diseases, 8,000 facts, 300 KB of text and 300 admissions; all grow in proportion.
+    /// Size of the world, 0.01 to 500: 1 is about 300 diseases, 8,000 facts, 300 KB of text and 300 admissions; all grow in proportion.
+    ///
+    /// Source: ours: because it is large enough to try everything in, and takes minutes rather than hours.
     pub scale: f64,
 }
 

@@ -8,15 +8,15 @@ use crate::source::separated::{Column, FirstLine, Quotes, Separator, Shape};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
-    /// Of what it is said.
+    /// The column of the subject: a name, or a position from 1.
     pub subject: Column,
-    /// What is said.
+    /// The column of the relation: a name, or a position from 1.
     pub relation: Column,
-    /// With respect to what.
+    /// The column of the object: a name, or a position from 1.
     pub object: Column,
-    /// How strongly, a number; an empty field has none.
+    /// The column of a number that says how strongly the triple holds; an empty field has none.
     pub weight: Option<Column>,
-    /// Whether the row is valid still, 1 or 0.
+    /// The column that says whether a row is still valid: 1 or 0 (or true, false, yes, no).
     pub active: Option<Column>,
 }
 
@@ -29,13 +29,13 @@ impl Columns {
     }
 }
 
-/// What becomes of rows that are not active.
+/// What to do with rows that are not active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inactive {
-    /// They are left out and counted.
+    /// They are dropped and counted.
     Drop,
-    /// They are read like all others.
+    /// They are read like any other row.
     Keep,
 }
 
@@ -43,16 +43,17 @@ pub enum Inactive {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// What separates columns.
+    /// The character between columns.
     pub separator: Separator,
-    /// What double quotes around a field are; without it [`Quotes::Double`] for commas and semicolons. Fields between tabs or pipes that
-    /// are wrapped in quotes are then refused.
+    /// What double quotes around a field mean. Default: `double` for commas and semicolons; with tabs and pipes, a quoted field is an
+    /// error.
     pub quotes: Option<Quotes>,
-    /// What the first line is.
+    /// Whether the first line has the names of the columns or is a row of data.
     pub first_line: FirstLine,
-    /// The columns.
+    /// Which columns are read; any others are reported as `columns_not_used`.
     pub columns: Columns,
-    /// What becomes of rows that are not active: without it they are left out if `columns` names the column, and refused if not.
+    /// What to do with rows whose column `active` is 0 (false, no): drop and count them, or read them like any other. Without it they are
+    /// dropped if `columns.active` names the column; otherwise a 0 in a column called `active` is an error.
     pub inactive: Option<Inactive>,
 }
 
@@ -73,27 +74,29 @@ impl Layout {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextColumns {
-    /// What is named.
+    /// The column of ids of entities or relations: a name, or a position from 1.
     pub id: Column,
-    /// Its name.
+    /// The column of their texts: a name, or a position from 1.
     pub text: Column,
-    /// Whether the row is valid still, 1 or 0.
+    /// The column that says whether a row is still valid: 1 or 0 (or true, false, yes, no).
     pub active: Option<Column>,
 }
 
-/// How a file of texts is laid out; the fields are as those of [`Layout`].
+/// How a file of texts is laid out, as a table of triples is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextLayout {
-    /// What separates columns.
+    /// The character between columns.
     pub separator: Separator,
-    /// What double quotes around a field are.
+    /// What double quotes around a field mean. Default: `double` for commas and semicolons; with tabs and pipes, a quoted field is an
+    /// error.
     pub quotes: Option<Quotes>,
-    /// What the first line is.
+    /// Whether the first line has the names of the columns or is a row of data.
     pub first_line: FirstLine,
-    /// The columns.
+    /// Which columns are read; any others are reported as `columns_not_used`.
     pub columns: TextColumns,
-    /// What becomes of rows that are not active.
+    /// What to do with rows whose column `active` is 0 (false, no): drop and count them, or read them like any other. Without it they are
+    /// dropped if `columns.active` names the column; otherwise a 0 in a column called `active` is an error.
     pub inactive: Option<Inactive>,
 }
 

@@ -20,34 +20,51 @@ use crate::source::{check_level, curie};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// Prefixes of ids that are CURIEs, in any case: `["UMLS", "MESH"]`.
+    /// Prefixes of ids that are keys of other sources, in upper or lower case: `["UMLS", "MESH"]`. An id with another prefix, or none,
+    /// belongs to this source alone.
+    ///
+    /// Source: ours: because a prefix alone does not say that an id is meant as another source's key.
     #[serde(default)]
     pub curies: BTreeSet<String>,
-    /// Relations that say the same the other way round; twice the same relation: symmetric.
+    /// Pairs of relations that are inverses of each other: `["treats", "treated_by"]`. A relation paired with itself is symmetric.
+    ///
+    /// Source: ours: because nothing in a triple says which relations are inverse.
     #[serde(default)]
     pub inverses: Vec<[String; 2]>,
-    /// Licence level of texts and triples (UMLS source restriction level, 0 to 9); none where the source has no levels.
+    /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
+    /// no level.
     pub level: Option<u8>,
-    /// A folder in KG-BERT's layout, with its official split.
+    /// A folder in KG-BERT's layout, read with its official split; or else `table` or `parquet`. Where a part has a fourth column (WN11,
+    /// FB13), rows labelled 1 are facts and rows labelled -1 are kept as published negatives in `negatives.parquet`; any other label is an
+    /// error.
     #[serde(skip_serializing)]
     pub kg_bert: Option<Location>,
-    /// Tables of text.
+    /// Tables of text: a triple per row.
     pub table: Option<Table>,
-    /// Parquet files.
+    /// Parquet files: a triple per row. Pages may be uncompressed or use Snappy, gzip, LZ4_RAW or zstd; Brotli, LZO and Hadoop's LZ4 are
+    /// refused.
     pub parquet: Option<Parquet>,
-    /// Texts of entities; not beside `kg_bert`.
+    /// Texts of entities; not with `kg_bert`, which has its own. Lines of `id<TAB>text` without a header, or whatever `layout` describes.
     pub entity_texts: Option<Texts>,
-    /// Texts of relations.
+    /// Texts of relations; not with `kg_bert`. The files are as for `entity_texts`.
     pub relation_texts: Option<Texts>,
-    /// Definitions of entities.
+    /// Definitions of entities; not with `kg_bert`. The files are as for `entity_texts`.
     pub definitions: Option<Texts>,
-    /// Where there are texts: entities, or relations, that may be without one and are then called by their ids, as a share; none without it.
+    /// Where `entity_texts` or `relation_texts` (or KG-BERT's files) are given: the share of entities, or of relations, that may have no
+    /// text in any source and then go by their ids, 0 to 1. Where no texts are given, ids serve as names.
+    ///
+    /// Source: ours: because a missing name is more often a wrong or truncated file than a nameless entity.
     #[serde(default)]
     pub max_untexted: Share,
-    /// Texts of each file that may be of ids in no triple, as a share; none without it.
+    /// The share of a file's texts whose ids may appear in no triple (and no list of ids), 0 to 1.
+    ///
+    /// Source: ours: because texts that no triple uses mostly mean that the ids of two files do not match.
     #[serde(default)]
     pub max_unused_texts: Share,
-    /// Rows of each file that are left out if they do not fit, as a share; none without it.
+    /// The share of a file's rows that may be dropped as malformed (wrong width, empty id, not a number, unlisted id), 0 to 1. With 0 the
+    /// first such row is an error.
+    ///
+    /// Source: ours: because a malformed row more often means a wrong layout than a damaged row.
     #[serde(default)]
     pub max_unfit: Share,
 }
@@ -56,9 +73,9 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Where they lie.
+    /// The files, which all have the same layout.
     pub files: Vec<Piece>,
-    /// How they are laid out.
+    /// How the files are laid out.
     pub layout: Layout,
 }
 
@@ -66,9 +83,9 @@ pub struct Table {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parquet {
-    /// Where they lie.
+    /// The files, which all have the same columns.
     pub files: Vec<Piece>,
-    /// Their columns.
+    /// Which columns are read, by name.
     pub columns: Fields,
 }
 
@@ -76,10 +93,11 @@ pub struct Parquet {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
-    /// Where it lies.
+    /// Location of the file.
     #[serde(skip_serializing)]
     pub path: Location,
-    /// The part of an official split that it is: `train`, `dev` or `valid`, `test`.
+    /// The part of an official split that the file is: `train`, `dev` (or `valid`, `validation`) or `test`. Without it, the file has no
+    /// part.
     pub part: Option<String>,
 }
 
@@ -231,11 +249,13 @@ impl schemars::JsonSchema for Texts {
     }
 }
 
-/// The longer form.
+/// The longer form: the file, and how it is laid out.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Laid {
+    /// Location of the file.
     path: Location,
+    /// How the file is laid out.
     layout: TextLayout,
 }
 

@@ -20,21 +20,22 @@ use crate::table::batches::{self, Batches};
 /// Most rows that are decoded at once.
 const BATCH: usize = 8192;
 
-/// The columns that are read, by name.
+/// The columns that are read, by name; any others are reported as `columns_not_used`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
-    /// Of what it is said; text.
+    /// The column of the subject, text.
     pub subject: String,
-    /// What is said; text.
+    /// The column of the relation, text.
     pub relation: String,
-    /// With respect to what; text.
+    /// The column of the object, text.
     pub object: String,
-    /// How strongly, a floating-point number; null has none.
+    /// The column of a floating-point number that says how strongly the triple holds; null has none.
     pub weight: Option<String>,
-    /// Whether the row is valid still: true or false, 1 or 0.
+    /// The column that says whether a row is still valid: true or false, or a whole number 1 or 0.
     pub active: Option<String>,
-    /// What becomes of rows that are not active, as in tables of text.
+    /// What to do with rows whose column `active` is 0 (false): drop and count them, or read them like any other. Without it they are
+    /// dropped if `active` names the column; otherwise a 0 in a column called `active` is an error.
     pub inactive: Option<Inactive>,
 }
 

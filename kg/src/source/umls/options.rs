@@ -10,36 +10,48 @@ use crate::source::files::Location;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The folder with `MRCONSO.RRF`, `MRREL.RRF` and whichever of the others there are; plain, `.gz` or in parts.
+    /// The folder with `MRCONSO.RRF`, `MRREL.RRF` and, if present, MRSTY, MRDEF, MRSAB, MRRANK, MRDOC and MRCUI; each plain, `.gz`, or in
+    /// parts `.aa.gz`, `.ab.gz` (a gap is an error; a missing last part cannot be detected).
     #[serde(skip_serializing)]
     pub path: Location,
-    /// Languages of names as in column LAT (`ENG`), the preferred one first; names in others are left out.
+    /// Languages of names (column LAT), most preferred first; names in other languages are dropped.
+    ///
+    /// Source: KIMERA, section 4.1, which starts from English encoders.
     #[serde(default = "english")]
     pub languages: Vec<String>,
     /// What to do with rows that the publisher suppresses (column SUPPRESS is O, E or Y).
+    ///
+    /// Source: ours: because UMLS itself marks them as obsolete or suppressible.
     #[serde(default)]
     pub suppressed: Suppressed,
-    /// Source vocabularies to take names, definitions and relations from; none takes all.
+    /// Source vocabularies to use (column SAB): names, relations and definitions from others are dropped. Without it, all of them.
     pub vocabularies: Option<Vocabularies>,
-    /// The highest source restriction level to take, 0 to 9 (column SRL of MRSAB; 0 is free of restrictions beyond the
-    /// licence's); none takes all. Needs MRSAB.
+    /// The highest source restriction level to include, 0 to 9 (column SRL of MRSAB; 0 has no restrictions beyond the UMLS licence).
+    /// Without it, all levels. Needs MRSAB.
     pub max_srl: Option<u8>,
-    /// Semantic types, by TUI (`T047`) or name, of which both ends of a triple must have one; none takes all. Needs MRSTY.
+    /// Semantic types, by TUI (`T047`) or name, of which both ends of a triple must have one. Without it, all triples are kept. Needs
+    /// MRSTY.
     pub semantic_types: Option<BTreeSet<String>>,
-    /// Broad relations to take (column REL); naming one of two inverses takes both. None takes all.
+    /// Broad relations (column REL) to include; either of two inverses covers both. Without it, all of them.
     pub rels: Option<BTreeSet<String>>,
-    /// Relations to take, as RELA has them, or REL where that stands in for an empty RELA; naming one of two inverses takes both and
-    /// makes the named one canonical. None takes all.
+    /// Relations to include, by column RELA, or by REL where `unlabelled = "use_rel"` puts it in place of an empty RELA. Naming one of two
+    /// inverses includes both and keeps the one named. Without it, all relations.
     pub relations: Option<BTreeSet<String>>,
-    /// Relations with fewer distinct triples are left out; none leaves no relation out.
+    /// Relations with fewer distinct triples lose their UMLS statements (KIMERA, section 3.1: 10,000). Without it, none are dropped.
     pub min_relation_count: Option<u64>,
     /// What to do with relations that have no RELA.
+    ///
+    /// Source: KIMERA, section 3.1, which keeps samples that miss none of the three fields, and then sub-relations.
     #[serde(default)]
     pub unlabelled: Unlabelled,
-    /// What to do with names beside the preferred one.
+    /// Whether to keep synonyms, the names besides the preferred one.
+    ///
+    /// Source: ours: because dictionaries of maps (`maps.entities.dictionary`) look for synonyms too.
     #[serde(default)]
     pub terms: Keep,
-    /// What to do with definitions. To keep them needs MRDEF.
+    /// Whether to keep definitions; keeping them needs MRDEF.
+    ///
+    /// Source: ours: because a graph should hold what its release says; `drop` where MRDEF is missing.
     #[serde(default)]
     pub definitions: Keep,
 }
@@ -52,9 +64,11 @@ fn english() -> Vec<String> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vocabularies {
-    /// Those to take; none takes all.
+    /// Source vocabularies to include, as in column SAB (`MSH`, `SNOMEDCT_US`). Without it, all of them.
     pub allow: Option<BTreeSet<String>>,
-    /// Those to leave out, also if they are in `allow`.
+    /// Source vocabularies to leave out, even if they are in `allow`.
+    ///
+    /// Source: ours: because a release is taken whole unless the config says otherwise.
     #[serde(default)]
     pub deny: BTreeSet<String>,
 }
@@ -63,10 +77,10 @@ pub struct Vocabularies {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Suppressed {
-    /// Leave them out.
+    /// They are dropped and counted.
     #[default]
     Drop,
-    /// Take them; a name that is not suppressed is still preferred.
+    /// They are kept; a name that is not suppressed is still preferred.
     Keep,
 }
 
@@ -74,20 +88,20 @@ pub enum Suppressed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlabelled {
-    /// Leave them out.
+    /// They are dropped and counted.
     #[default]
     Drop,
-    /// Call them by REL: `PAR`, `RB`, `RO`.
+    /// They are named by REL: `PAR`, `RB`, `RO`.
     UseRel,
 }
 
-/// Whether something goes into the table of terms.
+/// Whether something is kept in the table of terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
-    /// It does.
+    /// They are kept.
     #[default]
     Keep,
-    /// It does not.
+    /// They are left out of the graph.
     Drop,
 }
