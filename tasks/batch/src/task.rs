@@ -40,7 +40,7 @@ pub enum Answer {
 /// A line for each task: its name, what its rows are made of, and what is predicted.
 macro_rules! tasks {
     ($($(#[$doc:meta])+ $task:ident: $name:literal, $of:ident, $predicts:ident;)+) => {
-        /// What a model is asked. The first four are KIMERA's graph tasks (paper 000, section 3.2).
+        /// What a model is asked. The first four are KIMERA's graph tasks (paper 000, section 2.2).
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
         )]

@@ -25,9 +25,9 @@ use super::{Counts, Document, Labels, SpanTally, subtree, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// `json.dumps(doc.to_dict())`.
+    /// Stanza: `json.dumps(doc.to_dict())`.
     Stanza,
-    /// `json.dumps(doc.to_json())`.
+    /// spaCy: `json.dumps(doc.to_json())`.
     Spacy,
 }
 
@@ -35,7 +35,7 @@ pub enum Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whose JSON it is.
+    /// Which tool wrote the JSON.
     pub layout: Layout,
     /// How phrases are made.
     pub phrases: Phrases,

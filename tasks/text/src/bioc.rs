@@ -25,9 +25,9 @@ use tree::Tree;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Composites {
-    /// They are one entity that names several concepts; parts are left out and counted.
+    /// They are one entity with several concepts; their parts are dropped and counted.
     Whole,
-    /// Each part is an entity, often of several pieces; the whole is left out and counted.
+    /// Each part is an entity, often discontinuous; the whole is dropped and counted.
     Parts,
 }
 
@@ -35,11 +35,13 @@ pub enum Composites {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Keys of the infons that name concepts, such as `MESH` or `identifier`.
+    /// Keys of the infons that hold concept ids, such as `MESH` or `identifier`.
     pub concepts: Vec<String>,
-    /// What becomes of mentions of several things at once.
+    /// What to do with mentions of several things at once (`ocular and auditory toxicity`), where the file has them and their parts.
     pub composites: Composites,
-    /// What becomes of mentions that do not fit.
+    /// What to do with a mention whose offsets are invalid, or whose words do not match the text there.
+    ///
+    /// Source: ours: because one wrong offset often means that all are, in another text or another unit.
     #[serde(default)]
     pub misfits: Misfits,
 }

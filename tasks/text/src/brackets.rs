@@ -23,7 +23,8 @@ use super::{Counts, Document, Labels};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How many constituents above a word its phrase is: 1 its part of speech, 2 the lowest constituent with more than that.
+    /// How many levels above a word its phrase is, from 1: 1 is its part of speech, so the word alone; 2 is the lowest constituent above
+    /// that.
     pub level: NonZeroUsize,
 }
 

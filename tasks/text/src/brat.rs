@@ -23,11 +23,11 @@ use super::{Counts, Document, Entity, Labels, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Concepts {
-    /// Concepts of the UMLS: `C` and seven digits. What is none is left out and counted.
+    /// UMLS concepts, `C` and seven digits; anything else is skipped and counted.
     Cui,
-    /// Anything: each word of a note is a concept.
+    /// Every word of a note is a concept.
     Any,
-    /// Notes are prose, and left out.
+    /// Notes are prose and hold no concepts.
     None,
 }
 
@@ -35,9 +35,11 @@ pub enum Concepts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What notes may name.
+    /// How to read concepts from notes (`AnnotatorNotes`).
     pub concepts: Concepts,
-    /// What becomes of mentions that do not fit.
+    /// What to do with a mention whose offsets are invalid, or whose words do not match the text there.
+    ///
+    /// Source: ours: because one wrong offset often means that all are, in another text or another unit.
     #[serde(default)]
     pub misfits: Misfits,
 }

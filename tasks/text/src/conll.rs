@@ -19,11 +19,11 @@ use super::{Counts, Document, Label, Labels, Span, SpanTally, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
-    /// `I-x` inside; `B-x` only where an entity begins right behind one of its kind (CoNLL-2003 as published).
+    /// `I-x` inside; `B-x` only where an entity directly follows another of its kind (CoNLL-2003 as published).
     Iob1,
-    /// `B-x` for the first word, `I-x` for all others (also called BIO2 and IOB2).
+    /// `B-x` for the first word, `I-x` for the others (also called BIO2 and IOB2).
     Bio,
-    /// As BIO, with `L-x` for the last word and `U-x` for the only one. BIOES is the same with `E-x` and `S-x`.
+    /// As `bio`, with `L-x` for the last of several words and `U-x` for a single one; `E-x` and `S-x` of BIOES mean the same.
     Bilou,
 }
 
@@ -31,10 +31,10 @@ pub enum Scheme {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BrokenTags {
-    /// They are an error: most often the file is tagged in another scheme.
+    /// It is an error that names the line and the scheme that the file may use.
     #[default]
     Refuse,
-    /// They are read as the most that they can mean (a stray `I-x` begins an entity), and sentences with such are counted.
+    /// They are read as generously as possible (a stray `I-x` starts an entity), and affected documents are counted (`fixed`).
     Fix,
 }
 
@@ -44,7 +44,7 @@ pub enum BrokenTags {
 pub enum Separator {
     /// One tab.
     Tab,
-    /// Spaces, or tabs, any number of them.
+    /// Any number of spaces or tabs.
     Spaces,
 }
 
@@ -54,11 +54,13 @@ pub enum Separator {
 pub struct Config {
     /// How tags mark entities.
     pub scheme: Scheme,
-    /// What stands between columns.
+    /// What separates columns.
     pub separator: Separator,
-    /// The kind that bare tags (`B` instead of `B-Disease`) mean; without it they are an error.
+    /// The kind for bare tags (`B` instead of `B-Disease`). Without it, they are an error.
     pub untyped: Option<String>,
-    /// What becomes of tags that the scheme does not allow where they stand.
+    /// What to do with tags that are invalid in the scheme, such as `I-x` in `bio` without a preceding tag of its kind.
+    ///
+    /// Source: ours: because most often the file is tagged in another scheme.
     #[serde(default)]
     pub broken_tags: BrokenTags,
 }

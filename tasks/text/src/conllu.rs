@@ -27,9 +27,9 @@ use row::{Row, Sentence, Token};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// A sentence.
+    /// A document is one sentence.
     Sentence,
-    /// All sentences from one `# newdoc` to the next.
+    /// A document is everything up to the next `# newdoc`.
     Newdoc,
 }
 
@@ -39,7 +39,7 @@ pub enum Unit {
 pub enum Phrases {
     /// There are none; `HEAD` is not read.
     None,
-    /// They are the largest subtrees of at most so many words, see [`subtree`].
+    /// They are the largest contiguous subtrees of at most this many words.
     Dependency(NonZeroUsize),
 }
 
@@ -47,13 +47,15 @@ pub enum Phrases {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What is a document.
+    /// What a document is.
     pub unit: Unit,
-    /// How `ner=` marks entities; Stanza's is `bilou`.
+    /// How tags mark entities (`ner=`); Stanza has `bilou`.
     pub scheme: Scheme,
     /// How phrases are made.
     pub phrases: Phrases,
-    /// What becomes of tags that the scheme does not allow where they stand.
+    /// What to do with tags that are invalid in the scheme, such as `I-x` in `bio` without a preceding tag of its kind.
+    ///
+    /// Source: ours: because most often the file is tagged in another scheme.
     #[serde(default)]
     pub broken_tags: BrokenTags,
 }

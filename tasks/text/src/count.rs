@@ -47,24 +47,39 @@ pub const MOST_IN_SENTENCE: usize = 1_000;
 /// Those of a document: long articles have a few thousand, and ten thousand make fifty million pairs.
 pub const MOST_IN_DOCUMENT: usize = 10_000;
 
-/// What is counted.
+/// What is counted: words, and pairs of words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whether upper and lower case are told apart.
+    /// Whether upper and lower case are told apart; `uncased` strips accents too. Words are those of BERT's basic tokenizer: every
+    /// punctuation mark is a word. With `[maps]` it must equal `vocabulary.case`.
+    ///
+    /// Source: ours: because it is the default of `vocabulary.case`, after BERT-base-uncased.
     pub case: Case,
-    /// What no pair reaches beyond.
+    /// The boundary that pairs do not cross. Sentences come from the file where its format has them, else from rules.
+    ///
+    /// Source: KAM-BERT, section 3.4, which counts word pairs appearing jointly but names no unit; ours: sentences, the default unit of
+    /// maps.
     pub within: Within,
-    /// Which pairs count, and how much.
+    /// What counts as a co-occurrence of two words.
+    ///
+    /// Source: KAM-BERT, section 3.4, which counts word pairs appearing jointly but names no unit; ours: presence in one sentence, which
+    /// needs no choice of a window.
     pub pairs: Counting,
-    /// Whether neighbours are counted too, in order; phrases need it.
+    /// Whether adjacent words are counted too, in order; phrases made of neighbours need it.
+    ///
+    /// Source: ours: because phrases need it, and it costs little.
     pub adjacent: Adjacent,
-    /// Words are left out of pairs below so many occurrences. They keep their place, so that distances stay what they are.
+    /// Rarer words are dropped from words and pairs. They keep their positions, so distances do not change.
+    ///
+    /// Source: ours: because counts can be thinned later (`pmi.min_count`) but not completed.
     pub min_count: u64,
-    /// At most so many words, the most frequent ones; nothing for all.
+    /// Keep at most this many words, the most frequent: up to 268,435,456. Without it, all words are kept.
     pub max_words: Option<usize>,
-    /// With [`Counting::Presence`]: a sentence or document with more different words than this is skipped and counted, since its pairs grow with
-    /// their square; nothing for [`MOST_IN_SENTENCE`] or [`MOST_IN_DOCUMENT`].
+    /// Only with `pairs = "presence"`: a sentence (document) with more distinct words than this, at least 2, is skipped, since pairs grow
+    /// quadratically. Default: 1,000 for sentences and 10,000 for documents. A skipped unit contributes no pairs and is not a unit (its
+    /// words still count as occurrences, and its neighbours are counted); the fact `units_skipped` has the number, and if everything is
+    /// skipped the stage fails. Windows need no limit.
     #[serde(default)]
     pub max_distinct: Option<usize>,
 }
@@ -87,10 +102,10 @@ impl Default for Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Within {
-    /// A sentence.
+    /// A pair is within one sentence.
     #[default]
     Sentence,
-    /// A document.
+    /// A pair is within one document.
     Document,
 }
 
@@ -98,12 +113,12 @@ pub enum Within {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Counting {
-    /// A pair counts once in each sentence or document that has both words.
+    /// A pair counts once in each sentence (document) that contains both words.
     #[default]
     Presence,
-    /// A pair counts once in each window of so many words that has both; a shorter sentence is one window.
+    /// A pair counts once in each window of this many words, 2 to 255, that contains both; a shorter text is one window.
     Window(usize),
-    /// Every two places not farther apart than this count.
+    /// Every two positions at most `window` apart count.
     Distance(Distance),
 }
 
@@ -111,12 +126,16 @@ pub enum Counting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Distance {
-    /// The largest distance; that of neighbours is 1.
+    /// The largest distance, 1 (neighbours) to 255; up to 22 with `weight = "inverse"`, beyond which sums could overflow 64 bits.
     pub window: usize,
-    /// How much two places count.
+    /// What a pair of positions counts.
+    ///
+    /// Source: ours: because raw counts are what PMI is defined on; GloVe weighs by 1/distance.
     #[serde(default)]
     pub weight: Weight,
-    /// Whether the order of the two words counts.
+    /// Whether word order is ignored, or each order is counted separately.
+    ///
+    /// Source: GloVe, `cooccur`, which is symmetric by default.
     #[serde(default)]
     pub order: Order,
 }
@@ -125,10 +144,10 @@ pub struct Distance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// Always 1.
+    /// Every pair counts 1.
     #[default]
     Equal,
-    /// One over their distance, as GloVe has it; exact, in units of one over the least common multiple of all distances.
+    /// It counts 1/distance (GloVe), computed exactly: see `weight_unit` in docs/formats.md.
     Inverse,
 }
 
@@ -136,10 +155,10 @@ pub enum Weight {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// No: a pair is counted once, for whichever order.
+    /// A pair is counted once, whichever word comes first.
     #[default]
     Symmetric,
-    /// Yes: the left word of a pair stands in front of the right one.
+    /// Each order is counted separately, the left word first.
     Directed,
 }
 
@@ -147,10 +166,10 @@ pub enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Adjacent {
-    /// They are.
+    /// Adjacent words are counted.
     #[default]
     Count,
-    /// They are not.
+    /// Adjacent words are not counted; phrases can then not be made of neighbours.
     Leave,
 }
 

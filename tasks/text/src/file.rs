@@ -73,45 +73,48 @@ macro_rules! formats {
 
 formats! {
     with settings {
-        /// Plain text; nothing is marked in it.
+        /// Plain text, without annotations (`.txt`): a document is a `paragraph`, up to the next blank line, or a `line`.
         Text(text::Unit): [], [".txt", ".txt.gz"];
-        /// A JSON object a line.
+        /// JSON Lines (`.jsonl`): `{"text", "id", "spans": [{"start", "end", "label"}]}` per line; `id` and `spans` may be missing.
         Jsonl(jsonl::Config): [Entities], [".jsonl", ".jsonl.gz"];
-        /// A word and its tag a line.
+        /// CoNLL (`.conll`): one word and its tag per line, blank lines between sentences.
         Conll(conll::Config): [Entities], [".conll", ".conll.gz"];
-        /// Answers of MedQuAD, an XML file for each web page.
+        /// Answers of MedQuAD (`.xml`); a pair without one is skipped and counted.
         Medquad(medquad::Config): [], [".xml", ".xml.gz"];
-        /// Citations of PubMed as XML.
+        /// Titles and abstracts of PubMed's XML (`.xml`): baseline, updates, efetch.
         Pubmed(pubmed::Config): [], [".xml", ".xml.gz"];
-        /// Abstracts of PubMedQA.
+        /// Contexts of PubMedQA (`.json`), one paragraph each.
         Pubmedqa(pubmedqa::Config): [], [".json", ".json.gz"];
-        /// Notes of MIMIC-III.
+        /// Notes of MIMIC-III, `NOTEEVENTS.csv`; those marked as errors are skipped.
         MimicNotes(mimic_notes::Config): [], [".csv", ".csv.gz"];
-        /// A column of a Parquet file.
+        /// A text column of Parquet files (`.parquet`).
         Parquet(parquet::Config): [], [".parquet"];
-        /// Abstracts with entities, as PubTator prints them.
+        /// Titles and abstracts with mentions, as PubTator prints them (`.PubTator.txt`, `.pubtator`).
         Pubtator(pubtator::Config): [Entities], [".PubTator.txt", ".PubTator.txt.gz", ".pubtator", ".pubtator.gz"];
-        /// Passages with entities as BioC's XML.
+        /// Documents of passages with mentions, as BioC XML (`.BioC.xml`, `.bioc.xml`).
         Bioc(bioc::Config): [Entities], [".BioC.xml", ".BioC.xml.gz", ".bioc.xml", ".bioc.xml.gz"];
-        /// The same as JSON.
+        /// The same as JSON (`.BioC.JSON`, `.bioc.json`, `.biocjson`): collections with `documents` or `PubTator3`, single, concatenated or
+        /// in a list, or one document per line.
         BiocJson(bioc_json::Config): [Entities], [".BioC.JSON", ".BioC.JSON.gz", ".bioc.json", ".bioc.json.gz", ".biocjson", ".biocjson.gz"];
-        /// A text and, in the file beside it that ends in `.ann`, its entities, as brat keeps them.
+        /// brat: a text (`.txt`); its entities are in the `.ann` file next to it.
         Brat(brat::Config): [Entities, FileBeside], [".txt"];
-        /// A sentence a line and, in the file beside it or in `../concept` that ends in `.con`, its concepts, as i2b2 2010 has them.
+        /// i2b2 2010: a text (`.txt`) with one tokenised sentence per line; its concepts are in the `.con` file next to it or in
+        /// `../concept`.
         I2b2Concepts(i2b2::Config): [Entities, FileBeside], [".txt"];
-        /// A record with its entities, as XML of i2b2 2012 and 2014.
+        /// A record of i2b2 2012 or 2014 with its entities (`.xml`); `TLINK`, `SECTIME` and annotations without a position are skipped and
+        /// counted.
         I2b2Xml(i2b2_xml::Config): [Entities], [".xml", ".xml.gz"];
-        /// A report and, in another file, its disorders, as ShARe/CLEF 2013 has them.
+        /// ShARe/CLEF 2013, SemEval 2014: a report (`.txt`, `.text`); its disorders are in `NAME.pipe.txt` or `NAME.pipe`.
         ShareClef(share::Config): [Entities, FileBeside], [".txt", ".text"];
-        /// Sentences with entities and dependencies, as Stanza and spaCy write CoNLL-U.
+        /// Sentences with entities and dependencies, or documents of several, as Stanza and spaCy write CoNLL-U (`.conllu`).
         Conllu(conllu::Config): [Entities, Phrases], [".conllu", ".conllu.gz"];
-        /// Constituency trees in brackets.
+        /// Sentences from constituency trees in brackets (`.mrg`, `.ptb`), words joined by single spaces.
         Brackets(brackets::Config): [Phrases], [".mrg", ".mrg.gz", ".ptb", ".ptb.gz"];
-        /// The JSON of Stanza or spaCy, a document a line.
+        /// One document per line (`.jsonl`), as Stanza's `doc.to_dict()` or spaCy's `doc.to_json()`.
         AnnotatedJson(annotated_json::Config): [Entities, Phrases], [".jsonl", ".jsonl.gz"];
     }
     without {
-        /// Articles of WikiSection.
+        /// Articles of WikiSection (`.json`), all sections joined.
         Wikisection = wikisection::Articles, [".json", ".json.gz"];
     }
 }

@@ -11,7 +11,7 @@ use super::{Entity, Span, SpanTally};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Discontinuous {
-    /// They stand for everything from their first byte to their last.
+    /// They become everything from their first to their last byte.
     Hull,
     /// They are dropped and counted.
     Drop,

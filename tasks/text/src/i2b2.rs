@@ -23,7 +23,9 @@ use super::{Counts, Document, Entity, Labels, SpanTally, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What becomes of concepts that do not fit.
+    /// What to do with a concept whose line or word numbers are invalid, or whose words do not match the text there.
+    ///
+    /// Source: ours: because one wrong position often means that all are, in another text or another unit.
     #[serde(default)]
     pub misfits: Misfits,
 }

@@ -21,7 +21,7 @@ use super::{Counts, Document, Entity, Labels};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kinds {
-    /// The name of its element: `NAME`, `DATE`; `EVENT`, `TIMEX3`.
+    /// Its element name: `NAME`, `DATE`; `EVENT`, `TIMEX3`.
     Element,
     /// Its attribute `TYPE` or `type`: `DOCTOR`, `PATIENT`; `TREATMENT`, `DURATION`.
     Type,
@@ -31,9 +31,9 @@ pub enum Kinds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Offsets {
-    /// 0.
+    /// The first character has offset 0.
     FromZero,
-    /// 1.
+    /// The first character has offset 1.
     FromOne,
 }
 
@@ -41,11 +41,13 @@ pub enum Offsets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What the kind of an entity is.
+    /// What gives an entity's kind.
     pub kinds_by: Kinds,
-    /// What the text's first character is called.
+    /// The offset of a text's first character.
     pub offsets: Offsets,
-    /// What becomes of entities that do not fit.
+    /// What to do with an entity whose offsets are invalid, or whose words do not match the text there.
+    ///
+    /// Source: ours: because one wrong offset often means that all are, in another text or another unit.
     #[serde(default)]
     pub misfits: Misfits,
 }

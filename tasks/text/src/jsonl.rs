@@ -22,7 +22,7 @@ use super::{Counts, Document, Labels, Span, SpanTally, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Unicode characters, as Python does.
+    /// Unicode characters, as in Python.
     Characters,
     /// Bytes of UTF-8.
     Bytes,
@@ -35,7 +35,7 @@ pub enum Overlaps {
     /// They are an error.
     #[default]
     Refuse,
-    /// The longest stays, of equally long ones the first; what overlaps it is dropped and counted.
+    /// The longest is kept, the first of equally long ones; those that overlap it are dropped and counted.
     Longest,
 }
 
@@ -46,7 +46,7 @@ pub enum OtherKeys {
     /// They are an error, so that a misspelt key loses no spans.
     #[default]
     Refuse,
-    /// They are left out.
+    /// They are ignored.
     Ignore,
 }
 
@@ -54,12 +54,16 @@ pub enum OtherKeys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What the places of spans count.
+    /// The unit of span offsets; `end` is exclusive.
     pub unit: Unit,
-    /// What becomes of spans that overlap.
+    /// What to do with overlapping spans.
+    ///
+    /// Source: ours: because tags cannot express them, and dropping annotations should be a decision.
     #[serde(default)]
     pub overlaps: Overlaps,
-    /// What becomes of keys that have no meaning here.
+    /// What to do with unknown keys.
+    ///
+    /// Source: ours: because a misspelt key would otherwise lose spans unnoticed.
     #[serde(default)]
     pub other_keys: OtherKeys,
 }

@@ -19,10 +19,10 @@ use super::{Counts, Document, Labels, paragraph};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Questions {
-    /// They are left out.
+    /// They are omitted.
     #[default]
     Leave,
-    /// They stand in front of their answers, as paragraphs of their own.
+    /// They precede their answers, as separate paragraphs.
     Take,
 }
 
@@ -30,7 +30,9 @@ pub enum Questions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What becomes of questions.
+    /// What to do with questions.
+    ///
+    /// Source: ours: because they follow a few templates, whose words would dominate the counts.
     #[serde(default)]
     pub questions: Questions,
 }

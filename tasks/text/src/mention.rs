@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::characters::Characters;
 use super::{Document, SpanTally};
 
-/// What becomes of mentions that do not fit their text.
+/// What to do with mentions whose offsets are invalid, or whose words do not match the text there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Misfits {
-    /// They are an error.
+    /// It is an error.
     #[default]
     Refuse,
-    /// They are dropped and counted: some published files have a few.
+    /// It is dropped and counted; some published files have a few.
     Drop,
 }
 

@@ -21,7 +21,7 @@ pub enum Deidentified {
     /// They stay as published.
     #[default]
     Keep,
-    /// Each becomes one blank.
+    /// Each is replaced by a space.
     Remove,
 }
 
@@ -29,10 +29,14 @@ pub enum Deidentified {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The categories whose notes are read (`Discharge summary`), blanks around them left out; all where none is named.
+    /// Note categories to read (`Discharge summary`), surrounding blanks ignored; all of them if empty.
+    ///
+    /// Source: ours: because a corpus is read whole unless the config says otherwise.
     #[serde(default)]
     pub categories: Vec<String>,
-    /// What becomes of the marks where something was removed.
+    /// What to do with de-identification placeholders (`[**2151-7-16**]`).
+    ///
+    /// Source: ours: because texts are read as published unless the config says otherwise.
     #[serde(default)]
     pub deidentified: Deidentified,
 }

@@ -23,9 +23,9 @@ const BATCH: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The column of texts.
+    /// The text column; nulls and blank texts are skipped.
     pub column: String,
-    /// The column of what documents are called, text or whole numbers; without it they are called by their rows, from 1.
+    /// The column of document ids, text or integer. Default: row numbers, from 1.
     pub id_column: Option<String>,
 }
 

@@ -18,13 +18,21 @@ use super::pmi::Marginals;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Neighbours below this count are never linked.
+    /// Adjacent words with a lower count are not linked.
+    ///
+    /// Source: ours: because NPMI overrates rare pairs; word2phrase drops words below 5.
     pub min_count: u64,
-    /// They are linked from this NPMI on.
+    /// Minimum NPMI to link adjacent words, -1 to 1.
+    ///
+    /// Source: ours: because it is half-way from independent (0) to never apart (1); word2phrase has a score without bounds.
     pub threshold: f64,
-    /// Words that a phrase has at most.
+    /// Maximum words of a phrase, from 2.
+    ///
+    /// Source: ours: because chains of links longer than this are rather clauses than phrases.
     pub max_words: usize,
-    /// Punctuation that may stand in a phrase (`-` in `x - ray`); all other parts phrases.
+    /// Punctuation allowed inside a phrase (`-` in `x - ray`); all other punctuation separates phrases.
+    ///
+    /// Source: ours: because these three join the parts of one word in English.
     pub connectors: Vec<String>,
 }
 

@@ -19,28 +19,50 @@ pub use schema::{Funnel, Index, MATRIX, Table, VERSION};
 pub use score::{Marginals, npmi};
 pub use write::score;
 
-/// What is scored, and how.
+/// Which pairs of words are scored, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Words below so many occurrences are left out. A pair of words that occur once each has the highest score there can be.
+    /// Rarer words get no score.
+    ///
+    /// Source: ours: because two words that each occur once, together, have the highest PMI there is.
     pub min_count: u64,
-    /// At most so many words, the most frequent ones; nothing for all.
+    /// Keep at most this many of the remaining words, the most frequent. Without it, all are kept.
     pub max_words: Option<usize>,
     /// Which words may have a score.
+    ///
+    /// Source: ours: because punctuation and numbers relate to nothing in particular.
     pub words: Words,
-    /// Pairs below this count are left out; they still count in the shares of their words.
+    /// Pairs with a lower count get no score; they still count towards the marginals of their words.
+    ///
+    /// Source: ours: because PMI overrates rare pairs.
     pub min_pair_count: u64,
-    /// What is computed.
+    /// What a score is. p is the share of units that contain a word or pair, out of all units, including those with no word that may have a
+    /// score. With `distance`, p is a share of the sum of pair counts (both orders of each where order is ignored): a pair's own count, or
+    /// for a word the counts of all pairs it is in. The sum covers pairs of two words that may have a score (`pmi.min_count`, `max_words`,
+    /// `words`), a word with itself included, and pairs below `pmi.min_pair_count`; all others are ignored, as are words dropped from the
+    /// counts.
+    ///
+    /// Source: ours: because its values have a fixed range; KAM-BERT, section 3.4, has `pmi`.
     pub measure: Measure,
-    /// Contexts' shares are taken of their counts to this power (Levy, Goldberg and Dagan 2015, section 3.1: 0.75); 1 for as they are.
+    /// Context distribution smoothing, above 0 and at most 1: context counts are raised to this power (Levy, Goldberg and Dagan 2015,
+    /// section 3.1: 0.75); 1 disables it. Below 1 the two orders of a pair differ. Not with `npmi`.
+    ///
+    /// Source: KAM-BERT, equation 7, which has none.
     pub smoothing: f64,
-    /// What PMI is lowered by: the logarithm of this (their section 3.1: the number of negatives, k); 1 for nothing.
+    /// Scores are lowered by its logarithm, at least 1 (in the same paper, the number of negatives, k); 1 disables it. Not with `measure =
+    /// "npmi"`.
+    ///
+    /// Source: KAM-BERT, equation 7, which has none.
     pub shift: f64,
-    /// How scores come into [0, 1].
+    /// How a score becomes a relevance from 0 to 1. Scores that are not positive become 0.
+    ///
+    /// Source: ours: because with KAM-BERT's factor Z (equation 7, not defined there; `max` here) a single pair sets the scale.
     pub relevance: Relevance,
-    /// At most so many pairs a word, those with the highest scores; a pair stays if it is among those of either word, or of the one in front
-    /// where their order counts. Nothing for all.
+    /// Keep at most this many pairs per word, at least 1, the highest scoring; a pair stays if it is in the top k of either word (with
+    /// `directed` counts: of the first). Without it, all are kept.
+    ///
+    /// Source: ours: because it bounds the matrix by the number of words.
     pub top_k: Option<usize>,
 }
 
@@ -64,9 +86,9 @@ impl Default for Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Words {
-    /// All, punctuation too.
+    /// Any word, punctuation and numbers included.
     All,
-    /// Those with a letter.
+    /// Only words with a letter.
     #[default]
     Lettered,
 }
@@ -75,11 +97,11 @@ pub enum Words {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// PMI.
+    /// ln p(x, y) - ln p(x) - ln p(y).
     Pmi,
-    /// PMI where it is positive; other pairs are left out.
+    /// The same, keeping only positive pairs.
     Ppmi,
-    /// PMI / -ln p(x, y): in [-1, 1], since a pair's share is never larger than those of its words.
+    /// The same divided by -ln p(x, y), from -1 to 1.
     #[default]
     Npmi,
 }
@@ -88,11 +110,11 @@ pub enum Measure {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Relevance {
-    /// Divided by the highest score (paper 002, as resolved).
+    /// It is divided by the highest score (KAM-BERT).
     Max,
-    /// Divided by this quantile of the positive scores, at most 1: no single pair sets the scale.
+    /// It is divided by this quantile of the positive scores, above 0 and at most 1, and capped at 1.
     Quantile(f64),
-    /// NPMI, whatever the score is.
+    /// It is NPMI, whatever the score is.
     #[default]
     Npmi,
 }

@@ -18,10 +18,10 @@ use super::{Counts, Document, Labels, paragraph};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionLabels {
-    /// They are left out.
+    /// They are omitted.
     #[default]
     Leave,
-    /// They stand in front of their parts with a colon, as PubMed shows them.
+    /// They precede their sections with a colon, as PubMed shows them.
     Take,
 }
 
@@ -29,7 +29,9 @@ pub enum SectionLabels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What becomes of the labels of an abstract's parts.
+    /// What to do with the section labels of an abstract (`METHODS`).
+    ///
+    /// Source: ours: because only structured abstracts have them, and they are not part of a sentence.
     #[serde(default)]
     pub section_labels: SectionLabels,
 }

@@ -22,7 +22,7 @@ pub enum LongAnswers {
     /// They are left out.
     #[default]
     Leave,
-    /// They are the last paragraphs of their documents.
+    /// Each is the last paragraph of its document.
     Take,
 }
 
@@ -30,7 +30,9 @@ pub enum LongAnswers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What becomes of long answers.
+    /// What to do with long answers, the conclusions of the abstracts.
+    ///
+    /// Source: ours: because they answer the questions that a benchmark on PubMedQA may ask.
     #[serde(default)]
     pub long_answers: LongAnswers,
 }

@@ -21,10 +21,10 @@ use super::{Counts, Document, Entity, Labels, sentence, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
-    /// A space: both are one paragraph.
+    /// A space: title and abstract are one paragraph.
     #[default]
     Space,
-    /// A line end: no sentence goes on from one to the other.
+    /// A line break: no sentence spans both.
     Newline,
 }
 
@@ -32,10 +32,14 @@ pub enum Between {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The character between title and abstract.
+    /// The character between title and abstract, which offsets count.
+    ///
+    /// Source: ours: because it leaves sentences to the rules; the format itself only says that it is one character.
     #[serde(default)]
     pub between: Between,
-    /// What becomes of mentions that do not fit.
+    /// What to do with a mention whose offsets are invalid, or whose words do not match the text there.
+    ///
+    /// Source: ours: because one wrong offset often means that all are, in another text or another unit.
     #[serde(default)]
     pub misfits: Misfits,
 }

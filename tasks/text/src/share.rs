@@ -22,10 +22,13 @@ use super::{Counts, Document, Entity, Labels, unmarked};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The folder of the disorders, as seen from that of the reports: `../Gold`. Without it they lie beside each other.
+    /// The folder of the disorders, relative to that of the reports (`../Gold`), where files may also share their reports' names. Without
+    /// it, the same folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipes: Option<String>,
-    /// What becomes of disorders that do not fit.
+    /// What to do with a disorder whose offsets are invalid, or whose words do not match the text there.
+    ///
+    /// Source: ours: because one wrong offset often means that all are, in another text or another unit.
     #[serde(default)]
     pub misfits: Misfits,
 }

@@ -16,9 +16,9 @@ use super::{Counts, Document, Labels, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Lines up to the next blank one; they stay lines of the text.
+    /// A document is everything up to the next blank line; its line breaks are kept.
     Paragraph,
-    /// A line; blank ones are dropped.
+    /// A document is a line; blank lines are skipped.
     Line,
 }
 

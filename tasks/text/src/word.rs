@@ -14,9 +14,9 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Case {
-    /// As BERT cased: text is kept.
+    /// As in BERT cased: text is kept as it is.
     Cased,
-    /// As BERT uncased: lower case, accents stripped.
+    /// As in BERT uncased: lower case, accents stripped.
     #[default]
     Uncased,
 }

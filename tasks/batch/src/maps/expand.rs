@@ -18,13 +18,13 @@ use crate::Place;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Map {
-    /// 1 where both words are in the same mention, also on its diagonal.
+    /// 1 where both words are in the same mention, on its diagonal too.
     Entity,
-    /// 1 where both words are in the same phrase, also on its diagonal.
+    /// 1 where both words are in the same phrase, on its diagonal too.
     Phrase,
-    /// The words' relevance for each other; 1 for the same word.
+    /// How relevant the words are to each other; 1 for the same word.
     Term,
-    /// 1 where the words' mentions are of entities that are beside each other in the graph.
+    /// 1 where the mentions of the words are of entities that a triple connects.
     Graph,
 }
 

@@ -95,7 +95,7 @@ pub fn assemble(files: &BTreeMap<Part, Vec<Item>>, plan: Plan<'_>) -> Result<(Ex
     let negative_class = match plan.negative_class {
         Some(_) if matches!(kind, Kind::Score | Kind::Tags) => {
             return Err(Error::unfit(
-                "scores have no class that means nothing, and of tags it is always O: leave `nothing` out",
+                "scores have no class that means nothing, and of tags it is always O: leave `negative_class` out",
             ));
         }
         None => None,

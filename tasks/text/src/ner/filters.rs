@@ -8,28 +8,50 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Filters {
-    /// Fewest letters and digits of a term.
+    /// Minimum letters and digits of a term; shorter ones are dropped.
+    ///
+    /// Source: ours: because one or two letters name too many things.
     pub min_letters: usize,
-    /// Most words of a term; punctuation is words by itself.
+    /// Maximum words of a term, from 1; every punctuation mark is a word.
+    ///
+    /// Source: ours: because longer names (of drugs with their doses, say) hardly occur in running text.
     pub max_words: usize,
-    /// What becomes of terms without a letter.
+    /// What to do with terms without a letter.
+    ///
+    /// Source: ours: because a number in a text is hardly ever the name of an entity.
     pub numbers: Numbers,
-    /// Function words: a term of nothing but such, numbers and punctuation is dropped.
+    /// Drop terms made up only of function words, numbers and punctuation.
+    ///
+    /// Source: ours: because such terms (`in`, `all`) match in almost every sentence.
     pub stop_words: StopWords,
-    /// Further words that name nothing by themselves (`disease`); a term of nothing but such and stop words is dropped.
+    /// Further words that do not make a term by themselves (`disease`); a term made up only of them and stop words is dropped.
+    ///
+    /// Source: ours: because these are the general terms of medical vocabularies.
     pub common_words: Vec<String>,
-    /// What becomes of terms that name several entities.
+    /// What to do with terms that name several entities.
+    ///
+    /// Source: ours: because choosing one of them would be a guess.
     pub ambiguous: Ambiguous,
-    /// Semantic types of the entities that are looked for.
+    /// Semantic types of the entities to look for, by code (`T047`) or name (`Disease or Syndrome`).
+    ///
+    /// Source: ours: because which types matter depends on the corpus.
     pub types: Types,
-    /// Whether a term is also found in the other number of its last word.
+    /// Whether to match also the singular or plural of a term's last word, by English endings.
+    ///
+    /// Source: ours: because vocabularies list either number and texts use both.
     pub plurals: Plurals,
-    /// Whether a term with commas (`Failure, Heart`) is also found inverted (`Heart Failure`).
+    /// Whether to match terms with commas (`Failure, Heart`) in natural order (`Heart Failure`) too.
+    ///
+    /// Source: ours: because MeSH and UMLS invert many names, which texts do not.
     pub inverted: Inverted,
-    /// What becomes of the `'s` behind a word, in terms and in texts.
+    /// Whether `'s` after a word is kept as words, or skipped in terms and texts.
+    ///
+    /// Source: ours: because vocabularies and texts differ in it (`Parkinson Disease`, `Parkinson's disease`).
     pub possessives: Possessives,
-    /// Terms in upper case of at most so many letters are found only where the text is in upper case too (`ALL`, a leukaemia); they
-    /// may then be stop words. Without it they are found in any case.
+    /// Upper-case terms of at most this many letters match only in upper case (`ALL`, a leukaemia) and may be stop words. Without it, case
+    /// makes no difference.
+    ///
+    /// Source: ours: because medical abbreviations are mostly of two to four letters.
     pub upper_case: Option<usize>,
 }
 
@@ -69,9 +91,9 @@ impl Default for Filters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Numbers {
-    /// They are looked for.
+    /// They are matched like any other term.
     Keep,
-    /// They are dropped.
+    /// They are dropped and counted.
     #[default]
     Drop,
 }
@@ -80,10 +102,10 @@ pub enum Numbers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopWords {
-    /// Those of English ([`super::stop_words`]).
+    /// English function words; the list is in `tasks/text/src/ner/stop_words.rs`.
     #[default]
     English,
-    /// No word.
+    /// No word is a stop word.
     None,
 }
 
@@ -91,12 +113,12 @@ pub enum StopWords {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ambiguous {
-    /// A mention means all of them.
+    /// Keep all: a mention means every one of them.
     #[default]
     Keep,
-    /// A term of more than so many is dropped.
+    /// Drop terms that name more than this many entities.
     Drop(usize),
-    /// A mention means the first so many, by id.
+    /// Keep the first this many, by id.
     First(usize),
 }
 
@@ -104,10 +126,10 @@ pub enum Ambiguous {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Types {
-    /// All entities, also those without a type.
+    /// All entities, including those without a type.
     #[default]
     All,
-    /// Entities with one of these types at least.
+    /// Entities with at least one of these types.
     Only(Vec<String>),
     /// Entities with none of these types.
     AllBut(Vec<String>),
@@ -140,9 +162,9 @@ impl Types {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Plurals {
-    /// Only in the number in which it is written.
+    /// Only the number that the term is written in.
     AsWritten,
-    /// In both.
+    /// In the singular and the plural.
     #[default]
     Both,
 }
@@ -153,9 +175,9 @@ pub enum Plurals {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inverted {
-    /// Only as it is written.
+    /// Only in the order that the term is written in.
     AsWritten,
-    /// Both ways.
+    /// As written, and in natural order too.
     #[default]
     Both,
 }
@@ -164,10 +186,10 @@ pub enum Inverted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Possessives {
-    /// They are words as any others.
+    /// They are words like any other.
     Keep,
-    /// They are skipped in terms and in texts, so that `Parkinson Disease` is found in `Parkinson's disease` and vice versa.
-    /// One behind the last word is no part of a mention.
+    /// They are skipped in terms and texts, so that `Parkinson Disease` is found in `Parkinson's disease` and vice versa; one after the
+    /// last word is not part of the mention.
     #[default]
     Drop,
 }
