@@ -6,17 +6,24 @@ use crate::Error;
 use crate::sample::Slot;
 pub use crate::shard::index::Limits;
 
-/// How rows are laid out (MODELS section 1.8).
+/// How the columns of a triple form a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Layout {
-    /// Whether columns follow one another or have fixed places.
+    /// Whether columns are concatenated, or each padded to its limit.
+    ///
+    /// Source: KG-BERT, `run_bert_triple_classifier.py`; KIMERA, section 2.2, has a single input sequence with separators and pads
+    /// "accordingly" (3.1).
     pub form: Form,
-    /// What the token types tell.
+    /// Segment ids of the columns.
+    ///
+    /// Source: KIMERA, section 2.2: a single input sequence.
     pub token_types: TokenTypes,
-    /// How many blanks stand for an entity.
+    /// How many mask tokens stand for an entity to be predicted.
+    ///
+    /// Source: KIMERA, section 2.2: all tokens of the entity are masked and predicted, which leaves padding out.
     pub blanks: Blanks,
-    /// Where columns are cut.
+    /// Maximum tokens per column; truncations are counted.
     pub limits: Limits,
 }
 
@@ -35,10 +42,10 @@ impl Default for Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// `[CLS] subject [SEP] relation [SEP] object [SEP]` without gaps.
+    /// `[CLS] subject [SEP] relation [SEP] object [SEP]`, concatenated without gaps.
     #[default]
     Packed,
-    /// The same with every column filled with padding to its limit: 2 node + edge + 4 positions, whatever the triple.
+    /// The same with each column padded to its limit: 2 node + edge + 4 positions, whatever the triple.
     Slotted,
 }
 
@@ -46,10 +53,10 @@ pub enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenTypes {
-    /// Nothing: all are 0 (KIMERA: a single sequence).
+    /// All are 0, as in a single sequence.
     #[default]
     Zero,
-    /// The relation's slot and the separator after it are 1, all others 0 (KG-BERT's 0/1/0).
+    /// 0 / 1 / 0: the relation and the separator after it are 1 (KG-BERT).
     ByColumn,
 }
 
@@ -57,10 +64,10 @@ pub enum TokenTypes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Blanks {
-    /// One per token: their number tells how long the entity is.
+    /// As many as the entity has tokens, which gives its length away.
     #[default]
     TrueLength,
-    /// One per position of its slot, padding included, which is then a target as well; needs [`Form::Slotted`].
+    /// As many as its slot has positions, so that the length is not leaked; padding is then predicted too. Needs `form = "slotted"`.
     WholeSlot,
 }
 

@@ -46,15 +46,21 @@ pub enum Unit {
     Entities(Kinds),
 }
 
-/// How much is hidden, and how.
+/// How many tokens are predicted, and what they are replaced by.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rates {
-    /// Share of the tokens that is asked for (BERT: 0.15).
+    /// Share of tokens to predict, above 0 and at most 1.
+    ///
+    /// Source: BERT, `create_pretraining_data.py` (`masked_lm_prob`).
     pub rate: f64,
-    /// Share of those that becomes `[MASK]` (BERT: 0.8).
+    /// Share of those that `[MASK]` replaces; with `random` at most 1.
+    ///
+    /// Source: BERT, `create_pretraining_data.py`.
     pub mask: f64,
-    /// Share of those that becomes another token (BERT: 0.1). The rest stays as it is.
+    /// Share of those that a random token replaces; the rest stay as they are.
+    ///
+    /// Source: BERT, `create_pretraining_data.py`.
     pub random: f64,
 }
 

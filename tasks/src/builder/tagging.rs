@@ -13,16 +13,16 @@ pub(crate) const SPEC: Spec = Spec {
     of: MadeOf::Items { pairs: None },
 };
 
-/// What the later subwords of a word are asked for.
+/// Labels of a word's later subwords.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, Default, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LaterSubwords {
-    /// Nothing: the first subword speaks for its word.
+    /// They have none: the first subword stands for its word.
     #[default]
     Ignored,
-    /// The tag of their word, `B-x` as `I-x`.
+    /// They have the tag of their word, `B-x` as `I-x`.
     Tagged,
 }
 

@@ -83,10 +83,10 @@ pub struct Query {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wording {
-    /// `entity ; aspect`, as the published files for cross encoders have it.
+    /// `entity ; aspect`, as in the published files for cross-encoders.
     #[default]
     Aspect,
-    /// `entity ; heading`, `information` as `description`.
+    /// `entity ; heading`, with the heading `information` as `description`.
     Heading,
 }
 

@@ -50,13 +50,13 @@ pub struct PatientId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
-    /// The released code's: for numbers beside the published ones. A section that ends the note is lost, and one that only numbered headers
-    /// follow runs on to the next header; codes of procedures lose their leading zeros, so that different ones are one class; V codes are
-    /// classes of four characters; there are classes that no note has; of several mentions of a death in a section one is removed; notes
-    /// marked as an error stay.
+    /// The reference code's behaviour, for numbers to set beside the published ones. A section that ends the note is lost, and one followed
+    /// only by numbered headers runs on to the next header; procedure codes lose their leading zeros, so that different ones become one
+    /// class; V codes are classes of four characters; some classes occur in no note; of several mentions of a death in a section one is
+    /// removed; notes marked as errors are kept.
     Reference,
-    /// What was meant: sections end at the next header or with the note; codes are texts; a V code's class is its category of three
-    /// characters; classes are those that notes have; all mentions are removed; notes marked as an error are left out.
+    /// Its stated intent: sections end at the next header or with the note; codes are texts; the class of a V code is its category of three
+    /// characters; classes are those that notes have; all mentions of a death are removed; notes marked as errors are skipped.
     #[default]
     Fixed,
 }

@@ -46,9 +46,9 @@ impl Texts {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
-    /// The end of the second text; of the first only what leaves no room for one token of the second.
+    /// The end of the second text; the first is only truncated where it leaves no room for one token of the second.
     Second,
-    /// The end of the longer text, token by token, of equally long ones the second's (`longest_first` of transformers).
+    /// The end of the longer text, token by token; of equally long ones, the second (`longest_first` of transformers).
     #[default]
     Longest,
 }

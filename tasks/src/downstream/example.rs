@@ -57,22 +57,23 @@ pub enum Kind {
     Tags,
 }
 
-/// How good answers are: what settings, stops and masks are chosen by.
+/// The metric by which settings, stopping points and masks are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Area under the receiver operating characteristic: of the one class of two; mean over pairs of classes; mean over classes that may
-    /// all hold.
+    /// Area under the ROC curve: of class 1 of two classes; the mean over pairs of more (one-vs-one); the mean over classes that may all
+    /// hold.
     Auroc,
-    /// Share of the examples whose class is right.
+    /// The share of examples whose class is right.
     Accuracy,
     /// Matthews' correlation.
     Matthews,
-    /// F1 of all decisions together, the negative class left out.
+    /// F1 over all decisions, without the negative class.
     MicroF1,
-    /// Mean F1 of the classes, the negative one left out.
+    /// Mean F1 over classes, without the negative class.
     MacroF1,
-    /// F1 of the means over examples of precision and recall of their classes (BLUE); both are 1 where none hold and none are said.
+    /// F1 of the means over examples of precision and recall of their classes (BLUE); both are 1 where no class holds and none is
+    /// predicted.
     ExampleF1,
     /// Pearson's correlation.
     Pearson,

@@ -38,11 +38,11 @@ pub struct Config {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Corpus {
-    /// Statements of Wikidata that sentences of Wikipedia express: `TREx/P19.jsonl`.
+    /// T-REx: Wikidata statements that sentences of Wikipedia express (`TREx/P19.jsonl`).
     Trex,
-    /// Births and deaths: `Google_RE/place_of_birth_test.jsonl`.
+    /// Google-RE: births and deaths (`Google_RE/place_of_birth_test.jsonl`).
     GoogleRe,
-    /// Questions of SQuAD as sentences: `Squad/test.jsonl`.
+    /// SQuAD questions as sentences (`Squad/test.jsonl`).
     Squad,
 }
 
@@ -50,10 +50,10 @@ pub enum Corpus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wording {
-    /// By the template of their relation; facts of SQuAD, which have none, by their sentences.
+    /// The relation's template; facts of SQuAD, which have none, by their sentences.
     #[default]
     Templates,
-    /// By their masked sentences; of T-REx by the first one with a mask.
+    /// Sentences from Wikipedia with the object masked; for T-REx the first one with a mask.
     MaskedSentences,
 }
 

@@ -14,12 +14,12 @@ use crate::token::encode::Vocabulary;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Subwords {
-    /// The first alone (Devlin et al. 2019).
+    /// The first subword is labelled, and its prediction is used (Devlin et al. 2019).
     #[default]
     First,
-    /// The last alone.
+    /// The last subword is labelled, and its prediction is used.
     Last,
-    /// All are labelled, the last predicts (MT-Clinical BERT's code).
+    /// All subwords are labelled, and the last one's prediction is used (MT-Clinical BERT's code).
     All,
 }
 

@@ -10,10 +10,10 @@ use crate::Error;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
-    /// As the set has them: `B`, `I` and `O`.
+    /// The set's own tags: `B`, `I` and `O`.
     #[default]
     AsGiven,
-    /// With `L` for the last word of several and `U` for a single one (as in MT-Clinical BERT's code).
+    /// `L` ends an entity of several words, `U` is a single-word entity (MT-Clinical BERT's code).
     Bilou,
 }
 
@@ -21,12 +21,13 @@ pub enum Scheme {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Others {
-    /// Nothing is asked of them.
+    /// They have no class.
     #[default]
     None,
-    /// `[CLS]` and `[SEP]` are a class of their own (as in MT-Clinical BERT's code: `BERT_TOKEN`).
+    /// One class for `[CLS]` and `[SEP]` (`BERT_TOKEN` of MT-Clinical BERT's code).
     Special,
-    /// `[CLS]`, `[SEP]` and subwords behind the first are a class each (as in MT-BERT's code: `CLS`, `SEP`, `X`).
+    /// One class for each of `[CLS]` and `[SEP]`, plus one for later subwords (`CLS`, `SEP` and `X` of MT-BERT's code); with `subwords =
+    /// "first"`.
     LaterAndSpecial,
 }
 
@@ -34,10 +35,15 @@ pub enum Others {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classing {
-    /// How entities are written.
+    /// How entities are written as classes. Scores and predictions use the set's tags: `bilou` is decoded by which entity is open.
+    ///
+    /// Source: the papers, which use the sets' own tags; only MT-Clinical BERT's code has `bilou`.
     #[serde(skip_serializing_if = "is_default")]
     pub scheme: Scheme,
-    /// What other tokens are.
+    /// The classes of tokens that are labelled with no word's tag. A word predicted as a class that no word has counts for conlleval as an
+    /// entity without a kind if it follows one.
+    ///
+    /// Source: BERT (Devlin et al. 2019), which labels first subwords only; the other values are those of released codes.
     #[serde(skip_serializing_if = "is_default")]
     pub others: Others,
 }

@@ -13,12 +13,12 @@ use crate::stream::schedule::{self, Schedule};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// All items are shuffled anew.
+    /// All are reshuffled every epoch.
     #[default]
     Anew,
-    /// Items are shuffled once and put into batches; only the order of these changes (as in MT-BERT's code).
+    /// Batches are formed once, from shuffled examples, and shuffled (MT-BERT's code).
     FixedBatches,
-    /// Nothing: items come as they are given (as in MT-Clinical BERT's code).
+    /// They are not reordered (MT-Clinical BERT's code).
     AsGiven,
 }
 

@@ -16,15 +16,22 @@ use super::spelt::{Mention, Spelt};
 use crate::Error;
 use crate::token::encode::Special;
 
-/// How long samples may be.
+/// Maximum lengths of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Tokens of the text, `[CLS]` and `[SEP]` included; longer texts are cut at whole words.
+    /// Maximum tokens of the text, `[CLS]` and `[SEP]` included, from 4 and with `auxiliary` up to 65,534; longer texts are truncated at
+    /// whole words.
+    ///
+    /// Source: BERT, `create_pretraining_data.py` (`max_seq_length`).
     pub tokens: usize,
-    /// Auxiliary terms.
+    /// Maximum auxiliary terms: related words that the text does not contain.
+    ///
+    /// Source: ours: because KAM-BERT, section 3.4, adds the top k terms without saying how many; few keep rows short.
     pub terms: usize,
-    /// Tokens of auxiliary terms, on top; a term that has no room as a whole is left out.
+    /// Maximum tokens of auxiliary terms, in addition to `tokens`; a term that does not fit whole is dropped.
+    ///
+    /// Source: ours: because it leaves three tokens for each of five terms.
     pub auxiliary: usize,
 }
 

@@ -16,19 +16,33 @@ const MOST_DRAWS: u32 = 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// What proposes.
+    /// How negatives are proposed.
+    ///
+    /// Source: KIMERA, section 2.2: a component of a different randomly selected triplet.
     pub sampler: Corruption,
-    /// Columns that may be replaced.
+    /// Columns that may be replaced, at least one and none twice.
+    ///
+    /// Source: KIMERA, section 2.2: one of the three components.
     pub slots: Vec<Slot>,
-    /// Negatives per stated triple; no two of a triple say the same.
+    /// Negatives per triple, 1 to 10,000; all distinct.
+    ///
+    /// Source: KIMERA, section 2.2: an equal amount of invalid samples.
     pub per_triple: u32,
-    /// What is refused.
+    /// Which proposals are rejected. One that says the same as the triple it corrupts always is.
+    ///
+    /// Source: KG-BERT, `run_bert_triple_classifier.py`, which rejects what is in the training set; KIMERA does not say.
     pub filter: Filter,
-    /// When two triples count as one.
+    /// When two triples count as the same; inverse and symmetric statements always do.
+    ///
+    /// Source: ours: because a model that reads names cannot tell entities of the same name apart.
     pub same: Same,
-    /// Whether every epoch has its own negatives.
+    /// Whether every epoch has new negatives, or always those in the shards.
+    ///
+    /// Source: MTL-KGC, which draws them at each access (KG-BERT draws once); KIMERA does not say.
     pub draw: Draw,
-    /// Proposals tried per column before the next column gets its turn.
+    /// Proposals per column before moving to the next, 1 to 1,000,000.
+    ///
+    /// Source: ours: because a column that fails a thousand times hardly has a negative.
     pub max_draws: u32,
 }
 
@@ -63,14 +77,15 @@ impl Default for Config {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Corruption {
-    /// The column of a random stated triple; every column has the same chance ([`super::uniform`]).
+    /// The column of a random shown triple, each column as often as another.
     #[default]
     Uniform,
-    /// As uniform, but the side that has fewer partners per entity is kept more often ([`super::bernoulli`]).
+    /// The same, with the side chosen by the relation's cardinality: the one that seldom makes a false negative is replaced more often
+    /// (TransH).
     Bernoulli,
-    /// An entity that shares a semantic type with the replaced one ([`super::by_type`]).
+    /// An entity with a semantic type of the one it replaces.
     TypedByType,
-    /// An entity that stands in the same column of the same relation ([`super::by_range`]).
+    /// An entity that occurs in that column of the same relation.
     TypedByRange,
 }
 
@@ -95,9 +110,9 @@ impl Corruption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Draw {
-    /// Those of epoch 0 in every epoch.
+    /// Always those in the shards.
     Fixed,
-    /// A draw of its own per epoch (KIMERA's reading; MODELS section 1.8).
+    /// New negatives every epoch.
     #[default]
     Fresh,
 }

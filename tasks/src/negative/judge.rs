@@ -10,13 +10,13 @@ use crate::sample::{Corpus, Triple};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
-    /// Nothing more: false negatives are counted and kept.
+    /// Only the triple itself: false negatives are counted and kept.
     None,
-    /// What a shown triple says. What a held-out one says is kept, and told in total only.
+    /// Anything that a shown triple states. What a held-out triple states is kept, and counted in total only.
     #[default]
     Train,
-    /// What a shown or a held-out triple says. That a statement is never called false tells a model of it: compare only with
-    /// others that were judged the same way.
+    /// Anything that any triple states, held-out ones included. This tells a model something about held-out triples: compare only with
+    /// others that filter the same way.
     All,
 }
 

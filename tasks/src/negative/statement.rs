@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::names::numbers;
 use crate::sample::{Corpus, Triple};
 
-/// When two triples count as one. Either way a triple and its inverse, or a symmetric one with its ends exchanged, are one statement.
+/// When two triples count as the same. Either way a triple and its inverse, or a symmetric one with its ends exchanged, do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
-    /// When they are about the same ids; two entities with the same name are two.
+    /// When they have the same ids; two entities with the same name are two.
     Ids,
-    /// When they read the same: two entities with the same name count as one, because a model that reads names cannot tell them
-    /// apart (MODELS section 1.8).
+    /// When they read the same: entities with the same name count as one, because a model that reads names cannot tell them apart.
     #[default]
     Texts,
 }

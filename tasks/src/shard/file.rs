@@ -26,9 +26,9 @@ use crate::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Size {
-    /// After the last row group with which it has at most so many rows.
+    /// A file ends after the last row group with which it has at most this many rows.
     Rows(u64),
-    /// After the last row group with which it has at most so many bytes, the footer not counted.
+    /// A file ends after the last row group with which it has at most this many bytes, the footer not counted.
     Bytes(u64),
 }
 

@@ -89,13 +89,17 @@ pub struct Negatives {
     pub counts: BTreeMap<Part, negative::Counts>,
 }
 
-/// Where columns are cut, in tokens.
+/// Maximum tokens per column; truncations are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Subject and object.
+    /// Maximum tokens of the subject and of the object, up to 16,383.
+    ///
+    /// Source: KIMERA, section 3.1.
     pub node: usize,
-    /// Relation.
+    /// Maximum tokens of the relation, up to 16,383.
+    ///
+    /// Source: KIMERA, section 3.1.
     pub edge: usize,
 }
 

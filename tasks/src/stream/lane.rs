@@ -15,21 +15,21 @@ use crate::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Batching {
-    /// So many items.
+    /// This many items per step: triples, of which the triplet task has more rows, or chunks of text.
     Items(usize),
-    /// So many items, length-bucketed: `pool` batches are drawn together, sorted by length and shuffled as batches.
+    /// This many items, length-bucketed: `pool` batches are sorted by length together, then shuffled as batches.
     Bucketed {
-        /// Items of a batch.
+        /// Items in each batch.
         items: usize,
-        /// Batches sorted together.
+        /// Batches that are sorted by length together.
         pool: usize,
     },
-    /// As many length-bucketed items as fit: the tokens of the longest row times the number of rows (of all tasks of a step together) stay
-    /// within `tokens`, unless one item alone has more; `pool` items are sorted together.
+    /// As many length-bucketed items as fit: the tokens of the longest row times the number of rows (of all tasks of a step together) are
+    /// at most `tokens`, unless a single item has more; `pool` items are sorted together.
     Tokens {
-        /// Most tokens of a batch, padding included.
+        /// Maximum tokens per batch, padding included.
         tokens: usize,
-        /// Items sorted together.
+        /// Items that are sorted by length together.
         pool: usize,
     },
 }

@@ -15,9 +15,9 @@ pub struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Shuffle {
-    /// Not at all: the order of the files, in every epoch.
+    /// The order of the files, in every epoch.
     None,
-    /// Row groups over the whole epoch, then the items of so many of them together. With as many as there are the shuffle is perfect.
+    /// How many row groups, from a shuffle of all of them, are shuffled together; with as many as there are, the shuffle is perfect.
     Window(usize),
 }
 

@@ -11,15 +11,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
-    /// KIMERA: every step draws one batch of triples and shows it in every task (paper 000; MODELS section 1.8).
+    /// Each step has one batch per task, of the same triples (our reading of KIMERA, section 2.2).
     Kimera,
-    /// MT-BERT: all batches of all tasks once per epoch, mixed (paper 003, algorithm 1; MODELS section 4).
+    /// All batches of all tasks once per epoch, shuffled (MT-BERT, algorithm 1).
     Merged,
-    /// MT-Clinical BERT: one task after the other, small ones again and again (paper 004, algorithm 1; MODELS sections 4 and 5).
+    /// Tasks in turn, small ones repeated, until the task with the most batches is done (MT-Clinical BERT, algorithm 1).
     RoundRobin(round_robin::Rule),
-    /// Each step draws a task with a chance in proportion to its batches.
+    /// Each step samples a task in proportion to its number of batches.
     Proportional,
-    /// Each step draws a task with a chance in proportion to the root of its batches: 1 is proportional, infinity uniform.
+    /// Each step samples a task in proportion to its number of batches to the power of 1 / T, with T from 0.001 to 1e6: 1 is
+    /// `proportional`, and high values approach uniform.
     Temperature(f64),
 }
 

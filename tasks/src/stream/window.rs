@@ -111,9 +111,14 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ahead {
-    /// Windows read before they are needed and held in memory; 0 reads each when it is needed.
+    /// Windows to prefetch and hold in memory, 0 to 1,024; 0 reads each when it is needed. Not part of any fingerprint: batches do not
+    /// depend on it.
+    ///
+    /// Source: ours: because one hides reading behind training at the least memory.
     pub windows: usize,
-    /// Threads that read the row groups of a window, at least 1.
+    /// Threads that read the row groups of a window, 1 to 1,024; likewise not part of any fingerprint.
+    ///
+    /// Source: ours: because a step takes longer than reading its rows.
     pub threads: usize,
 }
 

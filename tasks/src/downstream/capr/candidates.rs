@@ -20,9 +20,13 @@ const MOST: usize = 100_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Most candidates of a query (published: 64); what answers it always is one.
+    /// Passages ranked per query, 2 to 100,000. The relevant ones are always among them.
+    ///
+    /// Source: CDV's published candidate lists (Arnold et al. 2020), of at most 64 passages.
     pub per_query: usize,
-    /// Fewest characters of a passage that BM25 may find (published: 10).
+    /// Minimum length in characters for BM25 to return a passage.
+    ///
+    /// Source: CDV's protocol (Arnold et al. 2020).
     pub min_characters: usize,
 }
 

@@ -14,13 +14,13 @@ use crate::downstream::example::{Answer, Kind};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// MP: whether the patient dies in hospital; two classes, 1 = dies.
+    /// Whether the patient dies in hospital (MP): two classes, 1 = dies.
     Mortality,
-    /// LOS: how long the patient stays; four classes, patients who die left out.
+    /// How long the patient stays (LOS): four classes (up to 3 days, 7, 14, longer), without patients who die.
     LengthOfStay,
-    /// DIA: groups of ICD-9 diagnoses, any number.
+    /// Groups of ICD-9 diagnoses (DIA), any number.
     Diagnoses,
-    /// PRO: groups of ICD-9 procedures, any number.
+    /// Groups of ICD-9 procedures (PRO), any number.
     Procedures,
 }
 

@@ -18,9 +18,9 @@ pub const EXAMPLES: &str = "examples.jsonl";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Licence {
-    /// Passed on, as their publisher allows.
+    /// The texts may be passed on, as their publisher allows.
     Free,
-    /// Nothing but what the agreement with their owner allows: they, and what is made of them, stay where they are.
+    /// Only what the agreement with their owner allows: the texts, and what is made of them, stay where they are.
     #[default]
     Restricted,
 }

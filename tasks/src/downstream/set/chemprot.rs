@@ -26,7 +26,7 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Classes {
-    /// The thirteen of the corpus.
+    /// The thirteen relations of the corpus.
     Fine,
     /// The five groups that the track evaluates.
     Groups,

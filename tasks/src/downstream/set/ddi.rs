@@ -22,7 +22,7 @@ use text::xml::{Elements, Names, Step as Met};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How a sentence says which two drugs are meant.
+    /// How the text shows which two drugs the example is about.
     pub arguments: Arguments,
 }
 

@@ -15,21 +15,21 @@ use crate::downstream::funnel::Step;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
-    /// The field with the text.
+    /// The field holding the text.
     pub text: String,
-    /// The field with the second text of a pair.
+    /// The field holding the second text of a pair. Without it, examples are single texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
-    /// Where the gold label stands.
+    /// Where the gold label is.
     pub answer: Asked,
-    /// The field that names a row; without it a row is called by its line.
+    /// The field with the row's id. Without it, a row goes by its line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The field whose rows of one value must be in the same part, such as a document's number; without it pairs with one first text are
-    /// together.
+    /// A field, such as a document's number, whose rows of one value stay in one part. Without it, pairs with the same first text do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What classes are called, where the file has numbers or marks for them.
+    /// Class names by the value in the file: `{ 0 = "no", 1 = "yes" }`. Without it, values are class names; with it, a value not listed is
+    /// an error.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
 }
@@ -38,16 +38,16 @@ pub struct Fields {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Asked {
-    /// The one class.
+    /// The field with the one class.
     Class(String),
-    /// All classes that hold, between marks; a list in JSON.
+    /// Several classes that may all hold, in one field.
     Classes {
-        /// The field.
+        /// The field with the classes: text, or a list in JSON.
         field: String,
-        /// What stands between two classes.
+        /// What separates two classes in a text.
         between: String,
     },
-    /// The mean of these numbers.
+    /// Fields with numbers, whose mean is the score.
     Score(Vec<String>),
 }
 

@@ -30,40 +30,45 @@ macro_rules! formats {
 }
 
 formats! {
-    /// Columns between tabs or commas.
+    /// Rows of columns between tabs or commas.
     Separated(set: separated::Config) => set,
-    /// An object a line.
+    /// One JSON object per line; the keys say which fields hold what.
     Jsonl(set: fields::Fields) => set,
-    /// CoLA (Warstadt et al. 2019): whether a sentence is acceptable.
+    /// CoLA (Warstadt et al. 2019), as published: whether a sentence is acceptable.
     Cola => &cola::SET,
-    /// RTE, or WNLI, or any set of GLUE with `sentence1`, `sentence2` and `label`.
+    /// RTE, WNLI or any other set of GLUE with `sentence1`, `sentence2` and `label`, as published.
     GluePairs => &glue_pairs::SET,
-    /// SST-2: the sentiment of a sentence.
+    /// SST-2, as published: the sentiment of a sentence.
     Sst2 => &sst2::SET,
-    /// STS-B (Cer et al. 2017): semantic similarity of two sentences, 0 to 5.
+    /// STS-B (Cer et al. 2017), as published: semantic similarity of two sentences, 0 to 5.
     StsB => &sts_b::SET,
-    /// BIOSSES (Sogancioglu et al. 2017): semantic similarity of two sentences, the mean of five judges from 0 to 4.
+    /// BIOSSES (Sogancioglu et al. 2017): semantic similarity of two sentences, the mean of five annotators from 0 to 4.
     Biosses => &biosses::SET,
-    /// MedNLI (Romanov and Shivade 2018), JSON lines.
+    /// MedNLI (Romanov and Shivade 2018), JSON Lines.
     Mednli => &mednli::SET,
-    /// ClinicalSTS of n2c2 2019, the rows of its training file: semantic similarity of two snippets, 0 to 5.
+    /// ClinicalSTS of n2c2 2019: the rows with their scores, semantic similarity of two snippets from 0 to 5.
     ClinicalSts => &clinical_sts::SET,
-    /// Entailment of medical questions (Ben Abacha and Demner-Fushman 2016), XML.
+    /// Question entailment (Ben Abacha and Demner-Fushman 2016), XML; a question's pairs stay in one part.
     Medrqe => &medrqe::Medrqe,
-    /// The Hallmarks of Cancer (Baker et al. 2016), a folder of texts beside one of labels.
+    /// The Hallmarks of Cancer (Baker et al. 2016), a folder with `text/` and `labels/`.
     Hoc(set: hoc::Config) => set,
-    /// Relations of chemicals and proteins as SciBERT's authors give them (Beltagy et al. 2019), JSON lines.
+    /// SciBERT's JSON Lines of ChemProt (Beltagy et al. 2019): relations of chemicals and proteins. The arguments stay marked: `<< one >>`,
+    /// `[[ the other ]]`. It has no pairs without a relation.
     Chemprot(set: chemprot::Config) => set,
-    /// Interactions of drugs (Herrero-Zazo et al. 2013), XML.
+    /// The DDI corpus (Herrero-Zazo et al. 2013), XML in folders: interactions of drugs. `false` is excluded from F1.
     Ddi(set: ddi::Config) => set,
-    /// Relations of problems, tests and treatments (i2b2 2010, Uzuner et al. 2011), texts with two files beside each.
+    /// Relations of problems, tests and treatments (i2b2 2010, Uzuner et al. 2011): a folder of texts with their `.con` and `.rel`, next to
+    /// them or, as published, in `txt/`, `concept/` and `rel/`. As in BLUE, every two concepts on a line are an example, of class `false`
+    /// if unrelated, with one example per relation if there are several. `false` is excluded from F1.
     I2b2Relations(set: i2b2_relations::Config) => set,
-    /// Relations of drugs (n2c2 2018, Henry et al. 2020), brat.
+    /// Relations of drugs (n2c2 2018, Henry et al. 2020), brat: each `Drug` paired with every other entity nearby. The class is the
+    /// relation's name or `false`, which is excluded from F1.
     N2c2Relations(set: n2c2_relations::Config) => set,
-    /// Kinds of questions (Li and Roth 2002), a line each.
+    /// Kinds of questions (Li and Roth 2002), one per line, in Latin-1.
     Trec(set: trec::Config) => set,
-    /// Reviews of films (Maas et al. 2011), a file each in folders `pos` and `neg`.
+    /// Film reviews (Maas et al. 2011), one per file: the class is the folder, `pos` or `neg`; the star rating in the file name is ignored;
+    /// `unsup` is skipped and counted. Shares are drawn by review, though a film may have several.
     Imdb => &imdb::Imdb,
-    /// Texts with entities, in any format of a corpus that marks them.
+    /// Texts with entities, in any format of texts that annotates them.
     Tagged(set: tagged::Config) => set,
 }

@@ -18,7 +18,7 @@ use crate::downstream::funnel::Step;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Of what the hallmarks are asked.
+    /// The texts that hallmarks are predicted for.
     pub of: Unit,
 }
 
@@ -26,9 +26,9 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Of whole abstracts: those of all their sentences. As in BLUE, abstracts without one are left out.
+    /// Whole abstracts, with the hallmarks of all their sentences; as in BLUE, abstracts without one are left out.
     Abstracts,
-    /// Of each sentence.
+    /// Single sentences.
     Sentences,
 }
 

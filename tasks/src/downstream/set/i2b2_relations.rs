@@ -23,9 +23,9 @@ use text::{SpanTally, unmarked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How a sentence says which two concepts are meant.
+    /// How the text shows which two concepts the example is about.
     pub arguments: Arguments,
-    /// What becomes of concepts and relations that do not fit.
+    /// What to do with concepts whose positions are invalid, or whose words do not match the text there.
     pub misfits: Misfits,
 }
 

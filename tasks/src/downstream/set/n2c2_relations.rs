@@ -23,12 +23,12 @@ use text::{Document, Labels, sentence};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How a text says which two entities are meant.
+    /// How the text shows which two entities the example is about.
     pub arguments: Arguments,
-    /// Sentences, found by rule, within which a drug and another entity must stand to be an item. They are what is shown: from the one in which the
-    /// first begins to the one in which the last ends.
+    /// Each `Drug` is paired with every other entity within this many sentences (split by rules), which form the text. Relations that span
+    /// more are skipped and counted, so recall covers only those within the limit.
     pub sentences: NonZeroUsize,
-    /// What becomes of entities that do not fit.
+    /// What to do with entities whose offsets are invalid, or whose words do not match the text there.
     pub misfits: Misfits,
 }
 

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
-    /// Their kinds stand in their place, as BLUE has it: `@DRUG$`; two that overlap are one, `@DRUG-BRAND$` in the order of the text.
+    /// They are replaced by their kinds, as in BLUE: `@DRUG$`; two that overlap become one, `@DRUG-BRAND$`, in the order of the text. A
+    /// discontinuous one is replaced from its first to its last piece.
     Replaced,
-    /// They stay, between marks: `<< warfarin >>` the first in the text, `[[ aspirin ]]` the other; two that overlap are left out.
+    /// They stay and are marked: `<< warfarin >>` the first in the text, `[[ aspirin ]]` the other; two that overlap are left out.
     Marked,
 }
 

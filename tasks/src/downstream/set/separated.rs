@@ -17,9 +17,9 @@ use crate::downstream::funnel::Step;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
-    /// One tab; quotes are characters like any others, and a row is a line.
+    /// One tab; quotes are ordinary characters, and a row is a line.
     Tabs,
-    /// One comma; a field in double quotes may hold commas, line ends and doubled quotes (RFC 4180).
+    /// One comma; a field in double quotes may contain commas, line breaks and doubled quotes (RFC 4180).
     Commas,
 }
 
@@ -27,12 +27,12 @@ pub enum Between {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What stands between columns.
+    /// What separates columns.
     pub between: Between,
-    /// The columns' names, for a file without a header; else the first row has them.
+    /// Names of the columns, where the first row does not have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
-    /// What the columns mean.
+    /// Which columns hold the texts and the gold label.
     pub fields: Fields,
     /// Whether rows may have columns behind those that are named.
     #[serde(skip)]

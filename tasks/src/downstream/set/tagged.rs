@@ -25,15 +25,19 @@ use text::{Document, Entity, Label, Labels, Span, sentence};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What the files look like; one that marks entities.
+    /// The format of the files, one that annotates entities.
     pub format: Format,
-    /// The kinds that are asked for; all of them without it.
+    /// The kinds of entities to predict. Without it, all of them. Of overlapping entities of these kinds the longest is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<String>>,
     /// What an example is.
+    ///
+    /// Source: ours: because formats of sentences have a sentence per document, and the text then has its whole context.
     #[serde(default)]
     pub unit: Unit,
-    /// What becomes of entities of several pieces.
+    /// What to do with discontinuous entities; the funnel counts what is dropped.
+    ///
+    /// Source: ours: because BIO tags cannot express them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discontinuous: Gaps,
 }
@@ -42,10 +46,11 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gaps {
-    /// They are left out and counted.
+    /// They are dropped and counted.
     #[default]
     Drop,
-    /// Their pieces are tagged and what lies between them is not: `B` where the first begins, `I` where another does (as in MT-BERT's code).
+    /// Their pieces are tagged, with `B` where the first begins and `I` where any other does, and the gaps are not (MT-BERT's code). Of
+    /// overlapping pieces the longest is then kept, the funnel counts pieces, and a sentence may end in a gap.
     Outside,
 }
 
@@ -53,10 +58,10 @@ pub enum Gaps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// A document of the file, which is a sentence in some formats.
+    /// A document of the file (a sentence, in CoNLL).
     #[default]
     Document,
-    /// A sentence of a document: the file's own, or else found by rule.
+    /// A sentence: the file's own where its format has them, else split by rules.
     Sentence,
 }
 

@@ -14,7 +14,7 @@ use crate::downstream::funnel::Step;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Which kinds are told apart.
+    /// Which kinds of questions are told apart.
     pub classes: Classes,
 }
 
@@ -22,9 +22,9 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Classes {
-    /// The six coarse ones.
+    /// The six coarse kinds.
     Coarse,
-    /// The fifty fine ones.
+    /// The fifty fine kinds.
     Fine,
 }
 

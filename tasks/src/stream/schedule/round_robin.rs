@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// As the paper writes it: with the last batch of the task that has the most.
+    /// With the last batch of the task that has the most batches (MT-Clinical BERT, algorithm 1).
     #[default]
     Paper,
-    /// As the reference code does it: once that task has shown its first batch again, and with it all tasks before it.
+    /// As in the reference code: once that task has shown its first batch again, and with it all tasks before it.
     Reference,
 }
 
