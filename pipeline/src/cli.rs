@@ -36,7 +36,6 @@ use serde_json::json;
 use crate::bundle::known::Around;
 use crate::bundle::vectors::How;
 use crate::config::Config;
-use crate::config::resolved::Origins;
 use crate::engine::digest::Digest;
 use crate::engine::failure;
 use crate::engine::fault::Faults;
@@ -49,7 +48,6 @@ use crate::engine::run::Outcome;
 use crate::engine::survey::State;
 use crate::engine::verify::Verify;
 use crate::engine::{Engine, Settings};
-use crate::overview;
 use crate::stage::maps::Mapping;
 use crate::stage::remote::Remotes;
 use args::{Command, Common, Subcommand};
@@ -73,7 +71,7 @@ pub fn main() -> ExitCode {
             return Exit::Ok.into();
         }
     };
-    match project::settle(&mut command).and_then(|()| obey(&command)) {
+    match command.check_local().and_then(|()| project::settle(&mut command)).and_then(|()| obey(&command)) {
         Ok(exit) => exit.into(),
         Err(error) => {
             print::note(&format!("error: {}", failure::text(&error)));
@@ -86,7 +84,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     command.check_local()?;
     let format = if command.common.json { Format::Json } else { Format::Text };
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
-    if let Some(said) = about::about(&command.subcommand) {
+    if let Some(said) = about::about(&command.subcommand).or_else(|| settings::settings(command)) {
         return said;
     }
     let cancel = cancel(&command.subcommand)?;
@@ -98,16 +96,6 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
         let wish =
             fetch::Wish { names, into: into.as_deref(), catalog: catalog.as_deref(), max_bytes: *max_bytes };
         return fetch::fetch(wish, outside::options(&command.common, &cancel), &cancel, format);
-    }
-    match &command.subcommand {
-        Subcommand::Init { preset } => return settings::init(preset),
-        Subcommand::Config { schema: true, .. } => return settings::schema(),
-        Subcommand::Config { reference: true, .. } => return settings::reference(),
-        Subcommand::Config { preset, origin, .. } => {
-            let origins = if *origin { Origins::Said } else { Origins::Unsaid };
-            return settings::show(&command.common, preset.as_deref(), origins);
-        }
-        _ => {}
     }
     if let Subcommand::Verify { stages } = &command.subcommand {
         return verify(&command.common, stages, format);
@@ -141,19 +129,11 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
             let (layout, svg) = (engine.layout(), svg.as_deref());
             heat::draw(&heat::Drawing { maps: &maps, layout, text, svg }, format)
         }
-        // Done above: none needs an engine.
-        Subcommand::Verify { .. }
-        | Subcommand::Diff { .. }
-        | Subcommand::Fetch { .. }
-        | Subcommand::Init { .. }
-        | Subcommand::Config { .. }
-        | Subcommand::Predict { .. }
-        | Subcommand::Encode { .. }
-        | Subcommand::Completions { .. }
-        | Subcommand::Man { .. } => Ok(Exit::Ok),
         subcommand @ (Subcommand::Clean { .. } | Subcommand::Gc { .. }) => {
             clean::clean(&engine, subcommand, format)
         }
+        // Done above: no other needs an engine.
+        _ => Ok(Exit::Ok),
     }
 }
 

@@ -110,6 +110,7 @@ fn what_is_kept_is_bounded_and_gc_says_what_it_removes() {
     let told = seed(&["gc", "--all", "--dry-run"], 4).ok();
     assert!(told.contains("would remove") && told.contains(".kept/world-") && told.contains("B)"), "{told}");
     assert_eq!(kept(), 1);
+    assert_eq!(seed(&["gc", "--all", "--keep", "1"], 4).output().code(), Some(2), "all, or a bound");
     let told = seed(&["gc", "--keep-bytes", "1"], 4).ok();
     assert!(told.contains("removed 1 file or folder"), "{told}");
     assert!(!out.join(".kept").exists());

@@ -80,7 +80,11 @@ fn text_is_masked_beside_the_graph() {
                   rates = { rate = 0.15, mask = 0.8, random = 0.1 }, hide = \"words\" }";
     // What is trained on texts is a matter of [pretrain]; this config ends with the audit.
     let config = folder.path().join("texts.toml");
-    base::whole::write_whole(&config, engraft_tests::DEFAULT_CONFIG.split("[retrain]").next().unwrap().as_bytes()).unwrap();
+    base::whole::write_whole(
+        &config,
+        engraft_tests::DEFAULT_CONFIG.split("[retrain]").next().unwrap().as_bytes(),
+    )
+    .unwrap();
     let shards = |jobs: &str, out: &Path| {
         Engraft::plain(&["run", "audit", "--jobs", jobs], out)
             .arg("--config")

@@ -74,7 +74,7 @@ fn maps_are_attended_by_and_what_no_loss_reaches_is_frozen() {
     let attentions = "attentions=[{ name = \"kam\", knowledge = { maps = [\"entity\", \"phrase\", \"term\", \"graph\"], alpha = 0.2, skip = \"post_add\", auxiliary = \"qk\", merge = \"convolution\" } }, \
         { name = \"mean\", knowledge = { maps = [\"term\"], alpha = 0.2, skip = \"none\", auxiliary = \"zero_pad\", merge = \"mean\" } }]";
     let recipe = "recipes=[{ name = \"both\", attention = \"kam\", tasks = [\"questions\", \"alike\"], schedule = \"merged\", \
-        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }]";
+        learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 }]";
     let sets = [
         attentions,
         recipe,
@@ -250,9 +250,9 @@ fn tasks_take_turns_and_pairs_tell_which_helps_which() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
     let few = "recipes=[{ name = \"turns\", tasks = [\"diseases\", \"questions\", \"alike\", \"diagnoses\"], schedule = { round_robin = \"paper\" }, \
-        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 } }, \
+        learning_rate = 1e-3, warmup = 0.1, epochs = 1, batch = 16, dropout = 0.1 }, \
         { name = \"pairs\", pairwise = true, tasks = [\"diseases\", \"drugs\", \"questions\"], schedule = \"merged\", \
-        settings = { learning_rate = 1e-3, warmup = 0.1, epochs = 2, batch = 16, dropout = 0.1 } }]";
+        learning_rate = 1e-3, warmup = 0.1, epochs = 2, batch = 16, dropout = 0.1 }]";
     small(&["run", "scores", "matrix-pairs"], "world-mt-bert.toml", out).arg("--set").arg(few).ok();
     assert_eq!(compared(out, "alike"), ["alone", "turns"]);
     let matrix = json(out.join("matrix-pairs/matrix.json"));

@@ -82,7 +82,10 @@ impl schemars::JsonSchema for Alphas {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let weights = Task::ALL.into_iter().filter(|task| has_output(*task)).map(|task| {
-            let about = format!("Weight of the loss of task `{}`: 0, or 1e-12 to 1e6. A task of weight 0 is not trained on.", task.name());
+            let about = format!(
+                "Weight of the loss of task `{}`: 0, or 1e-12 to 1e6. A task of weight 0 is not trained on.",
+                task.name()
+            );
             (task.name().to_owned(), serde_json::json!({ "type": "number", "description": about }))
         });
         let weights: serde_json::Map<String, serde_json::Value> = weights.collect();

@@ -179,7 +179,7 @@ impl Card {
                 format_args!(
                     "`FOLDER` is the folder of this file. With transformers:\n\n```python\n{load}\n```\n\n\
                  With engraft, vectors of texts, and the same folder to train on:\n\n\
-                 ```sh\nengraft encode FOLDER texts.txt > vectors.jsonl\n```\n\n```toml\n[encoder]\ncheckpoint = \"FOLDER\"\n```\n\n"
+                 ```sh\nengraft encode FOLDER texts.txt > vectors.jsonl\n```\n\n```toml\n[encoder]\nfrom = \"checkpoint\"\npath = \"FOLDER\"\n```\n\n"
                 ),
             ),
             Kind::Tasks { tasks, attention } => {

@@ -1,16 +1,16 @@
 //! The command line's grammar and help texts. Does nothing.
 
 mod grammar;
+mod local;
 mod value;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser};
 use clap_complete::Shell;
 use model::encoder::pool::Pooling;
-use store::location::{Location, is_address};
 
 use super::clean::{self, Keep};
 use super::exit;
@@ -26,76 +26,6 @@ pub(super) struct Command {
     pub(super) common: Common,
     #[command(subcommand)]
     pub(super) subcommand: Subcommand,
-}
-
-impl Command {
-    /// Refuses URLs where only names and paths on this machine can be meant, without showing them: they may hold credentials, and a folder
-    /// would be made of them.
-    pub(super) fn check_local(&self) -> anyhow::Result<()> {
-        let Common { config, data, out, cache, .. } = &self.common;
-        if let Some(Err(error)) = data.as_deref().and_then(Path::to_str).map(Location::parse) {
-            return Err(anyhow::Error::from(error).context("--data is invalid"));
-        }
-        let common =
-            [("--config", config.as_deref()), ("--out", out.as_deref()), ("--cache", cache.as_deref())];
-        let given = common.into_iter().filter_map(|(name, path)| Some((name, path?)));
-        for (name, path) in given.chain(self.subcommand.local()) {
-            let is_url = is_address(&path.to_string_lossy());
-            anyhow::ensure!(
-                !(is_url && ["--out", "--cache", "--into", "--svg"].contains(&name)),
-                "{name} is a URL, expected a path on this machine: write to a folder here, then copy it there"
-            );
-            anyhow::ensure!(
-                !is_url,
-                "{name} is a URL, expected a name or path on this machine: fetch the file first"
-            );
-        }
-        Ok(())
-    }
-}
-
-fn some<'p>(name: &'static str, path: &'p Option<PathBuf>) -> impl Iterator<Item = (&'static str, &'p Path)> {
-    path.iter().map(move |path| (name, path.as_path()))
-}
-
-fn all<'n>(name: &'static str, names: &'n [String]) -> impl Iterator<Item = (&'static str, &'n Path)> {
-    names.iter().map(move |text| (name, Path::new(text)))
-}
-
-impl Subcommand {
-    /// What is no option of every subcommand: names and paths.
-    fn local(&self) -> Vec<(&'static str, &Path)> {
-        match self {
-            Subcommand::Run { stages, .. }
-            | Subcommand::Plan { stages, .. }
-            | Subcommand::Verify { stages }
-            | Subcommand::Clean { stages, .. }
-            | Subcommand::Gc { stages, .. } => all("STAGE", stages).collect(),
-            Subcommand::Why { stage } => vec![("STAGE", Path::new(stage))],
-            Subcommand::Status
-            | Subcommand::Config { .. }
-            | Subcommand::Init { .. }
-            | Subcommand::Completions { .. } => vec![],
-            Subcommand::Man { into } => some("--into", into).collect(),
-            Subcommand::Inspect { artifact, svg, .. } => {
-                some("--svg", svg).chain([("ARTIFACT", Path::new(artifact))]).collect()
-            }
-            Subcommand::Fetch { names, into, catalog, .. } => {
-                all("NAME", names).chain(some("--into", into)).chain(some("--catalog", catalog)).collect()
-            }
-            Subcommand::Predict { model, input, mask, .. } => {
-                let files = some("FILE", input).chain(some("--mask", mask));
-                files.chain([("MODEL", model.as_path())]).collect()
-            }
-            Subcommand::Encode { model, input, vocabulary, .. } => {
-                let files = some("FILE", input).chain(some("--vocabulary", vocabulary));
-                files.chain([("MODEL", model.as_path())]).collect()
-            }
-            Subcommand::Diff { old, new, into } => {
-                some("--into", into).chain([("OLD", old.as_path()), ("NEW", new.as_path())]).collect()
-            }
-        }
-    }
 }
 
 const AFTER_HELP: &str = "\
@@ -435,7 +365,7 @@ Examples:
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
         /// Removes every kept artifact
-        #[arg(long, conflicts_with_all = ["keep", "keep_bytes"])]
+        #[arg(long, conflicts_with_all = ["artifacts", "bytes"])]
         all: bool,
         /// Only prints what would be removed
         #[arg(long)]

@@ -1,6 +1,7 @@
 //! Keeps the page about the output folder up to date while a run lasts.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use ::report::overview::Running;
@@ -42,12 +43,13 @@ impl<'a> Live<'a> {
     /// Does `work` and writes the page from time to time meanwhile, and at the end.
     pub(super) fn while_working<T, E>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| self.keep_writing());
+            // Without a thread of its own the page is written at the end alone.
+            let writer = std::thread::Builder::new().spawn_scoped(scope, || self.keep_writing());
             let done = work();
             self.state().ended = true;
             self.changed.notify_all();
             // A page that cannot be written costs the run nothing; what is wrong was said.
-            let _ = writer.join();
+            let _ = writer.map(ScopedJoinHandle::join);
             // Nothing is written where a run was refused.
             if done.is_ok() || self.state().changed {
                 self.finish();

@@ -8,6 +8,7 @@ use base::cancel::CancelToken;
 use store::options::{Environment, Options};
 
 use super::args::Common;
+use super::project;
 use super::{ending, print};
 use crate::engine::Engine;
 use crate::engine::stage::Input;
@@ -56,9 +57,9 @@ pub(super) fn bring(
 /// The options that say of which config and where, as they were given: what is to be typed again with the next command.
 pub(super) fn given(common: &Common) -> String {
     let named = [
-        ("--config", common.config.as_deref()),
+        ("--config", common.config.as_deref().filter(|config| *config != Path::new(project::FILE))),
         ("--data", common.data.as_deref()),
-        ("--out", Some(&*common.out).filter(|out| *out != Path::new("out"))),
+        ("--out", Some(common.out()).filter(|out| *out != Path::new("out"))),
     ];
     let given = named.into_iter().filter_map(|(name, path)| Some(format!(" {name} {}", ending::path(path?))));
     given.collect()

@@ -4,18 +4,32 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use super::args::Common;
+use super::args::{Command, Common, Subcommand};
 use super::exit::Exit;
 use super::project::FILE;
 use crate::config::layer::preset;
 use crate::config::resolved::Origins;
 use crate::config::{self, schema};
 
+/// What a subcommand about settings comes to; nothing for the others.
+pub(super) fn settings(command: &Command) -> Option<anyhow::Result<Exit>> {
+    match &command.subcommand {
+        Subcommand::Init { preset } => Some(init(preset)),
+        Subcommand::Config { schema: true, .. } => Some(schema()),
+        Subcommand::Config { reference: true, .. } => Some(reference()),
+        Subcommand::Config { preset, origin, .. } => {
+            let origins = if *origin { Origins::Said } else { Origins::Unsaid };
+            Some(show(&command.common, preset.as_deref(), origins))
+        }
+        _ => None,
+    }
+}
+
 /// Prints every setting of the config, or the JSON Schema of all configs.
 ///
 /// # Errors
 /// When the config is invalid, or nothing can be printed.
-pub(super) fn show(common: &Common, of: Option<&str>, origins: Origins) -> anyhow::Result<Exit> {
+fn show(common: &Common, of: Option<&str>, origins: Origins) -> anyhow::Result<Exit> {
     let config = match of {
         Some(name) => config::of_text(&format!("preset {name}"), preset(name)?, None, &common.set)?,
         None => config::load(common.config.as_deref(), &common.set)?,
@@ -28,7 +42,7 @@ pub(super) fn show(common: &Common, of: Option<&str>, origins: Origins) -> anyho
 ///
 /// # Errors
 /// When nothing can be printed.
-pub(super) fn schema() -> anyhow::Result<Exit> {
+fn schema() -> anyhow::Result<Exit> {
     lines(&serde_json::to_string_pretty(schema::schema())?)?;
     Ok(Exit::Ok)
 }
@@ -37,7 +51,7 @@ pub(super) fn schema() -> anyhow::Result<Exit> {
 ///
 /// # Errors
 /// When nothing can be printed.
-pub(super) fn reference() -> anyhow::Result<Exit> {
+fn reference() -> anyhow::Result<Exit> {
     lines(&config::reference::markdown())?;
     Ok(Exit::Ok)
 }
@@ -46,28 +60,63 @@ pub(super) fn reference() -> anyhow::Result<Exit> {
 ///
 /// # Errors
 /// When there is one already, or it cannot be written.
-pub(super) fn init(name: &str) -> anyhow::Result<Exit> {
+fn init(name: &str) -> anyhow::Result<Exit> {
     let path = PathBuf::from(FILE);
     anyhow::ensure!(!path.exists(), "{FILE} is there already: edit it, or remove it first");
     let about = preset(name)?.lines().next().unwrap_or_default().trim_start_matches('#').trim();
-    let text = FIRST.replace("PRESET", name).replace("ABOUT", about);
+    let text = first(name, about);
     base::whole::write_whole(Path::new(&path), text.as_bytes()).with_context(|| FILE.to_owned())?;
     lines(&format!("wrote {FILE}; next: engraft plan, engraft run"))?;
     Ok(Exit::Ok)
 }
 
-/// A first config.
-const FIRST: &str = r#"# ABOUT
-# All settings, and where each comes from: engraft config --origin. The reference: docs/config.md.
-version = 5
-extends = "PRESET"
-# data = "data"                   # what paths below count from
-out = "out"                       # artifacts, models, scores
-
-# [sources.triples.mine]          # your own graph: a TSV file with columns subject, relation, object
-# table.files = ["triples.tsv"]
-"#;
+/// A first config: the preset on the invented world, so that it runs as it is.
+fn first(name: &str, about: &str) -> String {
+    let extends = if name == "world" { "\"world\"".to_owned() } else { format!("[\"world\", \"{name}\"]") };
+    let texts = if name == "kam-bert" {
+        "corpus.texts = [{ name = \"world\", paths = [\"world:text\"], format.text = \"paragraph\" }]\n"
+    } else {
+        ""
+    };
+    format!(
+        "# {about}\n\
+         # Every setting, and where it comes from: engraft config --origin. What they mean: docs/config.md.\n\
+         version = 5\n\
+         extends = {extends}  # \"world\" is an invented world to try it on: take it out for data of your own (docs/tutorial.md)\n\
+         out = \"out\"\n\
+         # data = \"data\"  # what paths of your own files count from\n\
+         {texts}\
+         benchmarks = [\n    \
+             {{ name = \"questions\", set = {{ format.trec.classes = \"coarse\", train = [\"world:sets/questions.label\"] }} }},\n    \
+             {{ name = \"entailed\", set = {{ format = \"glue_pairs\", train = [\"world:sets/entailed.tsv\"] }} }},\n\
+         ]\n"
+    )
+}
 
 fn lines(text: &str) -> std::io::Result<()> {
     text.trim_end().lines().try_for_each(super::print::line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use store::options::Options;
+
+    use super::*;
+    use crate::config::layer::PRESETS;
+    use crate::stage::remote::Remotes;
+
+    #[test]
+    fn a_first_config_of_every_preset_can_be_planned() {
+        for (name, _) in PRESETS {
+            let text = first(name, "About it.");
+            assert!(text.lines().count() <= 12, "{text}");
+            let remotes = Arc::new(Remotes::new(Options::new(Path::new("/cache"))));
+            let stages = config::of_text(FILE, &text, None, &[])
+                .and_then(|config| crate::stage::all(&config, None, &remotes));
+            let stages = stages.unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            assert!(stages.len() > 5, "{name}");
+        }
+    }
 }

@@ -128,7 +128,7 @@ impl<D: Display> Observe for Watching<D> {
             Event::Failed { stage, .. } | Event::Interrupted { stage } => {
                 live.end(stage, clock(), |said| display.said(said));
             }
-            Event::Fresh { .. } | Event::Skipped { .. } => {}
+            Event::Fresh { .. } | Event::Restored { .. } | Event::Skipped { .. } => {}
         }
         display.event(event);
     }

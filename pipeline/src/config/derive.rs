@@ -32,11 +32,12 @@ pub(super) fn fill(whole: &mut Table) {
     }
     counted(whole);
     spelt(whole);
-    let is_grafted = whole.contains_key("graft");
+    // A comparison searches its masks on a part of their own.
+    let mask_search = if whole.contains_key("graft") { 0.1 } else { 0.0 };
     if let Some(Toml::Array(benchmarks)) = whole.get_mut("benchmarks") {
         for benchmark in benchmarks {
             if let Some(Toml::Table(set)) = benchmark.get_mut("set") {
-                drawn(set, is_grafted);
+                drawn(set, mask_search);
             }
         }
     }
@@ -141,8 +142,8 @@ fn has_mask_search(benchmark: &Toml) -> bool {
 }
 
 /// A set without files of its own for a part has a share of those for training drawn for it.
-fn drawn(set: &mut Table, is_grafted: bool) {
-    let parts = [("dev", 0.1), ("test", 0.2), ("mask_search", if is_grafted { 0.1 } else { 0.0 })];
+fn drawn(set: &mut Table, mask_search: f64) {
+    let parts = [("dev", 0.1), ("test", 0.2), ("mask_search", mask_search)];
     let missing: Vec<(&str, f64)> = parts.into_iter().filter(|(part, _)| !set.contains_key(*part)).collect();
     let drawn = set.entry("drawn").or_insert_with(|| Toml::Table(Table::new()));
     if let Toml::Table(drawn) = drawn {

@@ -60,7 +60,7 @@ fn alternative(old: &mut Table, new: Table, among: &[Choice<'_>]) {
             _ => *old = new,
         },
         Some((Choice::Tagged(tag, _, node), _)) if old.get(tag) == new.get(tag) => {
-            table(old, new, Some(node))
+            table(old, new, Some(node));
         }
         Some((Choice::Plain(node), _)) => table(old, new, Some(node)),
         Some(_) => *old = new,

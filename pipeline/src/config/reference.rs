@@ -37,7 +37,9 @@ impl Rows {
         }
         for (name, node) in known.iter().filter(|(_, node)| node["const"].is_null()) {
             let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-            self.row(&key, node, required.contains(&name.as_str()));
+            let without =
+                if required.contains(&name.as_str()) { "*required*".to_owned() } else { default(node) };
+            self.row(&key, node, &without);
             self.below(&key, node);
         }
     }
@@ -53,16 +55,10 @@ impl Rows {
         false
     }
 
-    fn row(&mut self, key: &str, node: &Value, is_required: bool) {
-        let default = match (&node["default"], is_required) {
-            (_, true) => "*required*".to_owned(),
-            (Value::Null, false) => String::new(),
-            (Value::Object(_), _) => String::new(),
-            (default, _) => format!("`{default}`"),
-        };
+    fn row(&mut self, key: &str, node: &Value, default: &str) {
         let (about, source) = described(node);
         let source = source.map(|source| format!(" *Default: {source}*")).unwrap_or_default();
-        self.line(key, node, &default, &(about + &source));
+        self.line(key, node, default, &(about + &source));
     }
 
     fn line(&mut self, key: &str, node: &Value, default: &str, about: &str) {
@@ -77,7 +73,8 @@ impl Rows {
             Shape::List(each) => self.below(key, each),
             Shape::OneOf(among) => {
                 let cases = if node["oneOf"].is_array() { &node["oneOf"] } else { &node["anyOf"] };
-                if among.len() > FEW && self.was_told(key, cases) {
+                let has_tables = among.iter().any(|choice| !matches!(choice, Choice::Word(..)));
+                if has_tables && among.len() > FEW && self.was_told(key, cases) {
                     return;
                 }
                 for choice in among {
@@ -94,6 +91,14 @@ impl Rows {
             }
             _ => {}
         }
+    }
+}
+
+/// What a setting is where it is left out. Tables tell it key by key.
+fn default(node: &Value) -> String {
+    match &node["default"] {
+        Value::Null | Value::Object(_) => String::new(),
+        default => format!("`{default}`"),
     }
 }
 

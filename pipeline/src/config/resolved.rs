@@ -43,7 +43,7 @@ fn fill_value(value: &mut Toml, node: &Value) {
     match (shape(node), value) {
         (Shape::Struct(_), Toml::Table(table)) => fill(table, node),
         (Shape::Names(each), Toml::Table(table)) => {
-            table.iter_mut().for_each(|(_, value)| fill_value(value, each))
+            table.iter_mut().for_each(|(_, value)| fill_value(value, each));
         }
         (Shape::List(each), Toml::Array(items)) => items.iter_mut().for_each(|item| fill_value(item, each)),
         (Shape::OneOf(among), value) => {

@@ -18,6 +18,9 @@ pub(crate) fn schema() -> &'static Value {
     })
 }
 
+/// Where the schema has cases that a key or a word tells apart; untagged ones stand elsewhere.
+const TAGGED: &str = "oneOf";
+
 /// What a place of a config takes.
 pub(crate) enum Shape<'s> {
     /// A table of these keys.
@@ -56,12 +59,12 @@ pub(crate) fn shape(node: &Value) -> Shape<'_> {
             words.iter().filter_map(Value::as_str).map(|word| Choice::Word(word, "")).collect(),
         );
     }
-    for (key, is_tagged) in [("oneOf", true), ("anyOf", false)] {
+    for key in [TAGGED, "anyOf"] {
         let Some(cases) = node[key].as_array() else { continue };
         let cases: Vec<&Value> = cases.iter().filter(|case| case["type"] != "null").collect();
         return match cases.as_slice() {
-            [one] if !is_tagged => shape(one),
-            _ => Shape::OneOf(cases.into_iter().flat_map(|case| choices(case, is_tagged)).collect()),
+            [one] if key != TAGGED => shape(one),
+            _ => Shape::OneOf(cases.into_iter().flat_map(|case| choices(case, key)).collect()),
         };
     }
     if let Some(types) = node["type"].as_array() {
@@ -87,7 +90,7 @@ fn of_kind<'s>(node: &'s Value, kind: &str) -> Shape<'s> {
     }
 }
 
-fn choices(case: &Value, is_tagged: bool) -> Vec<Choice<'_>> {
+fn choices<'s>(case: &'s Value, key: &str) -> Vec<Choice<'s>> {
     let about = case["description"].as_str().unwrap_or_default();
     if let Some(word) = case["const"].as_str() {
         return vec![Choice::Word(word, about)];
@@ -95,7 +98,7 @@ fn choices(case: &Value, is_tagged: bool) -> Vec<Choice<'_>> {
     if let Some(words) = case["enum"].as_array() {
         return words.iter().filter_map(Value::as_str).map(|word| Choice::Word(word, about)).collect();
     }
-    if let (true, Some(known)) = (is_tagged, case["properties"].as_object()) {
+    if let (true, Some(known)) = (key == TAGGED, case["properties"].as_object()) {
         let tag = known.iter().find_map(|(key, value)| Some((key.as_str(), value["const"].as_str()?)));
         if let Some((tag, word)) = tag {
             return vec![Choice::Tagged(tag, word, case)];

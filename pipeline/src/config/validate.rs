@@ -93,7 +93,7 @@ impl Faults {
             _ => match (tag(among), value) {
                 (Some((tag, words)), Toml::Table(table)) => match table.get(tag) {
                     Some(found) => {
-                        self.add(&below(key, tag), format!("is {}, expected {words}", shown(found)))
+                        self.add(&below(key, tag), format!("is {}, expected {words}", shown(found)));
                     }
                     None => self.add(key, format!("misses `{tag}`, expected {words}: add to [{key}]")),
                 },

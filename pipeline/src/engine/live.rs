@@ -68,7 +68,6 @@ fn remove_links(folder: &Path, unwanted: impl Fn(&Path) -> bool) {
 mod tests {
     use std::fs;
 
-    use crate::engine::clean::Mode;
     use crate::engine::testing::{engine, run, say, scribble, settings, stage};
     use tempfile::tempdir;
 
@@ -102,7 +101,7 @@ mod tests {
         run(dir.path(), [stage("other")]);
         assert!(!live.exists());
         assert_eq!(run(dir.path(), [interrupted()]), ["train failed: killed"]);
-        engine(settings(dir.path()), [interrupted()]).clean(&[], Mode::Remove).unwrap();
+        engine(settings(dir.path()), [interrupted()]).clean(&[]).unwrap().remove().unwrap();
         assert!(!live.exists());
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::describe::{self, Describe};
 /// The table `[compute]` of a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[derive(Default)]
 pub(crate) struct Compute {
     /// `auto`, `cpu` or `cuda:N`, N from 0. `auto` takes the first CUDA device if this build has CUDA and one is available; the ledger records
     /// which and why. Bit-identical results are promised on the CPU only; an artifact made on one kind of device is rebuilt or resumed only on that
@@ -22,12 +23,6 @@ pub(crate) struct Compute {
     ///
     /// Source: ours: `bf16` is faster only on GPUs with hardware for it.
     pub dtype: ActivationDtype,
-}
-
-impl Default for Compute {
-    fn default() -> Self {
-        Self { device: Wanted::default(), dtype: ActivationDtype::default() }
-    }
 }
 
 impl Compute {

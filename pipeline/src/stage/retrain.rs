@@ -277,8 +277,8 @@ impl Retrain {
         let index = Index::read(context.artifact("shards")?)?;
         let tasks = self.config.tasks(&self.from.shards.config.tasks);
         let names: Vec<&str> = tasks.iter().map(|task| task.name()).collect();
-        let (on_graph, on_texts) =
-            (tasks.iter().any(|task| task.is_graph()), tasks.iter().any(|task| !task.is_graph()));
+        let made_of = |texts: bool| tasks.iter().any(|task| (task.made_of() == Material::Texts) == texts);
+        let (on_graph, on_texts) = (made_of(false), made_of(true));
         let triples = index.triples.get(&Part::Train).copied().unwrap_or(0);
         let over =
             if on_graph { format!(" over {triples} triples of the part `train`") } else { String::new() };

@@ -18,6 +18,7 @@ use base::setting::shown;
 /// The split's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[derive(Default)]
 pub(crate) struct Config {
     /// How triples are divided into parts.
     ///
@@ -40,18 +41,6 @@ pub(crate) struct Config {
     /// so nothing is checked.
     #[serde(default)]
     pub suspect: Suspect,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            parts: Parts::default(),
-            together: Keep::default(),
-            detect_inverses: None,
-            on_leak: OnLeak::default(),
-            suspect: Suspect::default(),
-        }
-    }
 }
 
 /// When relations look inverse or symmetric, and how much of a held-out part such may give away.

@@ -29,17 +29,12 @@ pub(crate) const CERTIFICATE: &str = "certificate.json";
 /// The summary's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[derive(Default)]
 pub(crate) struct Config {
     /// What is measured of the graph.
     pub graph: Options,
     /// How the direction of relations is judged by the semantic types that they connect.
     pub certificate: certificate::Options,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { graph: Options::default(), certificate: certificate::Options::default() }
-    }
 }
 
 impl Config {

@@ -31,6 +31,7 @@ const LONGEST_LINE: u64 = 32 << 20;
 /// The vocabulary's part of a config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[derive(Default)]
 pub(crate) struct Config {
     /// How words are normalised for counts and maps, and with a `vocab.txt`; a `tokenizer.json` has its own normaliser, whose case must match.
     ///
@@ -47,12 +48,6 @@ pub(crate) struct Config {
     pub file: Option<Location>,
     /// How to train a WordPiece vocabulary instead.
     pub train: Option<Train>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { case: Case::default(), contradiction: Contradiction::default(), file: None, train: None }
-    }
 }
 
 /// How to train a vocabulary.

@@ -9,6 +9,7 @@ pub use crate::shard::index::Limits;
 /// How the columns of a triple form a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[derive(Default)]
 pub struct Layout {
     /// Whether columns are concatenated, or each padded to its limit.
     ///
@@ -25,17 +26,6 @@ pub struct Layout {
     pub blanks: Blanks,
     /// Maximum tokens per column; truncations are counted.
     pub limits: Limits,
-}
-
-impl Default for Layout {
-    fn default() -> Self {
-        Self {
-            form: Form::default(),
-            token_types: TokenTypes::default(),
-            blanks: Blanks::default(),
-            limits: Limits::default(),
-        }
-    }
 }
 
 /// Whether columns follow one another or have fixed places.

@@ -264,10 +264,10 @@ mod tests {
             ("<offset>12", "<offset>99999999999", 7, "the document has more than 33554432 bytes"),
             ("<offset>12</offset>", "", 7, "found a <text> without an <offset>"),
             ("<infon key='type'>Sign</infon>", "", 6, "found an annotation without its kind"),
-            ("<id>8</id>", "", 16, "found a document without <id>"),
+            ("<id>8</id>", "", 15, "found a document without <id>"),
             ("&#233;", "&eacute;", 4, "the entity &eacute; is not one of XML"),
             ("</passage>", "</pasage>", 6, "expected `</passage>`, but `</pasage>` was found"),
-            ("</collection>", "", 18, "the file ends here, expected </collection> first"),
+            ("</collection>", "", 17, "the file ends here, expected </collection> first"),
             ("UTF-8", "ISO-8859-1", 1, "its encoding is ISO-8859-1"),
             ("<collection>", "<set>", 2, "found <set>, expected <collection>"),
         ] {

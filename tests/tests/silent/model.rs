@@ -132,7 +132,7 @@ fn silent_05_training_does_not_begin_with_a_damaged_model() {
     let [_, encoder] = made(folder.path());
     let base = folder.path().join("base");
     fs::rename(encoder, &base).unwrap();
-    config(folder.path(), "[encoder]\ncheckpoint = \"base\"\n");
+    config(folder.path(), "[encoder]\nfrom = \"checkpoint\"\npath = \"base\"\n");
     let path = base.join("model.safetensors");
     let mut bytes = fs::read(&path).unwrap();
     let last = bytes.len() - 1;
@@ -198,7 +198,7 @@ fn silent_17_several_files_and_padded_tables_are_what_one_file_is() {
     write(&padded.join("config.json"), sizes.replace("\"vocab_size\": 8", "\"vocab_size\": 14").as_bytes());
     assert_eq!(said("encode", &padded), expected);
     // What is fine-tuned of it has the rows too, and says how many there are.
-    config(folder.path(), "[encoder]\ncheckpoint = \"padded\"\n");
+    config(folder.path(), "[encoder]\nfrom = \"checkpoint\"\npath = \"padded\"\n");
     let ran = run(folder.path());
     assert_eq!(ran.code(), Some(0), "{}", ran.text());
     let model = folder.path().join("out/finetune-base-kinds-1/model");

@@ -115,7 +115,7 @@ fn silent_15_a_checkpoint_that_was_trained_otherwise_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let model = published(folder, &drawn(folder, &UNCASED));
-    config(folder, &format!("[encoder]\ncheckpoint = {:?}\n", model.to_str().unwrap()));
+    config(folder, &format!("[encoder]\nfrom = \"checkpoint\"\npath = {:?}\n", model.to_str().unwrap()));
     let refused = |text: &str| {
         let ran = engraft(&["run", "finetune-base-kinds-1"], folder, "fine").output();
         assert_ne!(ran.code(), Some(0), "{}", ran.text());

@@ -76,6 +76,7 @@ pub struct Table {
     /// The files, which all have the same layout.
     pub files: Vec<Piece>,
     /// How the files are laid out.
+    #[serde(default)]
     pub layout: Layout,
 }
 

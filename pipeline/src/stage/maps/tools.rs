@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::judge::Judge;
+use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
 use batch::maps::expand::Map;
 use batch::maps::sample::{NO_WORD, Sample};
 use kg::table::row::TermKind;
@@ -24,10 +26,7 @@ use text::pmi::{MATRIX, Matrix};
 use text::word::Words;
 use text::{Document, Entity, Span, sentence};
 
-use super::judge::Judge;
-use super::{Config, Entities, Graph as GraphMap, Phrases, Terms, Unit};
-
-/// Texts that one thread makes rows of at a time.
+/// Texts of one thread at a time.
 const TEXTS: usize = 64;
 
 /// Everything that samples are made with.
@@ -45,7 +44,7 @@ pub(crate) struct Tools {
     sources: (Option<PathBuf>, Option<PathBuf>),
 }
 
-/// A sample, and how many tokens were cut of it.
+/// With how many tokens were cut of it.
 pub(crate) type Made = (Sample, usize);
 
 /// What a document has for samples.

@@ -158,12 +158,14 @@ mod tests {
         };
         assert!(refused(PASSAGES, "hot", "hut").contains("as the index says; make the candidates again"));
         assert!(
-            refused(INDEX, "\"version\": 1", "\"version\": 2").contains("version 2, but this engraft reads")
+            refused(INDEX, "\"version\": 2", "\"version\": 3").contains("version 3, but this engraft reads")
         );
         assert!(refused(INDEX, "\"queries\"", "\"quarries\"").contains("unknown field `quarries`"));
-        for (from, to) in
-            [("queries.jsonl", "other.jsonl"), ("\"per_query\": 3", "\"per_query\": 7"), ("\"small\"", "\"smile\"")]
-        {
+        for (from, to) in [
+            ("queries.jsonl", "other.jsonl"),
+            ("\"per_query\": 3", "\"per_query\": 7"),
+            ("\"small\"", "\"smile\""),
+        ] {
             assert!(refused(INDEX, from, to).contains("damaged: its contents give the check"), "{from}");
         }
         // As whoever writes such a folder otherwise might have it.
