@@ -81,7 +81,6 @@ pub fn main() -> ExitCode {
 }
 
 fn obey(command: &Command) -> anyhow::Result<Exit> {
-    command.check_local()?;
     let format = if command.common.json { Format::Json } else { Format::Text };
     let detail = if command.common.verbose { Detail::Full } else { Detail::Short };
     if let Some(said) = about::about(&command.subcommand).or_else(|| settings::settings(command)) {

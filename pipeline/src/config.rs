@@ -178,12 +178,7 @@ fn version() -> u32 {
 pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> anyhow::Result<Config> {
     match file {
         None => of_text("the embedded default", DEFAULT, None, sets),
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(path);
-            let text = text.with_context(|| format!("{name}: cannot read the config"))?;
-            of_text(&name, &text, Some(path.parent().unwrap_or(Path::new(""))), sets)
-        }
+        Some(path) => of_layers(read(path)?, sets),
     }
 }
 
@@ -194,7 +189,10 @@ pub(crate) fn of_text(
     folder: Option<&Path>,
     sets: &[String],
 ) -> anyhow::Result<Config> {
-    let layers = layer::all(name, text, folder)?;
+    of_layers(layer::all(name, text, folder)?, sets)
+}
+
+fn of_layers(layers: Vec<layer::Layer>, sets: &[String]) -> anyhow::Result<Config> {
     let whole = together(&layers, sets)?;
     let origin = Origin { layers, sets: sets.to_vec(), whole };
     let config = typed(&origin)?;
@@ -214,11 +212,20 @@ pub(crate) struct Folders {
 /// # Errors
 /// When it, or what it extends, cannot be read.
 pub(crate) fn folders(file: &Path) -> anyhow::Result<Folders> {
+    let layers = read(file)?;
+    // The last that names one counts; a merge of everything would say the same.
+    let of = |key: &str| {
+        let value = layers.iter().rev().find_map(|layer| layer.table.get(key));
+        value.and_then(toml::Value::as_str).map(str::to_owned)
+    };
+    Ok(Folders { data: of("data"), out: of("out") })
+}
+
+/// The layers of the config at `file`.
+fn read(file: &Path) -> anyhow::Result<Vec<layer::Layer>> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).with_context(|| format!("{name}: cannot read the config"))?;
-    let whole = together(&layer::all(&name, &text, Some(file.parent().unwrap_or(Path::new(""))))?, &[])?;
-    let of = |key: &str| whole.get(key).and_then(toml::Value::as_str).map(str::to_owned);
-    Ok(Folders { data: of("data"), out: of("out") })
+    layer::all(&name, &text, Some(file.parent().unwrap_or(Path::new(""))))
 }
 
 /// All layers and `sets` in one, with what follows from them.

@@ -10,7 +10,7 @@ pub enum Exit {
     /// A stage failed, and the others were finished; or `plan` found one that cannot run.
     Failed,
     /// Nothing was done: wrong usage or configuration, an output folder that cannot be used or belongs to another config, nothing to
-    /// verify, a `clean` that nobody agreed to, or no threads to be had.
+    /// verify, a `clean` that nobody agreed to, or no threads available.
     Refused,
     /// `verify` found damage, `plan --check` something to run, or `diff` a change.
     Found,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use store::location::is_address;
+use store::location::{Location, is_address};
 
 use super::args::{Command, Common, Subcommand};
 
@@ -19,6 +19,7 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
         command.subcommand,
         Subcommand::Fetch { .. }
             | Subcommand::Diff { .. }
+            | Subcommand::Encode { .. }
             | Subcommand::Init { .. }
             | Subcommand::Completions { .. }
             | Subcommand::Man { .. }
@@ -39,6 +40,7 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
     }
     let folders = crate::config::folders(&file)?;
     if let (None, Some(data)) = (&common.data, &folders.data) {
+        Location::parse(data).with_context(|| format!("{}: data is invalid", file.display()))?;
         common.data = Some(if is_address(data) { PathBuf::from(data) } else { folder.join(data) });
     }
     if common.out.is_none() {

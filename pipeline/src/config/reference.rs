@@ -36,7 +36,7 @@ impl Rows {
             return;
         }
         for (name, node) in known.iter().filter(|(_, node)| node["const"].is_null()) {
-            let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+            let key = schema::below(key, name);
             let without =
                 if required.contains(&name.as_str()) { "*required*".to_owned() } else { default(node) };
             self.row(&key, node, &without);

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toml::{Table, Value as Toml};
 
 use super::Config;
-use super::schema::{self, Choice, Shape, shape};
+use super::schema::{self, Choice, Shape, below, shape};
 
 impl Config {
     /// The whole config as TOML, every default stated; with `origin`, each line ends with where its value comes from.
@@ -128,10 +128,6 @@ fn is_section(value: &Toml) -> bool {
         Toml::Array(items) => !items.is_empty() && items.iter().all(Toml::is_table),
         _ => false,
     }
-}
-
-fn below(key: &str, name: &str) -> String {
-    if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
 }
 
 /// A key as TOML writes it.

@@ -110,6 +110,11 @@ fn choices<'s>(case: &'s Value, key: &str) -> Vec<Choice<'s>> {
     vec![Choice::Plain(case)]
 }
 
+/// The key of `name` in the table `key`; the whole config is "".
+pub(crate) fn below(key: &str, name: &str) -> String {
+    if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
+}
+
 /// What there must be in a table.
 pub(crate) fn required(node: &Value) -> impl Iterator<Item = &str> {
     node["required"].as_array().into_iter().flatten().filter_map(Value::as_str)

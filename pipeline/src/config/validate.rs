@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toml::{Table, Value as Toml};
 
-use super::schema::{self, Choice, Shape, shape};
+use super::schema::{self, Choice, Shape, below, shape};
 
 /// Most faults that one message lists.
 const LISTED: usize = 20;
@@ -112,10 +112,6 @@ impl Faults {
         }
         self.table(key, &rest, &node);
     }
-}
-
-fn below(key: &str, name: &str) -> String {
-    if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
 }
 
 /// The first sentence of what a setting is.
