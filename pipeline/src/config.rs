@@ -39,10 +39,11 @@ pub(crate) struct Config {
     /// this one over all of them: tables key by key, lists of named tables by their names, everything else as a whole.
     #[serde(default, skip_serializing)]
     pub extends: Option<Extends>,
-    /// What relative locations count from: a path from this file's folder, or an address. `--data` takes precedence.
+    /// What relative locations count from: a path from this file's folder (if another config extends this one, from that one's),
+    /// or an address. `--data` takes precedence.
     #[serde(default, skip_serializing)]
     pub data: Option<String>,
-    /// The folder of artifacts, as a path from this file's folder. `--out` takes precedence; left out, `out`.
+    /// The folder of artifacts, as a path from this file's folder (if another config extends this one, from that one's). `--out` takes precedence; left out, `out`.
     #[serde(default, skip_serializing)]
     pub out: Option<String>,
     /// The synthetic world. Leave the table out to use only your own data.
@@ -238,6 +239,7 @@ fn together(layers: &[layer::Layer], sets: &[String]) -> anyhow::Result<toml::Ta
     for set in sets {
         let wrong = |problem: String| anyhow::anyhow!("--set {}: {problem}", set::shown(set));
         let (key, value) = set::split(set).map_err(wrong)?;
+        set::check(&key).map_err(wrong)?;
         set::put(&mut given, &key, value).map_err(wrong)?;
     }
     let toml::Value::Table(given) = given else { anyhow::bail!("--set: the config is no table") };

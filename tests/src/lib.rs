@@ -1,6 +1,7 @@
 //! Runs the `engraft` binary as a user would, for the tests of the whole.
 
 pub mod golden;
+pub mod s3;
 pub mod server;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use engraft_tests::server::{Fault, Manner, S3, Server};
+use engraft_tests::s3::S3;
+use engraft_tests::server::{Fault, Manner, Server};
 use engraft_tests::{Engraft, Ran, artifacts, assert_same};
 use serde_json::Value;
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use batch::Batch;
-use engraft_tests::server::{Fault, Manner, S3, Server};
+use engraft_tests::s3::S3;
+use engraft_tests::server::{Fault, Manner, Server};
 use engraft_tests::{Engraft, artifacts, below};
 use kg::split::Part;
 use store::Store;

@@ -44,6 +44,21 @@ pub(super) fn split(set: &str) -> Result<(Vec<&str>, toml::Value), String> {
     Ok((key.split('.').collect(), self::value(value)?))
 }
 
+/// Refuses keys that are read before any `--set`: their change would have no effect.
+///
+/// # Errors
+/// With what to do instead.
+pub(super) fn check(key: &[&str]) -> Result<(), String> {
+    match key {
+        ["data"] => Err("use --data LOCATION".to_owned()),
+        ["out"] => Err("use --out FOLDER".to_owned()),
+        ["extends"] => {
+            Err("expected in a config file: write one that extends both, and name it by --config".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// TOML, or else a plain text.
 fn value(text: &str) -> Result<toml::Value, String> {
     let line = format!("value = {text}");

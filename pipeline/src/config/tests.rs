@@ -103,6 +103,12 @@ fn what_is_wrong_is_said_at_once_with_place_and_remedy() {
     assert!(error.contains("--set shards.sede=7") && error.contains("did you mean `seed`?"), "{error}");
     assert!(sets(&["shards.seed"]).unwrap_err().to_string().contains("expected KEY=VALUE"));
     assert!(sets(&["vocabulary.train.size.x=1"]).unwrap_err().to_string().contains("no table"));
+    for (set, instead) in
+        [("out=x", "use --out FOLDER"), ("data=x", "use --data"), ("extends=kimera", "in a config file")]
+    {
+        let error = sets(&[set]).unwrap_err().to_string();
+        assert!(error.contains(instead), "{error}");
+    }
     assert!(sets(&["version=9"]).unwrap_err().to_string().contains("version 9"));
     let folder = tempfile::tempdir().unwrap();
     assert!(load(Some(&folder.path().join("none.toml")), &[]).unwrap_err().to_string().contains("none.toml"));

@@ -29,9 +29,9 @@ pub(crate) enum Config {
     /// A published model, or one of engraft's.
     Checkpoint {
         /// A BERT folder in Hugging Face's layout, or a `model` folder written by engraft. The first has `config.json`, and `model.safetensors`,
-        /// the files of `model.safetensors.index.json` or `pytorch_model.bin`; the second must match its `digests.json`. Its vocabulary must be
-        /// `vocabulary.file`, compared entry by entry where the folder has one (`vocabulary.contradiction`); its embedding table may be padded
-        /// (docs/formats.md, Model folders).
+        /// the files of `model.safetensors.index.json` or `pytorch_model.bin`; the second must match its `digests.json`. The vocabulary is its
+        /// own unless `vocabulary.file` names one, which is then compared with it entry by entry (`vocabulary.contradiction`); its embedding
+        /// table may be padded (docs/formats.md, Model folders).
         #[serde(skip_serializing)]
         path: Location,
     },

@@ -3,7 +3,8 @@
 use std::fs;
 use std::ops::ControlFlow;
 
-use engraft_tests::server::{Fault, Manner, S3, Server};
+use engraft_tests::s3::S3;
+use engraft_tests::server::{Fault, Manner, Server};
 use store::Store;
 use store::location::Location;
 use store::options::Environment;
