@@ -60,6 +60,12 @@ bench-kg PYTHON="python3":
     cargo build --release --workspace --bin metathesaurus --bin umls_triples
     {{PYTHON}} benches/kg.py umls
 
+# SQL over the world's triples at scale 170 beside DuckDB on the same Parquet files, in one run (PYTHON needs benches/requirements.txt).
+bench-query OUT="out/bench-query" PYTHON="python3":
+    cargo build --release
+    target/release/engraft --out {{OUT}} --set world.scale=170 run triples
+    {{PYTHON}} benches/query.py target/release/engraft {{OUT}}
+
 # MeSH XML to triples and terms beside lxml, in one run, on the world at scale 160 (about 370 MB of XML; PYTHON needs benches/requirements.txt).
 bench-mesh OUT="out/bench-mesh" PYTHON="python3":
     cargo build --release

@@ -16,6 +16,8 @@ mod outside;
 mod predict;
 mod print;
 mod project;
+#[cfg(feature = "query")]
+mod query;
 mod report;
 mod settings;
 mod signals;
@@ -99,7 +101,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     if let Subcommand::Verify { stages } = &command.subcommand {
         return verify(&command.common, stages, format);
     }
-    if let Some(said) = ask_model(command) {
+    if let Some(said) = ask(command, format) {
         return said;
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
@@ -146,9 +148,11 @@ fn cancel(subcommand: &Subcommand) -> anyhow::Result<CancelToken> {
     }
 }
 
-/// What a subcommand that asks a model comes to; nothing for the others.
-fn ask_model(command: &Command) -> Option<anyhow::Result<Exit>> {
+/// What a subcommand that asks artifacts or a model comes to; nothing for the others.
+fn ask(command: &Command, format: Format) -> Option<anyhow::Result<Exit>> {
     match &command.subcommand {
+        #[cfg(feature = "query")]
+        Subcommand::Query(asked) => Some(query::query(command.common.out(), asked, format)),
         Subcommand::Predict { model, input, lines, task, top, mask } => {
             let asked = predict::Asked { input: input.as_deref(), form: *lines };
             let around = Around {
@@ -187,6 +191,8 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         Subcommand::Run { stages, .. } | Subcommand::Plan { stages, .. } => Some(stages),
         Subcommand::Why { stage } => Some(std::slice::from_ref(stage)),
         Subcommand::Status => Some(&[]),
+        #[cfg(feature = "query")]
+        Subcommand::Query(_) => None,
         Subcommand::Inspect { .. }
         | Subcommand::Verify { .. }
         | Subcommand::Diff { .. }

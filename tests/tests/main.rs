@@ -28,6 +28,7 @@ mod parity_optim;
 mod parity_pmi;
 mod parity_samples;
 mod parity_transformers;
+mod query;
 mod real_data;
 mod remote_shards;
 mod same_bytes;

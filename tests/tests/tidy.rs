@@ -8,7 +8,7 @@ const LINES: usize = 400;
 
 /// Crates and what each must not name. The order is the order of the rooms: pipeline -> tasks -> text -> kg -> base, tasks -> store, and model beside
 /// tasks, which share batch.
-const UPWARD: [(&str, &[&str]); 10] = [
+const UPWARD: [(&str, &[&str]); 11] = [
     (
         "base",
         &[
@@ -34,6 +34,7 @@ const UPWARD: [(&str, &[&str]); 10] = [
     ("tasks", &["model", "engraft", "candle_core"]),
     ("model/src", &["kg", "store", "tasks", "text", "engraft", "arrow_array", "parquet"]),
     ("pipeline/world", &["batch", "kg", "store", "tasks", "model", "engraft", "report"]),
+    ("pipeline/query", &["batch", "kg", "store", "tasks", "text", "model", "engraft", "report", "world"]),
     ("pipeline/report", &["batch", "store", "tasks", "text", "model", "engraft", "world"]),
     (
         "pipeline/src/engine",
@@ -98,7 +99,7 @@ fn every_file_says_what_it_is_and_stays_small() {
             complaints.push(format!("{path}: the first line does not say what the file is (`//! ...`)"));
         }
         let lines = before_tests(&text).lines().count();
-        if lines > LINES && !path.starts_with("tests/") {
+        if lines > LINES && !path.starts_with("tests/tests/") {
             complaints
                 .push(format!("{path}: {lines} lines before its tests; split it ({LINES} is the ceiling)"));
         }

@@ -15,6 +15,8 @@ use model::encoder::pool::Pooling;
 use super::clean::{self, Keep};
 use super::exit;
 use super::predict::pooling;
+#[cfg(feature = "query")]
+use super::query::Asked;
 use crate::bundle::lines::Form;
 use value::{form, jobs, seconds};
 
@@ -296,6 +298,9 @@ Examples:
         #[arg(long, value_name = "FOLDER")]
         into: Option<PathBuf>,
     },
+    /// Answers SQL over the artifacts: triples, entities, counts, scores and more, as tables
+    #[cfg(feature = "query")]
+    Query(Asked),
     /// Writes a first engraft.toml into this folder
     #[command(after_help = "Examples:\n  engraft init\n  engraft init --preset kam-bert")]
     Init {

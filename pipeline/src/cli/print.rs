@@ -1,4 +1,4 @@
-//! Writes lines to standard output and standard error. The only place that prints, beside the bars and the answers of models, and where what
+//! Writes lines to standard output and standard error. The only place that prints, beside the bars and the answers of models and queries, and where what
 //! would steer a terminal (of names, headers, file names, error messages: whatever data may hold) is spelt out.
 
 use std::io::{self, ErrorKind, Write};

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use store::location::{Location, is_address};
 
 use super::{Command, Common, Subcommand};
+#[cfg(feature = "query")]
+use crate::cli::query::Asked;
 
 impl Command {
     /// Refuses URLs where only names and paths on this machine can be meant, without showing them: they may hold credentials, and a folder
@@ -54,6 +56,8 @@ impl Subcommand {
             | Subcommand::Config { .. }
             | Subcommand::Init { .. }
             | Subcommand::Completions { .. } => vec![],
+            #[cfg(feature = "query")]
+            Subcommand::Query(Asked { into, .. }) => some("--into", into).collect(),
             Subcommand::Man { into } => some("--into", into).collect(),
             Subcommand::Inspect { artifact, svg, .. } => {
                 some("--svg", svg).chain([("ARTIFACT", Path::new(artifact))]).collect()
