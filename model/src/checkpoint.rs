@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
@@ -43,32 +42,11 @@ pub const OUTPUTS_FILE: &str = "outputs.json";
 /// The file of the outputs' weights in a checkpoint folder.
 pub const OUTPUTS_WEIGHTS_FILE: &str = "outputs.safetensors";
 /// The version of [`OUTPUTS_FILE`].
-pub const OUTPUTS_VERSION: u32 = 2;
+pub const OUTPUTS_VERSION: u32 = 3;
 
 /// A table of token embeddings may have fewer than this many rows more than there are tokens: it was padded to a multiple of some power of 2.
 /// More would rather be another model's.
 pub const PADDING: usize = 128;
-
-/// What made a checkpoint or a training's state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Training on KIMERA's tasks and masked texts.
-    Kimera,
-    /// Fine-tuning on downstream tasks.
-    Finetune,
-}
-
-impl Kind {
-    /// The name on disk.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Kimera => "kimera",
-            Kind::Finetune => "finetune",
-        }
-    }
-}
 
 /// An encoder read from a folder.
 #[derive(Debug)]

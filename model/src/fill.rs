@@ -88,7 +88,7 @@ impl Filler {
         if rows.is_empty() && masked.is_empty() {
             return Ok(vec![]);
         }
-        let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
+        let tokens = Tokens::new(&[("texts", rows)], &self.config, &self.device)?;
         let mut places = vec![];
         for row in 0..rows.len().max(masked.len()) {
             let (len, mask) = (rows.lengths.get(row).copied().unwrap_or(0), masked.get(row).copied());
@@ -152,7 +152,7 @@ mod tests {
         // The second row alone, computed by hand.
         let encoder = Encoder::new(&tiny(), &params).unwrap();
         let output = MaskedLm::new(&params, NAME, &tiny()).unwrap();
-        let tokens = Tokens::of_rows(&rows(), &tiny(), &Device::Cpu).unwrap();
+        let tokens = Tokens::new(&[("texts", &rows())], &tiny(), &Device::Cpu).unwrap();
         let last = encoder.forward(&tiny(), &tokens, &Pass::PLAIN).unwrap().pop().unwrap();
         let expected = output.forward(&last.narrow(0, 4 + 1, 1).unwrap()).unwrap().to_vec2::<f32>().unwrap();
         assert_eq!(found[1], expected[0]);

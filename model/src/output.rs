@@ -1,272 +1,306 @@
-//! The outputs of the tasks that an encoder is retrained on, and their losses over its hidden states. What a task predicts
-//! ([`Predicts`]) decides which output it has.
+//! The tasks' last layers: classes, sets of classes, scores and rankings of whole rows, and classes or words of the vocabulary for single tokens.
 
-pub mod classify;
-pub mod downstream;
+mod dropout;
+mod layers;
+mod loss;
 pub mod masked_lm;
-pub mod tag;
+pub mod shards;
+pub(crate) mod tag;
+pub mod targets;
 
-use std::collections::BTreeMap;
-
-use base::setting::InvalidSetting;
-use batch::task::{Answer, Predicts, Task};
-use batch::{Batch, Targets};
-use candle_core::{D, DType, Result, Tensor};
+use base::setting::{InvalidSetting, shown};
+use batch::rows::Rows;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::attention::label::{self, LabelAttention};
+use crate::attention::{Chosen, kam};
 use crate::encoder::config::Config;
-use crate::encoder::pool::{self, Pool, Pooling};
-use crate::encoder::tokens::Tokens;
-use crate::nn::cross_entropy::cross_entropy;
-use crate::nn::dropout::Dropout;
-use crate::nn::linear::Linear;
-use crate::params::{Params, Spec, of_outputs};
+use crate::encoder::pool::{self, Pooling};
+use crate::params::{Spec, of_outputs};
 use crate::range;
+pub use dropout::OutputDropout;
+pub use layers::{Loss, Outputs};
 use masked_lm::MaskedLm;
+pub use targets::{Batch, Group, Targets};
 
-/// How many classes the outputs tell apart; the vocabulary is the encoder's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sizes {
-    /// Relations (r) of the relation task.
-    pub relations: usize,
-}
-
-/// The layer that predicts the tokens of subjects and objects.
+/// How rows of a group are told from the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum EntityOutput {
-    /// A linear layer from hidden size to vocabulary for each of the two tasks.
+pub enum RankLoss {
+    /// Softmax over one passage that answers and the negatives, as cross entropy (Humeau et al. 2020): a mean over queries.
+    #[default]
+    Softmax,
+    /// Binary cross entropy of each passage by itself: a mean over passages.
+    Binary,
+}
+
+/// The layer that predicts tokens of the vocabulary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decoder {
+    /// A linear layer from hidden size to vocabulary for each task.
     #[default]
     Linear,
     /// BERT's MLM transform, shared by the tasks, with the token embeddings as decoder (tied), as in its pretraining.
     MaskedLm,
 }
 
-/// The choices about outputs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct OutputConfig {
-    /// How a row is pooled for relation and triplet classification.
-    ///
-    /// Source: KIMERA, section 2.2: `[CLS]`, the first pooling that it names; which of them its results use is not said.
+/// What is predicted of a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum Output {
+    /// One of some classes, by softmax.
+    OneClass {
+        /// How many classes there are (c).
+        classes: usize,
+        /// The weight of each class in the mean of the losses; all equal without it.
+        weights: Option<Vec<f64>>,
+    },
+    /// Any of some classes, each by itself.
+    AnyClasses {
+        /// How many classes there are (c).
+        classes: usize,
+        /// What it weighs that a class holds, for each class, where that it does not weighs 1.
+        positive: Option<Vec<f64>>,
+    },
+    /// A number, by squared error.
+    Score,
+    /// A number that puts the rows of a group in order.
+    Rank {
+        /// How it is trained.
+        loss: RankLoss,
+    },
+    /// One of some classes for each token, by softmax.
+    Tag {
+        /// How many classes there are (c).
+        classes: usize,
+    },
+    /// A token of the vocabulary for each token that is asked about, by softmax.
+    Vocabulary {
+        /// What predicts it.
+        decoder: Decoder,
+    },
+}
+
+/// A task with its last layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name, which its parameters and records carry: letters, digits, `_` and `-`.
+    pub name: String,
+    /// What is predicted.
+    pub output: Output,
+    /// The weight of its loss; 0 leaves it out.
+    pub alpha: f64,
+}
+
+/// All outputs of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outline {
+    /// The tasks; batches name them by their place here.
+    pub tasks: Vec<Task>,
+    /// How a row is pooled; [`Pooling::LearnedAttn`] is learned by all tasks together.
     pub pooling: Pooling,
-    /// How the tokens of subjects and objects are predicted.
-    ///
-    /// Source: KIMERA, section 2.2: linear layers, one for each task. In `[pretrain]`, `masked_lm`, as in BERT.
-    pub entity: EntityOutput,
-    /// Dropout on a task head's input, from 0 to below 1.
-    ///
-    /// Source: KIMERA, table A3, dropout of the last layer: the lowest of 0.1, 0.25 and 0.8.
+    /// Dropout rate of what enters an output.
     pub dropout: f64,
+    /// Whether it is element-wise or variational.
+    #[serde(default, skip_serializing_if = "OutputDropout::is_element_wise")]
+    pub thinned: OutputDropout,
+    /// Whether the encoder attends with the labels of the one task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelAttention>,
+    /// Whether it attends by what is known of the rows (KAM-BERT); then something is known of every row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<kam::Settings>,
 }
 
-impl Default for OutputConfig {
-    fn default() -> Self {
-        Self { pooling: Pooling::Cls, entity: EntityOutput::default(), dropout: 0.1 }
-    }
-}
+/// The output of masked texts, and of all others that have [`Decoder::MaskedLm`].
+pub(crate) const MASKED_LM: &str = "masked_lm";
+const POOL: &str = "pool_attn";
+/// Names that no task may have.
+const RESERVED: [&str; 3] = [POOL, label::NAME, kam::NAME];
 
-impl OutputConfig {
-    /// Whether every choice is in its range.
-    ///
-    /// # Errors
-    /// Names the first that is not.
-    pub fn check(&self) -> std::result::Result<(), InvalidSetting> {
-        range::check(&[("task_heads.dropout", self.dropout, range::BELOW_ONE)])
-    }
-}
-
-/// The output of masked texts, and of entities with [`EntityOutput::MaskedLm`].
-const MASKED_LM: &str = "masked_lm";
-
-/// The classes of tasks that ask whether a row is true: false (0) and true (1).
-const TRUTHS: usize = 2;
-
-/// Whether a task has an output here; tags are learnt in fine-tuning, whose outputs know the classes of a set.
-pub(crate) fn has_output(task: Task) -> bool {
-    task.predicts() != Predicts::Tags
-}
-
-/// Outputs of all tasks that have one.
-#[derive(Debug, Clone)]
-pub struct Outputs {
-    of: BTreeMap<Task, Output>,
-    pool: Pool,
-    rate: f64,
-}
-
-#[derive(Debug, Clone)]
-enum Output {
-    Linear(Linear),
-    MaskedLm(MaskedLm),
+/// The parameters of [`Pooling::LearnedAttn`].
+pub(crate) fn pool_name() -> String {
+    of_outputs(POOL)
 }
 
 impl Output {
-    fn forward(&self, x_md: &Tensor) -> Result<Tensor> {
+    /// Whether it speaks of each token, and not of whole rows: then nothing is pooled for it.
+    #[must_use]
+    pub fn is_of_tokens(&self) -> bool {
+        matches!(self, Output::Tag { .. } | Output::Vocabulary { .. })
+    }
+
+    /// How many rows its logits have for some rows of tokens (m): one for each, or for each of their tokens.
+    #[must_use]
+    pub fn answers(&self, rows: &Rows) -> usize {
+        if self.is_of_tokens() { rows.ids.len() } else { rows.len() }
+    }
+
+    /// Numbers that it makes of a row or token (c), the vocabulary having so many entries.
+    #[must_use]
+    pub fn width(&self, vocabulary: usize) -> usize {
         match self {
-            Output::Linear(linear) => linear.forward(x_md),
-            Output::MaskedLm(masked_lm) => masked_lm.forward(x_md),
+            Output::OneClass { classes, .. }
+            | Output::AnyClasses { classes, .. }
+            | Output::Tag { classes } => *classes,
+            Output::Score | Output::Rank { .. } => 1,
+            Output::Vocabulary { .. } => vocabulary,
         }
     }
 }
 
-/// The loss of one batch with what it was computed from.
-#[derive(Debug)]
-pub struct Loss {
-    /// Mean cross entropy over the targets, no axes.
-    pub loss: Tensor,
-    /// Logits of the targets `[m, c]` in the batch's order: rows, or positions that are asked for.
-    pub logits_mc: Tensor,
-    /// The class of each row of the logits.
-    pub classes: Vec<u32>,
+fn wrong_setting(task: &str, field: &str, found: &str, expected: &str) -> Error {
+    Error::Misfit(format!("output of {task}: {field} is {found}, expected {expected}"))
 }
 
-impl Loss {
-    /// How many targets have their largest logit at their class, no axes. It stays on the device.
-    ///
-    /// # Errors
-    /// When the tensor library fails.
-    pub fn hits(&self) -> Result<Tensor> {
-        let best_m = self.logits_mc.detach().argmax(D::Minus1)?;
-        let classes_m = Tensor::new(self.classes.as_slice(), best_m.device())?;
-        best_m.eq(&classes_m)?.to_dtype(DType::F32)?.sum_all()
+impl Task {
+    /// The prefix of its parameters' names.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        format!("{}.", self.layer())
+    }
+
+    /// The name of its layer among the parameters; tasks of the same name share it.
+    fn layer(&self) -> String {
+        of_outputs(if self.is_shared() { MASKED_LM } else { &self.name })
+    }
+
+    fn is_shared(&self) -> bool {
+        self.output == (Output::Vocabulary { decoder: Decoder::MaskedLm })
+    }
+
+    fn specs(&self, encoder: &Config) -> Vec<Spec> {
+        if self.is_shared() {
+            return MaskedLm::specs(&self.layer(), encoder);
+        }
+        let sizes = [self.output.width(encoder.vocab_size), encoder.hidden_size];
+        Spec::linear(&self.layer(), sizes, encoder.initializer_range).to_vec()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let wrong = |field: &str, found: String, expected: &str| {
+            Err(wrong_setting(&self.name, field, &found, expected))
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if self.name.is_empty() || !self.name.chars().all(plain) || RESERVED.contains(&self.name.as_str()) {
+            let [pool, labels, knowledge] = RESERVED;
+            let expected =
+                format!("letters, digits, `_` and `-`, and none of {pool}, {labels} and {knowledge}");
+            return wrong("name", format!("`{}`", self.name), &expected);
+        }
+        if !range::WEIGHT.holds(self.alpha) {
+            return wrong("alpha", shown(self.alpha), range::WEIGHT.told);
+        }
+        // Of one class there is nothing to learn; a task that is left out may have it.
+        let several = if self.alpha > 0.0 { 2 } else { 1 };
+        let (least, field, weights) = match &self.output {
+            Output::OneClass { weights, .. } => (several, "weights", weights),
+            Output::AnyClasses { positive, .. } => (1, "positive", positive),
+            Output::Tag { .. } => (several, "classes", &None),
+            Output::Score | Output::Rank { .. } | Output::Vocabulary { .. } => return Ok(()),
+        };
+        let classes = self.output.width(0);
+        if classes < least {
+            return wrong("classes", classes.to_string(), &format!("at least {least}"));
+        }
+        let Some(weights) = weights else { return Ok(()) };
+        if weights.len() != classes {
+            return wrong(
+                field,
+                format!("{} numbers", weights.len()),
+                &format!("one for each of {classes} classes"),
+            );
+        }
+        match weights.iter().position(|weight| !(*weight > 0.0 && weight.is_finite())) {
+            Some(class) => wrong(&format!("{field}[{class}]"), weights[class].to_string(), "above 0"),
+            None => Ok(()),
+        }
     }
 }
 
-fn wrong_kind(task: &'static str, expected: &str, found: usize, kind: &'static str) -> Error {
-    Error::Misfit(format!(
-        "batch of {task}: expected {expected}, found {found} targets of kind {kind}; the batch was put together wrongly"
-    ))
-}
-
-fn beyond(task: &'static str, index: usize, class: i64, classes: usize, what: &'static str) -> Error {
-    Error::Misfit(format!(
-        "batch of {task}, target {index}: class {class} is not below {classes}; samples and model were made from different {what}"
-    ))
-}
-
-fn no_output(task: Task) -> Error {
-    let weigh = if has_output(task) { "give it an alpha above 0, or " } else { "" };
-    Error::Misfit(format!(
-        "batch of {}: there is no output for it; {weigh}stream shards without this task",
-        task.name()
-    ))
-}
-
-impl OutputConfig {
-    /// The name of a task's output among the parameters, if it has one; tasks of the same name share it.
-    fn name(&self, task: Task) -> Option<&'static str> {
-        match (task.predicts(), self.entity) {
-            (Predicts::Tags, _) => None,
-            (Predicts::MaskedTokens, _) | (Predicts::Name, EntityOutput::MaskedLm) => Some(MASKED_LM),
-            (Predicts::Name, EntityOutput::Linear) | (Predicts::Relation | Predicts::Truth, _) => {
-                Some(task.name())
+impl Outline {
+    /// Whether every setting is in its range.
+    ///
+    /// # Errors
+    /// Names the task and the setting that is not.
+    pub fn check(&self) -> Result<(), Error> {
+        let all = |field: &str, found: String, expected: &str| {
+            Err(wrong_setting("all tasks", field, &found, expected))
+        };
+        self.tasks.iter().try_for_each(Task::check)?;
+        for (place, task) in self.tasks.iter().enumerate() {
+            if self.tasks[..place].iter().any(|other| other.name == task.name) {
+                return all("name", format!("`{}` twice", task.name), "a name of its own for each task");
+            }
+            let same = |other: &&Task| other.layer() == task.layer() && other.is_shared() != task.is_shared();
+            if self.tasks.iter().any(|other| same(&other)) {
+                let expected = "another one, beside a task that predicts words by `masked_lm`";
+                return all("name", format!("`{}`", task.name), expected);
+            }
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return all("dropout", self.dropout.to_string(), "at least 0 and below 1");
+        }
+        if !self.tasks.iter().any(|task| task.alpha > 0.0) {
+            return all("alpha", "0".to_owned(), "one task's weight above 0");
+        }
+        if self.labels.is_some() && self.knowledge.is_some() {
+            return all("knowledge", "there beside labels".to_owned(), "one attention: labels or knowledge");
+        }
+        if let Err(InvalidSetting { setting, found, expected }) = self.attention().sibling().check() {
+            return all(&setting, found, &expected);
+        }
+        if self.labels.is_none() {
+            return Ok(());
+        }
+        match self.tasks.as_slice() {
+            [Task { output: Output::OneClass { .. }, .. }] => Ok(()),
+            tasks => {
+                let found = format!("there, for {} tasks", tasks.len());
+                all(
+                    "labels",
+                    found,
+                    "no labels, or one task with the output one_class, whose classes they are",
+                )
             }
         }
     }
 
-    /// What the names of the parameters of a task's output begin with, if it has one.
-    pub(crate) fn prefix(&self, task: Task) -> Option<String> {
-        Some(of_outputs(&format!("{}.", self.name(task)?)))
-    }
-}
-
-impl Outputs {
-    /// The parameters of the outputs of `tasks`, as their configuration needs them.
+    /// The parameters of the outputs.
     #[must_use]
-    pub fn specs(
-        config: &OutputConfig,
-        encoder: &Config,
-        sizes: Sizes,
-        tasks: impl IntoIterator<Item = Task>,
-    ) -> Vec<Spec> {
-        let (d, v, std) = (encoder.hidden_size, encoder.vocab_size, encoder.initializer_range);
-        let mut of: BTreeMap<&str, Vec<Spec>> = BTreeMap::new();
-        for task in tasks {
-            let Some(name) = config.name(task) else { continue };
-            let full = of_outputs(name);
-            let specs = match task.predicts() {
-                Predicts::Relation => Spec::linear(&full, [sizes.relations, d], std).to_vec(),
-                Predicts::Truth => Spec::linear(&full, [TRUTHS, d], std).to_vec(),
-                Predicts::Name if config.entity == EntityOutput::Linear => {
-                    Spec::linear(&full, [v, d], std).to_vec()
-                }
-                Predicts::Name | Predicts::MaskedTokens | Predicts::Tags => MaskedLm::specs(&full, encoder),
-            };
-            of.insert(name, specs);
+    pub fn specs(&self, encoder: &Config) -> Vec<Spec> {
+        let first = |(place, task): &(usize, &Task)| {
+            self.tasks[..*place].iter().all(|other| other.layer() != task.layer())
+        };
+        let layers = self.tasks.iter().enumerate().filter(first);
+        let mut specs: Vec<Spec> = layers.flat_map(|(_, task)| task.specs(encoder)).collect();
+        if self.pooling == Pooling::LearnedAttn {
+            specs.extend(pool::attention_specs(&pool_name(), encoder));
         }
-        let mut specs: Vec<Spec> = of.into_values().flatten().collect();
-        if config.pooling == Pooling::LearnedAttn {
-            specs.extend(pool::attention_specs(&of_outputs("pool_attn"), encoder));
-        }
+        specs.extend(self.attention().sibling().specs(encoder));
         specs
     }
 
-    /// Outputs over `params`, which they share: of KIMERA's tasks, and of every other whose parameters are there.
-    ///
-    /// # Errors
-    /// When a parameter is missing.
-    pub fn new(config: &OutputConfig, encoder: &Config, params: &Params) -> Result<Self> {
-        let mut of = BTreeMap::new();
-        for task in Task::ALL {
-            let (Some(name), Some(prefix)) = (config.name(task), config.prefix(task)) else { continue };
-            if !Task::GRAPH.contains(&task) && !params.iter().any(|(name, _)| name.starts_with(&prefix)) {
-                continue;
-            }
-            let full = of_outputs(name);
-            let output = if name == MASKED_LM {
-                Output::MaskedLm(MaskedLm::new(params, &full, encoder)?)
-            } else {
-                Output::Linear(Linear::new(params, &full)?)
-            };
-            of.insert(task, output);
-        }
-        let pool = Pool::new(config.pooling, params, &of_outputs("pool_attn"))?;
-        Ok(Outputs { of, pool, rate: config.dropout })
+    /// What the encoder's tokens attend by: a line for each sibling that has settings.
+    #[must_use]
+    pub fn attention(&self) -> Chosen {
+        let classes = self.tasks.first().map_or(0, |task| task.output.width(0));
+        let named = [
+            self.labels.map(|settings| Chosen::new(label::OfClasses { settings, classes })),
+            self.knowledge.clone().map(Chosen::new),
+        ];
+        named.into_iter().flatten().next().unwrap_or_default()
     }
 
-    /// The loss of batch number `index` of `tokens`, given the encoder's last hidden states.
+    /// The task of a number.
     ///
     /// # Errors
-    /// Names task and place of the first target that does not fit.
-    pub fn loss(
-        &self,
-        x_nd: &Tensor,
-        tokens: &Tokens,
-        index: usize,
-        batch: &Batch,
-        dropout: Option<base::rng::CounterRng>,
-    ) -> std::result::Result<Loss, Error> {
-        let drop = dropout.map(|key| Dropout::new(key.named(batch.task.name()), self.rate));
-        let thin = |x: Tensor| drop.map_or(Ok(x.clone()), |drop| drop.apply(&x));
-        let output = self.of.get(&batch.task).ok_or_else(|| no_output(batch.task))?;
-        let (x_md, classes) = match batch.task.answer() {
-            Answer::Tokens => {
-                let (places, classes) = tag::targets(batch, tokens, index)?;
-                (tag::gather(x_nd, &places)?, classes)
-            }
-            Answer::Class => (self.pool.forward(x_nd, tokens.samples(index))?, classify::targets(batch)?),
-        };
-        let logits_mc = output.forward(&thin(x_md)?)?;
-        check_classes(batch, &classes, logits_mc.dim(1)?)?;
-        let wanted: Vec<Option<u32>> = classes.iter().copied().map(Some).collect();
-        Ok(Loss { loss: cross_entropy(&logits_mc, &wanted)?, logits_mc, classes })
-    }
-}
-
-fn check_classes(batch: &Batch, classes: &[u32], width: usize) -> std::result::Result<(), Error> {
-    let task = batch.task.name();
-    if classes.is_empty() {
-        return Err(Error::Misfit(format!("batch of {task}: nothing is asked for; leave such a batch out")));
-    }
-    let what = match batch.targets {
-        Targets::Tokens(_) => "vocabularies",
-        Targets::Classes(_) => "relation tables",
-    };
-    match classes.iter().enumerate().find(|(_, class)| **class as usize >= width) {
-        Some((index, &class)) => Err(beyond(task, index, class.into(), width, what)),
-        None => Ok(()),
+    /// When there is none.
+    pub fn task(&self, task: usize) -> Result<&Task, Error> {
+        self.tasks.get(task).ok_or(Error::Misfit(format!("there is no task number {task} (from 0), only {tasks} of them; take the number from the settings' list of tasks", tasks = self.tasks.len())))
     }
 }

@@ -1,4 +1,4 @@
-//! A fine-tuned model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
+//! A trained model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ use serde_json::Value;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::attention::Attention;
-use crate::checkpoint::{self, Kind, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, stored, whole};
+use crate::attention::{Attention, Chosen};
+use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, stored, whole};
 use crate::encoder::config::Config;
 use crate::encoder::pool::{Pool, Pooling};
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
 use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
-use crate::output::downstream::{Batch, Outline, Outputs, Targets, pool_name};
+use crate::output::{Batch, Outline, Outputs, Targets, pool_name};
 use crate::params::{OUTPUTS, Params, of_outputs};
 
 /// An encoder and its outputs without gradients and without dropout.
@@ -48,13 +48,12 @@ pub struct Parameters {
     pub outputs: usize,
 }
 
-/// `outputs.json` of a fine-tuned model.
+/// `outputs.json` of a trained model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Index {
     pub(crate) version: u32,
-    pub(crate) kind: Kind,
-    /// Steps of fine-tuning.
+    /// Steps of training.
     pub(crate) step: u64,
     /// What the outputs are.
     pub(crate) outputs: Outline,
@@ -62,12 +61,10 @@ pub(crate) struct Index {
     pub(crate) gates: Option<Mask>,
 }
 
-/// What is read before the rest, so that another version or kind gets a clear answer.
+/// What is read before the rest, so that another version gets a clear answer.
 #[derive(Deserialize)]
 struct Stamp {
     version: u32,
-    /// Version 1 was KIMERA's alone and did not say so.
-    kind: Option<Kind>,
 }
 
 impl Predictor {
@@ -88,7 +85,8 @@ impl Predictor {
         let tensors = tensors.into_iter().map(|(name, tensor)| (of_outputs(&name), tensor)).collect();
         let outputs = Params::from_tensors(&outline.specs(&config), tensors)
             .map_err(|source| checkpoint::error::in_file(path, source))?;
-        let predictor = Predictor::over(&config, &outline, &params.with(outputs), device)?;
+        let params = params.with(outputs);
+        let predictor = Predictor::over(&config, &outline, &outline.attention(), &params, device)?;
         match gates {
             Some(gates) => Ok(predictor.with_gates(gates)?),
             None => Ok(predictor),
@@ -99,22 +97,16 @@ impl Predictor {
     pub(crate) fn over(
         config: &Config,
         outline: &Outline,
+        attention: &Chosen,
         params: &Params,
         device: &Device,
     ) -> Result<Self, Error> {
         let params = params.clone().freeze(|_| true);
         let encoder = Encoder::new(config, &params)?;
-        let outputs = Outputs::new(outline, &params)?;
-        let attention = outline.attention().sibling().build(config, &params)?;
-        Ok(Predictor {
-            config: config.clone(),
-            encoder,
-            outputs,
-            attention,
-            params,
-            gates: None,
-            device: device.clone(),
-        })
+        let outputs = Outputs::new(outline, config, &params)?;
+        let attention = attention.sibling().build(config, &params)?;
+        let (config, device) = (config.clone(), device.clone());
+        Ok(Predictor { config, encoder, outputs, attention, params, gates: None, device })
     }
 
     /// The same model whose heads' contexts are multiplied by the numbers of a mask: 1 is on, 0 is off.
@@ -186,8 +178,8 @@ impl Predictor {
 
     /// The logits of each row for a task, by its number: one of each class, or the one score; of tags those of each token, row after row. A
     /// softmax makes shares of those of
-    /// [`crate::output::downstream::Output::OneClass`], the logistic function of each of those of
-    /// [`crate::output::downstream::Output::AnyClasses`].
+    /// [`crate::output::Output::OneClass`], the logistic function of each of those of
+    /// [`crate::output::Output::AnyClasses`].
     ///
     /// # Errors
     /// When a row does not fit the encoder, or there is no such task.
@@ -205,7 +197,7 @@ impl Predictor {
         if rows.is_empty() {
             return Ok(vec![vec![]; tasks.len()]);
         }
-        let tokens = Tokens::of_batches(&[(&names, rows)], &self.config, &self.device)?;
+        let tokens = Tokens::new(&[(&names, rows)], &self.config, &self.device)?;
         let x_nd = self.forward(&tokens)?;
         let each = tasks.iter();
         each.map(|&task| {
@@ -223,7 +215,7 @@ impl Predictor {
         if rows.is_empty() {
             return Ok(vec![]);
         }
-        let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
+        let tokens = Tokens::new(&[("texts", rows)], &self.config, &self.device)?;
         finite(self.forward(&tokens)?.to_vec2()?)
     }
 
@@ -241,7 +233,7 @@ impl Predictor {
         if rows.is_empty() {
             return Ok(vec![]);
         }
-        let tokens = Tokens::of_rows(rows, &self.config, &self.device)?;
+        let tokens = Tokens::new(&[("texts", rows)], &self.config, &self.device)?;
         let pool = Pool::new(pooling, &self.params, &pool_name())?;
         finite(pool.forward(&self.forward(&tokens)?, tokens.own(0))?.to_vec2()?)
     }
@@ -258,22 +250,6 @@ impl Predictor {
             &Pass { attention: &*self.attention, gates, dropout: None },
         )?;
         hidden.pop().ok_or_else(|| Error::Misfit("the encoder has no hidden states; report it".to_owned()))
-    }
-
-    /// The loss of each batch, all rows in one pass.
-    ///
-    /// # Errors
-    /// When a batch does not fit.
-    pub(crate) fn losses(&self, batches: &[&Batch]) -> Result<Vec<Tensor>, Error> {
-        let tokens = tokens(self.outline(), batches, &self.config, &self.device)?;
-        let x_nd = self.forward(&tokens)?;
-        let each = batches.iter().enumerate();
-        each.map(|(i, batch)| {
-            let rows = self.outputs.rows(&tokens, i, batch.task);
-            let logits_mc = self.outputs.logits(&x_nd, rows, batch.task, None)?;
-            Ok(self.outputs.loss(&logits_mc, batch)?)
-        })
-        .collect()
     }
 
     /// The tokens of a batch whose targets fit its output.
@@ -330,10 +306,10 @@ pub(crate) fn tokens(
     let mut named = vec![];
     for batch in batches {
         let task = outline.task(batch.task)?;
-        batch.targets.check(&task.name, &task.output, &batch.rows.lengths)?;
+        batch.targets.check(task, config.vocab_size, &batch.rows.lengths)?;
         named.push((task.name.as_str(), &batch.rows));
     }
-    Tokens::of_batches(&named, config, device)
+    Tokens::new(&named, config, device)
 }
 
 /// Refuses what a model says if one of its numbers is infinite or none: no softmax, maximum or JSON would tell.
@@ -363,18 +339,10 @@ fn read_index(path: &Path) -> Result<Index, Error> {
         wrong(shortened(&source.to_string()), expected, "write it again by fine-tuning")
     };
     let value: Value = serde_json::from_slice(&bytes).map_err(json)?;
-    let Stamp { version, kind } = Stamp::deserialize(&value).map_err(json)?;
-    match kind {
-        None | Some(Kind::Kimera) => {
-            let found = "this model was trained on KIMERA's tasks and answers no downstream task".to_owned();
-            let remedy = "fine-tune it first and give the fine-tuned model's folder";
-            return Err(wrong(found, String::new(), remedy).into());
-        }
-        Some(Kind::Finetune) if version != OUTPUTS_VERSION => {
-            let found = format!("version {version}");
-            return Err(wrong(found, OUTPUTS_VERSION.to_string(), "fine-tune again with this engraft").into());
-        }
-        Some(Kind::Finetune) => {}
+    let Stamp { version } = Stamp::deserialize(&value).map_err(json)?;
+    if version != OUTPUTS_VERSION {
+        let found = format!("version {version}");
+        return Err(wrong(found, OUTPUTS_VERSION.to_string(), "train again with this engraft").into());
     }
     let index: Index = serde_json::from_slice(&bytes).map_err(json)?;
     index.outputs.check()?;

@@ -1,173 +1,194 @@
-//! Steps over batches of several tasks: losses, gradients, updates, and a state to resume from.
+//! Steps over batches of one task or several: losses, gradients, updates, and a state to resume from. One trainer for pretraining, retraining,
+//! fine-tuning and recipes: their tasks are outputs like others ([`crate::output::shards`] has those of shards).
 
 mod best;
 pub mod config;
-mod core;
 mod coverage;
 mod error;
-pub mod finetune;
 mod frozen;
 pub mod heads;
 pub mod patience;
 pub mod record;
 mod seal;
 mod state;
+mod step;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use base::rng::CounterRng;
-use batch::Batch;
-use batch::task::Task;
 use candle_core::{Device, Tensor};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Error;
-use crate::checkpoint::{self, Kind, OUTPUTS_VERSION};
-use crate::encoder::tokens::Tokens;
-use crate::output::{Loss, Outputs};
-use crate::params::Params;
-use config::Setup;
-use core::{Core, Weighed, begin_with};
+use crate::attention::{Attention, label};
+use crate::checkpoint;
+use crate::encoder::Encoder;
+use crate::head::slices::listed;
+use crate::optim::chosen::Optimiser;
+use crate::optim::head_mask::HeadMask;
+use crate::output::Outputs;
+use crate::params::{Params, Spec};
+use crate::predict::{Index, Predictor};
+pub use config::{Config, Setup};
+use coverage::Coverage;
 use heads::Mode;
-use patience::{Best, Watch};
-use record::{StepRecord, TaskRecord};
-use state::Kept;
+use patience::Watch;
+pub use record::{Records, StepRecord, TaskRecord};
+use seal::Seal;
 
-/// An encoder with its task outputs, their optimiser and the number of steps made.
+/// An encoder with the outputs of its tasks, their optimiser and the number of steps made.
 #[derive(Debug)]
 pub struct Trainer {
     setup: Setup,
+    params: Params,
+    encoder: Encoder,
+    attention: Arc<dyn Attention>,
     outputs: Outputs,
-    core: Core,
-    watch: Watch<Best>,
+    optimiser: Optimiser,
+    /// Parameters that do not move, with the reason.
+    frozen: BTreeMap<String, &'static str>,
+    /// How updates spare kept heads.
+    heads: HeadMask,
+    /// Gates of the forward pass in training, `[l, h]`.
+    gates_lh: Option<Tensor>,
+    /// What everything frozen was when training began.
+    seal: Seal,
+    coverage: Coverage,
+    /// The same parameters without gradients: what answers.
+    predictor: Predictor,
+    watch: Watch,
+    device: Device,
 }
 
 impl Trainer {
     /// A trainer with fresh weights, drawn from `setup.train.seed`.
     ///
     /// # Errors
-    /// When the settings contradict each other or the head mask.
+    /// When the settings contradict each other, the head mask or the gates.
     pub fn new(setup: Setup, device: &Device) -> Result<Self, Error> {
         setup.check()?;
         let params = Params::fresh(&setup.specs(), setup.train.seed, device)?;
         Trainer::over(setup, params, device)
     }
 
-    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh. `setup.encoder` must have the
-    /// checkpoint's sizes (see [`checkpoint::load`]); its dropout rates may differ.
+    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh. `setup.encoder` must have the checkpoint's sizes (see
+    /// [`checkpoint::load`]); its dropout rates may differ.
     ///
     /// # Errors
-    /// When the settings contradict each other, the head mask or the checkpoint.
+    /// When the settings contradict each other, the head mask, the gates or the checkpoint.
     pub fn from_checkpoint(setup: Setup, dir: &Path, device: &Device) -> Result<Self, Error> {
         setup.check()?;
         if setup.train.heads.mode == Mode::Scratch {
             return Err(Error::Misfit("train.heads.mode is scratch, which begins with fresh weights: leave the checkpoint out, or use the mode none".to_owned()));
         }
-        let outputs = setup.output_specs();
-        let params = begin_with(dir, &setup.encoder, &outputs, setup.train.seed, device)?;
+        let params = begin_with(dir, &setup, device)?;
         Trainer::over(setup, params, device)
     }
 
     fn over(setup: Setup, params: Params, device: &Device) -> Result<Self, Error> {
-        let core = Core::new(setup.plan(&params)?, params, device)?;
-        let outputs = Outputs::new(&setup.outputs, &setup.encoder, &core.params)?;
-        Ok(Trainer { setup, outputs, core, watch: Watch::new() })
+        let train = &setup.train;
+        let heads = train.heads.over(setup.mask.as_ref());
+        let frozen = frozen::frozen(&setup, &params, &heads)?;
+        let params = params.freeze(|name| frozen.contains_key(name));
+        let encoder = Encoder::new(&setup.encoder, &params)?.with_dtype(train.dtype);
+        let chosen = setup.attention();
+        let attention = chosen.sibling().build(&setup.encoder, &params)?;
+        let outputs = Outputs::new(&setup.outline, &setup.encoder, &params)?;
+        let trained = |name: &str| !frozen.contains_key(name);
+        let optimiser =
+            Optimiser::new(&train.adamw, train.missing, train.released.as_ref(), &params, trained)?;
+        let weighs = setup.outline.tasks.iter().filter(|task| task.alpha > 0.0);
+        let tasks = weighs.map(|task| task.name.clone()).collect();
+        let coverage = Coverage::new(&params, &frozen, tasks, train.covered_by);
+        let seal = Seal::of(&params, &frozen, &heads)?;
+        let gates_lh = setup.gates_of_training().map(|gates| gates.gates(device)).transpose()?;
+        let mut predictor = Predictor::over(&setup.encoder, &setup.outline, &chosen, &params, device)?;
+        if let Some(gates) = &setup.gates {
+            predictor = predictor.with_gates(gates.clone())?;
+        }
+        let device = device.clone();
+        let watch = Watch::new();
+        Ok(Trainer {
+            setup,
+            params,
+            encoder,
+            attention,
+            outputs,
+            optimiser,
+            frozen,
+            heads,
+            gates_lh,
+            seal,
+            coverage,
+            predictor,
+            watch,
+            device,
+        })
     }
 
-    /// One update from at most one batch of each task; batches of tasks with alpha 0 are skipped. `epoch` only goes
-    /// into the record.
+    /// The model as it is after the steps made so far, without gradients; it follows later ones.
+    #[must_use]
+    pub fn predictor(&self) -> &Predictor {
+        &self.predictor
+    }
+
+    /// Gives the labels that it attends with other embeddings `[m, d]` than those drawn, before the first step; see
+    /// [`label::begin`].
     ///
     /// # Errors
-    /// When a batch does not fit, a loss or gradient is not finite, or, once every task has had a batch, a parameter that is not
-    /// frozen has had no gradient. The parameters are then as before the step.
-    pub fn step(&mut self, epoch: u64, batches: &[Batch]) -> Result<StepRecord, Error> {
-        let (step, dropout) = (self.steps() + 1, self.core.dropout());
-        let (batches, tokens) = self.read(step, batches)?;
-        let losses = self.losses(&batches, &tokens, Some(dropout))?;
-        let (total, loss) = self.total(step, &losses)?;
-        let tasks = TaskRecord::of(&losses)?;
-        let names: Vec<&str> = losses.iter().map(|(task, _)| task.name()).collect();
-        let made = self.core.update(&total, &names)?;
-        let (tokens, rows) = (tokens.count(), tokens.spans.len());
-        let (learning_rate, grad_norm) = (made.rate, made.grad_norm);
-        Ok(StepRecord { step, epoch, loss, tasks, learning_rate, grad_norm, tokens, rows })
-    }
-
-    /// Loss and accuracy of each task without dropout and without an update; under the gates of training, if it has any.
-    ///
-    /// # Errors
-    /// When a batch does not fit.
-    pub fn evaluate(&self, batches: &[Batch]) -> Result<BTreeMap<Task, TaskRecord>, Error> {
-        let (batches, tokens) = self.read(self.steps(), batches)?;
-        let losses = self.losses(&batches, &tokens, None)?;
-        Ok(TaskRecord::of(&losses)?)
-    }
-
-    /// The batches that count and their tokens.
-    fn read<'a>(&self, step: u64, batches: &'a [Batch]) -> Result<(Vec<&'a Batch>, Tokens), Error> {
-        // A task without a weight stays in: it has no output, which is an error and not to be skipped.
-        let counts = |batch: &&Batch| self.setup.train.alphas.of(batch.task) != Some(0.0);
-        let active: Vec<&Batch> = batches.iter().filter(counts).collect();
-        if active.is_empty() {
-            return Err(error::no_batch(step));
+    /// When it attends with no labels or other ones, or has made a step.
+    pub fn begin_labels(&mut self, embeddings_md: &Tensor) -> Result<(), Error> {
+        if self.steps() > 0 {
+            return Err(Error::Misfit(format!(
+                "after {steps} steps the embeddings of labels cannot begin anew; set them before the first step",
+                steps = self.steps()
+            )));
         }
-        if let Some(twice) =
-            Task::ALL.iter().find(|task| active.iter().filter(|b| b.task == **task).count() > 1)
-        {
-            return Err(error::two_batches(step, twice.name().to_owned()));
-        }
-        let tokens = Tokens::new(&active, &self.setup.encoder, &self.core.device)?;
-        Ok((active, tokens))
-    }
-
-    /// The loss of each batch, all rows of all batches in one pass through the encoder.
-    fn losses(
-        &self,
-        batches: &[&Batch],
-        tokens: &Tokens,
-        dropout: Option<CounterRng>,
-    ) -> Result<Vec<(Task, Loss)>, Error> {
-        let x_nd = &self.core.hidden(tokens, dropout)?;
-        let each = batches.iter().enumerate();
-        each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, tokens, i, batch, dropout)?))).collect()
-    }
-
-    /// The weighted sum of the losses, as a tensor and as a number.
-    fn total(&self, step: u64, losses: &[(Task, Loss)]) -> Result<(Tensor, f64), Error> {
-        let alpha = |task: Task| self.setup.train.alphas.of(task).unwrap_or(0.0);
-        let weighed = losses.iter().map(|(task, of)| Weighed {
-            task: task.name(),
-            alpha: alpha(*task),
-            loss: &of.loss,
-        });
-        self.core.total(step, &weighed.collect::<Vec<_>>())
+        let embeddings_md = embeddings_md.to_device(&self.device)?;
+        self.params.set(&label::name(), &embeddings_md)?;
+        // Where labels are frozen, this is what they are frozen as.
+        self.seal = Seal::of(&self.params, &self.frozen, &self.heads)?;
+        Ok(())
     }
 
     /// Steps made so far.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.core.steps()
+        self.optimiser.updates()
+    }
+
+    /// All parameters: the encoder's, and the outputs' under `outputs.TASK.`.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.params
     }
 
     /// Parameters that are not trained, with the reason. Those of which only some heads are not are
     /// [`Trainer::frozen_heads`].
     #[must_use]
     pub fn frozen(&self) -> &BTreeMap<String, &'static str> {
-        &self.core.plan.frozen
+        &self.frozen
     }
 
     /// Parameters that are trained but for some heads, with the heads that are frozen. In the account of what had a gradient, those
     /// slices count as frozen: one that is trained must have had one somewhere else.
     #[must_use]
     pub fn frozen_heads(&self) -> BTreeMap<&str, Vec<usize>> {
-        self.core.frozen_heads()
+        let partly = self.heads.partly_frozen().into_iter();
+        partly.filter(|(name, _)| !self.frozen.contains_key(*name)).collect()
     }
 
     /// [`Trainer::frozen`] and [`Trainer::frozen_heads`] formatted: what is frozen of each parameter, and why.
     #[must_use]
     pub fn frozen_reasons(&self) -> BTreeMap<String, String> {
-        self.core.frozen_reasons()
+        let whole = self.frozen.iter().map(|(name, why)| (name.clone(), (*why).to_owned()));
+        let partly = self.frozen_heads().into_iter().map(|(name, heads)| {
+            let why =
+                format!("the head mask keeps heads {} (from 0); the others are trained", listed(&heads));
+            (name.to_owned(), why)
+        });
+        whole.chain(partly).collect()
     }
 
     /// Whether everything frozen, to the bit, is what training began with. [`Trainer::save_checkpoint`] asks it as well.
@@ -175,13 +196,14 @@ impl Trainer {
     /// # Errors
     /// Names the first parameter, and its head, that is not.
     pub fn check_frozen(&self) -> Result<(), Error> {
-        self.core.check_frozen()
-    }
-
-    /// All parameters: the encoder's, and the outputs' under `outputs.`.
-    #[must_use]
-    pub fn params(&self) -> &Params {
-        &self.core.params
+        match self.seal.broken(&self.params, &self.heads)? {
+            Some((parameter, head)) => Err(Error::Misfit(format!(
+                "{parameter}{} is frozen, but after step {step} it is not what training began with; nothing of this training can be relied on, report it",
+                head.map_or(String::new(), |head| format!(", head {head} (from 0),")),
+                step = self.steps()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Writes the state to resume from into `dir`, which is made if only it is missing, with what the caller keeps `along` with it; that is
@@ -190,38 +212,56 @@ impl Trainer {
     /// # Errors
     /// When a file cannot be written.
     pub fn save_state(&self, dir: &Path, along: &Value) -> Result<(), Error> {
-        let (watch, along) = (state::to_json(dir, &self.watch)?, along.clone());
-        state::save(&self.core, dir, self.setup.run()?, Kept { watch, best: &self.watch.files, along })
+        state::save(self, dir, along.clone())
     }
 
     /// A trainer as it was when its state was written, with what was given as `along`. The same batches then give the
     /// same bits on the same machine.
     ///
     /// # Errors
-    /// When there is no whole state in `dir`, any of its files is not what was written, or it was made with other settings or another head mask than `setup` has.
+    /// When there is no whole state in `dir`, any of its files is not what was written, or it was made with other settings, another head mask or
+    /// other gates than `setup` has.
     pub fn resume(setup: Setup, dir: &Path, device: &Device) -> Result<(Self, Value), Error> {
         setup.check()?;
         let (loaded, params) = state::load(dir, &setup.run()?, &setup.specs(), device)?;
         let mut trainer = Trainer::over(setup, params, device)?;
-        trainer.watch = loaded.watch()?;
-        let along = loaded.restore(&mut trainer.core)?;
+        let along = loaded.restore(&mut trainer)?;
         Ok((trainer, along))
     }
 
-    /// Writes the encoder as a Hugging Face folder with the outputs beside it ([`checkpoint::OUTPUTS_FILE`] says what they are). It takes the
-    /// place of a checkpoint in `dir` as a whole; other files there stay. Nothing is written when something frozen has moved.
+    /// Writes a folder that [`Predictor::load`] and `transformers` read: the encoder, the outputs beside it and what they are
+    /// ([`checkpoint::OUTPUTS_FILE`]). It takes the place of a checkpoint in `dir` as a whole; other files there stay. Nothing is written when
+    /// something frozen has moved.
     ///
     /// # Errors
     /// When a file cannot be written, or [`Trainer::check_frozen`] has an error.
     pub fn save_checkpoint(&self, dir: &Path) -> Result<(), Error> {
         self.check_frozen()?;
-        let Setup { encoder, outputs, sizes, .. } = &self.setup;
-        let (kind, step) = (Kind::Kimera, self.steps());
-        let index = json!({
-            "version": OUTPUTS_VERSION, "kind": kind, "step": step, "outputs": outputs, "sizes": sizes,
-        });
-        checkpoint::save_finished(dir, encoder, &self.core.params, &index)
+        let index = Index {
+            version: checkpoint::OUTPUTS_VERSION,
+            step: self.steps(),
+            outputs: self.setup.outline.clone(),
+            gates: self.setup.gates.clone(),
+        };
+        let index = state::to_json(&dir.join(checkpoint::OUTPUTS_FILE), &index)?;
+        checkpoint::save_finished(dir, &self.setup.encoder, &self.params, &index)
     }
+}
+
+/// The parameters of an encoder of the setup's sizes from a checkpoint folder, and fresh ones of outputs.
+fn begin_with(dir: &Path, setup: &Setup, device: &Device) -> Result<Params, Error> {
+    let seed = setup.train.seed;
+    let checkpoint::Checkpoint { params, fresh, .. } = checkpoint::load(dir, device)?;
+    let mut tensors: BTreeMap<String, Tensor> =
+        params.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
+    // A pooler that the checkpoint lacks is as new as an output: another seed, another one.
+    let specs = Encoder::specs(&setup.encoder);
+    let drawn: Vec<Spec> = specs.iter().filter(|spec| fresh.contains(&spec.name)).cloned().collect();
+    for (name, tensor) in Params::fresh(&drawn, seed, device)?.iter() {
+        tensors.insert(name.to_owned(), tensor.clone());
+    }
+    let params = Params::from_tensors(&specs, tensors)?;
+    Ok(params.with(Params::fresh(&setup.output_specs(), seed, device)?))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use anyhow::{Context, Result, ensure};
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
+use model::encoder::config::Config;
+use model::encoder::tokens::Tokens;
 
 /// The folder of golden numbers: `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 #[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
@@ -40,6 +42,17 @@ fn parts(name: &str) -> Result<Vec<PathBuf>> {
     found.sort();
     ensure!(!found.is_empty(), "{} is not there, nor parts of it", whole.display());
     Ok(found)
+}
+
+/// The tokens of padded batches.
+///
+/// # Errors
+/// When one does not fit the encoder.
+pub fn tokens(batches: &[&Batch], config: &Config) -> Result<Tokens> {
+    let ragged = batches.iter().map(|batch| Ok((batch.task.name(), batch.ragged()?.0)));
+    let ragged = ragged.collect::<Result<Vec<_>>>()?;
+    let rows: Vec<_> = ragged.iter().map(|(task, rows)| (*task, rows)).collect();
+    Ok(Tokens::new(&rows, config, &Device::Cpu)?)
 }
 
 /// One golden file with its tolerances, and which of its tensors have been compared.

@@ -8,15 +8,15 @@ use anyhow::{Context, Result, bail, ensure};
 use batch::task::{Answer, Task};
 use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
-use engraft_tests::golden::{Golden, folder};
+use engraft_tests::golden::{Golden, folder, tokens};
 use model::attention::Composed;
 use model::attention::plain::Plain;
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
-use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Gates, Pass};
-use model::output::{EntityOutput, Loss, OutputConfig, Outputs, Sizes};
+use model::output::shards::{self, Alphas, OutputConfig, Sizes};
+use model::output::{Decoder, Loss, Outputs};
 use model::params::Params;
 
 /// The rows of a `[b, t, ...]` tensor at the cells `real`, one after the other.
@@ -32,7 +32,7 @@ fn encoder_with_and_without_gates() -> Result<()> {
     let encoder = Encoder::new(&config, &params)?;
     let pooler = Pool::new(Pooling::LearnedPooler, &params, "")?;
     let batch = golden.batch("", Task::Relation, Targets::Classes(vec![]))?;
-    let tokens = Tokens::new(&[&batch], &config, &Device::Cpu)?;
+    let tokens = tokens(&[&batch], &config)?;
     let real: Vec<u32> =
         (0..).zip(&batch.attention_mask).filter_map(|(cell, mask)| (*mask == 1).then_some(cell)).collect();
     for (variant, gates) in
@@ -91,18 +91,19 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(golden: &Golden, pooling: Pooling, entity: EntityOutput) -> Result<Self> {
+    fn new(golden: &Golden, pooling: Pooling, entity: Decoder) -> Result<Self> {
         let checkpoint::Checkpoint { config, params, .. } =
             checkpoint::load(&folder().join("model"), &Device::Cpu)?;
         let choice = OutputConfig { pooling, entity, dropout: 0.0 };
-        let sizes = Sizes { relations: golden.get("head.relation.weight")?.dim(0)? };
-        let specs = Outputs::specs(&choice, &config, sizes, Task::GRAPH);
+        let sizes = Sizes { relations: golden.get("head.relation.weight")?.dim(0)?, tags: 0 };
+        let outline = choice.outline(&Alphas::default(), sizes);
+        let specs = outline.specs(&config);
         let stored = |name: &str| {
             golden.get(&name.replace("outputs.", "head.").replace("masked_lm.", "mlm.")).cloned()
         };
         let tensors = specs.iter().map(|s| Ok((s.name.clone(), stored(&s.name)?))).collect::<Result<_>>()?;
         let params = params.with(Params::from_tensors(&specs, tensors)?);
-        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&choice, &config, &params)?);
+        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&outline, &config, &params)?);
         Ok(Scene { config, params, encoder, outputs })
     }
 
@@ -120,11 +121,16 @@ impl Scene {
         };
         let batches = Task::GRAPH.into_iter().map(batch).collect::<Result<Vec<_>>>()?;
         let batches: Vec<&Batch> = batches.iter().collect();
-        let tokens = Tokens::new(&batches, &self.config, &Device::Cpu)?;
+        let tokens = tokens(&batches, &self.config)?;
         let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
         let x_nd = hidden.last().context("an encoder has hidden states")?;
         let each = batches.iter().enumerate();
-        each.map(|(i, batch)| Ok((batch.task, self.outputs.loss(x_nd, &tokens, i, batch, None)?))).collect()
+        each.map(|(i, padded)| {
+            let batch = shards::batch(self.outputs.outline(), padded)?;
+            let rows = self.outputs.rows(&tokens, i, batch.task);
+            Ok((padded.task, self.outputs.loss(x_nd, rows, &batch, None)?))
+        })
+        .collect()
     }
 }
 
@@ -138,7 +144,7 @@ fn losses_and_logits_for_every_layout_and_pooling() -> Result<()> {
     let mut golden = Golden::open("e_kg_losses")?;
     for layout in layouts(&golden) {
         for pooling in Pooling::ALL {
-            let losses = Scene::new(&golden, pooling, EntityOutput::Linear)?.losses(&golden, &layout)?;
+            let losses = Scene::new(&golden, pooling, Decoder::Linear)?.losses(&golden, &layout)?;
             for (task, loss) in losses {
                 let name = match task {
                     _ if task.answer() == Answer::Tokens => task.name().to_owned(),
@@ -150,7 +156,7 @@ fn losses_and_logits_for_every_layout_and_pooling() -> Result<()> {
                 }
             }
         }
-        let losses = Scene::new(&golden, Pooling::Cls, EntityOutput::MaskedLm)?.losses(&golden, &layout)?;
+        let losses = Scene::new(&golden, Pooling::Cls, Decoder::MaskedLm)?.losses(&golden, &layout)?;
         for task in [Task::Subject, Task::Object] {
             golden.compare_all(&format!("{layout}.loss.{}_hf_mlm_head", task.name()), &losses[&task].loss)?;
         }
@@ -175,7 +181,7 @@ fn totals_and_their_gradients() -> Result<()> {
     let mut golden = Golden::open("e_kg_losses")?;
     let names: Vec<String> = golden.tensors.keys().cloned().collect();
     for layout in layouts(&golden) {
-        let scene = Scene::new(&golden, Pooling::Cls, EntityOutput::Linear)?;
+        let scene = Scene::new(&golden, Pooling::Cls, Decoder::Linear)?;
         let losses = scene.losses(&golden, &layout)?;
         for name in &names {
             if let Some(alphas) = name.strip_prefix(&format!("{layout}.total_cls.alpha")) {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{Device, Tensor};
-use engraft_tests::golden::Golden;
+use engraft_tests::golden::{self, Golden};
 use model::attention::plain::Plain;
 use model::checkpoint;
 use model::encoder::config::Config;
@@ -97,7 +97,7 @@ impl Labelled {
             samples: vec![],
             targets: Targets::Classes(vec![]),
         };
-        let tokens = Tokens::new(&[&batch.one_per_row()], config, &Device::Cpu)?;
+        let tokens = golden::tokens(&[&batch.one_per_row()], config)?;
         Ok(Labelled(tokens, numbers(labels)?.into_iter().map(Some).collect()))
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
-use engraft_tests::golden::{Golden, folder, json};
+use engraft_tests::golden::{self, Golden, folder, json};
 use model::attention::kam::{Auxiliary, Kam, Merge, Settings, Skip};
 use model::attention::{Composed, Sibling};
 use model::checkpoint;
@@ -65,7 +65,7 @@ impl Samples {
             samples: vec![],
             targets: Targets::Classes(vec![]),
         };
-        let mut tokens = Tokens::new(&[&batch.one_per_row()], config, &Device::Cpu)?;
+        let mut tokens = golden::tokens(&[&batch.one_per_row()], config)?;
         let stored = golden.get(&format!("{inputs}.maps"))?;
         let mut numbers = vec![];
         for (row, len) in lengths.iter().enumerate() {

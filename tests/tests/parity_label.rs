@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use batch::rows::Rows;
 use batch::task::Task as Graph;
 use candle_core::{Device, Tensor};
-use engraft_tests::golden::{Golden, folder, json};
+use engraft_tests::golden::{self, Golden, folder, json};
 use std::sync::Arc;
 
 use model::attention::label::begin::{ClassMeans, of_keywords};
@@ -18,7 +18,7 @@ use model::encoder::pool::Pooling;
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::nn::gradients::gradients;
-use model::output::downstream::{Batch, Outline, Output, OutputDropout, Outputs, Targets, Task};
+use model::output::{Batch, Outline, Output, OutputDropout, Outputs, Targets, Task};
 use model::params::Params;
 
 /// The encoder, its classifier and its labels, all variables.
@@ -62,7 +62,7 @@ impl Scene {
         let specs = outline.specs(&config);
         let tensors = specs.iter().map(|s| Ok((s.name.clone(), stored(&s.name)?))).collect::<Result<_>>()?;
         let params = params.with(Params::from_tensors(&specs, tensors)?);
-        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&outline, &params)?);
+        let (encoder, outputs) = (Encoder::new(&config, &params)?, Outputs::new(&outline, &config, &params)?);
         let attention = outline.attention().sibling().build(&config, &params)?;
         Ok(Scene { config, params, encoder, outputs, attention })
     }
@@ -75,7 +75,7 @@ impl Scene {
             batch.attention_mask.fill(1);
             batch = batch.one_per_row();
         }
-        let tokens = Tokens::new(&[&batch], &self.config, &Device::Cpu)?;
+        let tokens = golden::tokens(&[&batch], &self.config)?;
         let pass = Pass { attention: &*self.attention, ..Pass::PLAIN };
         let hidden = self.encoder.forward(&self.config, &tokens, &pass)?;
         let last_nd = hidden.last().context("an encoder has hidden states")?;
@@ -108,8 +108,10 @@ impl Scene {
         let classes = golden.integers("labels")?;
         let rows = Rows::default();
         let batch = Batch { task: 0, rows, targets: Targets::Classes(classes) };
-        let (of_task, of_labels) =
-            (self.outputs.loss(&logits_mc, &batch)?, self.outputs.own_loss(&*self.attention)?);
+        let (of_task, of_labels) = (
+            self.outputs.loss(x_nd, &tokens.spans, &batch, None)?.loss,
+            self.outputs.own_loss(&*self.attention)?,
+        );
         let of_labels = of_labels.context("there are labels")?;
         golden.compare_all(&format!("{run}.L_c"), &of_task)?;
         let lambda = json("f_label")?["lambda"].as_f64().context("lambda is a number")?;
@@ -160,7 +162,7 @@ fn what_embeddings_begin_with() -> Result<()> {
     let table_vd = params.get("embeddings.word_embeddings.weight")?;
     golden.compare_all("init.keyword", &of_keywords(&table_vd, &keywords)?)?;
     let batch = golden.batch("support.", Graph::Relation, model_targets())?;
-    let tokens = Tokens::new(&[&batch], &config, &Device::Cpu)?;
+    let tokens = golden::tokens(&[&batch], &config)?;
     let hidden = Encoder::new(&config, &params)?.forward(&config, &tokens, &Pass::PLAIN)?;
     let states = hidden.last().context("an encoder has hidden states")?.to_vec2::<f32>()?;
     let classes: Vec<u32> = golden.integers("support.labels")?;

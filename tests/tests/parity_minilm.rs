@@ -6,10 +6,9 @@ use anyhow::{Context, Result, ensure};
 use batch::Targets;
 use batch::task::Task;
 use candle_core::{D, Device, Tensor};
-use engraft_tests::golden::{Golden, folder, json};
+use engraft_tests::golden::{self, Golden, folder, json};
 use model::checkpoint;
 use model::encoder::pool::{Pool, Pooling};
-use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use tasks::token::encode::{Case, Vocabulary};
 
@@ -34,7 +33,7 @@ fn a_published_checkpoint_says_what_transformers_says() -> Result<()> {
     let (config, params) = (loaded.config, loaded.params);
     let encoder = Encoder::new(&config, &params)?;
     let batch = golden.batch("", Task::Relation, Targets::Classes(vec![]))?;
-    let tokens = Tokens::new(&[&batch], &config, &Device::Cpu)?;
+    let tokens = golden::tokens(&[&batch], &config)?;
     let hidden = encoder.forward(&config, &tokens, &Pass::PLAIN)?;
     let real: Vec<u32> =
         (0..).zip(&batch.attention_mask).filter_map(|(cell, mask)| (*mask == 1).then_some(cell)).collect();

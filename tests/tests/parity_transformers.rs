@@ -13,7 +13,6 @@ use candle_core::{Device, Tensor};
 use model::checkpoint;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
-use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
 use model::params::Params;
 
@@ -67,7 +66,7 @@ fn spread(x_nd: &Tensor, batch: &Batch) -> Result<Tensor> {
 
 fn case(path: &Path, params: &Params) -> Result<()> {
     let batch = batch();
-    let tokens = Tokens::new(&[&batch], &CONFIG, &Device::Cpu)?;
+    let tokens = engraft_tests::golden::tokens(&[&batch], &CONFIG)?;
     let hidden = Encoder::new(&CONFIG, params)?.forward(&CONFIG, &tokens, &Pass::PLAIN)?;
     let last = hidden.last().context("hidden states")?;
     let pooled = Pool::new(Pooling::LearnedPooler, params, "")?.forward(last, &tokens.spans)?;

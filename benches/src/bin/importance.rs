@@ -82,7 +82,7 @@ fn measure(shape: &Shape, file: &Path, samples: &Samples, batch: usize) -> Resul
     let (start, before) = (Instant::now(), processor_ms()?);
     let mut importance = Importance::new(Method::PerSample, heads);
     for (ids, classes) in samples.ids.chunks(batch).zip(samples.classes.chunks(batch)) {
-        let tokens = Tokens::new(&[&together(ids)], &config, &Device::Cpu)?;
+        let tokens = Tokens::new(&[("rows", &together(ids).ragged()?.0)], &config, &Device::Cpu)?;
         let classes: Vec<Option<u32>> = classes.iter().copied().map(Some).collect();
         importance.add(&probe, &tokens, |x_nd| {
             let logits_sc = output.forward(&pool.forward(x_nd, &tokens.spans)?)?;

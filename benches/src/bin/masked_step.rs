@@ -9,19 +9,19 @@ use std::error::Error;
 use std::time::Instant;
 
 use base::rng::CounterRng;
+use batch::rows::Rows;
 use batch::task::Task;
-use batch::{Batch, Targets};
 use candle_core::Device;
 use model::attention::Chosen;
 use model::encoder::pool::Pooling;
 use model::head::mask::Mask;
-use model::optim::adamw::AdamWConfig;
+use model::optim::adamw::{AdamWConfig, Missing};
 use model::optim::head_mask::SoftOn;
 use model::optim::schedule::Schedule;
-use model::output::{EntityOutput, OutputConfig, Sizes};
-use model::train::Trainer;
-use model::train::config::{Alphas, Config, Setup};
+use model::output::shards::{Alphas, OutputConfig, Sizes};
+use model::output::{Batch, Decoder, Targets};
 use model::train::heads::{Heads, Mode, Shared};
+use model::train::{Config, Setup, Trainer};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -96,17 +96,19 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
         Masked::Train => (hard(Shared::Train), Some(Mask::new(shape, keep)?)),
         Masked::Freeze => (hard(Shared::Freeze), Some(Mask::new(shape, keep)?)),
     };
+    let outputs = OutputConfig { pooling: Pooling::Mean, entity: Decoder::MaskedLm, dropout: 0.0 };
+    let alphas = Alphas::new([(Task::Relation, 1.0)]);
     Ok(Setup {
         attention: Chosen::default(),
         encoder,
-        outputs: OutputConfig { pooling: Pooling::Mean, entity: EntityOutput::MaskedLm, dropout: 0.0 },
-        sizes: Sizes { relations: RELATIONS as usize },
+        outline: outputs.outline(&alphas, Sizes { relations: RELATIONS as usize, tags: 0 }),
         train: Config {
             seed: 1,
             schedule: Schedule { peak: 1e-4, warmup_steps: 0, total_steps: 1 << 40 },
             adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
+            missing: Missing::Zero,
+            released: None,
             clip_norm: 1.0,
-            alphas: Alphas::new([(Task::Relation, 1.0)])?,
             frozen: vec![],
             heads,
             patience: None,
@@ -114,6 +116,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
             dtype: model::device::ActivationDtype::F32,
         },
         mask,
+        gates: None,
     })
 }
 
@@ -121,18 +124,11 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
 fn batch(of: &Settings) -> Result<Batch, Box<dyn Error>> {
     let (chance, vocabulary) = (CounterRng::new(1), of.shape.config().vocab_size as u64);
     let cells = 0..(of.rows * of.length) as u64;
-    let ids = cells.map(|cell| u32::try_from(chance.bits(cell) % vocabulary));
-    Ok(Batch {
-        task: Task::Relation,
-        rows: of.rows,
-        width: of.length,
-        input_ids: ids.collect::<Result<_, _>>()?,
-        attention_mask: vec![1; of.rows * of.length],
-        token_type_ids: vec![0; of.rows * of.length],
-        position_ids: vec![],
-        segment_ids: vec![],
-        samples: vec![],
-        targets: Targets::Classes((0..RELATIONS).cycle().take(of.rows).collect()),
-    }
-    .one_per_row())
+    let ids =
+        cells.map(|cell| u32::try_from(chance.bits(cell) % vocabulary)).collect::<Result<Vec<_>, _>>()?;
+    let mut rows = Rows::default();
+    ids.chunks(of.length).for_each(|row| rows.push(row.iter().map(|id| (*id, 0))));
+    // Of KIMERA's tasks, the third.
+    let classes = (0..RELATIONS).cycle().take(of.rows).collect();
+    Ok(Batch { task: 2, rows, targets: Targets::Classes(classes) })
 }

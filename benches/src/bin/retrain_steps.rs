@@ -16,12 +16,12 @@ use batch::{Batch, Targets};
 use candle_core::Device;
 use model::attention::Chosen;
 use model::encoder::pool::Pooling;
-use model::optim::adamw::AdamWConfig;
+use model::optim::adamw::{AdamWConfig, Missing};
 use model::optim::schedule::Schedule;
-use model::output::{EntityOutput, OutputConfig, Sizes};
-use model::train::Trainer;
-use model::train::config::{Alphas, Config, Setup};
+use model::output::Decoder;
+use model::output::shards::{self, Alphas, OutputConfig, Sizes};
 use model::train::heads::Heads;
+use model::train::{Config, Setup, Trainer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tasks::shard::index::Index;
@@ -96,12 +96,15 @@ fn told(batch: &Batch) -> Value {
 fn measure(of: &Settings) -> Result<(), Box<dyn Error>> {
     rayon::ThreadPoolBuilder::new().num_threads(of.threads).build_global()?;
     let index = Index::read(&of.shards)?;
-    let mut trainer = Trainer::new(setup(of, &index), &Device::Cpu)?;
+    let setup = setup(of, &index);
+    let mut trainer = Trainer::new(setup.clone(), &Device::Cpu)?;
     let mut stream = Prefetched::new(stream(of, &index)?, 2)?;
     let (mut times, mut spent, mut tokens, mut losses) = (vec![], vec![], vec![], vec![]);
     for step in 0..of.warmup + of.steps {
         let (start, before) = (Instant::now(), processor_ms()?);
-        let record = trainer.step(0, &stream.next_step()?)?;
+        let batches = stream.next_step()?;
+        let batches = batches.iter().map(|batch| shards::batch(&setup.outline, batch));
+        let record = trainer.step(0, &batches.collect::<Result<Vec<_>, _>>()?)?;
         losses.push(record.loss);
         if step >= of.warmup {
             times.push(start.elapsed().as_secs_f64() * 1e3);
@@ -131,17 +134,18 @@ fn stream(of: &Settings, index: &Index) -> Result<Stream, Box<dyn Error>> {
 }
 
 fn setup(of: &Settings, index: &Index) -> Setup {
+    let outputs = OutputConfig { pooling: Pooling::Cls, entity: Decoder::Linear, dropout: 0.0 };
     Setup {
         attention: Chosen::default(),
         encoder: of.shape.config(),
-        outputs: OutputConfig { pooling: Pooling::Cls, entity: EntityOutput::Linear, dropout: 0.0 },
-        sizes: Sizes { relations: index.relations.len() },
+        outline: outputs.outline(&Alphas::default(), Sizes { relations: index.relations.len(), tags: 0 }),
         train: Config {
             seed: 1,
             schedule: Schedule { peak: 1e-4, warmup_steps: 0, total_steps: 1 << 40 },
             adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
+            missing: Missing::Zero,
+            released: None,
             clip_norm: 1.0,
-            alphas: Alphas::default(),
             frozen: vec![],
             heads: Heads::OPEN,
             patience: None,
@@ -149,5 +153,6 @@ fn setup(of: &Settings, index: &Index) -> Setup {
             dtype: model::device::ActivationDtype::F32,
         },
         mask: None,
+        gates: None,
     }
 }

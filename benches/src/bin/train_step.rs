@@ -212,7 +212,7 @@ impl Model {
         classes: &[Option<u32>],
     ) -> Result<(f32, [f64; 4]), Box<dyn Error>> {
         let (start, now) = (Instant::now(), |start: Instant| start.elapsed().as_secs_f64() * 1e3);
-        let mut tokens = Tokens::new(&[batch], &self.config, &Device::Cpu)?;
+        let mut tokens = Tokens::new(&[("rows", &batch.ragged()?.0)], &self.config, &Device::Cpu)?;
         // Every batch has maps of its own, which are copied into it.
         if !self.maps.is_empty() {
             let lengths = tokens.spans.iter().map(|span| span.len).collect();

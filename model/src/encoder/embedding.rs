@@ -81,12 +81,10 @@ pub(crate) fn token_table(params: &Params) -> Result<Tensor> {
 
 #[cfg(test)]
 mod tests {
-    use batch::Targets;
-    use batch::task::Task;
     use candle_core::Device;
 
     use super::super::config::tests::tiny;
-    use super::super::tokens::tests::batch;
+    use super::super::tokens::tests::tokens;
     use super::*;
     use crate::nn::check::{distance, numbers};
     use crate::nn::gradients::gradients;
@@ -94,8 +92,7 @@ mod tests {
     #[test]
     fn one_operation_is_the_composed_sum_and_frozen_tables_get_no_gradient() {
         let params = Params::fresh(&Embedding::specs(&tiny()), 1, &Device::Cpu).unwrap();
-        let batch = batch(Task::Relation, &[&[2, 7, 7, 3], &[2, 9, 3]], Targets::Classes(vec![]));
-        let tokens = Tokens::new(&[&batch], &tiny(), &Device::Cpu).unwrap();
+        let tokens = tokens(&[&[2, 7, 7, 3], &[2, 9, 3]], &tiny(), &Device::Cpu);
         for frozen in ["", "embeddings.word"] {
             let params = params.clone().freeze(|name| !frozen.is_empty() && name.starts_with(frozen));
             let embedding = Embedding::new(&tiny(), &params).unwrap();

@@ -1,4 +1,4 @@
-//! The tokens of some batches or rows, one sample after the other, with no padding but such as is to be read.
+//! The tokens of the rows of some batches, one behind the other, with no padding but such as is to be read.
 
 mod grid;
 mod knowledge;
@@ -6,7 +6,6 @@ mod knowledge;
 use std::sync::Arc;
 
 use batch::rows::{Known, Rows};
-use batch::{Batch, Place};
 use candle_core::{Device, Tensor};
 
 use super::config::Config;
@@ -23,8 +22,8 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Tokens of one or more batches on a device: the real ones, and padding where rows say that it is to be read. A token keeps the position that its batch gives it, so samples may have gaps; samples
-/// that share a row are apart here, so packing changes nothing but the shape of the batch.
+/// Tokens of one or more batches on a device: the real ones, and padding where rows say that it is to be read. A token keeps the position that its
+/// row gives it, so rows may have gaps.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     /// Token ids `[n]`.
@@ -41,8 +40,6 @@ pub struct Tokens {
     pub knowledge: Option<Knowledge>,
     /// The samples without their auxiliary tokens; empty where nothing is known of them.
     own: Vec<Span>,
-    /// For each batch, for each of its `rows * width` cells: the index among the real tokens, `None` for padding.
-    cells: Vec<Vec<Option<u32>>>,
     /// For each batch, the index of its first sample in `spans`.
     first_samples: Vec<usize>,
 }
@@ -59,37 +56,11 @@ struct Columns {
 }
 
 impl Tokens {
-    /// Gathers the positions whose attention mask is 1.
+    /// The rows of batches with the names of their tasks, one behind the other.
     ///
     /// # Errors
     /// Names batch, row and position of the first number that does not fit `config`.
-    pub fn new(batches: &[&Batch], config: &Config, device: &Device) -> Result<Self, Error> {
-        let (mut columns, mut cells, mut first_samples) = (Columns::default(), vec![], vec![]);
-        for batch in batches {
-            check_lengths(batch)?;
-            first_samples.push(columns.spans.len());
-            let mut cells_of_batch = vec![None; batch.rows * batch.width];
-            for place in &batch.samples {
-                columns.push_sample(batch, *place, config, &mut cells_of_batch)?;
-            }
-            cells.push(cells_of_batch);
-        }
-        Ok(Tokens { cells, first_samples, ..columns.on(device)? })
-    }
-
-    /// The tokens of rows, each row a sample with positions from 0. There are no cells: [`Tokens::index`] finds nothing.
-    ///
-    /// # Errors
-    /// Names row and position of the first number that does not fit `config`.
-    pub fn of_rows(rows: &Rows, config: &Config, device: &Device) -> Result<Self, Error> {
-        Tokens::of_batches(&[("texts", rows)], config, device)
-    }
-
-    /// As [`Tokens::of_rows`], of several batches with the names of their tasks.
-    ///
-    /// # Errors
-    /// Names batch, row and position of the first number that does not fit `config`.
-    pub fn of_batches(batches: &[(&str, &Rows)], config: &Config, device: &Device) -> Result<Self, Error> {
+    pub fn new(batches: &[(&str, &Rows)], config: &Config, device: &Device) -> Result<Self, Error> {
         let (mut columns, mut first_samples) = (Columns::default(), vec![]);
         for (task, rows) in batches {
             first_samples.push(columns.spans.len());
@@ -157,12 +128,6 @@ impl Tokens {
         let samples = (0..).zip(&self.spans).flat_map(|(s, span)| std::iter::repeat_n(s, span.len));
         Tensor::from_iter(samples.collect::<Vec<u32>>(), self.ids_n.device())
     }
-
-    /// The index among the real tokens of cell `row * width + position` of a batch, `None` for padding.
-    #[must_use]
-    pub fn index(&self, batch: usize, cell: usize) -> Option<u32> {
-        self.cells.get(batch)?.get(cell).copied().flatten()
-    }
 }
 
 /// What is known of the rows of some batches, one behind the other.
@@ -186,99 +151,29 @@ fn known(batches: &[(&str, &Rows)]) -> Result<Option<Known>, Error> {
     Ok(Some(all))
 }
 
-fn check_lengths(batch: &Batch) -> Result<(), Error> {
-    let expected = batch.rows * batch.width;
-    let fields = [
-        ("input_ids", &batch.input_ids),
-        ("attention_mask", &batch.attention_mask),
-        ("token_type_ids", &batch.token_type_ids),
-        ("position_ids", &batch.position_ids),
-    ];
-    match fields.into_iter().find(|(_, values)| values.len() != expected) {
-        Some((field, values)) => {
-            let task = batch.task.name();
-            Err(Error::Misfit(format!(
-                "batch of {task}: {field} has {found} numbers, expected rows * width = {expected}; the batch was put together wrongly",
-                found = values.len()
-            )))
-        }
-        None => Ok(()),
-    }
-}
-
-impl Columns {
-    fn push_sample(
-        &mut self,
-        batch: &Batch,
-        Place { row, start, len }: Place,
-        config: &Config,
-        cells: &mut [Option<u32>],
-    ) -> Result<(), Error> {
-        let (task, width, first) = (batch.task.name(), batch.width, self.ids.len());
-        if row >= batch.rows || start + len > width {
-            return Err(Error::Misfit(format!(
-                "batch of {task}, row {row}: a sample ends beyond the {width} positions of a row, or beyond the last row; the batch was put together wrongly"
-            )));
-        }
-        let begin = row * width + start;
-        for (offset, cell) in cells[begin..begin + len].iter_mut().enumerate() {
-            let index = begin + offset;
-            let (id, kind, mask, position) = (
-                batch.input_ids[index],
-                batch.token_type_ids[index],
-                batch.attention_mask[index],
-                batch.position_ids[index],
-            );
-            let wrong = match mask {
-                0 => None,
-                1 => Beyond::of([id, kind, position], config),
-                _ => Some(Beyond {
-                    field: "attention_mask",
-                    found: mask,
-                    limit: 2,
-                    remedy: "use 1 for a token and 0 for padding",
-                }),
-            };
-            if let Some(wrong) = wrong {
-                return Err(wrong.at(batch.task.name(), row, start + offset));
-            }
-            if mask == 0 {
-                continue;
-            }
-            *cell = u32::try_from(self.ids.len()).ok();
-            self.ids.push(id);
-            self.types.push(kind);
-            self.positions.push(position);
-        }
-        match self.ids.len() - first {
-            0 => Err(empty(task, row)),
-            len => {
-                self.spans.push(Span { start: first, len });
-                Ok(())
-            }
-        }
-    }
-}
-
 impl Columns {
     fn push_rows(&mut self, task: &str, rows: &Rows, config: &Config) -> Result<(), Error> {
         let (ids, types) = (rows.ids.len(), rows.types.len());
         let lengths: usize = rows.lengths.iter().sum();
-        if ids != types || ids != lengths {
+        let positions = if rows.positions.is_empty() { ids } else { rows.positions.len() };
+        if [types, lengths, positions] != [ids; 3] {
             return Err(Error::Misfit(format!(
-                "batch of {task}: {ids} token ids, {types} segments and lengths of {lengths} tokens together, expected the same of each; the rows were put together wrongly"
+                "batch of {task}: {ids} token ids, {types} segments, {positions} positions and lengths of {lengths} tokens together, expected the same of each; the rows were put together wrongly"
             )));
         }
         self.push_seen(task, rows)?;
-        let mut tokens = rows.ids.iter().zip(&rows.types);
+        let mut tokens = (0..).zip(rows.ids.iter().zip(&rows.types));
         for (row, &len) in rows.lengths.iter().enumerate() {
             if len == 0 {
-                return Err(empty(task, row));
+                return Err(Error::Misfit(format!(
+                    "batch of {task}, row {row}: it has no token, every position is padding; a sample needs at least one token"
+                )));
             }
             self.spans.push(Span { start: self.ids.len(), len });
-            for (position, (&id, &kind)) in (0..).zip(tokens.by_ref().take(len)) {
+            for (at, (token, (&id, &kind))) in (0..).zip(tokens.by_ref().take(len)) {
+                let position = rows.positions.get(token).copied().unwrap_or(at);
                 if let Some(wrong) = Beyond::of([id, kind, position], config) {
-                    return Err(wrong.at(task, row, position as usize));
+                    return Err(wrong.at(task, row, at as usize));
                 }
                 self.ids.push(id);
                 self.types.push(kind);
@@ -321,16 +216,9 @@ impl Columns {
             seen: (!self.seen.is_empty()).then(|| self.seen.into()),
             knowledge: None,
             own: vec![],
-            cells: vec![],
             first_samples: vec![],
         })
     }
-}
-
-fn empty(task: &str, row: usize) -> Error {
-    Error::Misfit(format!(
-        "batch of {task}, row {row}: it has no token, every position is padding; a sample needs at least one token"
-    ))
 }
 
 /// A number of a token that is not below its limit.
@@ -366,81 +254,42 @@ impl Beyond {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use batch::Targets;
-    use batch::task::Task;
-
     use super::super::config::tests::tiny;
     use super::super::{Encoder, Pass};
     use super::*;
 
-    /// A batch with the given rows of ids, padded with 0.
-    pub(crate) fn batch(task: Task, rows: &[&[u32]], targets: Targets) -> Batch {
-        let width = rows.iter().map(|r| r.len()).max().unwrap();
-        let cells = |f: &dyn Fn(Option<u32>) -> u32| -> Vec<u32> {
-            rows.iter().flat_map(|r| (0..width).map(|t| f(r.get(t).copied()))).collect()
-        };
-        Batch {
-            task,
-            rows: rows.len(),
-            width,
-            input_ids: cells(&|id| id.unwrap_or(0)),
-            attention_mask: cells(&|id| u32::from(id.is_some())),
-            token_type_ids: cells(&|_| 0),
-            position_ids: vec![],
-            segment_ids: vec![],
-            samples: vec![],
-            targets,
-        }
-        .one_per_row()
+    /// Rows of these ids, without segments.
+    pub(crate) fn ragged(rows: &[&[u32]]) -> Rows {
+        let mut ragged = Rows::default();
+        rows.iter().for_each(|row| ragged.push(row.iter().map(|id| (*id, 0))));
+        ragged
     }
 
-    fn relation(rows: &[&[u32]]) -> Batch {
-        batch(Task::Relation, rows, Targets::Classes(vec![0; rows.len()]))
+    /// The tokens of rows of these ids.
+    pub(crate) fn tokens(rows: &[&[u32]], config: &Config, device: &Device) -> Tokens {
+        Tokens::new(&[("texts", &ragged(rows))], config, device).unwrap()
     }
 
     #[test]
-    fn padding_vanishes_and_gaps_keep_positions() {
-        let mut gap = relation(&[&[2, 0, 7, 3]]);
-        gap.attention_mask[1] = 0;
-        let tokens = Tokens::new(&[&relation(&[&[2, 3], &[2, 9, 3]]), &gap], &tiny(), &Device::Cpu).unwrap();
+    fn gaps_keep_positions() {
+        let mut gap = ragged(&[&[2, 7, 3]]);
+        gap.set_positions(vec![0, 2, 3]);
+        let of = |gap: &Rows| {
+            Tokens::new(&[("a", &ragged(&[&[2, 3], &[2, 9, 3]])), ("b", gap)], &tiny(), &Device::Cpu)
+        };
+        let tokens = of(&gap).unwrap();
         assert_eq!(tokens.ids_n.to_vec1::<u32>().unwrap(), [2, 3, 2, 9, 3, 2, 7, 3]);
         assert_eq!(tokens.positions_n.to_vec1::<u32>().unwrap(), [0, 1, 0, 1, 2, 0, 2, 3]);
         assert_eq!(tokens.samples(0), [Span { start: 0, len: 2 }, Span { start: 2, len: 3 }]);
-        assert_eq!(tokens.samples(1), [Span { start: 5, len: 3 }]);
-        assert_eq!(
-            [tokens.index(0, 2), tokens.index(0, 3), tokens.index(1, 1), tokens.index(1, 2)],
-            [None, Some(2), None, Some(6)]
+        assert_eq!((tokens.samples(1), tokens.count()), (&[Span { start: 5, len: 3 }][..], 8));
+        gap.positions[2] = 12;
+        let found = of(&gap).unwrap_err().to_string();
+        assert!(
+            found.contains("batch of b, row 0, position 2: position is 12, it must be below 12"),
+            "{found}"
         );
-        assert_eq!(tokens.count(), 8);
-    }
-
-    #[test]
-    fn samples_that_share_a_row_come_apart() {
-        let mut packed = relation(&[&[2, 9, 3, 2, 3, 0]]);
-        packed.attention_mask[5] = 0;
-        packed.position_ids = vec![0, 1, 2, 0, 1, 0];
-        // The stream's order is not that of the places.
-        packed.samples = vec![Place { row: 0, start: 3, len: 2 }, Place { row: 0, start: 0, len: 3 }];
-        let tokens = Tokens::new(&[&packed], &tiny(), &Device::Cpu).unwrap();
-        assert_eq!(tokens.ids_n.to_vec1::<u32>().unwrap(), [2, 3, 2, 9, 3]);
-        assert_eq!(tokens.positions_n.to_vec1::<u32>().unwrap(), [0, 1, 0, 1, 2]);
-        assert_eq!(tokens.samples(0), [Span { start: 0, len: 2 }, Span { start: 2, len: 3 }]);
-        assert_eq!([tokens.index(0, 0), tokens.index(0, 3), tokens.index(0, 5)], [Some(2), Some(0), None]);
-        packed.samples[0].len = 4;
-        let error = Tokens::new(&[&packed], &tiny(), &Device::Cpu).unwrap_err().to_string();
-        assert!(error.contains("beyond the 6 positions"), "{error}");
-    }
-
-    #[test]
-    fn what_does_not_fit_is_named() {
-        let text = |b: Batch| Tokens::new(&[&b], &tiny(), &Device::Cpu).unwrap_err().to_string();
-        let found = text(relation(&[&[2, 3], &[2, 50]]));
-        assert!(found.contains("row 1, position 1: token id is 50, it must be below 50"), "{found}");
-        assert!(text(relation(&[&[1; 13]])).contains("position 12: position is 12, it must be below 12"));
-        assert!(text(relation(&[&[1], &[]])).contains("row 1: it has no token"));
-        let mut short = relation(&[&[1, 2]]);
-        short.token_type_ids.pop();
-        assert!(text(short).contains("token_type_ids has 1 numbers, expected rows * width = 2"));
+        gap.positions.pop();
+        assert!(of(&gap).unwrap_err().to_string().contains("2 positions and lengths of 3 tokens"));
     }
 
     #[test]
@@ -448,7 +297,7 @@ pub(crate) mod tests {
         let mut rows = Rows::default();
         rows.push([(2, 0), (7, 0), (3, 1)]);
         rows.push([(2, 0)]);
-        let of = |batches: &[(&str, &Rows)]| Tokens::of_batches(batches, &tiny(), &Device::Cpu);
+        let of = |batches: &[(&str, &Rows)]| Tokens::new(batches, &tiny(), &Device::Cpu);
         let tokens = of(&[("a", &rows), ("b", &rows)]).unwrap();
         assert_eq!(tokens.ids_n.to_vec1::<u32>().unwrap(), [2, 7, 3, 2, 2, 7, 3, 2]);
         assert_eq!(tokens.types_n.to_vec1::<u32>().unwrap(), [0, 0, 1, 0, 0, 0, 1, 0]);
@@ -467,7 +316,10 @@ pub(crate) mod tests {
         assert!(text(|rows| rows.types[2] = 2).contains("row 0, position 2: segment is 2"));
         assert!(text(|rows| rows.push([(1, 0); 13])).contains("row 2, position 12: position is 12"));
         assert!(text(|rows| rows.push([])).contains("row 2: it has no token"));
-        assert!(text(|rows| rows.lengths[0] = 2).contains("4 token ids, 4 segments and lengths of 3 tokens"));
+        assert!(
+            text(|rows| rows.lengths[0] = 2)
+                .contains("4 token ids, 4 segments, 4 positions and lengths of 3 tokens")
+        );
     }
 
     #[test]
@@ -476,7 +328,7 @@ pub(crate) mod tests {
         padded.push([(2, 0), (7, 0), (3, 0)]);
         padded.pad(5, 0);
         whole.push([(2, 0), (3, 0)]);
-        let of = |batches: &[(&str, &Rows)]| Tokens::of_batches(batches, &tiny(), &Device::Cpu);
+        let of = |batches: &[(&str, &Rows)]| Tokens::new(batches, &tiny(), &Device::Cpu);
         let both = of(&[("ner", &whole), ("ner", &padded), ("ner", &whole)]).unwrap();
         assert_eq!(both.seen.as_deref(), Some(&[2, 3, 2][..]));
         assert!(of(&[("ner", &whole)]).unwrap().seen.is_none());
@@ -502,7 +354,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_grid_spreads_and_gathers() {
-        let tokens = Tokens::new(&[&relation(&[&[2, 3], &[2, 9, 3]])], &tiny(), &Device::Cpu).unwrap();
+        let tokens = tokens(&[&[2, 3], &[2, 9, 3]], &tiny(), &Device::Cpu);
         let x_nd = crate::nn::check::randn(1, &[5, 4]);
         let grid = Grid::new(&tokens.spans, &x_nd).unwrap();
         let x_btd = grid.spread(&x_nd).unwrap();

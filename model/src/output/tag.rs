@@ -1,59 +1,25 @@
-//! Targets of tasks that ask a class at single positions, and the hidden states there.
+//! Single tokens that a word is asked of, and the hidden states there.
 //!
-//! Only the positions that are asked for reach the output: a vocabulary is wide, and most positions have no target.
+//! Only the tokens that are asked about reach an output of the vocabulary, which is wide: most tokens have no target.
 
-use batch::{Batch, IGNORED, Targets};
-use candle_core::{Result, Tensor};
+use candle_core::{Error, Result, Tensor};
 
-use super::{beyond, wrong_kind};
-use crate::Error;
-use crate::encoder::tokens::Tokens;
+use crate::encoder::tokens::Span;
 
-/// Index among the real tokens and class of each position that has a target, sample after sample, so that packing changes nothing.
+/// Where each token that is asked about lies, and its class, row after row.
 ///
 /// # Errors
-/// When the batch asks for classes, or a target lies on padding or below 0.
-pub(crate) fn targets(
-    batch: &Batch,
-    tokens: &Tokens,
-    index: usize,
-) -> std::result::Result<(Vec<u32>, Vec<u32>), Error> {
-    let (task, cells) = (batch.task.name(), batch.rows * batch.width);
-    let (found, kind) = match &batch.targets {
-        Targets::Tokens(targets) if targets.len() == cells => {
-            return asked(batch, targets, |cell| tokens.index(index, cell));
-        }
-        Targets::Tokens(targets) => (targets.len(), "tokens"),
-        Targets::Classes(classes) => (classes.len(), "classes"),
-    };
-    let expected = format!("one token or {IGNORED} for each of {cells} positions");
-    Err(wrong_kind(task, &expected, found, kind))
-}
-
-fn asked(
-    batch: &Batch,
-    targets: &[i64],
-    place: impl Fn(usize) -> Option<u32>,
-) -> std::result::Result<(Vec<u32>, Vec<u32>), Error> {
-    let task = batch.task.name();
-    let padded = |cell: usize| targets[cell] != IGNORED && place(cell).is_none();
-    if let Some(cell) = (0..targets.len()).find(|&cell| padded(cell)) {
-        return Err(Error::Misfit(format!(
-            "batch of {task}, cell {cell}: a target at a padded position; set it to {IGNORED}"
-        )));
+/// When the targets are not those of the rows.
+pub(crate) fn asked(spans: &[Span], rows: &[Vec<Option<u32>>]) -> Result<(Vec<u32>, Vec<Option<u32>>)> {
+    if spans.len() != rows.len() {
+        candle_core::bail!("targets of {} rows for {} rows of tokens", rows.len(), spans.len());
     }
     let (mut places, mut classes) = (vec![], vec![]);
-    let cells = batch.samples.iter().flat_map(|sample| {
-        let start = sample.row * batch.width + sample.start;
-        start..start + sample.len
-    });
-    for (cell, place) in
-        cells.filter(|&cell| targets[cell] != IGNORED).filter_map(|cell| Some((cell, place(cell)?)))
-    {
-        let class = targets[cell];
-        let wrong = |_| beyond(task, cell, class, u32::MAX as usize, "vocabularies");
-        places.push(place);
-        classes.push(u32::try_from(class).map_err(wrong)?);
+    for (span, row) in spans.iter().zip(rows) {
+        for (place, class) in (span.start..).zip(row).filter(|(_, class)| class.is_some()) {
+            places.push(u32::try_from(place).map_err(Error::wrap)?);
+            classes.push(*class);
+        }
     }
     Ok((places, classes))
 }

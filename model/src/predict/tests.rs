@@ -1,27 +1,27 @@
-//! Tests of fine-tuned models that answer.
+//! Tests of trained models that answer.
 
 use super::*;
 use crate::head::importance::{AcrossLayers, Method, WithinLayer};
 use crate::nn::check::numbers;
-use crate::train::finetune::tests::{TASKS, batches, rows, setup, trained};
+use crate::train::tests::finetune::{TASKS, batches, rows, setup, trained};
 
 #[test]
-fn a_loaded_model_says_what_the_finetuner_said() {
+fn a_loaded_model_says_what_the_trainer_said() {
     let dir = tempfile::tempdir().unwrap();
     for pooling in Pooling::ALL {
         let mut setup = setup();
         setup.outline.pooling = pooling;
-        let finetuner = trained(setup, 2);
-        finetuner.save_checkpoint(dir.path()).unwrap();
+        let trainer = trained(setup, 2);
+        trainer.save_checkpoint(dir.path()).unwrap();
         let loaded = Predictor::load(dir.path(), &Device::Cpu).unwrap();
-        assert_eq!(loaded.outline(), finetuner.predictor().outline());
+        assert_eq!(loaded.outline(), trainer.predictor().outline());
         for name in TASKS {
             let task = loaded.task(name).unwrap();
             let logits = loaded.logits(task, &rows(3)).unwrap();
-            assert_eq!(logits, finetuner.predict(task, &rows(3)).unwrap(), "{name}");
+            assert_eq!(logits, trainer.predictor().logits(task, &rows(3)).unwrap(), "{name}");
             let output = &loaded.outline().tasks[task].output;
             assert_eq!(logits.len(), output.answers(&rows(3)));
-            assert!(logits.iter().all(|row| row.len() == output.width()));
+            assert!(logits.iter().all(|row| row.len() == output.width(0)));
             assert!(loaded.logits(task, &Rows::default()).unwrap().is_empty());
         }
         let hidden = loaded.hidden(&rows(3)).unwrap();
@@ -40,8 +40,8 @@ fn a_loaded_model_says_what_the_finetuner_said() {
 
 #[test]
 fn rows_do_not_see_each_other() {
-    let finetuner = trained(setup(), 1);
-    let predictor = finetuner.predictor();
+    let trainer = trained(setup(), 1);
+    let predictor = trainer.predictor();
     let together = predictor.logits(0, &rows(5)).unwrap();
     let mut at = 0;
     for (row, &len) in rows(5).lengths.iter().enumerate() {
@@ -61,11 +61,11 @@ fn gates_are_kept_taken_off_and_checked() {
     let mask = Mask::new([2, 4], vec![1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0]).unwrap();
     let mut pruned = setup();
     pruned.gates = Some(mask.clone());
-    let finetuner = trained(pruned, 2);
-    finetuner.save_checkpoint(dir.path()).unwrap();
+    let trainer = trained(pruned, 2);
+    trainer.save_checkpoint(dir.path()).unwrap();
     let load = || Predictor::load(dir.path(), &Device::Cpu).unwrap();
     let gated = load().logits(0, &rows(1)).unwrap();
-    assert_eq!(gated, finetuner.predict(0, &rows(1)).unwrap());
+    assert_eq!(gated, trainer.predictor().logits(0, &rows(1)).unwrap());
     assert_eq!(load().gates(), Some(&mask));
     let open = load().without_gates();
     assert_ne!(open.logits(0, &rows(1)).unwrap(), gated);
@@ -77,8 +77,8 @@ fn gates_are_kept_taken_off_and_checked() {
 
 #[test]
 fn heads_are_measured_by_each_samples_own_loss() {
-    let finetuner = trained(setup(), 2);
-    let predictor = finetuner.predictor();
+    let trainer = trained(setup(), 2);
+    let predictor = trainer.predictor();
     let mask = Mask::all_kept([2, 4]);
     for batch in batches(4) {
         let mut importance = Importance::new(Method::PerSample, [2, 4]);
@@ -113,8 +113,8 @@ fn what_is_no_finetuned_model_is_refused_with_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
     let text = || Predictor::load(dir.path(), &Device::Cpu).unwrap_err().to_string();
     assert!(text().contains("outputs.json"));
-    let finetuner = trained(setup(), 1);
-    finetuner.save_checkpoint(dir.path()).unwrap();
+    let trainer = trained(setup(), 1);
+    trainer.save_checkpoint(dir.path()).unwrap();
     std::fs::remove_file(dir.path().join(checkpoint::digests::DIGESTS_FILE)).unwrap();
     let index = dir.path().join(OUTPUTS_FILE);
     let written = std::fs::read_to_string(&index).unwrap();
@@ -123,9 +123,7 @@ fn what_is_no_finetuned_model_is_refused_with_what_to_do() {
         whole::write(&index, written.replace(from, to).as_bytes()).unwrap();
         text()
     };
-    assert!(with("\"kind\": \"finetune\"", "\"kind\": \"kimera\"").contains("fine-tune it first"));
-    assert!(with("\"kind\": \"finetune\",", "").contains("fine-tune it first"));
-    assert!(with("\"version\": 2", "\"version\": 3").contains("version 3, expected 2"));
+    assert!(with("\"version\": 3", "\"version\": 2").contains("version 2, expected 3"));
     assert!(with("\"dropout\"", "\"drop\"").contains("outputs.json"));
     assert!(with("\"classes\": 3", "\"classes\": 4").contains("one for each of 4 classes"));
     let found = with("\"name\": \"score\"", "\"name\": \"other\"");
@@ -140,7 +138,7 @@ fn what_is_no_finetuned_model_is_refused_with_what_to_do() {
     assert!(text().contains("outputs.safetensors") && text().contains("expected a whole safetensors file"));
     std::fs::remove_file(&weights).unwrap();
     assert!(text().contains("outputs.safetensors"));
-    let predictor = finetuner.predictor();
+    let predictor = trainer.predictor();
     let found = predictor.task("los").unwrap_err().to_string();
     assert!(found.contains("no output for `los`, only for one, any, score, rank, pairs"), "{found}");
     assert!(predictor.logits(9, &rows(1)).unwrap_err().to_string().contains("no task number 9"));

@@ -43,7 +43,7 @@ impl Coverage {
     pub(super) fn see(
         &mut self,
         step: u64,
-        tasks: &[&str],
+        tasks: &[String],
         grads: &BTreeMap<String, Tensor>,
     ) -> Result<(), Error> {
         if self.uncovered.is_empty() {
@@ -58,7 +58,7 @@ impl Coverage {
             }
         }
         for task in tasks {
-            self.waiting.remove(*task);
+            self.waiting.remove(task);
         }
         let all = self.waiting.is_empty() || step >= self.by;
         if self.uncovered.is_empty() || !all {

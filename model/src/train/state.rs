@@ -10,23 +10,22 @@ use std::path::{Path, PathBuf};
 use base::read::ReadError;
 use base::self_check::{self, SelfChecked};
 use candle_core::{Device, Tensor};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::best::{self, Files};
-use super::core::Core;
+use super::config::Setup;
 use super::coverage::Coverage;
-use super::error;
 use super::patience::Watch;
 use super::seal::Seal;
+use super::{Trainer, error};
 use crate::Error;
 use crate::checkpoint::proof::Proof;
-use crate::checkpoint::{self, Kind, whole};
+use crate::checkpoint::{self, whole};
 use crate::params::{Params, Spec};
 
 const INDEX: &str = "state.json";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const PARAMETERS: &str = "parameters-";
 const MOMENTS: &str = "moments-";
 const FIRST: &str = "first.";
@@ -46,7 +45,6 @@ struct Index {
     version: u32,
     /// See [`SelfChecked`].
     xxh3: String,
-    kind: Kind,
     step: u64,
     setup: Value,
     /// Every other file of the state, by its path in the folder.
@@ -56,10 +54,12 @@ struct Index {
     coverage: Coverage,
     /// Digest of the head mask, `null` without one.
     mask: Option<String>,
+    /// Digest of the gates of a pruned encoder, `null` without any.
+    gates: Option<String>,
     /// `cpu` or `cuda`: each has an arithmetic of its own.
     device: String,
     seal: Seal,
-    watch: Value,
+    watch: Watch,
     along: Value,
 }
 
@@ -103,29 +103,19 @@ fn tensors_file(kind: &str, step: u64) -> String {
 /// Whose state it is: nothing but a training that agrees in all of it can go on from it.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) kind: Kind,
     /// The settings.
-    pub(super) setup: Value,
+    setup: Value,
     /// Digest of the head mask, if there is one.
-    pub(super) mask: Option<String>,
+    mask: Option<String>,
+    /// Digest of the gates, if there are any.
+    gates: Option<String>,
 }
 
 impl Run {
-    /// The settings as a state keeps them.
-    pub(super) fn new(kind: Kind, setup: &impl Serialize, mask: Option<String>) -> Result<Self, Error> {
-        Ok(Run { kind, setup: to_json(Path::new(INDEX), setup)?, mask })
+    /// The settings as a state keeps them, and the digests of head mask and gates.
+    pub(super) fn new(setup: &Setup, [mask, gates]: [Option<String>; 2]) -> Result<Self, Error> {
+        Ok(Run { setup: to_json(Path::new(INDEX), setup)?, mask, gates })
     }
-}
-
-/// What a state keeps for others.
-#[derive(Debug)]
-pub(super) struct Kept<'a> {
-    /// The best evaluation on held-out samples.
-    pub(super) watch: Value,
-    /// The files of its checkpoint, which lie in the state's folder.
-    pub(super) best: &'a Files,
-    /// What the caller keeps beside it, such as where the stream of batches was.
-    pub(super) along: Value,
 }
 
 /// Any part of a state as JSON.
@@ -133,7 +123,9 @@ pub(super) fn to_json(path: &Path, value: &impl Serialize) -> Result<Value, Erro
     serde_json::to_value(value).map_err(|e| error::state(path, e.to_string()))
 }
 
-pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept<'_>) -> Result<(), Error> {
+/// Writes the state of a training with what the caller keeps beside it, such as where the stream of batches was.
+pub(super) fn save(trainer: &Trainer, dir: &Path, along: Value) -> Result<(), Error> {
+    let run = trainer.setup.run()?;
     // Only this folder is made: where the one around it is gone, somebody has removed what the state belongs to.
     match std::fs::create_dir(dir) {
         Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -141,32 +133,32 @@ pub(super) fn save(core: &Core, dir: &Path, run: Run, kept: Kept<'_>) -> Result<
         }
         _ => {}
     }
-    let step = core.steps();
-    let mut files = kept.best.clone();
-    write(dir, tensors_file(PARAMETERS, step), core.params.iter(), &mut files)?;
+    let step = trainer.steps();
+    let mut files = trainer.watch.files.clone();
+    write(dir, tensors_file(PARAMETERS, step), trainer.params.iter(), &mut files)?;
     let mut tensors = BTreeMap::new();
-    for (name, both) in core.optimiser.moments() {
+    for (name, both) in trainer.optimiser.moments() {
         tensors.insert(format!("{FIRST}{name}"), &both.first);
         tensors.insert(format!("{SECOND}{name}"), &both.second);
     }
     let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
     write(dir, tensors_file(MOMENTS, step), tensors, &mut files)?;
-    let missed = core.optimiser.moments().iter().map(|(name, of)| (name.clone(), step - of.updates));
+    let missed = trainer.optimiser.moments().iter().map(|(name, of)| (name.clone(), step - of.updates));
     let mut index = Index {
         format: Index::KIND.format.to_owned(),
         version: VERSION,
         xxh3: String::new(),
-        kind: run.kind,
         step,
         setup: run.setup,
         files,
         missed: missed.filter(|(_, missed)| *missed > 0).collect(),
-        coverage: core.coverage.clone(),
+        coverage: trainer.coverage.clone(),
         mask: run.mask,
-        device: name_of(&core.device).to_owned(),
-        seal: core.seal.clone(),
-        watch: kept.watch,
-        along: kept.along,
+        gates: run.gates,
+        device: name_of(&trainer.device).to_owned(),
+        seal: trainer.seal.clone(),
+        watch: trainer.watch.clone(),
+        along,
     };
     // The index comes after all that it names, and removing after the index: a crash at any point leaves one whole state.
     self_check::write(&dir.join(INDEX), &mut index)?;
@@ -241,8 +233,8 @@ pub(super) fn load(
 
 impl Loaded {
     /// Brings a training that was made of the parameters of this state to where it was, and hands back what the caller kept.
-    pub(super) fn restore(mut self, core: &mut Core) -> Result<Value, Error> {
-        let (moments, updates) = core.optimiser.restore();
+    pub(super) fn restore(mut self, trainer: &mut Trainer) -> Result<Value, Error> {
+        let (moments, updates) = trainer.optimiser.restore();
         for (name, both) in moments {
             let mut take = |kind: &str, like: &Tensor| {
                 let found = self.moments.remove(&format!("{kind}{name}"));
@@ -256,18 +248,11 @@ impl Loaded {
                 error::state(self.path.clone(), format!("{name} has missed more updates than were made"))
             })?;
         }
-        let Index { step, coverage, seal, along, .. } = self.index;
+        let files = best::among(&self.index.files);
+        let Index { step, coverage, seal, watch, along, .. } = self.index;
         *updates = step;
-        (core.coverage, core.seal) = (coverage, seal);
+        (trainer.coverage, trainer.seal, trainer.watch) = (coverage, seal, watch.with_files(files));
         Ok(along)
-    }
-
-    /// The best evaluation on held-out samples that it keeps.
-    pub(super) fn watch<B: DeserializeOwned>(&self) -> Result<Watch<B>, Error> {
-        let problem = |e: serde_json::Error| error::state(self.path.clone(), e.to_string());
-        let mut watch = Watch::deserialize(&self.index.watch).map_err(problem)?;
-        watch.files = best::among(&self.index.files);
-        Ok(watch)
     }
 }
 
@@ -282,15 +267,14 @@ fn other(index: &Index, run: &Run, device: &Device) -> Option<(String, String, S
     if index.device != device {
         return Some(("the device".to_owned(), index.device.clone(), device.to_owned()));
     }
-    if index.kind != run.kind {
-        let [found, expected] = [index.kind, run.kind].map(|kind| kind.name().to_owned());
-        return Some(("kind".to_owned(), found, expected));
-    }
+    let digests = [
+        ("the digest of the head mask", &index.mask, &run.mask),
+        ("the digest of the gates", &index.gates, &run.gates),
+    ];
     difference("", &index.setup, &run.setup).or_else(|| {
-        let [found, expected] =
-            [&index.mask, &run.mask].map(|digest| digest.clone().unwrap_or("none".into()));
-        let field = "the digest of the head mask".to_owned();
-        (index.mask != run.mask).then_some((field, found, expected))
+        let (field, found, expected) = digests.into_iter().find(|(_, found, expected)| found != expected)?;
+        let [found, expected] = [found, expected].map(|digest| digest.clone().unwrap_or("none".into()));
+        Some((field.to_owned(), found, expected))
     })
 }
 

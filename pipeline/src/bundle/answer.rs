@@ -86,7 +86,7 @@ impl Answering {
         for of in file.tasks.iter().filter(|of| task.is_none_or(|task| task == of.name)) {
             let place = || folder.join(super::task_file::FILE).display().to_string();
             let output = predictor.task(&of.name).with_context(place)?;
-            let width = predictor.outline().tasks[output].output.width();
+            let width = predictor.outline().tasks[output].output.width(predictor.config().vocab_size);
             let classes = TokenClasses::new(of.tags, &of.classes).with_context(place)?;
             let named = classes.names().len();
             anyhow::ensure!(

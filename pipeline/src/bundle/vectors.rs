@@ -140,7 +140,7 @@ impl Encoding {
         if ids.is_empty() {
             return Ok(());
         }
-        let tokens = Tokens::of_rows(&rows.rows, &self.config, &Device::Cpu)?;
+        let tokens = Tokens::new(&[("texts", &rows.rows)], &self.config, &Device::Cpu)?;
         let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
         let Some(x_nd) = hidden.last() else { anyhow::bail!("the encoder has no layer") };
         let vectors = self.pool.forward(x_nd, &tokens.spans)?.to_vec2::<f32>()?;

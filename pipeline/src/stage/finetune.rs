@@ -37,6 +37,7 @@ use crate::bundle::vocabulary as vocabulary_file;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
+use crate::stage::training::steps::ended;
 use attention::Attending;
 use benchmark::{Benchmark, Score};
 use config::{Fixed, Settings};
@@ -267,7 +268,7 @@ impl Stage for Finetune {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -315,7 +316,7 @@ impl Stage for Finetune {
         };
         run.to_the_end(&self.base.folder(context)?)?;
         complete(context, &self.tried, &tasks)?;
-        let ended = steps::ended(context.out())?;
+        let ended = ended(context.out())?;
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
         let dev = answers::score(&predictor, 0, benchmark.as_ref(), Part::Dev, context)?;
         let test = match self.looked {
@@ -332,7 +333,7 @@ impl Stage for Finetune {
             train: benchmark.items(),
             parameters: Some(predictor.parameters()),
             steps: ended.steps,
-            best_step: ended.best_step,
+            best_step: ended.best.map_or(ended.steps, |best| best.step),
             chosen_on: self.tried.fixed.quirks.chosen_on,
             dev,
             test,

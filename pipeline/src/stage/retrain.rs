@@ -13,18 +13,17 @@ use batch::task::{Material, Task};
 use kg::split::Part;
 use model::Device;
 use model::attention::Chosen;
+use model::optim::adamw::Missing;
 use model::optim::schedule::Schedule;
-use model::output::Sizes;
-use model::train::Trainer;
-use model::train::config::{self as train, Setup};
+use model::output::Outline;
+use model::output::shards::Sizes;
 use model::train::heads::Mode;
 use model::train::patience::Patience;
+use model::train::{self, Setup, Trainer};
 use serde_json::json;
 use tasks::shard::hub;
 use tasks::shard::index::Index;
-use tasks::stream::prefetch::Prefetched;
 use tasks::stream::schedule;
-use tasks::stream::state::State;
 use tasks::stream::steps::{self as stream, Shards, Worker};
 use tasks::task::has_negatives;
 
@@ -32,14 +31,14 @@ use super::compute::Compute;
 use super::encoder::{self, Base, MODEL};
 use super::location::Places;
 use super::metrics;
-use super::training::{self, Found, METRICS, Records, STATE};
+use super::training::METRICS;
+use super::training::steps::{Evaluation, FROZEN, Training, ended};
 use crate::bundle::card::{self, Card, Kind};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 pub(crate) use config::Config;
-pub(crate) use steps::ended;
-use steps::{FROZEN, Plan, Run};
+use steps::{HeldOut, Streamed};
 
 /// Tensors of outputs that are named among the facts of a training.
 const LISTED: usize = 100;
@@ -133,16 +132,17 @@ impl Retrain {
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
             encoder,
+            outline: self.outline(index),
             attention: Chosen::default(),
-            outputs: self.config.task_heads.clone(),
-            sizes: Sizes { relations: index.relations.len() },
             mask,
+            gates: None,
             train: train::Config {
                 seed,
                 schedule: Schedule { peak: learning_rate, warmup_steps, total_steps: planned },
                 adamw: self.config.adamw.clone(),
+                missing: Missing::Zero,
+                released: None,
                 clip_norm,
-                alphas: self.config.alphas.clone(),
                 frozen: self.config.frozen.clone(),
                 heads: heads::heads(self.config.heads.as_ref()),
                 patience: self.patience(),
@@ -155,6 +155,12 @@ impl Retrain {
                 dtype: self.from.compute.dtype,
             },
         })
+    }
+
+    /// The tasks with their outputs.
+    fn outline(&self, index: &Index) -> Outline {
+        let sizes = Sizes { relations: index.relations.len(), tags: index.classes.len() };
+        self.config.task_heads.outline(&self.config.alphas, sizes)
     }
 
     fn patience(&self) -> Option<Patience> {
@@ -181,7 +187,7 @@ impl Retrain {
             encoder.max_position_embeddings
         );
         anyhow::ensure!(
-            index.relations.len() > 1 || self.config.alphas.of(Task::Relation).unwrap_or(0.0) == 0.0,
+            index.relations.len() > 1 || self.config.alphas.of(Task::Relation) == 0.0,
             "the graph has one relation only, so there is nothing to predict: set {table}.alphas.relation to 0"
         );
         let (batch, triples) =
@@ -195,42 +201,6 @@ impl Retrain {
         Ok(())
     }
 
-    /// A trainer, a stream and files of lines at the first step.
-    fn begin(&self, context: &Context, setup: Setup, plan: &Plan) -> anyhow::Result<(Trainer, Records)> {
-        let device = self.from.compute.device(context)?;
-        let trainer = match setup.train.heads.mode {
-            // The sizes of the encoder to begin with, and none of its weights.
-            Mode::Scratch => Trainer::new(setup, &device)?,
-            _ => Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?,
-        };
-        Ok((trainer, Records::begin(context.out(), plan.lines())?))
-    }
-
-    /// As [`Retrain::begin`], where an interrupted run left them.
-    fn go_on(
-        &self,
-        context: &Context,
-        setup: Setup,
-        plan: &Plan,
-        stream: &mut stream::Stream,
-    ) -> anyhow::Result<(Trainer, Records)> {
-        let device = self.from.compute.device(context)?;
-        let folder = context.out().join(STATE);
-        let (trainer, along) = Trainer::resume(setup, &folder, &device)?;
-        let (records, state) = Records::resume(context.out(), plan.lines(), &along)?;
-        let state: State = serde_json::from_value(state)
-            .with_context(|| format!("{}: the stream's state", folder.display()))?;
-        stream.resume(&state)?;
-        anyhow::ensure!(
-            stream.step() == trainer.steps(),
-            "{}: its parameters have seen {} steps and its stream has given {}",
-            folder.display(),
-            trainer.steps(),
-            stream.step()
-        );
-        Ok((trainer, records))
-    }
-
     fn train(&self, context: &Context, index: &Index) -> anyhow::Result<()> {
         let tasks = self.config.tasks(&self.from.shards.config.tasks);
         let index = &index.of_tasks(&tasks);
@@ -242,31 +212,33 @@ impl Retrain {
         };
         let shards = Shards { redraw, ..shards };
         let how = self.config.stream.config(self.config.seed);
-        let mut stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;
+        let stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;
         let steps_per_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
         let planned =
             self.config.epochs.saturating_mul(steps_per_epoch).min(self.config.max_steps.unwrap_or(u64::MAX));
-        let held_out = match &self.config.patience {
-            Some(patience) => steps::held_out(&shards, &how, patience.batches)?,
-            None => vec![],
-        };
-        let plan = Plan {
-            steps_per_epoch,
+        let setup = self.setup(context, index, planned)?;
+        let outline = setup.outline.clone();
+        let held_out = self.config.patience.as_ref();
+        let held_out =
+            held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience.batches)).transpose()?;
+        let device = self.from.compute.device(context)?;
+        let training = Training {
+            context,
+            setup,
+            device: &device,
             planned,
             checkpoint_every: self.config.checkpoint_every,
-            held_out,
-            patience: self.patience(),
+            evaluation: held_out.as_ref().map(|held_out| held_out as &dyn Evaluation),
         };
-        let setup = self.setup(context, index, planned)?;
-        let (trainer, records) = match training::found(context, plan.lines())? {
-            Found::Ended => return Ok(()),
-            Found::Nothing => self.begin(context, setup, &plan)?,
-            Found::State => {
-                self.go_on(context, setup, &plan, &mut stream).with_context(|| training::refused(context))?
-            }
+        let begin = |setup: Setup| {
+            Ok(match setup.train.heads.mode {
+                // The sizes of the encoder to begin with, and none of its weights.
+                Mode::Scratch => Trainer::new(setup, &device)?,
+                _ => Trainer::from_checkpoint(setup, &self.from.base.folder(context)?, &device)?,
+            })
         };
-        let stream = Prefetched::new(stream, self.config.stream.steps_ahead)?;
-        Run { trainer, stream, records }.run_to_the_end(context, &plan)
+        let ahead = self.config.stream.steps_ahead;
+        training.to_the_end(begin, |state, steps| Streamed::new(stream, &outline, ahead, state, steps))
     }
 }
 
@@ -319,7 +291,7 @@ impl Stage for Retrain {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -352,9 +324,7 @@ impl Stage for Retrain {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        // A kill between the end of training and that of the stage does not cost the training.
         self.train(context, &Index::read(context.artifact("shards")?)?)?;
-        training::drop_state(context.out())?;
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
         let rule = source.load(context, case)?.rule();
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;

@@ -1,6 +1,8 @@
 //! What a training leaves in its work folder, and the proof that a later run finds what was written: the lines of steps and evaluations, the state
 //! to resume from, the seal of a training that has ended. Whatever differs is an error with its name; only `--restart` begins anew.
 
+pub(super) mod steps;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +25,7 @@ use crate::engine::folder;
 use crate::engine::progress::Steps;
 
 /// The folder to resume from; it is gone from a finished artifact.
-pub(super) const STATE: &str = "state";
+const STATE: &str = "state";
 /// The file within it that says what the state is.
 const STATE_INDEX: &str = "state.json";
 /// Stands in [`STATE`] until its first state is whole: without either, something is missing.
@@ -60,7 +62,7 @@ impl SelfChecked for Seal {
 
 /// What a work folder holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+enum Found {
     /// A training that has ended, as it was written.
     Ended,
     /// A state to resume from.
@@ -82,7 +84,7 @@ struct Along {
 ///
 /// # Errors
 /// Names the file that is not as it was written.
-pub(super) fn found(context: &Context, lines: &[&str]) -> anyhow::Result<Found> {
+fn found(context: &Context, lines: &[&str]) -> anyhow::Result<Found> {
     let out = context.out();
     if out.join(SEAL).exists() {
         check_seal(out).with_context(|| refused(context))?;
@@ -113,7 +115,7 @@ pub(super) fn found(context: &Context, lines: &[&str]) -> anyhow::Result<Found> 
 }
 
 /// How many steps a training makes that `patience` may end.
-pub(super) fn total(planned: u64, patience: Option<&Patience>) -> Steps {
+fn total(planned: u64, patience: Option<&Patience>) -> Steps {
     // The first evaluation is the best so far, and then so many that are not end it.
     let soonest = |patience: &Patience| patience.every.saturating_mul(patience.evaluations.saturating_add(1));
     match patience.map(soonest) {
@@ -123,7 +125,7 @@ pub(super) fn total(planned: u64, patience: Option<&Patience>) -> Steps {
 }
 
 /// What a training says that cannot be resumed.
-pub(super) fn refused(context: &Context) -> String {
+fn refused(context: &Context) -> String {
     let stage = context.stage();
     format!(
         "the interrupted training cannot be resumed (`engraft run {stage} --restart` throws it away and begins anew)"
@@ -161,7 +163,7 @@ fn check_seal(out: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the disk refuses.
-pub(super) fn state_is_there(out: &Path) -> anyhow::Result<()> {
+fn state_is_there(out: &Path) -> anyhow::Result<()> {
     let none = out.join(STATE).join(NO_STATE);
     if none.exists() {
         fs::remove_file(&none)?;
@@ -173,7 +175,7 @@ pub(super) fn state_is_there(out: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When a file cannot be read, or the seal not be written.
-pub(super) fn seal(out: &Path) -> anyhow::Result<()> {
+fn seal(out: &Path) -> anyhow::Result<()> {
     let of_state = format!("{STATE}/");
     // A model's own digests are written again once its vocabulary and task lie beside it; they check themselves.
     let left = |file: &String| !file.starts_with(&of_state) && !file.ends_with(DIGESTS_FILE);
@@ -196,13 +198,13 @@ pub(super) fn seal(out: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the disk refuses.
-pub(super) fn drop_state(out: &Path) -> anyhow::Result<()> {
+fn drop_state(out: &Path) -> anyhow::Result<()> {
     Ok(folder::remove(&out.join(STATE))?)
 }
 
 /// The files that grow while a training runs, one line for each step or look, and TensorBoard's file of the same numbers.
 #[derive(Debug)]
-pub(super) struct Records {
+struct Records {
     out: PathBuf,
     /// The work folder as it was when they were opened.
     folder: Option<Id>,
@@ -227,7 +229,7 @@ impl Records {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub(super) fn begin(out: &Path, names: &[&str]) -> anyhow::Result<Self> {
+    fn begin(out: &Path, names: &[&str]) -> anyhow::Result<Self> {
         let mut records = Self::open(out, names, |path, _| Lines::begin(path))?;
         records.file(board::FILE)?.append(&board::begin())?;
         Ok(records)
@@ -238,7 +240,7 @@ impl Records {
     ///
     /// # Errors
     /// When a file does not begin with the lines that the state knows.
-    pub(super) fn resume(out: &Path, names: &[&str], along: &Value) -> anyhow::Result<(Self, Value)> {
+    fn resume(out: &Path, names: &[&str], along: &Value) -> anyhow::Result<(Self, Value)> {
         let along = Along::deserialize(along).with_context(|| index(out))?;
         let records = Self::open(out, names, |path, name| {
             let proof =
@@ -265,7 +267,7 @@ impl Records {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub(super) fn push(&mut self, name: &str, record: &impl Serialize) -> anyhow::Result<()> {
+    fn push(&mut self, name: &str, record: &impl Serialize) -> anyhow::Result<()> {
         let line = serde_json::to_vec(record)?;
         let numbers: Map<String, Value> = serde_json::from_slice(&line)?;
         self.file(name)?.append(&[&line[..], b"\n"].concat())?;
@@ -281,7 +283,7 @@ impl Records {
     ///
     /// # Errors
     /// When the disk refuses, or somebody has taken them away.
-    pub(super) fn sync(&mut self) -> anyhow::Result<()> {
+    fn sync(&mut self) -> anyhow::Result<()> {
         for (_, lines) in &mut self.lines {
             lines.sync()?;
         }
@@ -292,7 +294,7 @@ impl Records {
     ///
     /// # Errors
     /// As [`Records::sync`].
-    pub(super) fn along(&mut self, stream: Value) -> anyhow::Result<Value> {
+    fn along(&mut self, stream: Value) -> anyhow::Result<Value> {
         self.sync()?;
         let lines = self.lines.iter().map(|(name, lines)| (name.clone(), lines.proof())).collect();
         Ok(serde_json::to_value(Along { lines, stream })?)
@@ -302,7 +304,7 @@ impl Records {
     ///
     /// # Errors
     /// Names what is gone.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    fn check(&self) -> anyhow::Result<()> {
         let gone = self.lines.iter().find(|(name, lines)| id(&self.out.join(name)) != lines.id().ok());
         let Some((name, _)) = gone else { return Ok(()) };
         if id(&self.out) == self.folder {

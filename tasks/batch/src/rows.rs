@@ -17,6 +17,8 @@ pub struct Rows {
     pub lengths: Vec<usize>,
     /// Tokens of each row that are attended to; those behind them are padding, which attends to them and is attended to by none. Empty where no row has any.
     pub seen: Vec<usize>,
+    /// Position of each token in its row, `[n]`; empty where every row counts from 0 without a gap.
+    pub positions: Vec<u32>,
     /// What is known of the tokens of every row, if anything is.
     pub known: Option<Known>,
 }
@@ -45,6 +47,20 @@ impl Rows {
         if !self.seen.is_empty() {
             self.seen.push(length);
         }
+        self.count_on(0, length);
+    }
+
+    /// Gives all tokens their positions, which are kept where they are not what counting says.
+    pub fn set_positions(&mut self, positions: Vec<u32>) {
+        let counted = self.lengths.iter().flat_map(|&length| (0..).take(length));
+        self.positions = if positions.iter().copied().eq(counted) { vec![] } else { positions };
+    }
+
+    /// Adds positions from `first` to before `end` for tokens of the last row, where positions are kept.
+    fn count_on(&mut self, first: usize, end: usize) {
+        if !self.positions.is_empty() {
+            self.positions.extend((0..).skip(first).take(end - first));
+        }
     }
 
     /// Gives the last row padding until it has `width` tokens, each of segment 0.
@@ -53,10 +69,12 @@ impl Rows {
             self.seen.clone_from(&self.lengths);
         }
         let Some(length) = self.lengths.last_mut() else { return };
-        let more = width.saturating_sub(*length);
+        let before = *length;
+        let more = width.saturating_sub(before);
         *length += more;
         self.ids.extend(std::iter::repeat_n(padding, more));
         self.types.extend(std::iter::repeat_n(0, more));
+        self.count_on(before, before + more);
     }
 
     /// Adds a row with these maps of what is known of its tokens. All rows have the same maps, or none.

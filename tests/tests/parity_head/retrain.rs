@@ -8,13 +8,13 @@ use model::checkpoint::{self};
 use model::encoder::pool::Pooling;
 use model::head::mask::Mask;
 use model::head::slices::{self, Axis};
-use model::optim::adamw::{AdamWConfig, decays};
+use model::optim::adamw::{AdamWConfig, Missing, decays};
 use model::optim::head_mask::SoftOn;
 use model::optim::schedule::Schedule;
-use model::output::{EntityOutput, OutputConfig, Sizes};
-use model::train::Trainer;
-use model::train::config::{self as train, Alphas, Setup};
+use model::output::shards::{self, Alphas, OutputConfig, Sizes};
+use model::output::{Decoder, Outline};
 use model::train::heads::{Heads, Mode, Shared};
+use model::train::{self, Setup, Trainer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -44,6 +44,13 @@ fn variant(golden: &Golden, name: &str) -> Result<(Heads, Option<Mask>, f64)> {
     Ok((Heads { mode, shared, soft_on }, mask.map(read).transpose()?, clip))
 }
 
+/// The outputs of part e.
+fn outline(losses: &Golden) -> Result<Outline> {
+    let outputs = OutputConfig { pooling: Pooling::Cls, entity: Decoder::Linear, dropout: 0.0 };
+    let sizes = Sizes { relations: losses.get("head.relation.weight")?.dim(0)?, tags: 0 };
+    Ok(outputs.outline(&Alphas::default(), sizes))
+}
+
 /// A trainer at the first step of a variant of part d; outputs begin as part e has them.
 fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Result<Trainer> {
     let model = folder().join("model");
@@ -51,10 +58,9 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
     let number = |key: &str| hyper[key].as_f64().with_context(|| format!("hyper has no {key}"));
     let [beta1, beta2] = [0, 1].map(|i| hyper["betas"][i].as_f64().context("hyper has no betas"));
     let setup = Setup {
-        attention: Chosen::default(),
         encoder: checkpoint::load(&model, &Device::Cpu)?.config,
-        outputs: OutputConfig { pooling: Pooling::Cls, entity: EntityOutput::Linear, dropout: 0.0 },
-        sizes: Sizes { relations: losses.get("head.relation.weight")?.dim(0)? },
+        outline: outline(losses)?,
+        attention: Chosen::default(),
         train: train::Config {
             seed: 0,
             // So long that the rate is the same in all steps, in f32.
@@ -65,8 +71,9 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
                 epsilon: number("eps")?,
                 weight_decay: number("weight_decay")?,
             },
+            missing: Missing::Zero,
+            released: None,
             clip_norm,
-            alphas: Alphas::default(),
             frozen: vec![],
             heads,
             patience: None,
@@ -74,6 +81,7 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
             dtype: model::device::ActivationDtype::F32,
         },
         mask,
+        gates: None,
     };
     let trainer = Trainer::from_checkpoint(setup, &model, &Device::Cpu)?;
     for (name, param) in trainer.params().iter() {
@@ -85,7 +93,8 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
 }
 
 /// The batches of one step: triples `picked` of the stored ones, the triplet task with their negatives after them.
-fn step(losses: &Golden, picked: &[usize]) -> Result<Vec<Batch>> {
+fn step(losses: &Golden, picked: &[usize]) -> Result<Vec<model::output::Batch>> {
+    let outline = outline(losses)?;
     Task::GRAPH
         .into_iter()
         .map(|task| {
@@ -123,7 +132,7 @@ fn step(losses: &Golden, picked: &[usize]) -> Result<Vec<Batch>> {
                 samples: vec![],
                 targets,
             };
-            Ok(batch.one_per_row())
+            Ok(shards::batch(&outline, &batch.one_per_row())?)
         })
         .collect()
 }

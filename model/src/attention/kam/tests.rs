@@ -1,8 +1,6 @@
 //! The attention on slices against the composed one and against differences. Layers around it are the business of the layer's own tests.
 
 use base::rng::CounterRng;
-use batch::Targets;
-use batch::task::Task;
 use candle_core::{DType, Device, Var};
 
 use super::super::Heads;
@@ -11,7 +9,7 @@ use super::super::plain::Plain;
 use super::*;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::Tokens;
-use crate::encoder::tokens::tests::batch;
+use crate::encoder::tokens::tests;
 use crate::nn::check::{distance, gradients, numbers, randn};
 use crate::nn::dropout::Dropout;
 use crate::nn::gradients::gradients as all_gradients;
@@ -24,8 +22,7 @@ const LENGTHS: [(usize, usize); 3] = [(5, 3), (1, 1), (4, 4)];
 fn tokens() -> Tokens {
     let rows: Vec<Vec<u32>> = LENGTHS.iter().map(|(len, _)| vec![1; *len]).collect();
     let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
-    let batch = batch(Task::Relation, &rows, Targets::Classes(vec![]));
-    let mut tokens = Tokens::new(&[&batch], &tiny(), &Device::Cpu).unwrap();
+    let mut tokens = tests::tokens(&rows, &tiny(), &Device::Cpu);
     let cells: usize = LENGTHS.iter().map(|(len, _)| MAPS * len * len).sum();
     let maps = randn(77, &[cells]).abs().unwrap().to_vec1().unwrap();
     let real = LENGTHS.iter().map(|(_, real)| *real).collect();

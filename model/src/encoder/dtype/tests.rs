@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use base::rng::CounterRng;
-use batch::Targets;
-use batch::task::Task;
 use candle_core::{DType, Device, Var};
 
 use super::super::config::Config;
 use super::super::config::tests::tiny;
 use super::super::pool::{Pool, Pooling};
-use super::super::tokens::Tokens;
-use super::super::tokens::tests::batch;
+use super::super::tokens::tests::tokens;
 use super::super::{Gates, Pass};
 use super::*;
 use crate::device::Wanted;
@@ -53,8 +50,7 @@ fn doubled(params: &Params) -> Params {
 fn forward(params: &Params, number: ActivationDtype, gates: Option<&Tensor>) -> (Tensor, Tensor) {
     let device = params.iter().next().unwrap().1.device();
     let rows: [&[u32]; 3] = [&[2, 9, 8, 7, 11, 3], &[2, 3], &[2, 30, 31, 3]];
-    let batch = batch(Task::Relation, &rows, Targets::Classes(vec![]));
-    let tokens = Tokens::new(&[&batch], &config(), device).unwrap();
+    let tokens = tokens(&rows, &config(), device);
     let encoder = Encoder::new(&config(), params).unwrap().with_dtype(number);
     let gates = gates.map_or(Gates::Open, Gates::PerSample);
     let pass = Pass { gates, dropout: Some(CounterRng::new(3)), ..Pass::PLAIN };

@@ -1,13 +1,11 @@
 //! Tests of head importances on a small encoder: against one sample alone, against differences, and the normalisations by hand.
 
-use batch::task::Task;
-use batch::{Batch, Place, Targets};
 use candle_core::Device;
 
 use super::*;
 use crate::attention::plain::Plain;
 use crate::encoder::config::tests::tiny;
-use crate::encoder::tokens::tests::batch;
+use crate::encoder::tokens::tests;
 use crate::nn::check::{distance, numbers, randn};
 use crate::params::Params;
 
@@ -19,11 +17,7 @@ fn encoder() -> Encoder {
 }
 
 fn read(rows: &[&[u32]]) -> Tokens {
-    Tokens::new(&[&relation(rows)], &tiny(), &Device::Cpu).unwrap()
-}
-
-fn relation(rows: &[&[u32]]) -> Batch {
-    batch(Task::Relation, rows, Targets::Classes(vec![0; rows.len()]))
+    tests::tokens(rows, &tiny(), &Device::Cpu)
 }
 
 /// A loss that is a sum over samples, each of its first token.
@@ -55,13 +49,6 @@ fn a_sample_has_the_gradient_that_it_has_alone() {
         let alone = gradients(&read(&[row]), Each::Sample);
         assert!(distance(&together.narrow(0, i, 1).unwrap(), &alone) < 1e-5, "sample {i}");
     }
-    // Samples that share a row are apart as well.
-    let mut packed = relation(&[&[2, 9, 8, 3, 2, 3], &[2, 7, 7, 11, 3]]);
-    packed.position_ids = vec![0, 1, 2, 3, 0, 1, 0, 1, 2, 3, 4, 0];
-    packed.samples =
-        [(0, 0, 4), (0, 4, 2), (1, 0, 5)].map(|(row, start, len)| Place { row, start, len }).to_vec();
-    let packed = gradients(&Tokens::new(&[&packed], &tiny(), &Device::Cpu).unwrap(), Each::Sample);
-    assert!(distance(&together, &packed) < 1e-6);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::patience::{Patience, Verdict};
+use super::super::patience::{Measured, Patience, Verdict};
 use super::*;
 use crate::checkpoint::whole::write;
 
@@ -35,7 +35,7 @@ fn state() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut trainer = Trainer::new(setup_with_patience(), &Device::Cpu).unwrap();
     run(&mut trainer, 1..=2);
-    assert_eq!(trainer.evaluated([batches(9)], dir.path()).unwrap().verdict, Verdict::Best);
+    assert_eq!(trainer.evaluated(Measured::Loss(1.5), dir.path()).unwrap(), Verdict::Best);
     trainer.save_state(dir.path(), &serde_json::json!({ "at": 2 })).unwrap();
     dir
 }

@@ -1,7 +1,7 @@
 //! Tests of training under a head mask, of what it freezes, and of patience.
 
 use super::super::heads::{Heads, Mode, Shared};
-use super::super::patience::{Patience, Verdict};
+use super::super::patience::{Measured, Patience, Verdict};
 use super::*;
 use crate::head::mask::Mask;
 use crate::optim::head_mask::SoftOn;
@@ -68,10 +68,7 @@ fn what_is_frozen_wholly_is_not_in_the_graph() {
         let mut setup = setup();
         setup.train.frozen = frozen.iter().map(|name| (*name).to_owned()).collect();
         let trainer = Trainer::new(setup, &Device::Cpu).unwrap();
-        let batches = batches(1);
-        let (batches, tokens) = trainer.read(1, &batches).unwrap();
-        let (total, _) = trainer.total(1, &trainer.losses(&batches, &tokens, None).unwrap()).unwrap();
-        total.sorted_nodes().len()
+        trainer.graph_nodes(&batches(1))
     };
     let all = nodes(&[]);
     let [bottom, top] = [&["embeddings.", "encoder.layer.0."][..], &["encoder.layer.1."]].map(nodes);
@@ -89,7 +86,7 @@ fn forward_gates_shut_kept_heads_out_while_training() {
     assert_ne!(trainer.evaluate(&batches(1)).unwrap(), plain.evaluate(&batches(1)).unwrap());
     // The gates that would be the mask itself give the heads that are trained no gradient at all.
     let mut wrong = Trainer::new(masked(Mode::Forward, Shared::Freeze), &Device::Cpu).unwrap();
-    wrong.core.gates_lh = Some(wrong.setup.mask.as_ref().unwrap().hard().gates(&Device::Cpu).unwrap());
+    wrong.gates_lh = Some(wrong.setup.mask.as_ref().unwrap().hard().gates(&Device::Cpu).unwrap());
     let text = wrong.step(0, &batches(1)).unwrap_err().to_string();
     assert!(text.contains("no gradient reaches [encoder.layer.0.attention.output.dense.weight"), "{text}");
 }
@@ -132,7 +129,7 @@ fn masked_training_killed_and_resumed_gives_the_same_bits_and_keeps_its_seal() {
     let (mut second, _) = Trainer::resume(setup(), dir.path(), &Device::Cpu).unwrap();
     run(&mut second, 3..=4);
     assert_eq!(bits(&second), bits(&whole));
-    assert_eq!((&second.core.seal, second.check_frozen().is_ok()), (&whole.core.seal, true));
+    assert_eq!((&second.seal, second.check_frozen().is_ok()), (&whole.seal, true));
     let text = |setup: Setup| Trainer::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
     let mut other = setup();
     other.mask = Some(Mask::new([2, 4], [vec![0.5], vec![1.0; 7]].concat()).unwrap());
@@ -177,14 +174,17 @@ fn the_parameters_of_the_best_look_are_kept() {
     while looks.last() != Some(&Verdict::Stop) {
         trainer.step(0, &batches(1)).unwrap();
         assert!(trainer.evaluation_is_due() && trainer.steps() < 50);
-        let look = trainer.evaluated([batches(2), batches(3)], &state).unwrap();
-        let alone = [2, 3].map(|seed| trainer.evaluate(&batches(seed)).unwrap()[&Task::Triplet].loss);
-        assert!((look.tasks[&Task::Triplet].loss - (alone[0] + alone[1]) / 2.0).abs() < 1e-9);
-        assert_eq!(look.tasks[&Task::Triplet].targets, 24);
-        if look.verdict == Verdict::Best {
+        let held_out = [batches(2), batches(3)];
+        let (loss, tasks) = trainer.held_out_loss(held_out.iter().map(Vec::as_slice)).unwrap();
+        assert!((loss.value() - tasks.values().map(|task| task.loss).sum::<f64>()).abs() < 1e-9);
+        let alone = [2, 3].map(|seed| trainer.evaluate(&batches(seed)).unwrap()["triplet"].loss);
+        assert!((tasks["triplet"].loss - (alone[0] + alone[1]) / 2.0).abs() < 1e-9);
+        assert_eq!(tasks["triplet"].targets, 24);
+        let verdict = trainer.evaluated(loss, &state).unwrap();
+        if verdict == Verdict::Best {
             kept = bits(&trainer);
         }
-        looks.push(look.verdict);
+        looks.push(verdict);
         // A resumed run has the same best evaluation.
         trainer.save_state(&state, &Value::Null).unwrap();
         let resumed = Trainer::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
@@ -200,5 +200,7 @@ fn the_parameters_of_the_best_look_are_kept() {
     assert!(kept.windows(stored.len()).any(|window| window == stored));
     let at = trainer.best().unwrap().step;
     assert_eq!(looks.iter().rposition(|look| *look == Verdict::Best).unwrap() as u64 + 1, at);
-    assert!(trainer.evaluated([], &state).unwrap_err().to_string().contains("no batch"));
+    assert!(trainer.held_out_loss([]).unwrap_err().to_string().contains("no batch"));
+    let wild = trainer.evaluated(Measured::Loss(f64::NAN), &state).unwrap_err().to_string();
+    assert!(wild.contains("the loss on held-out samples is NaN"), "{wild}");
 }

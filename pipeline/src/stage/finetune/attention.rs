@@ -14,8 +14,9 @@ use model::attention::label::LabelAttention;
 use model::attention::label::begin::{ClassMeans, of_keywords};
 use model::encoder::tokens::Tokens;
 use model::encoder::{Encoder, Pass};
+use model::output::Targets;
 use model::range::WEIGHT;
-use model::train::finetune::{Finetuner, Targets};
+use model::train::Trainer;
 use model::{Device, Tensor, checkpoint};
 use tasks::downstream::encode::Cut;
 use tasks::downstream::example::Kind;
@@ -259,7 +260,7 @@ impl Attending {
     /// When a class has no keyword or no example.
     pub(super) fn begin(
         &self,
-        tuner: &mut Finetuner,
+        trainer: &mut Trainer,
         benchmark: &dyn Benchmark,
         base: &Path,
         vocabulary: &Vocabulary,
@@ -271,11 +272,11 @@ impl Attending {
             Begin::Random => return Ok(()),
             Begin::Keywords => {
                 let tokens = of_words(keywords, benchmark.classes(), vocabulary)?;
-                of_keywords(&tuner.params().get("embeddings.word_embeddings.weight")?, &tokens)?
+                of_keywords(&trainer.params().get("embeddings.word_embeddings.weight")?, &tokens)?
             }
             Begin::ClassMeans => class_means(base, benchmark, context, device)?,
         };
-        Ok(tuner.begin_labels(&embeddings_md)?)
+        Ok(trainer.begin_labels(&embeddings_md)?)
     }
 }
 
@@ -317,7 +318,7 @@ fn class_means(
         context.check()?;
         let batch = benchmark.batch(0, items)?;
         let Targets::Classes(classes) = &batch.targets else { anyhow::bail!("labels of no classes") };
-        let tokens = Tokens::of_rows(&batch.rows, &config, device)?;
+        let tokens = Tokens::new(&[("texts", &batch.rows)], &config, device)?;
         let hidden = encoder.forward(&config, &tokens, &Pass::PLAIN)?;
         let last_nd = hidden.last().context("an encoder has layers")?;
         for (span, class) in tokens.spans.iter().zip(classes) {

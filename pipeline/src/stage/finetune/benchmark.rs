@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use base::rng::RngKey;
 use batch::rows::Rows;
-use model::output::downstream::Output;
-use model::train::finetune::{Batch, Targets};
+use model::output::{Batch, Output, Targets};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::{Cuts, Framed};
 use tasks::downstream::example::Part;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
-use model::output::downstream::RankLoss;
+use model::output::RankLoss;
 use model::range::{BELOW_ONE, CLIP, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::capr::Wording;

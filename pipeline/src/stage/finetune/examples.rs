@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Context as _;
-use model::output::downstream::Output;
-use model::train::finetune::{Batch, Targets};
+use model::output::{Batch, Output, Targets};
 use serde_json::json;
 use tasks::downstream::cop::Variant;
 use tasks::downstream::cop::weight;

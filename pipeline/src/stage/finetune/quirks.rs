@@ -1,6 +1,6 @@
 //! How a fine-tuning does what a reference code does where that is other than its paper says.
 
-use model::output::downstream::OutputDropout;
+use model::output::OutputDropout;
 use serde::{Deserialize, Serialize};
 use tasks::downstream::encode::Framed;
 use tasks::downstream::example::Part;

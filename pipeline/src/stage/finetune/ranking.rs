@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use base::rng::RngKey;
 use model::eval::retrieval::{self, Query};
-use model::output::downstream::Output;
-use model::train::finetune::{Batch, Group, Targets};
+use model::output::{Batch, Group, Output, Targets};
 use serde_json::json;
 use tasks::downstream::capr::PassageId;
 use tasks::downstream::capr::part::Part as Held;

@@ -1,21 +1,23 @@
-//! The steps of a fine-tuning: until its last epoch or the end of patience, with states to go on from.
+//! What a fine-tuning shows and is evaluated by: batches of one benchmark or of several in turns, and their scores.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
 use base::rng::RngKey;
-use base::whole::write_whole;
 use model::Device;
+use model::attention::Chosen;
 use model::device::ActivationDtype;
 use model::encoder::config::Config;
 use model::optim::adamw::Missing;
 use model::optim::chosen::ReferenceCode;
 use model::optim::schedule::Schedule;
-use model::train::finetune::{self, Batch, Finetuner, Outline, Setup};
-use model::train::patience::{Patience, Verdict};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use model::output::{self, Batch, Outline};
+use model::train::heads::Heads;
+use model::train::patience::{Measured, Patience};
+use model::train::{self, Setup, Trainer};
+use serde::Deserialize;
+use serde_json::json;
 use tasks::downstream::turns::{Mixed, Shown};
 use tasks::stream::schedule::Schedule as TaskOrder;
 
@@ -25,33 +27,11 @@ use super::benchmark::Benchmark;
 use super::config::Settings;
 use super::quirks::ChosenOn;
 use crate::engine::context::Context;
-use crate::engine::progress::{Evaluation, Step};
-use crate::stage::encoder::{MODEL, fits};
-use crate::stage::training::{self, Found, METRICS, Records, STATE};
+use crate::stage::encoder::fits;
+use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Training};
 
 /// The file with one line per look at the part `dev`, or whichever models are chosen by, within the artifact.
 pub(super) const LOOKS: &str = "dev.jsonl";
-/// The parameters that were not trained, with the reason, within the artifact.
-const FROZEN: &str = "frozen.json";
-/// How it ended.
-const ENDED: &str = "training.json";
-/// The files with a line for each step and look.
-const LINES: [&str; 2] = [METRICS, LOOKS];
-
-/// How it ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Ended {
-    /// Steps made.
-    pub(super) steps: u64,
-    /// Steps of all epochs.
-    planned: u64,
-    /// The step of the model that is kept.
-    pub(super) best_step: u64,
-    /// Its score on the part that models are chosen on.
-    best_score: f64,
-}
-
 /// A benchmark that is trained on.
 pub(super) struct Task<'a> {
     /// Its name, and that of the output.
@@ -102,66 +82,22 @@ pub(super) fn room(
 impl Run<'_> {
     /// Trains unless it has been done, and leaves nothing to resume from.
     pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
-        let out = self.context.out();
-        let found = training::found(self.context, &LINES)?;
-        // Records facts, too, which a training that has ended has as well.
         let (mut order, planned) = self.planned()?;
-        let setup = self.setup(base, planned, order.steps_per_epoch())?;
-        if found != Found::Ended {
-            let (mut tuner, mut records) = match found {
-                Found::State => self.go_on(setup).with_context(|| training::refused(self.context))?,
-                _ => (self.begin(setup, base)?, Records::begin(out, &LINES)?),
-            };
-            order.pass_over(tuner.steps());
-            let steps = self.steps(&mut tuner, &mut records, order, planned);
-            let ended = steps.and_then(|()| finish(&tuner, &mut records, out, planned));
-            // Whatever failed, it is because of that if somebody took the folder away.
-            ended.or_else(|error| records.check().and(Err(error)))?;
-            training::seal(out)?;
-        }
-        training::drop_state(out)
-    }
-
-    /// Steps until the last epoch or the end of patience.
-    fn steps(
-        &self,
-        tuner: &mut Finetuner,
-        records: &mut Records,
-        mut order: Mixed,
-        planned: u64,
-    ) -> anyhow::Result<()> {
-        let state = self.context.out().join(STATE);
-        let progress = self.context.progress();
-        progress
-            .training(training::total(planned, Some(&self.patience(order.steps_per_epoch()))), tuner.steps());
-        while tuner.steps() < planned {
-            self.context.check()?;
-            let Shown { task, epoch, items } = order.advance().context("there is no task to show")?;
-            let batch = progress.waiting(|| self.tasks[task].benchmark.batch(epoch, &items))?;
-            let record = tuner.step(epoch, &[Batch { task, ..batch }])?;
-            records.check()?;
-            records.push(METRICS, &record)?;
-            let (loss, learning_rate) = (record.loss, record.learning_rate);
-            progress.trained(Step { loss, learning_rate, tokens: record.tokens as u64 });
-            if tuner.evaluation_is_due() || tuner.steps() == planned {
-                let (score, of_tasks) = self.look(tuner)?;
-                let verdict = tuner.evaluated(score, &state)?;
-                let mut line = json!({"step": tuner.steps(), "score": score, "verdict": verdict});
-                if self.tasks.len() > 1 {
-                    line["tasks"] = of_tasks;
-                }
-                records.push(LOOKS, &line)?;
-                progress.evaluated(Evaluation { of: self.chosen_by(), value: score });
-                if verdict == Verdict::Stop {
-                    break;
-                }
-            }
-            if tuner.steps().is_multiple_of(self.tried.fixed.checkpoint_every) {
-                tuner.save_state(&state, &records.along(Value::Null)?)?;
-                training::state_is_there(self.context.out())?;
-            }
-        }
-        Ok(())
+        let training = Training {
+            context: self.context,
+            setup: self.setup(base, planned, order.steps_per_epoch())?,
+            device: self.compute.0,
+            planned,
+            checkpoint_every: self.tried.fixed.checkpoint_every,
+            evaluation: Some(self),
+        };
+        training.to_the_end(
+            |setup| self.begin(setup, base),
+            |_, steps| {
+                order.pass_over(steps);
+                Ok(Turns { tasks: self.tasks, order })
+            },
+        )
     }
 
     /// What each step shows, and how many there are.
@@ -212,7 +148,7 @@ impl Run<'_> {
         for Task { name, max_tokens, .. } in self.tasks {
             room(name, *max_tokens, auxiliary, positions)?;
         }
-        let tasks = self.tasks.iter().map(|task| finetune::Task {
+        let tasks = self.tasks.iter().map(|task| output::Task {
             name: task.name.to_owned(),
             output: task.benchmark.output().clone(),
             alpha: task.alpha,
@@ -235,8 +171,10 @@ impl Run<'_> {
                 labels: self.tried.attending.labels(),
                 knowledge: self.tried.attending.knowledge(),
             },
+            attention: Chosen::default(),
+            mask: None,
             gates: None,
-            train: finetune::Config {
+            train: train::Config {
                 seed: self.seed,
                 schedule: Schedule { peak: settings.learning_rate, warmup_steps, total_steps: planned },
                 adamw: fixed.adamw.clone(),
@@ -245,6 +183,7 @@ impl Run<'_> {
                 released: self.released.cloned(),
                 clip_norm: fixed.clip_norm,
                 frozen: fixed.frozen.clone(),
+                heads: Heads::OPEN,
                 patience: Some(self.patience(of_epoch)),
                 covered_by: match self.schedule {
                     _ if alone => 1,
@@ -265,14 +204,6 @@ impl Run<'_> {
         }
     }
 
-    /// What the score of an evaluation is called.
-    fn chosen_by(&self) -> &'static str {
-        match self.tried.fixed.quirks.chosen_on {
-            ChosenOn::Dev => "dev score",
-            ChosenOn::Test => "test score",
-        }
-    }
-
     /// Tells how many rows of the encoder's table no token has.
     fn padded(&self, encoder: &Config) -> anyhow::Result<()> {
         let tokens = self.tried.vocabulary.load(self.context, self.tried.case)?.size();
@@ -281,58 +212,55 @@ impl Run<'_> {
     }
 
     /// At the first step.
-    fn begin(&self, setup: Setup, base: &Path) -> anyhow::Result<Finetuner> {
-        let mut tuner = Finetuner::from_checkpoint(setup, base, self.compute.0)?;
+    fn begin(&self, setup: Setup, base: &Path) -> anyhow::Result<Trainer> {
+        let mut trainer = Trainer::from_checkpoint(setup, base, self.compute.0)?;
         if let ([Task { benchmark, .. }], Attending::Labels(..)) = (self.tasks, &self.tried.attending) {
             let vocabulary = self.tried.vocabulary.load(self.context, self.tried.case)?;
-            self.tried.attending.begin(
-                &mut tuner,
-                *benchmark,
-                base,
-                &vocabulary,
-                self.context,
-                self.compute.0,
-            )?;
+            let (attending, device) = (&self.tried.attending, self.compute.0);
+            attending.begin(&mut trainer, *benchmark, base, &vocabulary, self.context, device)?;
         }
-        Ok(tuner)
+        Ok(trainer)
+    }
+}
+
+/// Benchmarks whose batches take turns.
+struct Turns<'a> {
+    tasks: &'a [Task<'a>],
+    order: Mixed,
+}
+
+impl Batches for Turns<'_> {
+    fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)> {
+        let Shown { task, epoch, items } = self.order.advance().context("there is no task to show")?;
+        let batch = self.tasks[task].benchmark.batch(epoch, &items)?;
+        Ok((epoch, vec![Batch { task, ..batch }]))
+    }
+}
+
+impl Evaluation for Run<'_> {
+    fn file(&self) -> &'static str {
+        LOOKS
     }
 
-    /// Where an interrupted run left it.
-    fn go_on(&self, setup: Setup) -> anyhow::Result<(Finetuner, Records)> {
-        let out = self.context.out();
-        let (tuner, along) = Finetuner::resume(setup, &out.join(STATE), self.compute.0)?;
-        Ok((tuner, Records::resume(out, &LINES, &along)?.0))
+    fn name(&self) -> &'static str {
+        match self.tried.fixed.quirks.chosen_on {
+            ChosenOn::Dev => "dev score",
+            ChosenOn::Test => "test score",
+        }
     }
 
     /// The score on the part that models are chosen by, of several tasks the mean of theirs, and that of each.
-    fn look(&self, tuner: &Finetuner) -> anyhow::Result<(f64, Value)> {
+    fn evaluate(&self, trainer: &Trainer) -> anyhow::Result<Evaluated> {
         let (mut sum, mut each) = (0.0, serde_json::Map::new());
         for (number, Task { name, benchmark, .. }) in self.tasks.iter().enumerate() {
             let part = self.tried.fixed.quirks.chosen_on.part();
-            let score = super::answers::score(tuner.predictor(), number, *benchmark, part, self.context)?;
+            let score = super::answers::score(trainer.predictor(), number, *benchmark, part, self.context)?;
             sum += score.value;
             each.insert((*name).to_owned(), json!(score.value));
         }
-        Ok((sum / self.tasks.len() as f64, Value::Object(each)))
+        let measured = Measured::Score(sum / self.tasks.len() as f64);
+        Ok(Evaluated { measured, tasks: (self.tasks.len() > 1).then_some(each.into()) })
     }
-}
-
-/// Leaves the best model in [`MODEL`], and how training ended.
-fn finish(tuner: &Finetuner, records: &mut Records, out: &Path, planned: u64) -> anyhow::Result<()> {
-    records.sync()?;
-    tuner.check_frozen()?;
-    let best = tuner.best().context("no look was taken")?;
-    tuner.save_best(&out.join(STATE), &out.join(MODEL))?;
-    write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&tuner.frozen_reasons())?)?;
-    let ended = Ended { steps: tuner.steps(), planned, best_step: best.step, best_score: best.score };
-    Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
-}
-
-/// How a fine-tuning ended.
-pub(super) fn ended(folder: &Path) -> anyhow::Result<Ended> {
-    let path = folder.join(ENDED);
-    let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
-    serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
 }
 
 /// The best score of each of several tasks over all looks; empty where one task alone was trained on.

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Context as _;
-use model::output::downstream::Output;
-use model::train::finetune::{Batch, Targets};
+use model::output::{Batch, Output, Targets};
 use serde_json::json;
 use tasks::downstream::encode::{Frame, Framed};
 use tasks::downstream::example::{Answer, Examples, Part};
@@ -165,7 +164,7 @@ impl Sentences {
                 targets.push(of_row);
             }
         }
-        Ok(only(rows.rows, Targets::Tags(targets)))
+        Ok(only(rows.rows, Targets::Tokens(targets)))
     }
 
     /// The class of each token of a row, given those of its words.

@@ -21,6 +21,7 @@ use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 use crate::stage::encoder::{Base, MODEL};
+use crate::stage::training::steps::ended;
 
 fn merged() -> Schedule {
     Schedule::Merged
@@ -178,7 +179,7 @@ impl Stage for Together {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn describe(&self, to: &mut dyn Describe) {
@@ -250,7 +251,7 @@ impl Stage for Together {
         };
         run.to_the_end(&self.base.folder(context)?)?;
         complete(context, one, &tasks)?;
-        let (ended, chosen_on) = (steps::ended(context.out())?, one.fixed.quirks.chosen_on);
+        let (ended, chosen_on) = (ended(context.out())?, one.fixed.quirks.chosen_on);
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;
         // What the codes report, each task at its own best look; the model that is kept is that of the best mean.
         let looks = match chosen_on {
@@ -268,7 +269,7 @@ impl Stage for Together {
                 train: task.benchmark.items(),
                 parameters: Some(predictor.parameters()),
                 steps: ended.steps,
-                best_step: ended.best_step,
+                best_step: ended.best.map_or(ended.steps, |best| best.step),
                 chosen_on,
                 dev: score(Part::Dev)?,
                 test: Some(test),

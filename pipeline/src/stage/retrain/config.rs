@@ -2,9 +2,8 @@
 
 use batch::task::Task;
 use model::optim::adamw::AdamWConfig;
-use model::output::OutputConfig;
+use model::output::shards::{Alphas, OutputConfig};
 use model::range::{CLIP, RATE};
-use model::train::config::Alphas;
 use serde::{Deserialize, Serialize};
 
 use super::heads;
@@ -113,7 +112,7 @@ impl Config {
     /// The tasks that are trained, among those that the shards have.
     #[must_use]
     pub(crate) fn tasks(&self, built: &[Task]) -> Vec<Task> {
-        let weighs = |task: &&Task| self.alphas.of(**task).is_some_and(|alpha| alpha != 0.0);
+        let weighs = |task: &&Task| self.alphas.of(**task) != 0.0;
         built.iter().filter(weighs).copied().collect()
     }
 
@@ -149,7 +148,7 @@ impl Config {
     /// Refuses what the shards have no samples for, before any stage runs. `table` is its name in the config.
     pub(super) fn check(&self, table: &str, built: &[Task]) -> anyhow::Result<()> {
         for task in Task::ALL {
-            let (name, alpha) = (task.name(), self.alphas.of(task).unwrap_or(0.0));
+            let (name, alpha) = (task.name(), self.alphas.of(task));
             anyhow::ensure!(
                 alpha == 0.0 || built.contains(&task),
                 "{table}.alphas.{name} is {alpha}, but shards.tasks has no {name}: set it to 0, or build that task's shards"

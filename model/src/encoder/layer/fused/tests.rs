@@ -7,8 +7,6 @@ mod labels;
 use std::collections::BTreeMap;
 
 use base::rng::CounterRng;
-use batch::Targets;
-use batch::task::Task;
 use candle_core::{DType, Device, Var};
 
 use super::*;
@@ -16,7 +14,7 @@ use crate::attention::plain::Plain;
 use crate::encoder::config::Config;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::Tokens;
-use crate::encoder::tokens::tests::batch;
+use crate::encoder::tokens::tests;
 use crate::encoder::{LayerDropout, Pass};
 use crate::nn::check::{distance, numbers, randn};
 use crate::nn::gradients::gradients;
@@ -38,8 +36,7 @@ fn config() -> Config {
 fn tokens(lengths: &[usize]) -> Tokens {
     let rows: Vec<Vec<u32>> = lengths.iter().map(|len| vec![1; *len]).collect();
     let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
-    let batch = batch(Task::Relation, &rows, Targets::Classes(vec![]));
-    Tokens::new(&[&batch], &config(), &Device::Cpu).unwrap()
+    tests::tokens(&rows, &config(), &Device::Cpu)
 }
 
 /// Values of parameters, none of them like its neighbours.

@@ -39,7 +39,7 @@ fn sentences(of: &[(&str, &[u32])], subwords: &str, prepared: &str, most: usize)
 fn trained(of: &Sentences) -> (Vec<usize>, Vec<Vec<String>>) {
     let items: Vec<usize> = (0..of.items()).collect();
     let batch = of.batch(0, &items).unwrap();
-    let Targets::Tags(targets) = batch.targets else { unreachable!("tags are asked for") };
+    let Targets::Tokens(targets) = batch.targets else { unreachable!("tags are asked for") };
     let name = |class: Option<u32>| {
         class.map_or_else(|| "-".to_owned(), |class| of.classes.names()[class as usize].clone())
     };

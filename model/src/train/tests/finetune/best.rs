@@ -1,7 +1,7 @@
 //! Tests of evaluations on held-out samples: the best one is kept, and belongs to the state.
 
-use super::super::super::patience::Patience;
 use super::*;
+use crate::train::patience::{Best, Measured, Patience, Verdict};
 
 #[test]
 fn the_best_score_is_kept_until_patience_is_over() {
@@ -9,49 +9,49 @@ fn the_best_score_is_kept_until_patience_is_over() {
     let (best, state) = (dir.path().join("best"), dir.path().join("state"));
     let mut setup = setup();
     setup.train.patience = Some(Patience { every: 2, evaluations: 2 });
-    let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
-    assert!(!finetuner.evaluation_is_due());
+    let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    assert!(!trainer.evaluation_is_due());
     let (mut verdicts, mut kept) = (vec![], vec![]);
     for (step, score) in (1..).zip([0.5, 0.7, 0.7, 0.9, 0.2, 0.9]) {
-        run(&mut finetuner, step..=step);
-        assert_eq!(finetuner.evaluation_is_due(), step % 2 == 0);
-        let verdict = finetuner.evaluated(score, &state).unwrap();
+        run(&mut trainer, step..=step);
+        assert_eq!(trainer.evaluation_is_due(), step % 2 == 0);
+        let verdict = trainer.evaluated(Measured::Score(score), &state).unwrap();
         if verdict == Verdict::Best {
-            kept = finetuner.predict(0, &rows(9)).unwrap();
+            kept = trainer.predictor().logits(0, &rows(9)).unwrap();
         }
         verdicts.push(verdict);
-        finetuner.save_state(&state, &Value::Null).unwrap();
-        finetuner = Finetuner::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
+        trainer.save_state(&state, &Value::Null).unwrap();
+        trainer = Trainer::resume(setup.clone(), &state, &Device::Cpu).unwrap().0;
     }
     use Verdict::{Best as B, Stop, Worse as W};
     assert_eq!(verdicts, [B, B, W, B, W, Stop]);
-    assert_eq!(finetuner.best(), Some(Best { step: 4, score: 0.9 }));
-    finetuner.save_best(&state, &best).unwrap();
+    assert_eq!(trainer.best(), Some(Best { step: 4, measured: Measured::Score(0.9) }));
+    trainer.save_best(&state, &best).unwrap();
     let stored = Predictor::load(&best, &Device::Cpu).unwrap();
     assert_eq!(stored.logits(0, &rows(9)).unwrap(), kept);
-    let text = finetuner.evaluated(f64::NAN, &state).unwrap_err().to_string();
+    let text = trainer.evaluated(Measured::Score(f64::NAN), &state).unwrap_err().to_string();
     assert!(text.contains("step 6: the score on held-out samples is NaN"), "{text}");
-    assert_eq!(finetuner.best(), Some(Best { step: 4, score: 0.9 }));
+    assert_eq!(trainer.best(), Some(Best { step: 4, measured: Measured::Score(0.9) }));
 }
 
 #[test]
 fn silent_04_a_best_look_that_a_kill_took_back_leaves_that_of_the_state() {
     let dir = tempfile::tempdir().unwrap();
     let (best, state) = (dir.path().join("best"), dir.path().join("state"));
-    let mut finetuner = trained(setup(), 1);
-    finetuner.evaluated(0.5, &state).unwrap();
-    let kept = finetuner.predict(0, &rows(9)).unwrap();
-    finetuner.save_state(&state, &Value::Null).unwrap();
-    run(&mut finetuner, 2..=2);
-    assert_eq!(finetuner.evaluated(0.9, &state).unwrap(), Verdict::Best);
-    drop(finetuner);
+    let mut trainer = trained(setup(), 1);
+    trainer.evaluated(Measured::Score(0.5), &state).unwrap();
+    let kept = trainer.predictor().logits(0, &rows(9)).unwrap();
+    trainer.save_state(&state, &Value::Null).unwrap();
+    run(&mut trainer, 2..=2);
+    assert_eq!(trainer.evaluated(Measured::Score(0.9), &state).unwrap(), Verdict::Best);
+    drop(trainer);
     // The steps that are made again may show something else: another evaluation may be the best.
-    let mut resumed = Finetuner::resume(setup(), &state, &Device::Cpu).unwrap().0;
-    assert_eq!(resumed.best(), Some(Best { step: 1, score: 0.5 }));
+    let mut resumed = Trainer::resume(setup(), &state, &Device::Cpu).unwrap().0;
+    assert_eq!(resumed.best(), Some(Best { step: 1, measured: Measured::Score(0.5) }));
     resumed.save_best(&state, &best).unwrap();
     assert_eq!(Predictor::load(&best, &Device::Cpu).unwrap().logits(0, &rows(9)).unwrap(), kept);
     run(&mut resumed, 2..=2);
-    resumed.evaluated(0.1, &state).unwrap();
+    resumed.evaluated(Measured::Score(0.1), &state).unwrap();
     resumed.save_state(&state, &Value::Null).unwrap();
     // What nothing speaks of is gone.
     let names = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());

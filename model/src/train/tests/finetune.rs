@@ -5,14 +5,27 @@ mod knowledge;
 mod labels;
 mod refused;
 
-use super::*;
+use std::path::Path;
+
+use base::rng::CounterRng;
+use batch::rows::Rows;
+use candle_core::{Device, Tensor};
+use serde_json::Value;
+
+use super::super::{Setup, StepRecord, Trainer};
+use super::{bits, config, quiet};
+use crate::Error;
+use crate::attention::{Chosen, label};
 use crate::encoder::config::tests::tiny;
 use crate::encoder::pool::Pooling;
+use crate::encoder::tokens::Tokens;
 use crate::head::mask::Mask;
-use crate::optim::adamw::{AdamWConfig, Missing};
+use crate::optim::adamw::Missing;
 use crate::optim::bert::{self, Kind};
 use crate::optim::chosen::ReferenceCode;
-use crate::optim::schedule::{ReferencePace, Schedule};
+use crate::optim::schedule::ReferencePace;
+use crate::output::{Batch, Group, Outline, Output, RankLoss, Targets, Task};
+use crate::predict::Predictor;
 
 pub(crate) const TASKS: [&str; 6] = ["one", "any", "score", "rank", "pairs", "tags"];
 
@@ -34,22 +47,13 @@ pub(crate) fn setup() -> Setup {
             tasks: TASKS.into_iter().zip(outputs).map(task).collect(),
             pooling: Pooling::Cls,
             dropout: 0.1,
-            thinned: crate::output::downstream::OutputDropout::ElementWise,
+            thinned: crate::output::OutputDropout::ElementWise,
             labels: None,
             knowledge: None,
         },
-        train: Config {
-            seed: 1,
-            schedule: Schedule { peak: 3e-3, warmup_steps: 3, total_steps: 300 },
-            adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
-            missing: Missing::Zero,
-            released: None,
-            clip_norm: 1.0,
-            frozen: vec![],
-            covered_by: 1,
-            dtype: crate::device::ActivationDtype::F32,
-            patience: None,
-        },
+        attention: Chosen::default(),
+        train: config(300),
+        mask: None,
         gates: None,
     }
 }
@@ -95,33 +99,28 @@ pub(crate) fn batches(seed: u64) -> Vec<Batch> {
         Targets::Scores(words.iter().map(|word| f64::from(*word) / 8.0 - 2.0).collect()),
         Targets::Groups(groups.to_vec()),
         Targets::Groups(groups.to_vec()),
-        Targets::Tags(tags(&words)),
+        Targets::Tokens(tags(&words)),
     ];
     (0..).zip(targets).map(|(task, targets)| Batch { task, rows: rows(seed), targets }).collect()
 }
 
-fn run(finetuner: &mut Finetuner, steps: std::ops::RangeInclusive<u64>) -> Vec<StepRecord> {
-    steps.map(|step| finetuner.step(0, &batches(step)).unwrap()).collect()
+fn run(trainer: &mut Trainer, steps: std::ops::RangeInclusive<u64>) -> Vec<StepRecord> {
+    steps.map(|step| trainer.step(0, &batches(step)).unwrap()).collect()
 }
 
-pub(crate) fn trained(setup: Setup, steps: u64) -> Finetuner {
-    let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
-    run(&mut finetuner, 1..=steps);
-    finetuner
-}
-
-fn bits(finetuner: &Finetuner) -> Vec<u32> {
-    let numbers = |t: &Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-    finetuner.params().iter().flat_map(|(_, t)| numbers(t)).map(f32::to_bits).collect()
+pub(crate) fn trained(setup: Setup, steps: u64) -> Trainer {
+    let mut trainer = Trainer::new(setup, &Device::Cpu).unwrap();
+    run(&mut trainer, 1..=steps);
+    trainer
 }
 
 #[test]
 fn it_learns_every_kind_of_output_together() {
     let mut setup = setup();
-    (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
-    (setup.outline.dropout, setup.train.clip_norm) = (0.0, 5.0);
-    let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
-    let records: Vec<StepRecord> = (0..300).map(|i| finetuner.step(0, &batches(i % 4)).unwrap()).collect();
+    quiet(&mut setup);
+    setup.train.clip_norm = 5.0;
+    let mut trainer = Trainer::new(setup, &Device::Cpu).unwrap();
+    let records: Vec<StepRecord> = (0..300).map(|i| trainer.step(0, &batches(i % 4)).unwrap()).collect();
     for task in TASKS {
         let [first, last] = [0, 299].map(|i: usize| records[i].tasks[task]);
         assert!(last.loss < first.loss * 0.5, "{task}: from {first:?} to {last:?}");
@@ -130,7 +129,7 @@ fn it_learns_every_kind_of_output_together() {
     let sum: f64 = records[0].tasks.values().map(|task| task.loss).sum();
     assert!((sum - records[0].loss).abs() < 1e-4);
     // What was learned is what is said: of tags a row of numbers for each token.
-    let (said, of) = (finetuner.predict(5, &rows(0)).unwrap(), tags(&words(0)).concat());
+    let (said, of) = (trainer.predictor().logits(5, &rows(0)).unwrap(), tags(&words(0)).concat());
     assert_eq!(said.len(), of.len());
     for (logits, tag) in said.iter().zip(of).filter_map(|(logits, tag)| Some((logits, tag?))) {
         let best = (0..4).max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
@@ -138,7 +137,7 @@ fn it_learns_every_kind_of_output_together() {
     }
     // Of each group the right row has the highest score.
     let Targets::Groups(groups) = &batches(0)[3].targets else { panic!("a ranking") };
-    let scores = finetuner.predict(3, &rows(0)).unwrap();
+    let scores = trainer.predictor().logits(3, &rows(0)).unwrap();
     let mut first = 0;
     for group in groups {
         let best = (0..group.rows).max_by(|a, b| scores[first + a][0].total_cmp(&scores[first + b][0]));
@@ -147,7 +146,7 @@ fn it_learns_every_kind_of_output_together() {
     }
     let line = serde_json::to_string(&records[0]).unwrap();
     assert!(line.contains("\"any\":{\"loss\":"), "{line}");
-    assert_eq!(finetuner.loss(&batches(0)).unwrap(), finetuner.loss(&batches(0)).unwrap());
+    assert_eq!(trainer.evaluate(&batches(0)).unwrap(), trainer.evaluate(&batches(0)).unwrap());
 }
 
 #[test]
@@ -161,7 +160,7 @@ fn killed_at_any_step_and_resumed_gives_the_same_bits() {
 }
 
 /// An optimiser as MT-BERT's code has it.
-fn as_released(kind: Kind) -> ReferenceCode {
+pub(crate) fn as_released(kind: Kind) -> ReferenceCode {
     let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
     let optimiser = bert::Config { kind, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
     ReferenceCode { optimiser: Some(optimiser), pace: ReferencePace::Linear061 }
@@ -170,17 +169,17 @@ fn as_released(kind: Kind) -> ReferenceCode {
 #[test]
 fn a_released_optimiser_learns_and_its_constants_are_checked() {
     let mut setup = setup();
-    (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
-    (setup.outline.dropout, setup.train.clip_norm) = (0.0, 5.0);
+    quiet(&mut setup);
+    setup.train.clip_norm = 5.0;
     setup.train.released = Some(as_released(Kind::Adamax));
-    let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
-    let records: Vec<StepRecord> = (0..200).map(|i| finetuner.step(0, &batches(i % 4)).unwrap()).collect();
+    let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    let records: Vec<StepRecord> = (0..200).map(|i| trainer.step(0, &batches(i % 4)).unwrap()).collect();
     assert!(records[0].learning_rate == 0.0 && records[1].learning_rate > 0.0, "as released");
     assert!(records[199].loss < records[0].loss * 0.6, "{:?} {:?}", records[0], records[199]);
     let mut wrong = as_released(Kind::Adamax);
     wrong.optimiser.as_mut().unwrap().epsilon = 0.0;
     setup.train.released = Some(wrong);
-    let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
+    let text = Trainer::new(setup, &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("quirks.optimiser.epsilon is 0, expected from 1e-30 to 1"), "{text}");
 }
 
@@ -188,11 +187,11 @@ fn killed_at_any_step(missing: Missing, released: Option<ReferenceCode>) {
     let mut setup = setup();
     setup.train.released = released;
     (setup.outline.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 6, missing);
-    let start = || Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
+    let start = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     // Tasks in turns, so that some parameters have had no gradient yet.
-    let turn = |finetuner: &mut Finetuner, step: u64| {
+    let turn = |trainer: &mut Trainer, step: u64| {
         let task = usize::try_from(step % 6).unwrap();
-        finetuner.step(step, &batches(step)[task..=task]).unwrap()
+        trainer.step(step, &batches(step)[task..=task]).unwrap()
     };
     let mut whole = start();
     let all: Vec<StepRecord> = (1..=7).map(|step| turn(&mut whole, step)).collect();
@@ -204,7 +203,7 @@ fn killed_at_any_step(missing: Missing, released: Option<ReferenceCode>) {
         }
         first.save_state(dir.path(), &serde_json::json!({ "at": killed })).unwrap();
         drop(first);
-        let (mut second, stream) = Finetuner::resume(setup.clone(), dir.path(), &Device::Cpu).unwrap();
+        let (mut second, stream) = Trainer::resume(setup.clone(), dir.path(), &Device::Cpu).unwrap();
         assert_eq!((second.steps(), stream), (killed, serde_json::json!({ "at": killed })));
         let rest: Vec<StepRecord> = (killed + 1..=7).map(|step| turn(&mut second, step)).collect();
         assert_eq!(rest, all[usize::try_from(killed).unwrap()..]);
@@ -217,17 +216,17 @@ fn tasks_that_take_turns_leave_the_outputs_of_others_or_fade_them() {
     for (missing, stays) in [(Missing::Zero, false), (Missing::Skip, true)] {
         let mut setup = setup();
         (setup.train.missing, setup.train.covered_by) = (missing, 9);
-        let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
-        let numbers = |finetuner: &Finetuner| {
-            let weight = finetuner.params().get("outputs.one.weight").unwrap();
+        let mut trainer = Trainer::new(setup, &Device::Cpu).unwrap();
+        let numbers = |trainer: &Trainer| {
+            let weight = trainer.params().get("outputs.one.weight").unwrap();
             weight.flatten_all().unwrap().to_vec1::<f32>().unwrap()
         };
-        finetuner.step(0, &batches(1)[..1]).unwrap();
-        let before = numbers(&finetuner);
-        finetuner.step(0, &batches(2)[1..2]).unwrap();
-        assert_eq!(numbers(&finetuner) == before, stays, "{missing:?}");
-        finetuner.step(0, &batches(3)[..1]).unwrap();
-        assert_ne!(numbers(&finetuner), before);
+        trainer.step(0, &batches(1)[..1]).unwrap();
+        let before = numbers(&trainer);
+        trainer.step(0, &batches(2)[1..2]).unwrap();
+        assert_eq!(numbers(&trainer) == before, stays, "{missing:?}");
+        trainer.step(0, &batches(3)[..1]).unwrap();
+        assert_ne!(numbers(&trainer), before);
     }
 }
 
@@ -243,18 +242,19 @@ fn the_number_of_threads_changes_no_bit() {
 #[test]
 fn states_of_other_settings_and_other_trainings_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let text = |setup: Setup| Finetuner::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
+    let text = |setup: Setup| Trainer::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
     trained(setup(), 1).save_state(dir.path(), &Value::Null).unwrap();
     let mut other = setup();
     other.outline.dropout = 0.2;
     assert!(text(other).contains("made with dropout = 0.1, now 0.2"));
     let mut other = setup();
     other.gates = Some(Mask::new([2, 4], [vec![0.0], vec![1.0; 7]].concat()).unwrap());
-    assert!(text(other).contains("made with the digest of the head mask = none, now "));
-    let run = state::Run { kind: checkpoint::Kind::Kimera, ..setup().run().unwrap() };
-    let kept = Kept { watch: Value::Null, best: &BTreeMap::new(), along: Value::Null };
-    state::save(&trained(setup(), 1).core, dir.path(), run, kept).unwrap();
-    assert!(text(setup()).contains("made with kind = kimera, now finetune"));
+    assert!(text(other).contains("made with the digest of the gates = none, now "));
+    // KIMERA's tasks are another training.
+    super::run(&mut Trainer::new(super::setup(), &Device::Cpu).unwrap(), 1..=1);
+    let other = Trainer::new(super::setup(), &Device::Cpu).unwrap();
+    other.save_state(dir.path(), &Value::Null).unwrap();
+    assert!(text(setup()).contains("made with tasks = "));
 }
 
 #[test]
@@ -262,31 +262,31 @@ fn what_nothing_trains_is_frozen_with_a_reason() {
     let mut setup = setup();
     setup.outline.tasks[2].alpha = 0.0;
     setup.train.frozen = vec!["embeddings.".to_owned()];
-    let mut finetuner = Finetuner::new(setup.clone(), &Device::Cpu).unwrap();
-    let why = finetuner.frozen_reasons();
+    let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    let why = trainer.frozen_reasons();
     assert_eq!(why["outputs.score.weight"], "the alpha of its task is 0");
     assert_eq!(why["pooler.dense.bias"], "no task pools with it");
     assert_eq!(why["embeddings.LayerNorm.bias"], "listed in `frozen`");
     assert!(why["outputs.rank.bias"].contains("softmax over a group"));
     assert!(!why.contains_key("outputs.pairs.bias") && !why.contains_key("outputs.rank.weight"));
-    let record = finetuner.step(0, &batches(1)).unwrap();
+    let record = trainer.step(0, &batches(1)).unwrap();
     assert!(!record.tasks.contains_key("score"));
-    finetuner.check_frozen().unwrap();
+    trainer.check_frozen().unwrap();
     setup.train.frozen = vec!["layer".to_owned()];
-    let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
+    let text = Trainer::new(setup, &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("no parameter begins with `layer`"), "{text}");
 }
 
 #[test]
 fn a_task_that_never_comes_stops_the_gate() {
-    let mut finetuner = Finetuner::new(setup(), &Device::Cpu).unwrap();
-    let before = bits(&finetuner);
-    let text = finetuner.step(0, &batches(1)[..5]).unwrap_err().to_string();
+    let mut trainer = Trainer::new(setup(), &Device::Cpu).unwrap();
+    let before = bits(&trainer);
+    let text = trainer.step(0, &batches(1)[..5]).unwrap_err().to_string();
     assert!(
         text.contains("by step 1, no gradient reaches [outputs.tags.bias, outputs.tags.weight]"),
         "{text}"
     );
-    assert_eq!((bits(&finetuner), finetuner.steps()), (before, 0));
+    assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
 }
 
 #[test]
@@ -295,18 +295,18 @@ fn a_pruned_encoder_is_trained_without_its_heads() {
     let mask = Mask::new([2, 4], [vec![0.0; 4], vec![1.0, 0.0, 0.0, 1.0]].concat()).unwrap();
     let mut pruned = setup();
     pruned.gates = Some(mask);
-    let mut finetuner = Finetuner::new(pruned.clone(), &Device::Cpu).unwrap();
-    let whole = Finetuner::new(setup(), &Device::Cpu).unwrap();
-    assert_eq!(bits(&finetuner), bits(&whole));
-    assert_ne!(finetuner.loss(&batches(1)).unwrap(), whole.loss(&batches(1)).unwrap());
-    let why = finetuner.frozen_reasons();
+    let mut trainer = Trainer::new(pruned.clone(), &Device::Cpu).unwrap();
+    let whole = Trainer::new(setup(), &Device::Cpu).unwrap();
+    assert_eq!(bits(&trainer), bits(&whole));
+    assert_ne!(trainer.evaluate(&batches(1)).unwrap(), whole.evaluate(&batches(1)).unwrap());
+    let why = trainer.frozen_reasons();
     let name = "encoder.layer.0.attention.self.query.weight";
     assert_eq!(why[name], "the gates turn off all heads of its layer");
     assert!(!why.contains_key("encoder.layer.0.attention.output.dense.bias"));
-    run(&mut finetuner, 1..=2);
-    finetuner.check_frozen().unwrap();
+    run(&mut trainer, 1..=2);
+    trainer.check_frozen().unwrap();
     pruned.gates = Some(Mask::all_kept([3, 4]));
-    let text = Finetuner::new(pruned, &Device::Cpu).unwrap_err().to_string();
+    let text = Trainer::new(pruned, &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("for 3 layers of 4 heads"), "{text}");
 }
 
@@ -315,16 +315,16 @@ fn an_encoder_comes_from_a_checkpoint_of_its_size() {
     let dir = tempfile::tempdir().unwrap();
     let first = trained(setup(), 2);
     first.save_checkpoint(dir.path()).unwrap();
-    let next = Finetuner::from_checkpoint(setup(), dir.path(), &Device::Cpu).unwrap();
-    let hidden = |finetuner: &Finetuner| finetuner.predictor().hidden(&rows(1)).unwrap();
+    let next = Trainer::from_checkpoint(setup(), dir.path(), &Device::Cpu).unwrap();
+    let hidden = |trainer: &Trainer| trainer.predictor().hidden(&rows(1)).unwrap();
     assert_eq!(hidden(&next), hidden(&first));
-    assert_ne!(next.predict(0, &rows(1)).unwrap(), first.predict(0, &rows(1)).unwrap());
+    assert_ne!(next.predictor().logits(0, &rows(1)).unwrap(), first.predictor().logits(0, &rows(1)).unwrap());
     assert_eq!(next.steps(), 0);
     let mut wider = setup();
     wider.encoder.hidden_size *= 2;
-    let text = Finetuner::from_checkpoint(wider, dir.path(), &Device::Cpu).unwrap_err().to_string();
+    let text = Trainer::from_checkpoint(wider, dir.path(), &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("the model needs [") && text.contains("32"), "{text}");
-    assert!(Finetuner::from_checkpoint(setup(), Path::new("/nowhere"), &Device::Cpu).is_err());
+    assert!(Trainer::from_checkpoint(setup(), Path::new("/nowhere"), &Device::Cpu).is_err());
 }
 
 #[test]

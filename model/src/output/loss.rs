@@ -1,4 +1,4 @@
-//! The losses of downstream outputs over their logits.
+//! The losses of outputs over their logits.
 
 use candle_core::{Result, Tensor};
 
@@ -22,7 +22,9 @@ pub(super) fn mean(output: &Output, logits_mc: &Tensor, targets: &Targets) -> Re
         (Output::Score, Targets::Scores(scores)) => squared_error(&logits_mc.squeeze(1)?, scores),
         (Output::Rank { loss: RankLoss::Softmax }, Targets::Groups(groups)) => softmax(logits_mc, groups),
         (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups)) => binary(logits_mc, groups),
-        (Output::Tag { .. }, Targets::Tags(rows)) => cross_entropy(logits_mc, &rows.concat()),
+        (Output::Tag { .. } | Output::Vocabulary { .. }, Targets::Tokens(rows)) => {
+            cross_entropy(logits_mc, &rows.concat())
+        }
         _ => candle_core::bail!("targets of another kind than the output's"),
     }
 }
@@ -45,11 +47,13 @@ pub(super) fn sum_of_samples(output: &Output, logits_mc: &Tensor, targets: &Targ
             }
             Ok(total)
         }
-        (Output::Tag { .. }, Targets::Tags(rows)) => {
+        (Output::Tag { .. } | Output::Vocabulary { .. }, Targets::Tokens(rows)) => {
             let mut first = 0;
             let mut total = logits_mc.narrow(0, 0, 1)?.sum_all()?.zeros_like()?;
             for row in rows {
-                total = (total + cross_entropy(&logits_mc.narrow(0, first, row.len())?, row)?)?;
+                if row.iter().any(Option::is_some) {
+                    total = (total + cross_entropy(&logits_mc.narrow(0, first, row.len())?, row)?)?;
+                }
                 first += row.len();
             }
             Ok(total)
@@ -75,6 +79,7 @@ fn binary(logits_m1: &Tensor, groups: &[Group]) -> Result<Tensor> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Task;
     use super::*;
     use crate::nn::check::{numbers, randn};
 
@@ -89,7 +94,7 @@ mod tests {
         let score = (Output::Score, 1, Targets::Scores(vec![0.0, 1.0, -2.0, 5.0, 0.5, 1.5]));
         let weights = Some(vec![0.5, 4.0, 2.0]);
         let tags = vec![vec![None, Some(2), None], vec![Some(1)], vec![Some(0), Some(2)]];
-        let tag = (Output::Tag { classes: 3 }, 3, Targets::Tags(tags));
+        let tag = (Output::Tag { classes: 3 }, 3, Targets::Tokens(tags));
         let all = [
             tag,
             rank(RankLoss::Softmax),
@@ -103,7 +108,8 @@ mod tests {
         for (output, width, targets) in all {
             let logits_mc = randn(7, &[6, width]);
             let lengths = if matches!(output, Output::Tag { .. }) { vec![3, 1, 2] } else { vec![2; 6] };
-            targets.check("x", &output, &lengths).unwrap();
+            let task = Task { name: "x".to_owned(), output: output.clone(), alpha: 1.0 };
+            targets.check(&task, 0, &lengths).unwrap();
             let mut alone = vec![];
             let mut first = 0;
             for sample in 0..targets.samples() {
@@ -112,7 +118,9 @@ mod tests {
                     Targets::Sets(sets) => (1, Targets::Sets(vec![sets[sample].clone()])),
                     Targets::Scores(scores) => (1, Targets::Scores(vec![scores[sample]])),
                     Targets::Groups(groups) => (groups[sample].rows, Targets::Groups(vec![groups[sample]])),
-                    Targets::Tags(rows) => (rows[sample].len(), Targets::Tags(vec![rows[sample].clone()])),
+                    Targets::Tokens(rows) => {
+                        (rows[sample].len(), Targets::Tokens(vec![rows[sample].clone()]))
+                    }
                 };
                 let logits_gc = logits_mc.narrow(0, first, rows).unwrap();
                 alone.push(numbers(&mean(&output, &logits_gc, &target).unwrap())[0]);

@@ -4,11 +4,11 @@ use super::*;
 
 #[test]
 fn batches_that_do_not_fit_are_named_and_move_nothing() {
-    let mut finetuner = Finetuner::new(setup(), &Device::Cpu).unwrap();
-    let before = bits(&finetuner);
+    let mut trainer = Trainer::new(setup(), &Device::Cpu).unwrap();
+    let before = bits(&trainer);
     let mut text = |task: usize, targets: Targets| {
         let batch = Batch { targets, ..batches(1)[task].clone() };
-        finetuner.step(0, &[batch]).unwrap_err().to_string()
+        trainer.step(0, &[batch]).unwrap_err().to_string()
     };
     assert!(
         text(0, Targets::Classes(vec![0, 0, 3, 0, 0, 0, 0, 0]))
@@ -28,16 +28,16 @@ fn batches_that_do_not_fit_are_named_and_move_nothing() {
     let tagged = |change: &dyn Fn(&mut Tags)| {
         let mut tags = tags(&words(1));
         change(&mut tags);
-        Targets::Tags(tags)
+        Targets::Tokens(tags)
     };
     assert!(
         text(5, tagged(&|tags| tags[1][1] = Some(4)))
             .contains("batch of tags, row 1: class 4 is not below 4")
     );
     let missing = text(5, tagged(&|tags| _ = tags[2].pop()));
-    assert!(missing.contains("row 2: 5 tags for 6 tokens, of which 1 ask for a class"), "{missing}");
+    assert!(missing.contains("row 2: 5 classes for 6 tokens, of which 1 ask for a class"), "{missing}");
     assert!(
-        text(5, tagged(&|tags| tags[0].fill(None))).contains("row 0: 4 tags for 4 tokens, of which 0 ask")
+        text(5, tagged(&|tags| tags[0].fill(None))).contains("row 0: 4 classes for 4 tokens, of which 0 ask")
     );
     let groups = |rows, right| Targets::Groups(vec![Group { rows: 8, right: 1 }, Group { rows, right }]);
     assert!(
@@ -45,7 +45,7 @@ fn batches_that_do_not_fit_are_named_and_move_nothing() {
             .contains("batch of rank, group 1: row 0 (from 0) is said to be right, but it has 0 rows")
     );
     assert!(text(4, groups(1, 0)).contains("8 rows but groups of rows with a right one for 9"));
-    let mut step = |batches: &[Batch]| finetuner.step(0, batches).unwrap_err().to_string();
+    let mut step = |batches: &[Batch]| trainer.step(0, batches).unwrap_err().to_string();
     let one = batches(1)[0].clone();
     assert!(step(&[one.clone(), one.clone()]).contains("two batches of one"));
     assert!(step(&[Batch { task: 6, ..one.clone() }]).contains("no task number 6 (from 0), only 6"));
@@ -54,9 +54,9 @@ fn batches_that_do_not_fit_are_named_and_move_nothing() {
             .contains("it has no row")
     );
     assert!(step(&[]).contains("no batch of a task with alpha above 0"));
-    assert_eq!((bits(&finetuner), finetuner.steps()), (before, 0));
-    let bias = finetuner.params().get("outputs.score.bias").unwrap().detach();
+    assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
+    let bias = trainer.params().get("outputs.score.bias").unwrap().detach();
     bias.slice_set(&Tensor::new(&[f32::NAN], &Device::Cpu).unwrap(), 0, 0).unwrap();
-    let found = finetuner.step(0, &batches(1)).unwrap_err().to_string();
+    let found = trainer.step(0, &batches(1)).unwrap_err().to_string();
     assert!(found.contains("step 1: the loss of score is NaN"), "{found}");
 }

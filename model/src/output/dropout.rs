@@ -62,7 +62,7 @@ mod tests {
             ("outputs.x.bias".to_owned(), Tensor::zeros(d, DType::F32, &Device::Cpu).unwrap()),
         ]);
         let params = Params::from_tensors(&outline.specs(&config), values).unwrap();
-        let outputs = Outputs::new(&outline, &params).unwrap();
+        let outputs = Outputs::new(&outline, &config, &params).unwrap();
         let x = Tensor::ones((5, d), DType::F32, &Device::Cpu).unwrap();
         let rows = [Span { start: 0, len: 3 }, Span { start: 3, len: 2 }];
         outputs.logits(&x, &rows, 0, Some(CounterRng::new(1))).unwrap().to_vec2().unwrap()

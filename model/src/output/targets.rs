@@ -1,8 +1,8 @@
-//! The gold labels of the rows of a downstream batch, and whether it fits the output that is asked.
+//! The gold labels of the rows of a batch, and whether it fits the output that is asked.
 
 use batch::rows::Rows;
 
-use super::Output;
+use super::{Output, Task};
 use crate::Error;
 
 /// Rows that belong together: a query's candidates, of which one is right.
@@ -25,8 +25,9 @@ pub enum Targets {
     Scores(Vec<f64>),
     /// The groups of the rows, one behind the other.
     Groups(Vec<Group>),
-    /// The class of each token of each row; none of tokens that nothing is asked of, such as `[CLS]` and later subwords.
-    Tags(Vec<Vec<Option<u32>>>),
+    /// The class of each token of each row, or what word of the vocabulary it is; none of tokens that nothing is asked of, such as `[CLS]` and later
+    /// subwords.
+    Tokens(Vec<Vec<Option<u32>>>),
 }
 
 /// Rows of one task with their gold labels.
@@ -53,7 +54,7 @@ impl Targets {
             Targets::Sets(_) => "a set of classes for each row",
             Targets::Scores(_) => "one score for each row",
             Targets::Groups(_) => "groups of rows with a right one",
-            Targets::Tags(_) => "a class or none for each token",
+            Targets::Tokens(_) => "a class or none for each token",
         }
     }
 
@@ -64,7 +65,7 @@ impl Targets {
             Targets::Sets(sets) => sets.len(),
             Targets::Scores(scores) => scores.len(),
             Targets::Groups(groups) => groups.iter().map(|group| group.rows).sum(),
-            Targets::Tags(rows) => rows.len(),
+            Targets::Tokens(rows) => rows.len(),
         }
     }
 
@@ -77,11 +78,30 @@ impl Targets {
         }
     }
 
-    /// Whether they are what `output` asks of rows of so many tokens.
+    /// How many things are asked: rows, groups of them, or tokens.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        match self {
+            Targets::Tokens(rows) => rows.iter().flatten().flatten().count(),
+            _ => self.samples(),
+        }
+    }
+
+    /// The class of each row or token, where one is asked for.
+    pub(super) fn classes(&self) -> Option<Vec<Option<u32>>> {
+        match self {
+            Targets::Classes(classes) => Some(classes.iter().copied().map(Some).collect()),
+            Targets::Tokens(rows) => Some(rows.concat()),
+            Targets::Sets(_) | Targets::Scores(_) | Targets::Groups(_) => None,
+        }
+    }
+
+    /// Whether they are what a task asks of rows of so many tokens, the vocabulary having so many entries.
     ///
     /// # Errors
     /// Names the task, and the first row or group that does not fit.
-    pub fn check(&self, task: &str, output: &Output, lengths: &[usize]) -> Result<(), Error> {
+    pub fn check(&self, of: &Task, vocabulary: usize, lengths: &[usize]) -> Result<(), Error> {
+        let (task, output) = (of.name.as_str(), &of.output);
         let rows = lengths.len();
         let found = self.kind();
         let expected = match output {
@@ -89,7 +109,7 @@ impl Targets {
             Output::AnyClasses { .. } => "a set of classes for each row",
             Output::Score => "one score for each row",
             Output::Rank { .. } => "groups of rows with a right one",
-            Output::Tag { .. } => "a class or none for each token",
+            Output::Tag { .. } | Output::Vocabulary { .. } => "a class or none for each token",
         };
         if expected != found {
             return Err(Error::Misfit(format!(
@@ -99,12 +119,12 @@ impl Targets {
         if rows == 0 {
             return Err(Error::Misfit(format!("batch of {task}: it has no row; leave such a batch out")));
         }
-        self.check_each(task, output.width())?;
+        self.check_each(task, output.width(vocabulary))?;
         match self.rows() {
             targets if targets != rows => Err(Error::Misfit(format!(
                 "batch of {task}: {rows} rows but {found} for {targets}; the batch was put together wrongly"
             ))),
-            _ => self.check_tags(task, lengths),
+            _ => self.check_tokens(of, lengths),
         }
     }
 
@@ -145,7 +165,7 @@ impl Targets {
                 }
                 None => Ok(()),
             },
-            Targets::Tags(rows) => {
+            Targets::Tokens(rows) => {
                 let row = rows.iter().position(|tags| tags.iter().flatten().any(beyond));
                 let class = row.and_then(|row| rows[row].iter().flatten().find(|class| beyond(class)));
                 match row.zip(class) {
@@ -156,13 +176,20 @@ impl Targets {
         }
     }
 
-    fn check_tags(&self, task: &str, lengths: &[usize]) -> Result<(), Error> {
-        let Targets::Tags(rows) = self else { return Ok(()) };
+    fn check_tokens(&self, of: &Task, lengths: &[usize]) -> Result<(), Error> {
+        let (Targets::Tokens(rows), task) = (self, &of.name) else { return Ok(()) };
+        if self.asked() == 0 {
+            return Err(Error::Misfit(format!(
+                "batch of {task}: nothing is asked for; leave such a batch out"
+            )));
+        }
+        // A text may have no masked token; the loss of a sentence's tags is a mean over them.
+        let least = usize::from(matches!(of.output, Output::Tag { .. }));
         for (row, (tags, &length)) in rows.iter().zip(lengths).enumerate() {
             let (asked, tokens) = (tags.iter().flatten().count(), length);
-            if tags.len() != tokens || asked == 0 {
+            if tags.len() != tokens || asked < least {
                 return Err(Error::Misfit(format!(
-                    "batch of {task}, row {row}: {tags} tags for {tokens} tokens, of which {asked} ask for a class; a row needs a tag or none for each token, and one at least",
+                    "batch of {task}, row {row}: {tags} classes for {tokens} tokens, of which {asked} ask for a class; a row needs a class or none for each token, and {least} at least",
                     tags = tags.len()
                 )));
             }

@@ -54,8 +54,8 @@ fn alone() -> Setup {
     setup
 }
 
-fn step(finetuner: &mut Finetuner, number: u64) -> StepRecord {
-    finetuner.step(0, &[known(number)]).unwrap()
+fn step(trainer: &mut Trainer, number: u64) -> StepRecord {
+    trainer.step(0, &[known(number)]).unwrap()
 }
 
 #[test]
@@ -63,20 +63,20 @@ fn it_learns_and_what_is_loaded_answers_alike() {
     for skip in [Skip::PostAdd, Skip::PreAdd, Skip::None] {
         let mut setup = alone();
         setup.outline.knowledge.iter_mut().for_each(|of| of.skip = skip);
-        let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
-        let before = finetuner.params().get(&kam::weight_name(1)).unwrap().copy().unwrap();
-        let first = step(&mut finetuner, 0).loss;
-        let last = (1..120).map(|number| step(&mut finetuner, number % 5).loss).last().unwrap();
+        let mut trainer = Trainer::new(setup, &Device::Cpu).unwrap();
+        let before = trainer.params().get(&kam::weight_name(1)).unwrap().copy().unwrap();
+        let first = step(&mut trainer, 0).loss;
+        let last = (1..120).map(|number| step(&mut trainer, number % 5).loss).last().unwrap();
         assert!(last < first * 0.6, "{skip:?}: {first} {last}");
-        let after = finetuner.params().get(&kam::weight_name(1)).unwrap();
+        let after = trainer.params().get(&kam::weight_name(1)).unwrap();
         assert!(
             (before - after).unwrap().abs().unwrap().min_all().unwrap().to_scalar::<f32>().unwrap() > 0.0
         );
         let dir = tempfile::tempdir().unwrap();
-        finetuner.save_checkpoint(dir.path()).unwrap();
+        trainer.save_checkpoint(dir.path()).unwrap();
         let loaded = Predictor::load(dir.path(), &Device::Cpu).unwrap();
         let rows = known(7).rows;
-        assert_eq!(loaded.logits(0, &rows).unwrap(), finetuner.predict(0, &rows).unwrap());
+        assert_eq!(loaded.logits(0, &rows).unwrap(), trainer.predictor().logits(0, &rows).unwrap());
         // Alone, a row is what it is among others.
         let mut one = Rows::default();
         one.push_known(&sample([words(7)[1], 7], 3).row(), &MAPS).unwrap();
@@ -91,10 +91,10 @@ fn what_no_loss_reaches_is_frozen_with_its_reason() {
     let frozen = |change: fn(&mut kam::Settings)| {
         let mut setup = alone();
         setup.outline.knowledge.iter_mut().for_each(change);
-        let mut finetuner = Finetuner::new(setup, &Device::Cpu).unwrap();
+        let mut trainer = Trainer::new(setup, &Device::Cpu).unwrap();
         // The gate of the first steps refuses a parameter without a gradient that is not frozen.
-        (0..3).for_each(|number| drop(step(&mut finetuner, number)));
-        let frozen = finetuner.frozen_reasons().into_keys();
+        (0..3).for_each(|number| drop(step(&mut trainer, number)));
+        let frozen = trainer.frozen_reasons().into_keys();
         frozen.filter(|name| name.starts_with(&kam::prefix())).collect::<Vec<_>>()
     };
     let layers = alone().encoder.num_hidden_layers;
@@ -107,27 +107,27 @@ fn what_no_loss_reaches_is_frozen_with_its_reason() {
 
 #[test]
 fn killed_and_resumed_gives_the_same_bits() {
-    let start = || Finetuner::new(alone(), &Device::Cpu).unwrap();
+    let start = || Trainer::new(alone(), &Device::Cpu).unwrap();
     let mut whole = start();
     (1..=4).for_each(|number| drop(step(&mut whole, number)));
     let mut first = start();
     (1..=2).for_each(|number| drop(step(&mut first, number)));
     let dir = tempfile::tempdir().unwrap();
     first.save_state(dir.path(), &Value::Null).unwrap();
-    let (mut second, _) = Finetuner::resume(alone(), dir.path(), &Device::Cpu).unwrap();
+    let (mut second, _) = Trainer::resume(alone(), dir.path(), &Device::Cpu).unwrap();
     (3..=4).for_each(|number| drop(step(&mut second, number)));
     assert_eq!(bits(&second), bits(&whole));
 }
 
 #[test]
 fn rows_without_maps_and_models_without_knowledge_are_told_apart() {
-    let mut finetuner = Finetuner::new(alone(), &Device::Cpu).unwrap();
-    let text = finetuner.step(0, &batches(1)[..1]).unwrap_err().to_string();
+    let mut trainer = Trainer::new(alone(), &Device::Cpu).unwrap();
+    let text = trainer.step(0, &batches(1)[..1]).unwrap_err().to_string();
     assert!(text.contains("attends by maps of what is known, and these rows have none"), "{text}");
-    let mut plain = Finetuner::new(setup(), &Device::Cpu).unwrap();
+    let mut plain = Trainer::new(setup(), &Device::Cpu).unwrap();
     let text = plain.step(0, &[known(1)]).unwrap_err().to_string();
     assert!(text.contains("this model does not attend by any"), "{text}");
-    let mut of_both = Finetuner::new(knowing(), &Device::Cpu).unwrap();
+    let mut of_both = Trainer::new(knowing(), &Device::Cpu).unwrap();
     let text = of_both.step(0, &[known(1), batches(1)[1].clone()]).unwrap_err().to_string();
     assert!(
         text.contains("batch of any: 0 maps of what is known of its rows, the batch before has 2"),
@@ -135,7 +135,7 @@ fn rows_without_maps_and_models_without_knowledge_are_told_apart() {
     );
     let mut other = alone();
     other.outline.knowledge.iter_mut().for_each(|of| of.maps = 3);
-    let text = Finetuner::new(other, &Device::Cpu).unwrap().step(0, &[known(1)]).unwrap_err().to_string();
+    let text = Trainer::new(other, &Device::Cpu).unwrap().step(0, &[known(1)]).unwrap_err().to_string();
     assert!(text.contains("2 maps a sample for an attention that merges 3"), "{text}");
 }
 
@@ -144,7 +144,7 @@ fn settings_that_cannot_be_are_errors() {
     let told = |change: fn(&mut Setup)| {
         let mut setup = alone();
         change(&mut setup);
-        Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string()
+        Trainer::new(setup, &Device::Cpu).unwrap_err().to_string()
     };
     let text = told(|of| of.outline.knowledge.iter_mut().for_each(|of| of.alpha = 1.5));
     assert!(text.contains("knowledge.alpha is 1.5, expected a share from 0 to 1"), "{text}");
@@ -152,16 +152,16 @@ fn settings_that_cannot_be_are_errors() {
     let labels = label::LabelAttention { mode, lambda: 3.0 };
     let mut setup = alone();
     setup.outline.labels = Some(labels);
-    let text = Finetuner::new(setup, &Device::Cpu).unwrap_err().to_string();
+    let text = Trainer::new(setup, &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("expected one attention: labels or knowledge"), "{text}");
 }
 
 #[test]
 fn tokens_know_which_are_their_own() {
-    let read = Tokens::of_rows(&known(1).rows, &alone().encoder, &Device::Cpu).unwrap();
+    let read = Tokens::new(&[("x", &known(1).rows)], &alone().encoder, &Device::Cpu).unwrap();
     assert_eq!((read.samples(0)[1].len, read.own(0)[1].len, read.own(0)[1].start), (7, 4, 4));
     let mut rows = known(1).rows;
     rows.known.iter_mut().for_each(|known| known.real.truncate(1));
-    let error = Tokens::of_rows(&rows, &alone().encoder, &Device::Cpu).unwrap_err();
+    let error = Tokens::new(&[("x", &rows)], &alone().encoder, &Device::Cpu).unwrap_err();
     assert!(matches!(error, Error::Tensor(_)), "{error}");
 }

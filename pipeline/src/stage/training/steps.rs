@@ -1,0 +1,215 @@
+//! The one loop of all trainings: from where one stands to its last step or the end of patience, with evaluations, states to go on from, lines and
+//! progress. A stage gives it a setup, batches and, if there is one, an evaluation.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use base::whole::write_whole;
+use model::Device;
+use model::output::Batch;
+use model::train::patience::{Best, Measured, Verdict};
+use model::train::{Setup, Trainer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Found, METRICS, Records, STATE, drop_state, found, refused, seal, state_is_there, total};
+use crate::engine::context::Context;
+use crate::engine::progress::{self, Step};
+use crate::stage::encoder::MODEL;
+
+/// The parameters that were not trained, with the reason, within the artifact.
+pub(in crate::stage) const FROZEN: &str = "frozen.json";
+/// How training ended.
+const ENDED: &str = "training.json";
+
+/// Why there was no further step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stop {
+    /// All epochs were trained.
+    AllEpochs,
+    /// Held-out samples had not become better for long.
+    Patience,
+}
+
+/// How training ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ended {
+    /// Steps made.
+    pub steps: u64,
+    /// Steps of all epochs.
+    pub planned: u64,
+    /// Why there was no further one.
+    pub stop: Stop,
+    /// The evaluation whose model is kept; without any it is the last step's.
+    pub best: Option<Best>,
+}
+
+/// What steps show.
+pub(in crate::stage) trait Batches {
+    /// The epoch and the batches of the next step.
+    ///
+    /// # Errors
+    /// When one cannot be put together.
+    fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)>;
+
+    /// Where they stand, for a state; nothing where the number of steps says it.
+    ///
+    /// # Errors
+    /// When JSON cannot hold it.
+    fn state(&self) -> anyhow::Result<Value> {
+        Ok(Value::Null)
+    }
+}
+
+/// What an evaluation on held-out samples found.
+pub(in crate::stage) struct Evaluated {
+    /// What the model that is kept is chosen by.
+    pub(in crate::stage) measured: Measured,
+    /// What is told of each task, if anything is.
+    pub(in crate::stage) tasks: Option<Value>,
+}
+
+/// How a model is evaluated now and then.
+pub(in crate::stage) trait Evaluation {
+    /// The file with a line for each evaluation.
+    fn file(&self) -> &'static str;
+
+    /// What is measured, in words.
+    fn name(&self) -> &'static str;
+
+    /// Evaluates the model as it is.
+    ///
+    /// # Errors
+    /// When a sample does not fit it.
+    fn evaluate(&self, trainer: &Trainer) -> anyhow::Result<Evaluated>;
+}
+
+/// A training.
+pub(in crate::stage) struct Training<'a> {
+    pub(in crate::stage) context: &'a Context,
+    pub(in crate::stage) setup: Setup,
+    pub(in crate::stage) device: &'a Device,
+    /// Steps of all epochs.
+    pub(in crate::stage) planned: u64,
+    /// Steps between states.
+    pub(in crate::stage) checkpoint_every: u64,
+    pub(in crate::stage) evaluation: Option<&'a dyn Evaluation>,
+}
+
+impl Training<'_> {
+    /// Trains unless it has been done, and leaves nothing to resume from: the model is in [`MODEL`], and the artifact is sealed. `begin` makes the
+    /// trainer of a training that begins, `batches` what is shown from where a state, and its number of steps, left it.
+    pub(in crate::stage) fn to_the_end<B: Batches>(
+        &self,
+        begin: impl FnOnce(Setup) -> anyhow::Result<Trainer>,
+        batches: impl FnOnce(Option<Value>, u64) -> anyhow::Result<B>,
+    ) -> anyhow::Result<()> {
+        let out = self.context.out();
+        let lines = self.lines();
+        let (trainer, mut records, batches) = match found(self.context, &lines)? {
+            // A kill between the end of training and that of the stage does not cost the training.
+            Found::Ended => return drop_state(out),
+            Found::Nothing => {
+                let trainer = begin(self.setup.clone())?;
+                (trainer, Records::begin(out, &lines)?, batches(None, 0)?)
+            }
+            Found::State => self.resumed(batches).with_context(|| refused(self.context))?,
+        };
+        let ended = self.steps(trainer, &mut records, batches);
+        // Whatever failed, it is because of that if somebody took the folder away.
+        ended.or_else(|error| records.check().and(Err(error)))?;
+        seal(out)?;
+        drop_state(out)
+    }
+
+    /// The files with a line for each step and evaluation.
+    fn lines(&self) -> Vec<&'static str> {
+        std::iter::once(METRICS).chain(self.evaluation.map(Evaluation::file)).collect()
+    }
+
+    /// Where an interrupted run left it.
+    fn resumed<B>(
+        &self,
+        batches: impl FnOnce(Option<Value>, u64) -> anyhow::Result<B>,
+    ) -> anyhow::Result<(Trainer, Records, B)> {
+        let out = self.context.out();
+        let (trainer, along) = Trainer::resume(self.setup.clone(), &out.join(STATE), self.device)?;
+        let (records, state) = Records::resume(out, &self.lines(), &along)?;
+        let batches =
+            batches(Some(state), trainer.steps()).with_context(|| out.join(STATE).display().to_string())?;
+        Ok((trainer, records, batches))
+    }
+
+    fn steps(
+        &self,
+        mut trainer: Trainer,
+        records: &mut Records,
+        mut batches: impl Batches,
+    ) -> anyhow::Result<()> {
+        let (out, progress) = (self.context.out(), self.context.progress());
+        let state = out.join(STATE);
+        progress.training(total(self.planned, self.setup.train.patience.as_ref()), trainer.steps());
+        let mut stop = Stop::AllEpochs;
+        while trainer.steps() < self.planned {
+            self.context.check()?;
+            let (epoch, shown) = progress.waiting(|| batches.advance())?;
+            let record = trainer.step(epoch, &shown)?;
+            records.check()?;
+            records.push(METRICS, &record)?;
+            let (loss, learning_rate) = (record.loss, record.learning_rate);
+            progress.trained(Step { loss, learning_rate, tokens: record.tokens as u64 });
+            if self.evaluate(&mut trainer, records)? == Some(Verdict::Stop) {
+                stop = Stop::Patience;
+                break;
+            }
+            if trainer.steps().is_multiple_of(self.checkpoint_every) {
+                trainer.save_state(&state, &records.along(batches.state()?)?)?;
+                state_is_there(out)?;
+            }
+        }
+        self.finish(&trainer, records, stop)
+    }
+
+    /// Evaluates the model where that is due.
+    fn evaluate(&self, trainer: &mut Trainer, records: &mut Records) -> anyhow::Result<Option<Verdict>> {
+        let due = trainer.evaluation_is_due() || trainer.steps() == self.planned;
+        let Some(evaluation) = self.evaluation.filter(|_| due) else { return Ok(None) };
+        let Evaluated { measured, tasks } = evaluation.evaluate(trainer)?;
+        let verdict = trainer.evaluated(measured, &self.context.out().join(STATE))?;
+        let mut line = json!(Best { step: trainer.steps(), measured });
+        line["verdict"] = json!(verdict);
+        if let Some(tasks) = tasks {
+            line["tasks"] = tasks;
+        }
+        records.push(evaluation.file(), &line)?;
+        let value = measured.value();
+        self.context.progress().evaluated(progress::Evaluation { of: evaluation.name(), value });
+        Ok(Some(verdict))
+    }
+
+    /// Leaves the model, what was frozen, and how training ended.
+    fn finish(&self, trainer: &Trainer, records: &mut Records, stop: Stop) -> anyhow::Result<()> {
+        let out = self.context.out();
+        records.sync()?;
+        trainer.check_frozen()?;
+        match trainer.best() {
+            None => trainer.save_checkpoint(&out.join(MODEL))?,
+            Some(_) => trainer.save_best(&out.join(STATE), &out.join(MODEL))?,
+        }
+        write_whole(&out.join(FROZEN), &serde_json::to_vec_pretty(&trainer.frozen_reasons())?)?;
+        let ended = Ended { steps: trainer.steps(), planned: self.planned, stop, best: trainer.best() };
+        Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
+    }
+}
+
+/// How the training of an artifact ended.
+///
+/// # Errors
+/// When it did not.
+pub(crate) fn ended(folder: &Path) -> anyhow::Result<Ended> {
+    let path = folder.join(ENDED);
+    let bytes = std::fs::read(&path).with_context(|| format!("{}: cannot read it", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| path.display().to_string())
+}
