@@ -14,37 +14,13 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 
-# CUDA 13.0, so that its code loads on drivers from 580 on.
-wheels=(
-  nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
-  nvidia-cuda-runtime==13.0.96 nvidia-cuda-profiler-api==13.0.85 nvidia-curand==10.4.0.35
-)
 metadata=$(cargo metadata --format-version 1 --locked --features engraft/cuda)
 of_metadata() { python3 -c 'import json, sys; told = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1" <<< "$metadata"; }
 target=$(of_metadata 'told["target_directory"]')
 toolkit=${TOOLKIT:-$target/cuda/toolkit}
 
-# 1. Compiler and headers: wheels are unpacked as the archives that they are, since nothing of them is imported.
-if [ ! -x "$toolkit/bin/nvcc" ]; then
-  mkdir -p "$(dirname "$toolkit")"
-  fresh=$(mktemp -d "$toolkit.XXXXXX")
-  trap 'rm -rf "$fresh"' EXIT
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$fresh/wheels" "${wheels[@]}"
-  python3 - "$fresh" << 'PYTHON'
-import pathlib, sys, zipfile
-
-fresh = pathlib.Path(sys.argv[1])
-for wheel in sorted(fresh.glob("wheels/*.whl")):
-    zipfile.ZipFile(wheel).extractall(fresh / "site")
-PYTHON
-  made=$fresh/site/nvidia/cu13
-  chmod +x "$made"/bin/* "$made"/nvvm/bin/*           # an archive unpacked by Python forgets what may be run
-  ln -s lib "$made/lib64"
-  ln -s libcudart.so.13 "$made/lib/libcudart.so"      # wheels have no file of the name that linkers look for
-  rm -f "$made"/lib/libcurand.so*                     # of curand, only the headers are wanted
-  rm -rf "$toolkit"
-  mv "$made" "$toolkit"
-fi
+# 1. Compiler and headers.
+scripts/cuda-toolkit.sh "$toolkit"
 
 # 2. Stand-ins for libraries: each says the name under which the real one is found, and has the functions that cudarc calls.
 bindings=$(dirname "$(of_metadata 'next(p["manifest_path"] for p in told["packages"] if p["name"] == "cudarc")')")/src

@@ -1,0 +1,161 @@
+// One block of a kernel on one OS thread: who runs next, who waits where, and what is an error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "fiber.hpp"
+#include "types.hpp"
+
+namespace host {
+
+constexpr unsigned kWarp = 32;
+
+/// What a kernel did wrong; names the kernel, the block and the threads.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// How a kernel is started.
+struct Launch {
+  std::string kernel;
+  dim3 grid;
+  dim3 block;
+  size_t shared = 0;
+  /// 0: blocks and threads in order. Otherwise the seed of a random order: odd seeds draw the next thread among all that can run, even ones let single
+  /// warps run far ahead of the others, which is what a missing barrier shows at.
+  uint64_t schedule = 0;
+};
+
+/// Runs `body(args)` as every thread of every block.
+///
+/// Throws Failure.
+void run(const Launch& how, void (*body)(const void*), const void* args);
+
+/// A point at which lanes of a warp exchange values. The last one to arrive combines; then each takes its own result.
+struct Meeting {
+  static constexpr size_t kBytes = 64;
+  bool open = false;
+  uint32_t mask = 0, arrived = 0, left = 0;
+  const char* what = nullptr;
+  std::source_location at;
+  alignas(16) unsigned char in[kWarp][kBytes];
+  alignas(16) unsigned char out[kWarp][kBytes];
+};
+
+enum class State { Ready, Warp, Barrier, Done };
+
+/// One thread.
+struct Thread {
+  Fiber fiber;
+  dim3 index;
+  unsigned number = 0, lane = 0, warp = 0;
+  State state = State::Done;
+  const char* what = nullptr;
+  std::source_location at;
+};
+
+class Block {
+ public:
+  Block(const Launch& how, void (*body)(const void*), const void* args);
+
+  /// Runs all threads of the block at `place` of the grid.
+  void run(dim3 place, uint64_t seed);
+
+  /// The block whose thread is running.
+  static Block& current();
+
+  Thread& thread() { return *threads_[now_]; }
+  const Launch& launch() const { return launch_; }
+  dim3 place() const { return place_; }
+  unsigned char* shared() { return shared_.get(); }
+  /// Another number for each block, so that what a block keeps is known to be its own.
+  uint64_t epoch() const { return epoch_; }
+
+  void barrier(std::source_location at);
+  Meeting& enter(uint32_t mask, const char* what, std::source_location at);
+  void wait(const Meeting& meeting);
+  void wake(const Meeting& meeting);
+  static void leave(Meeting& meeting, unsigned lane);
+  [[noreturn]] void fail(const std::string& what);
+
+ private:
+  struct Free {
+    void operator()(unsigned char* memory) const;
+  };
+
+  static void begin();
+  void suspend(State state, const char* what, std::source_location at);
+  unsigned next();
+  void release_barrier();
+  std::string waiting() const;
+
+  Launch launch_;
+  void (*body_)(const void*);
+  const void* args_;
+  dim3 place_;
+  uint64_t epoch_ = 0, random_ = 0;
+  std::vector<Thread*> threads_;
+  std::vector<std::vector<std::unique_ptr<Meeting>>> meetings_;
+  std::unique_ptr<unsigned char, Free> shared_;
+  std::vector<unsigned> ready_, priority_;
+  size_t head_ = 0;
+  unsigned now_ = 0, done_ = 0;
+  std::string failure_;
+};
+
+/// All lanes of `mask` bring an `In`; the last to arrive calls `combine(in, out)` on arrays of all lanes; each lane takes its `Out`.
+template <class In, class Out, class Combine>
+Out meet(uint32_t mask, const char* what, const std::source_location& at, const In& in, Combine combine) {
+  static_assert(sizeof(In) <= Meeting::kBytes && sizeof(Out) <= Meeting::kBytes);
+  Block& block = Block::current();
+  const unsigned lane = block.thread().lane;
+  Meeting& meeting = block.enter(mask, what, at);
+  std::memcpy(meeting.in[lane], &in, sizeof in);
+  meeting.arrived |= 1U << lane;
+  if (meeting.arrived == mask) {
+    In all_in[kWarp];
+    Out all_out[kWarp];
+    for (unsigned l = 0; l < kWarp; l++) {
+      if (mask >> l & 1) std::memcpy(&all_in[l], meeting.in[l], sizeof(In));
+    }
+    combine(all_in, all_out);
+    for (unsigned l = 0; l < kWarp; l++) {
+      if (mask >> l & 1) std::memcpy(meeting.out[l], &all_out[l], sizeof(Out));
+    }
+    block.wake(meeting);
+  } else {
+    block.wait(meeting);
+  }
+  Out out;
+  std::memcpy(&out, meeting.out[lane], sizeof out);
+  Block::leave(meeting, lane);
+  return out;
+}
+
+/// Shared memory of one declaration, of exactly its size, so that a sanitizer sees its ends; all bits are set when a block begins, which is NaN.
+template <class T, size_t N>
+class StaticShared {
+ public:
+  T* get() {
+    const uint64_t epoch = Block::current().epoch();
+    if (epoch_ != epoch) {
+      std::memset(memory_.get(), 0xff, N * sizeof(T));
+      epoch_ = epoch;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<T[]> memory_{new T[N]};
+  uint64_t epoch_ = 0;
+};
+
+}  // namespace host

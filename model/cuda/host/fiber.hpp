@@ -1,0 +1,32 @@
+// Stacks that one OS thread switches between: the threads of an emulated block.
+#pragma once
+
+#include <cstddef>
+
+namespace host {
+
+/// A stack of its own on which a function runs until it switches away.
+class Fiber {
+ public:
+  using Body = void (*)();
+
+  Fiber();
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// Forgets whatever the stack held; the next `enter` begins `body` from its start. `body` must never return.
+  void reset(Body body);
+
+  /// Runs the fiber until it calls `leave`.
+  void enter();
+
+  /// Back to whoever entered; called on the fiber's own stack.
+  void leave();
+
+ private:
+  struct State;
+  State* state_;
+};
+
+}  // namespace host
