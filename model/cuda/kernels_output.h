@@ -1,0 +1,120 @@
+// What stands behind the last layer: single tokens picked, BERT's pooler, losses and their gradients. Included by kernels.h.
+//
+// Losses are means: the host knows by what a sum is divided, and hands that in as `scale` (of gradients: alpha / total, in f32) and as `share`
+// (of the loss that is recorded: 1 / total, in f64), both in device memory.
+#pragma once
+
+/* gather_T: rows of x, behind dropout. Number (i, column) of the result has dropout index i * d + column, or mask_rows[i] * d + column where rows share a
+   mask (output/downstream/dropout.rs). */
+typedef struct {
+  const void* x;             /* T [n, d] */
+  const uint32_t* index;     /* [m] */
+  const uint32_t* mask_rows; /* [m]; may be null */
+  void* y;                   /* T [m, d] */
+  Dropout dropout;
+  uint64_t m;
+  uint32_t d;
+  uint32_t unused;
+} Gather;
+
+/* gather_backward_T: dx of every row of x, which may have been picked any number of times; those that were not get 0. */
+typedef struct {
+  const void* dy;            /* T [m, d] */
+  const uint32_t* starts;    /* [n + 1] into sources */
+  const uint32_t* sources;   /* [m]: rows of y by the row of x that they are, in rising order */
+  const uint32_t* mask_rows; /* [m]; may be null */
+  void* dx;                  /* T [n, d] */
+  Dropout dropout;
+  uint64_t n;
+  uint32_t d;
+  uint32_t accumulate; /* 1: add to what is there */
+} GatherBackward;
+
+/* tanh_forward_T: t = tanh(x + bias), y = dropout(t). */
+typedef struct {
+  const void* x;     /* T [m, d] */
+  const float* bias; /* [d]; may be null */
+  void* t;           /* T [m, d]; may be x */
+  void* y;           /* T [m, d]; may be null where nothing is dropped */
+  Dropout dropout;
+  uint64_t m;
+  uint32_t d;
+  uint32_t unused;
+} TanhForward;
+
+/* tanh_backward_T: dx = dropout(dy) (1 - t^2). */
+typedef struct {
+  const void* dy; /* T [m, d] */
+  const void* t;  /* T [m, d] */
+  void* dx;       /* T [m, d]; may be dy */
+  Dropout dropout;
+  uint64_t m;
+  uint32_t d;
+  uint32_t unused;
+} TanhBackward;
+
+/* cross_entropy_T: for each row -w log softmax(x)[class], w being the weight of the class; a class below 0 has no loss. The gradient is
+   scale w (softmax(x) - [c = class]). A row is hit if its first largest logit is its class's. */
+typedef struct {
+  const void* logits;    /* T [m, stride], c of them used */
+  void* d_logits;        /* T [m, stride]; may be logits; null: no gradient */
+  const int32_t* classes; /* [m] */
+  const double* weights; /* [c]; may be null */
+  const float* scale;
+  double* losses;        /* [m] */
+  uint32_t* hits;        /* [m] */
+  uint64_t m;
+  uint32_t c;
+  uint32_t stride; /* a multiple of 4 */
+} CrossEntropy;
+
+/* group_cross_entropy_T: the same over the scores of a group of rows, of which one is right; a warp a group. */
+typedef struct {
+  const void* scores;     /* T [m, stride], the first of each row used */
+  void* d_scores;         /* T [m, stride]; may be scores; null: no gradient */
+  const uint32_t* starts; /* [groups + 1] */
+  const uint32_t* right;  /* [groups]: from 0 within the group */
+  const float* scale;
+  double* losses;         /* [groups] */
+  uint32_t* hits;         /* [groups] */
+  uint32_t groups;
+  uint32_t stride;
+} GroupCrossEntropy;
+
+/* binary_cross_entropy_T: for each row the sum over classes of -w y log s(x) - (1 - y) log(1 - s(x)), s the logistic function, y whether the class is in the
+   row's set. Its mean is over m * c numbers. */
+typedef struct {
+  const void* logits; /* T [m, stride], c of them used */
+  void* d_logits;     /* T [m, stride]; may be logits; null: no gradient */
+  const uint32_t* set_starts;  /* [m + 1] */
+  const uint32_t* set_classes; /* rising within a row */
+  const double* positive;      /* [c]: w; may be null */
+  const float* scale;
+  double* losses; /* [m] */
+  uint64_t m;
+  uint32_t c;
+  uint32_t stride; /* any */
+} BinaryCrossEntropy;
+
+/* squared_error_T: (x - y)^2 of the first number of each row; the gradient is 2 scale (x - y). */
+typedef struct {
+  const void* scores;    /* T [m, stride] */
+  void* d_scores;        /* T [m, stride]; may be scores; null: no gradient */
+  const double* targets; /* [m] */
+  const float* scale;
+  double* losses;        /* [m] */
+  uint64_t m;
+  uint32_t stride;
+  uint32_t unused;
+} SquaredError;
+
+/* loss_finish: one block. Writes share * sum of losses at `field` of the ring's slot, and the hits behind it. */
+typedef struct {
+  const double* losses;  /* [m] */
+  const uint32_t* hits;  /* [m]; may be null: then 0 */
+  const double* share;
+  Ring ring;
+  uint64_t m;
+  uint32_t field;
+  uint32_t unused;
+} LossFinish;

@@ -53,7 +53,7 @@ __device__ __forceinline__ void store_columns(T* to, const float (&sum)[kColumns
 }
 
 template <class T>
-__device__ void attention_forward(const AttentionForward& args) {
+__device__ void any_forward(const AttentionForward& args) {
   ENGRAFT_SHARED(float, queries, kOwn * kWidest);
   ENGRAFT_SHARED(float, keys, kOther * (kWidest + 1));
   ENGRAFT_SHARED(float, values, kOther * (kWidest + 1));
@@ -107,7 +107,7 @@ __device__ void attention_forward(const AttentionForward& args) {
 
 /// The equations are those of attention_backward.cu.
 template <class T>
-__device__ void backward_q(const AttentionBackward& args) {
+__device__ void any_backward_q(const AttentionBackward& args) {
   ENGRAFT_SHARED(float, queries, kOwn * kWidest);
   ENGRAFT_SHARED(float, d_outs, kOwn * kWidest);
   ENGRAFT_SHARED(float, keys, kOther * (kWidest + 1));
@@ -150,7 +150,7 @@ __device__ void backward_q(const AttentionBackward& args) {
 }
 
 template <class T>
-__device__ void backward_kv(const AttentionBackward& args) {
+__device__ void any_backward_kv(const AttentionBackward& args) {
   ENGRAFT_SHARED(float, keys, kOwn * kWidest);
   ENGRAFT_SHARED(float, values, kOwn * kWidest);
   ENGRAFT_SHARED(float, queries, kOther * (kWidest + 1));
@@ -201,11 +201,11 @@ __device__ void backward_kv(const AttentionBackward& args) {
 
 }  // namespace
 
-ENGRAFT_KERNEL(attention_forward_f32, AttentionForward, 128) { attention_forward<float>(args); }
-ENGRAFT_KERNEL(attention_forward_bf16, AttentionForward, 128) { attention_forward<bf16>(args); }
-ENGRAFT_KERNEL(attention_backward_q_f32, AttentionBackward, 128) { backward_q<float>(args); }
-ENGRAFT_KERNEL(attention_backward_q_bf16, AttentionBackward, 128) { backward_q<bf16>(args); }
-ENGRAFT_KERNEL(attention_backward_kv_f32, AttentionBackward, 128) { backward_kv<float>(args); }
-ENGRAFT_KERNEL(attention_backward_kv_bf16, AttentionBackward, 128) { backward_kv<bf16>(args); }
+ENGRAFT_KERNEL(attention_forward_f32, AttentionForward, 128) { any_forward<float>(args); }
+ENGRAFT_KERNEL(attention_forward_bf16, AttentionForward, 128) { any_forward<bf16>(args); }
+ENGRAFT_KERNEL(attention_backward_q_f32, AttentionBackward, 128) { any_backward_q<float>(args); }
+ENGRAFT_KERNEL(attention_backward_q_bf16, AttentionBackward, 128) { any_backward_q<bf16>(args); }
+ENGRAFT_KERNEL(attention_backward_kv_f32, AttentionBackward, 128) { any_backward_kv<float>(args); }
+ENGRAFT_KERNEL(attention_backward_kv_bf16, AttentionBackward, 128) { any_backward_kv<bf16>(args); }
 
 }  // namespace engraft

@@ -44,7 +44,7 @@ void attention(const Shape& shape, const With& with, bool any) {
     of.gates = test::normals_of<float>("gates", size_t(of_rows) * heads);
     of.gates[0] = 0.0;
   }
-  const auto qkv = test::normals_of<T>("qkv", size_t(n) * 3 * d, 1.5);
+  const auto qkv = test::normals_of<T>("qkv", size_t(n) * 3 * d);
   // Along the contexts, so that the gates' gradients are sums of numbers of one sign: what cancels has no relative error.
   auto d_out = test::normals("d_out", size_t(n) * d);
   const auto along = test::attend(of, qkv, d_out).context;
@@ -136,7 +136,7 @@ int main() {
   all<float>(false);
   all<test::bf16>(false);
   all<test::bf16>(true);
-  attention<test::bf16>({{300, 17, 512}, 64, 1}, {true, true, 2}, false);
+  if (!test::quick()) attention<test::bf16>({{300, 17, 512}, 64, 1}, {true, true, 2}, false);
   hidden_is_as_if_it_were_not_there();
   return test::report();
 }

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# The CUDA kernels on the host: every kernel compiled by g++ against the shim of model/cuda/host, and tested against f64.
+#
+#   scripts/cuda-host.sh             all tests, then all again under AddressSanitizer and UndefinedBehaviorSanitizer on fewer shapes
+#
+# Prints a line for each kernel. The last line is JSON; the exit status says whether everything passed. Needs g++ 12 or later and python3; no GPU, no CUDA.
+# JOBS says how many compilers and tests run at a time (2). Also leaves target/cuda/host/libengraft_kernels.so, the kernels for the mock driver, with
+# kernels.txt, which names them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export work=${CARGO_TARGET_DIR:-target}/cuda/host
+jobs=${JOBS:-2}
+began=$SECONDS
+mkdir -p "$work/plain" "$work/checked"
+export CXX=${CXX:-g++}
+export warnings="-Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-float-conversion -Wshadow -Werror"
+# No fused products: where the tests hold a kernel to the CPU's bits, both round every operation.
+export common="-std=c++20 -ffp-contract=off -fPIC"
+
+# One unit, KIND and file, unless nothing has changed since.
+unit() {
+  local object=$work/$1/$(basename "${2%.*}").o flags
+  if [ -e "$object" ] && [ -z "$(find model/cuda scripts/cuda-host.sh -newer "$object" \( -name '*.h' -o -name '*.hpp' -o -name '*.cuh' -o -samefile "$2" -o -name cuda-host.sh \) -print -quit)" ]; then
+    return
+  fi
+  flags="-O2"
+  [ "$1" = checked ] && flags="-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+  # shellcheck disable=SC2086
+  $CXX $common $warnings $flags -x c++ -c "$2" -o "$object.part" && mv "$object.part" "$object"
+}
+link() {
+  local flags="" name
+  [ "$1" = checked ] && flags="-fsanitize=address,undefined"
+  name=$(basename "${2%.cpp}")
+  # shellcheck disable=SC2086
+  $CXX $flags -o "$work/$1/$name" "$work/$1/$name.o" $(objects "$1") "$work/$1/harness.o"
+}
+objects() { # KIND: the shim and all kernels
+  for file in model/cuda/host/*.cpp model/cuda/kernels/*.cu; do echo "$work/$1/$(basename "${file%.*}").o"; done
+}
+# One test; what it says goes to a file, failures also to the terminal.
+try() {
+  local name
+  name=$(basename "${2%.cpp}")
+  if [ "$1" = checked ]; then export ENGRAFT_QUICK=1; fi
+  # Threads of a kernel that failed are left where they stood: what they held is no leak of ours.
+  ASAN_OPTIONS=detect_leaks=0 "$work/$1/$name" > "$work/$1/$name.said" || echo "failed $1 $name" >> "$work/failed"
+}
+export -f unit link objects try
+
+rm -f "$work/failed"
+tests=(model/cuda/test/*_test.cpp)
+units=(model/cuda/host/*.cpp model/cuda/kernels/*.cu model/cuda/test/harness.cpp "${tests[@]}")
+each() { # FUNCTION files...: for both kinds
+  local function=$1
+  shift
+  { printf 'checked %s\n' "$@"; printf 'plain %s\n' "$@"; } | xargs -P "$jobs" -L 1 bash -c "set -euo pipefail; $function \"\$@\"" _
+}
+each unit "${units[@]}"
+each link "${tests[@]}"
+# shellcheck disable=SC2046
+$CXX -shared -o "$work/libengraft_kernels.so" $(objects plain)
+sed -nE 's/^ENGRAFT_KERNEL\((\w+),.*/\1/p' model/cuda/kernels/*.cu | sort > "$work/kernels.txt"
+# The long ones first.
+each try model/cuda/test/attention_test.cpp $(printf '%s\n' "${tests[@]}" | grep -v attention_test)
+
+# Faults that only a sanitizer sees, planted in kernels of the shim's own test.
+for planted in shim_out_of_bounds shim_shared_out_of_bounds; do
+  if ASAN_OPTIONS=detect_leaks=0 "$work/checked/shim_test" "$planted" > "$work/planted" 2>&1 || ! grep -q 'heap-buffer-overflow' "$work/planted"; then
+    echo "planted fault $planted was not found" | tee -a "$work/failed"
+  fi
+done
+
+python3 - "$work" $((SECONDS - began)) << 'PYTHON'
+import json, pathlib, re, sys
+
+work, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+kernels = (work / "kernels.txt").read_text().split()
+found = {}
+for said in sorted(work.glob("*/*.said")):
+    for line in said.read_text().splitlines():
+        name, cases, launches, error, verdict = re.match(r"(\S+) +(\d+) cases +(\d+) launches  error (\S+)  (\S+)", line).groups()
+        of = found.setdefault(name, {"cases": 0, "launches": 0, "checked": 0, "error": 0.0, "ok": True})
+        of["cases"] += int(cases)
+        of["launches"] += int(launches)
+        of["checked"] += int(launches) if said.parent.name == "checked" else 0
+        of["error"] = max(of["error"], float(error))
+        of["ok"] = of["ok"] and verdict == "ok"
+for name, of in sorted(found.items()):
+    print(f"{name:32} {of['cases']:5} cases {of['launches']:6} launches, {of['checked']:5} under sanitizers  error {of['error']:.1e}  {'ok' if of['ok'] else 'FAILED'}")
+untested = [name for name in kernels if name not in found or not found[name]["checked"]]
+for name in untested:
+    print(f"{name}: no test launches it")
+broken = (work / "failed").read_text().splitlines() if (work / "failed").exists() else []
+for line in broken:
+    print(line)
+failed = sum(not of["ok"] for of in found.values()) + len(untested) + len(broken)
+tested = len(kernels) - len(untested)
+print(json.dumps({"kernels_tested": tested, "failed": failed, "cases": sum(of["cases"] for of in found.values()),
+                  "launches": sum(of["launches"] for of in found.values()), "seconds": seconds}, separators=(",", ":")))
+sys.exit(failed > 0)
+PYTHON
