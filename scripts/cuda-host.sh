@@ -5,7 +5,7 @@
 #
 # Prints a line for each kernel. The last line is JSON; the exit status says whether everything passed. Needs g++ 12 or later and python3; no GPU, no CUDA.
 # JOBS says how many compilers and tests run at a time (2). Also leaves target/cuda/host/libengraft_kernels.so, the kernels for the mock driver, with
-# kernels.txt, which names them.
+# kernels.txt, which names them, and the mock driver in target/cuda/mock (model/cuda/mock/build.sh), which is tested last; that needs cudarc's source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export work=${CARGO_TARGET_DIR:-target}/cuda/host
@@ -70,6 +70,15 @@ for planted in shim_out_of_bounds shim_shared_out_of_bounds; do
     echo "planted fault $planted was not found" | tee -a "$work/failed"
   fi
 done
+
+# The mock driver runs the same kernels through the driver's interface.
+if model/cuda/mock/build.sh "$work/../mock"; then
+  # shellcheck disable=SC2016,SC2086
+  $CXX -std=c++20 -O1 $warnings -o "$work/mock_test" model/cuda/mock/mock_test.cpp -L"$work/../mock" -lcuda -lcublasLt '-Wl,-rpath,$ORIGIN/../mock'
+  "$work/mock_test" 2> "$work/mock.said" || { cat "$work/mock.said" >&2; echo "failed mock_test" >> "$work/failed"; }
+else
+  echo "the mock driver was not built" >> "$work/failed"
+fi
 
 python3 - "$work" $((SECONDS - began)) << 'PYTHON'
 import json, pathlib, re, sys
