@@ -71,3 +71,52 @@ typedef struct {
   uint32_t heads;
   uint32_t unused;
 } GateRowSum;
+
+/* What labels ask of tokens (attention/label.rs): the scores of the first token of a row, that of itself apart, are raised to the largest of its own and the
+   labels'. Numbers stand by key, [h, n]; those of first tokens are not used. */
+typedef struct {
+  float* best;    /* the largest label score, scaled: from label_scores */
+  int32_t* which; /* its label; the forward pass makes it -1 where the first token's own score is not below it */
+  float* d_best;  /* the gradient of the scaled score where a label has won: from attention_labels_backward_q_* */
+} Labels;
+
+/* label_scores_T: best and which of all tokens. Of equal scores the first label's counts. */
+typedef struct {
+  const void* qkv;     /* T [n, 3 d] */
+  const void* queries; /* T [m, d]: the labels' embeddings through the layer's projection of queries */
+  Labels labels;
+  uint64_t n;
+  uint32_t heads;
+  uint32_t k;
+  uint32_t m;  /* at least 1 */
+  float scale; /* of products of label queries and keys */
+} LabelForwardScores;
+
+/* attention_labels_forward_*, attention_labels_backward_q_*, attention_labels_backward_kv_*: as plain attention; `seen` is null. */
+typedef struct {
+  AttentionForward plain;
+  Labels labels;
+} LabelForward;
+
+typedef struct {
+  AttentionBackward plain;
+  Labels labels;
+} LabelBackward;
+
+/* label_keys_T: adds to d_qkv what labels ask back from the keys that they won. label_queries_T: the gradient of the labels' queries, each the sum over all
+   tokens that it won, in their order. Both behind attention's own backward pass. */
+typedef struct {
+  const void* qkv;     /* T [n, 3 d] */
+  const void* queries; /* T [m, d] */
+  const int32_t* row_starts;
+  Labels labels;
+  void* d_qkv;         /* T [n, 3 d] */
+  float* d_queries;    /* [m, d] */
+  uint64_t n;
+  uint32_t rows;
+  uint32_t heads;
+  uint32_t k;
+  uint32_t m;
+  float scale;
+  uint32_t accumulate; /* 1: d_queries is added to */
+} LabelGradients;

@@ -54,4 +54,58 @@ struct Site {
   __device__ __forceinline__ uint64_t context() const { return start * d + head * (d / heads); }
 };
 
+/// Scores as they are.
+struct PlainScores {
+  __device__ explicit PlainScores(const AttentionForward&) {}
+  __device__ explicit PlainScores(const AttentionBackward&) {}
+  __device__ __forceinline__ float decide(const Site&, int32_t, int32_t, float score, float) const { return score; }
+  __device__ __forceinline__ float decided(const Site&, int32_t, int32_t, float score, float) const { return score; }
+  __device__ __forceinline__ float own(const Site&, int32_t, int32_t, float d_score) const { return d_score; }
+  __device__ __forceinline__ float own_and_keep(const Site&, int32_t, int32_t, float d_score) const { return d_score; }
+};
+
+/// Scores of the first token raised to what labels ask of the others (attention/label.rs). The forward pass decides, for each key, whether a label's score is
+/// above the first token's own, and writes it down: the two halves of the backward pass add products in other orders, and a score near a label's must not
+/// be taken for one in one of them and for the other in the other.
+struct LabelScores {
+  const Labels of;
+
+  __device__ explicit LabelScores(const LabelForward& args) : of(args.labels) {}
+  __device__ explicit LabelScores(const LabelBackward& args) : of(args.labels) {}
+
+  /// The score of (i, j), times `unit` both the label's and that of the result; where the first token keeps its own, no label has won.
+  __device__ __forceinline__ float decide(const Site& site, int32_t i, int32_t j, float score, float unit) const {
+    if (i != 0 || j == 0 || j >= site.limit) return score;
+    const float asked = of.best[site.of_token(j)] * unit;
+    if (asked > score) return asked;
+    of.which[site.of_token(j)] = -1;
+    return score;
+  }
+
+  __device__ __forceinline__ bool won(const Site& site, int32_t i, int32_t j) const {
+    return i == 0 && j > 0 && j < site.limit && of.which[site.of_token(j)] >= 0;
+  }
+
+  /// The same score in the backward pass.
+  __device__ __forceinline__ float decided(const Site& site, int32_t i, int32_t j, float score, float unit) const {
+    return won(site, i, j) ? of.best[site.of_token(j)] * unit : score;
+  }
+
+  /// A score's gradient as far as the product of query and key has it: a maximum hands its gradient to whatever was largest.
+  __device__ __forceinline__ float own(const Site& site, int32_t i, int32_t j, float d_score) const { return won(site, i, j) ? 0.0F : d_score; }
+
+  /// The same, and the labels' part is kept.
+  __device__ __forceinline__ float own_and_keep(const Site& site, int32_t i, int32_t j, float d_score) const {
+    if (!won(site, i, j)) return d_score;
+    of.d_best[site.of_token(j)] = d_score;
+    return 0.0F;
+  }
+};
+
+/// The plain arguments among those of a variant.
+__device__ __forceinline__ const AttentionForward& plain_of(const AttentionForward& args) { return args; }
+__device__ __forceinline__ const AttentionForward& plain_of(const LabelForward& args) { return args.plain; }
+__device__ __forceinline__ const AttentionBackward& plain_of(const AttentionBackward& args) { return args; }
+__device__ __forceinline__ const AttentionBackward& plain_of(const LabelBackward& args) { return args.plain; }
+
 }  // namespace engraft

@@ -97,6 +97,7 @@ inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float a) { return std::sqrt(a); }
 inline float rsqrtf(float x) { return 1.0F / std::sqrt(x); }
 inline float __fdividef(float a, float b) { return a / b; }
+inline int __ffs(int x) { return __builtin_ffs(x); }
 inline uint32_t __umulhi(uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t{a} * b >> 32); }
 
 namespace host {

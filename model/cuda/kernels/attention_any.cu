@@ -52,8 +52,10 @@ __device__ __forceinline__ void store_columns(T* to, const float (&sum)[kColumns
   }
 }
 
-template <class T>
-__device__ void any_forward(const AttentionForward& args) {
+template <class T, class Scores, class Args>
+__device__ void any_forward(const Args& all) {
+  const AttentionForward& args = plain_of(all);
+  const Scores rule(all);
   ENGRAFT_SHARED(float, queries, kOwn * kWidest);
   ENGRAFT_SHARED(float, keys, kOther * (kWidest + 1));
   ENGRAFT_SHARED(float, values, kOther * (kWidest + 1));
@@ -82,7 +84,7 @@ __device__ void any_forward(const AttentionForward& args) {
     for (int32_t r = 0; r < kPerWarp; r++) {
       const int32_t i = block_first + own + r, j = base + lane;
       const float product = dot(queries + static_cast<uint32_t>(own + r) * k, keys + static_cast<uint32_t>(lane) * pitch(k), k);
-      const float score = j < site.limit ? product * args.scale : -INFINITY;
+      const float score = j < site.limit ? rule.decide(site, i, j, product * args.scale, 1.0F) : -INFINITY;
       const float now = fmaxf(top[r], warp_max(score)), keep = expf(top[r] - now);
       float p = expf(score - now);
       top[r] = now;
@@ -106,8 +108,10 @@ __device__ void any_forward(const AttentionForward& args) {
 }
 
 /// The equations are those of attention_backward.cu.
-template <class T>
-__device__ void any_backward_q(const AttentionBackward& args) {
+template <class T, class Scores, class Args>
+__device__ void any_backward_q(const Args& all) {
+  const AttentionBackward& args = plain_of(all);
+  const Scores rule(all);
   ENGRAFT_SHARED(float, queries, kOwn * kWidest);
   ENGRAFT_SHARED(float, d_outs, kOwn * kWidest);
   ENGRAFT_SHARED(float, keys, kOther * (kWidest + 1));
@@ -134,11 +138,11 @@ __device__ void any_backward_q(const AttentionBackward& args) {
       const int32_t i = block_first + own + r, j = base + lane;
       if (i >= site.t) continue;
       const uint32_t mine = static_cast<uint32_t>(own + r) * k, other = static_cast<uint32_t>(lane) * pitch(k);
-      const float score = dot(queries + mine, keys + other, k) * args.scale;
+      const float score = rule.decided(site, i, j, dot(queries + mine, keys + other, k) * args.scale, 1.0F);
       const float p = j < site.limit ? expf(score - args.lse[site.of_token(i)]) : 0.0F;
       float f = gate_of(args.gates, site.row, site.start + i, site.head, site.heads);
       if (mask.active) f *= mask.of(site.index(i) + static_cast<uint64_t>(j));
-      const float d_score = p * (f * dot(d_outs + mine, values + other, k) - args.delta[site.of_token(i)]);
+      const float d_score = rule.own_and_keep(site, i, j, p * (f * dot(d_outs + mine, values + other, k) - args.delta[site.of_token(i)]));
       add_weighted(d_query[r], d_score, weights, keys, k);
     }
   }
@@ -149,8 +153,10 @@ __device__ void any_backward_q(const AttentionBackward& args) {
   }
 }
 
-template <class T>
-__device__ void any_backward_kv(const AttentionBackward& args) {
+template <class T, class Scores, class Args>
+__device__ void any_backward_kv(const Args& all) {
+  const AttentionBackward& args = plain_of(all);
+  const Scores rule(all);
   ENGRAFT_SHARED(float, keys, kOwn * kWidest);
   ENGRAFT_SHARED(float, values, kOwn * kWidest);
   ENGRAFT_SHARED(float, queries, kOther * (kWidest + 1));
@@ -182,9 +188,9 @@ __device__ void any_backward_kv(const AttentionBackward& args) {
       // Keys that nobody looks at have no gradient.
       if (j >= site.limit) continue;
       const uint32_t mine = static_cast<uint32_t>(own + r) * k, other = static_cast<uint32_t>(lane) * pitch(k);
-      const float p = expf(dot(keys + mine, queries + other, k) * args.scale - lse);
+      const float score = rule.decided(site, i, j, dot(keys + mine, queries + other, k) * args.scale, 1.0F), p = expf(score - lse);
       const float f = mask.active ? gate * mask.of(site.index(i) + static_cast<uint64_t>(j)) : gate;
-      const float d_score = p * (f * dot(values + mine, d_outs + other, k) - delta);
+      const float d_score = rule.own(site, i, j, p * (f * dot(values + mine, d_outs + other, k) - delta));
       add_weighted(d_value[r], p * f, weights, d_outs, k);
       add_weighted(d_key[r], d_score, weights, queries, k);
     }
@@ -201,11 +207,17 @@ __device__ void any_backward_kv(const AttentionBackward& args) {
 
 }  // namespace
 
-ENGRAFT_KERNEL(attention_forward_f32, AttentionForward, 128) { any_forward<float>(args); }
-ENGRAFT_KERNEL(attention_forward_bf16, AttentionForward, 128) { any_forward<bf16>(args); }
-ENGRAFT_KERNEL(attention_backward_q_f32, AttentionBackward, 128) { any_backward_q<float>(args); }
-ENGRAFT_KERNEL(attention_backward_q_bf16, AttentionBackward, 128) { any_backward_q<bf16>(args); }
-ENGRAFT_KERNEL(attention_backward_kv_f32, AttentionBackward, 128) { any_backward_kv<float>(args); }
-ENGRAFT_KERNEL(attention_backward_kv_bf16, AttentionBackward, 128) { any_backward_kv<bf16>(args); }
+ENGRAFT_KERNEL(attention_forward_f32, AttentionForward, 128) { any_forward<float, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_forward_bf16, AttentionForward, 128) { any_forward<bf16, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_labels_forward_f32, LabelForward, 128) { any_forward<float, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_labels_forward_bf16, LabelForward, 128) { any_forward<bf16, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_backward_q_f32, AttentionBackward, 128) { any_backward_q<float, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_backward_q_bf16, AttentionBackward, 128) { any_backward_q<bf16, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_q_f32, LabelBackward, 128) { any_backward_q<float, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_q_bf16, LabelBackward, 128) { any_backward_q<bf16, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_backward_kv_f32, AttentionBackward, 128) { any_backward_kv<float, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_backward_kv_bf16, AttentionBackward, 128) { any_backward_kv<bf16, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_kv_f32, LabelBackward, 128) { any_backward_kv<float, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_kv_bf16, LabelBackward, 128) { any_backward_kv<bf16, LabelScores>(args); }
 
 }  // namespace engraft

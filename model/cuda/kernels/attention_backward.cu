@@ -10,10 +10,12 @@
 namespace engraft {
 namespace {
 
-template <int K>
-__device__ void backward_q(const AttentionBackward& args) {
+template <int K, class Scores, class Args>
+__device__ void backward_q(const Args& all) {
   ENGRAFT_SHARED(bf16, keys, kTile * kPitch<K>);
   ENGRAFT_SHARED(bf16, values, kTile * kPitch<K>);
+  const AttentionBackward& args = plain_of(all);
+  const Scores rule(all);
   const Site site(args);
   const int32_t block_first = static_cast<int32_t>(blockIdx.z) * kTile;
   if (block_first >= site.t) return;
@@ -52,10 +54,12 @@ __device__ void backward_q(const AttentionBackward& args) {
       for (int x = 0; x < 8; x++) {
         const int half = x / 2 % 2;
         const int32_t key = base + part + x / 4 * 8 + q + x % 2;
-        const float p = key < site.limit ? exp2f(scores[x / 4][x % 4] * scale - lse[half]) : 0.0F;
+        const int32_t query = first + g + half * 8;
+        const float score = rule.decided(site, query, key, scores[x / 4][x % 4] * scale, kLog2E);
+        const float p = key < site.limit ? exp2f(score - lse[half]) : 0.0F;
         float f = factor[half];
         if (mask.active && !mask.keeps(places[half] + static_cast<uint64_t>(key - q) * kGamma)) f = 0.0F;
-        d_scores[x / 4][x % 4] = p * (f * d_scores[x / 4][x % 4] - delta[half]);
+        d_scores[x / 4][x % 4] = rule.own_and_keep(site, query, key, p * (f * d_scores[x / 4][x % 4] - delta[half]));
       }
       uint32_t left[4];
       as_left(left, d_scores);
@@ -66,12 +70,14 @@ __device__ void backward_q(const AttentionBackward& args) {
   store_strip<K>(static_cast<bf16*>(args.d_qkv) + site.query, site.stride, d_query, share, first, site.t);
 }
 
-template <int K>
-__device__ void backward_kv(const AttentionBackward& args) {
+template <int K, class Scores, class Args>
+__device__ void backward_kv(const Args& all) {
   ENGRAFT_SHARED(bf16, queries, kTile * kPitch<K>);
   ENGRAFT_SHARED(bf16, d_outs, kTile * kPitch<K>);
   // Of each query of the tile: log-sum-exp, delta, and its gate with dropout's factor.
   ENGRAFT_SHARED(float, of_query, 3 * kTile);
+  const AttentionBackward& args = plain_of(all);
+  const Scores rule(all);
   const Site site(args);
   const int32_t block_first = static_cast<int32_t>(blockIdx.z) * kTile;
   if (block_first >= site.t) return;
@@ -107,10 +113,11 @@ __device__ void backward_kv(const AttentionBackward& args) {
       ENGRAFT_UNROLL
       for (int x = 0; x < 8; x++) {
         const int32_t key = first + g + x / 2 % 2 * 8, column = part + x / 4 * 8 + q + x % 2;
-        const float p = key < site.limit ? exp2f(probs[x / 4][x % 4] * scale - of_query[column]) : 0.0F;
+        const float score = rule.decided(site, base + column, key, probs[x / 4][x % 4] * scale, kLog2E);
+        const float p = key < site.limit ? exp2f(score - of_query[column]) : 0.0F;
         float f = of_query[2 * kTile + column];
         if (mask.active && !mask.keeps(mask.at(site.index(base + column) + static_cast<uint64_t>(key)))) f = 0.0F;
-        d_scores[x / 4][x % 4] = p * (f * d_scores[x / 4][x % 4] - of_query[kTile + column]);
+        d_scores[x / 4][x % 4] = rule.own(site, base + column, key, p * (f * d_scores[x / 4][x % 4] - of_query[kTile + column]));
         probs[x / 4][x % 4] = p * f;
       }
       uint32_t left[4];
@@ -127,9 +134,13 @@ __device__ void backward_kv(const AttentionBackward& args) {
 
 }  // namespace
 
-ENGRAFT_KERNEL(attention_backward_q_32, AttentionBackward, 128) { backward_q<32>(args); }
-ENGRAFT_KERNEL(attention_backward_q_64, AttentionBackward, 128) { backward_q<64>(args); }
-ENGRAFT_KERNEL(attention_backward_kv_32, AttentionBackward, 128) { backward_kv<32>(args); }
-ENGRAFT_KERNEL(attention_backward_kv_64, AttentionBackward, 128) { backward_kv<64>(args); }
+ENGRAFT_KERNEL(attention_backward_q_32, AttentionBackward, 128) { backward_q<32, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_backward_q_64, AttentionBackward, 128) { backward_q<64, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_backward_kv_32, AttentionBackward, 128) { backward_kv<32, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_backward_kv_64, AttentionBackward, 128) { backward_kv<64, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_q_32, LabelBackward, 128) { backward_q<32, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_q_64, LabelBackward, 128) { backward_q<64, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_kv_32, LabelBackward, 128) { backward_kv<32, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_labels_backward_kv_64, LabelBackward, 128) { backward_kv<64, LabelScores>(args); }
 
 }  // namespace engraft

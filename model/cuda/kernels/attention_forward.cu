@@ -18,15 +18,16 @@ struct Running {
 
 /// Probabilities of a warp's queries among 64 keys, before their division by the sum, in place of the scores; the context so far is brought to the
 /// same largest score. Sums are the lane's own keys' until the end.
-template <int K>
-__device__ __forceinline__ void soften(float (&scores)[4][2][4], float (&context)[K / 8][4], Running& of, int32_t base, int32_t limit, float scale) {
+template <int K, class Scores>
+__device__ __forceinline__ void soften(float (&scores)[4][2][4], float (&context)[K / 8][4], Running& of, const Scores& rule, const Site& site, int32_t query,
+                                       int32_t base, float scale) {
   const int32_t q = static_cast<int32_t>(threadIdx.x % 4 * 2);
   float top[2] = {-INFINITY, -INFINITY};
   ENGRAFT_UNROLL
   for (int x = 0; x < 16 * 2; x++) {
     float& score = scores[x / 8][x / 4 % 2][x % 4];
     const int32_t key = base + x / 4 * 8 + q + x % 2;
-    score = key < limit ? score * scale : -INFINITY;
+    score = key < site.limit ? rule.decide(site, query + x / 2 % 2 * 8, key, score * scale, kLog2E) : -INFINITY;
     top[x / 2 % 2] = fmaxf(top[x / 2 % 2], score);
   }
   float keep[2];
@@ -64,10 +65,12 @@ __device__ __forceinline__ void drop(float (&probs)[4][2][4], const Mask& mask, 
   }
 }
 
-template <int K>
-__device__ void attention_forward(const AttentionForward& args) {
+template <int K, class Scores, class Args>
+__device__ void attention_forward(const Args& all) {
   ENGRAFT_SHARED(bf16, keys, kTile * kPitch<K>);
   ENGRAFT_SHARED(bf16, values, kTile * kPitch<K>);
+  const AttentionForward& args = plain_of(all);
+  const Scores rule(all);
   const Site site(args);
   const int32_t block_first = static_cast<int32_t>(blockIdx.z) * kTile;
   if (block_first >= site.t) return;
@@ -91,7 +94,7 @@ __device__ void attention_forward(const AttentionForward& args) {
     for (int part = 0; part < 4; part++) {
       if (base + part * 16 < site.limit) add_scores<K>(scores[part], queries, keys, part * 16);
     }
-    soften<K>(scores, context, of, base, site.limit, args.scale * kLog2E);
+    soften<K>(scores, context, of, rule, site, first + g, base, args.scale * kLog2E);
     if (mask.active) drop(scores, mask, places, base);
     ENGRAFT_UNROLL
     for (int part = 0; part < 4; part++) {
@@ -121,7 +124,9 @@ __device__ void attention_forward(const AttentionForward& args) {
 
 }  // namespace
 
-ENGRAFT_KERNEL(attention_forward_32, AttentionForward, 128) { attention_forward<32>(args); }
-ENGRAFT_KERNEL(attention_forward_64, AttentionForward, 128) { attention_forward<64>(args); }
+ENGRAFT_KERNEL(attention_forward_32, AttentionForward, 128) { attention_forward<32, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_forward_64, AttentionForward, 128) { attention_forward<64, PlainScores>(args); }
+ENGRAFT_KERNEL(attention_labels_forward_32, LabelForward, 128) { attention_forward<32, LabelScores>(args); }
+ENGRAFT_KERNEL(attention_labels_forward_64, LabelForward, 128) { attention_forward<64, LabelScores>(args); }
 
 }  // namespace engraft

@@ -67,7 +67,7 @@ void check(const std::string& what, double slack, const std::function<Outputs()>
   static uint64_t seeds = 0;
   launched.clear();
   Outputs first;
-  std::vector<uint64_t> orders = quick() ? std::vector<uint64_t>{0, 1} : std::vector<uint64_t>{0, 0, 1, 2};
+  std::vector<uint64_t> orders = quick() ? std::vector<uint64_t>{0, 2} : std::vector<uint64_t>{0, 0, 1, 2};
   bool equal = true;
   std::string broken;
   for (size_t i = 0; i < orders.size(); i++) {
