@@ -369,12 +369,12 @@ fn settings_out_of_range_are_named() {
     };
     assert_eq!(text(|s| s.train.clip_norm = 0.0), "clip_norm is 0, expected at least 1e-12");
     let none = |s: &mut Setup| {
-        s.outline = OutputConfig::default().outline(&Alphas::new([]), Sizes { relations: 1, tags: 0 })
+        s.outline = OutputConfig::default().outline(&Alphas::new([]), Sizes { relations: 1, tags: 0 });
     };
     assert!(text(none).contains("one task's weight above 0"));
     assert!(text(|s| s.outline.tasks[0].alpha = -1.0).contains("output of subject: alpha is -1"));
     let one = |s: &mut Setup| {
-        s.outline = OutputConfig::default().outline(&Alphas::default(), Sizes { relations: 1, tags: 0 })
+        s.outline = OutputConfig::default().outline(&Alphas::default(), Sizes { relations: 1, tags: 0 });
     };
     assert!(text(one).contains("output of relation: classes is 1, expected at least 2"));
 }
