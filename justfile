@@ -34,6 +34,11 @@ nightly:
     ENGRAFT_KILLS=all cargo test --release --workspace --test whole kill::
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
+    bash scripts/cuda-kernels.sh
+
+# The CUDA kernels on the host, each against f64, and the mock driver: no GPU, no CUDA.
+cuda-host:
+    bash scripts/cuda-host.sh
 
 # Everything that CI does.
 ci:

@@ -8,7 +8,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 out=${1:-${CARGO_TARGET_DIR:-target}/cuda/mock}
 version=$(sed -n '/^name = "cudarc"/{n;s/version = "\(.*\)"/\1/p;q}' Cargo.lock)
-cudarc=${CUDARC:-$(find "${CARGO_HOME:-$HOME/.cargo}"/registry/src -maxdepth 2 -name "cudarc-$version" -print -quit)}
+source_of_cudarc() { find "${CARGO_HOME:-$HOME/.cargo}"/registry/src -maxdepth 2 -name "cudarc-$version" -print -quit; }
+cudarc=${CUDARC:-$(source_of_cudarc)}
+# A build without CUDA does not need it, so it may not be there yet.
+[ -d "$cudarc" ] || { cargo fetch --quiet --locked && cudarc=$(source_of_cudarc); }
 [ -d "$cudarc" ] || { echo "no source of cudarc $version: run cargo fetch, or name its folder in CUDARC" >&2; exit 1; }
 flags="-std=c++20 -O3 -fPIC -Wall -Wextra -Wshadow -Werror"
 mkdir -p "$out"
