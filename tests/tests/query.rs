@@ -1,10 +1,13 @@
 //! `engraft query` as users run it: the documented queries, what they answer, and what is said of those that cannot be answered.
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
+use arrow_array::Array as _;
+use arrow_array::cast::AsArray as _;
 use engraft_tests::{Engraft, Ran};
 use kg::table::Graph;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 const DOCS: &str = include_str!("../../docs/query.md");
@@ -66,6 +69,31 @@ fn every_documented_query_has_an_answer_on_the_world() {
     assert_eq!(of("task_metrics")["rows"], 4 * steps);
 }
 
+/// A subject, how many origins its triple has, and the first one's source.
+type Origins = (String, usize, String);
+
+fn of_parquet(file: &Path) -> Vec<Origins> {
+    let file = File::open(file).unwrap();
+    let batches = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let mut written = vec![];
+    for batch in batches.map(Result::unwrap) {
+        let (subjects, origins) = (batch.column(0).as_string::<i64>(), batch.column(1).as_list::<i64>());
+        for row in 0..batch.num_rows() {
+            let origin = origins.value(row);
+            let source =
+                origin.as_struct().column_by_name("source").unwrap().as_string::<i64>().value(0).to_owned();
+            written.push((subjects.value(row).to_owned(), origin.len(), source));
+        }
+    }
+    written
+}
+
+fn told(row: &Value) -> Origins {
+    let origins = row["origins"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&row["subject"]), origins.len(), text(&origins[0]["source"]))
+}
+
 #[test]
 fn names_are_those_of_the_graph_and_answers_are_complete_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,8 +140,8 @@ fn names_are_those_of_the_graph_and_answers_are_complete_in_every_format() {
         assert_eq!(query(&out, sql).arg("--into").arg(&file).ok(), "");
         assert!(same.is_none_or(|same| fs::read_to_string(&file).unwrap() == same));
     }
-    let back = format!("select * from read_parquet('{}')", folder.path().join("a.parquet").display());
-    assert_eq!(rows(&out, &back), rows(&out, sql));
+    let told: Vec<Origins> = rows(&out, sql).iter().map(told).collect();
+    assert_eq!(of_parquet(&folder.path().join("a.parquet")), told);
     let left = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 4, "three answers and the output folder, nothing temporary");
 }
