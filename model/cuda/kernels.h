@@ -142,6 +142,7 @@ typedef struct {
 
 #include "kernels_attention.h"
 #include "kernels_elementwise.h"
+#include "kernels_kam.h"
 #include "kernels_optim.h"
 /* Behind the ring of kernels_optim.h. */
 #include "kernels_output.h"
