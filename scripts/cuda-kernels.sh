@@ -14,11 +14,13 @@ mkdir -p "$target"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# One module: every kernel file as one unit. Names are unique among them.
-for file in model/cuda/kernels/*.cu; do echo "#include \"$PWD/$file\""; done > "$work/all.cu"
-flags=(-std=c++17 -O3 -ccbin "${NVCC_CCBIN:-g++}" -Werror all-warnings)
-"$toolkit/bin/nvcc" "${flags[@]}" -arch=sm_90 -cubin -Xptxas -v -o "$work/cubin" "$work/all.cu" 2> "$work/said" || { cat "$work/said" >&2; exit 1; }
-"$toolkit/bin/nvcc" "${flags[@]}" -arch=compute_80 -ptx -o "$work/ptx" "$work/all.cu"
+# One module: every kernel file as one unit. Names are unique among them. The unit's own name goes into those of its internal symbols, so it has a fixed
+# place: the same sources give the same bytes.
+all=$target/all.cu
+for file in model/cuda/kernels/*.cu; do echo "#include \"kernels/${file##*/}\""; done > "$all"
+flags=(-Imodel/cuda -std=c++17 -O3 -ccbin "${NVCC_CCBIN:-g++}" -Werror all-warnings)
+"$toolkit/bin/nvcc" "${flags[@]}" -arch=sm_90 -cubin -Xptxas -v -o "$work/cubin" "$all" 2> "$work/said" || { cat "$work/said" >&2; exit 1; }
+"$toolkit/bin/nvcc" "${flags[@]}" -arch=compute_80 -ptx -o "$work/ptx" "$all"
 mv "$work/cubin" "$target/engraft.sm_90.cubin"
 mv "$work/ptx" "$target/engraft.compute_80.ptx"
 
