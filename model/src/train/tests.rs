@@ -349,7 +349,7 @@ fn settings_out_of_range_are_named() {
         setup.check().unwrap_err().to_string()
     };
     assert_eq!(text(|s| s.train.clip_norm = 0.0), "clip_norm is 0, expected at least 1e-12");
-    assert_eq!(text(|s| s.outputs.dropout = 1.0), "task_heads.dropout is 1, expected at least 0 and below 1");
+    assert_eq!(text(|s| s.outputs.dropout = 1.0), "task_heads.dropout is 1, expected from 0 to 0.95");
     let none = |s: &mut Setup| {
         s.train.alphas = Alphas::new([]).unwrap();
     };

@@ -143,7 +143,7 @@ pub(super) fn held_out(
 ) -> anyhow::Result<Vec<Vec<Batch>>> {
     let config = steps::Config { part: Part::Valid, ..*config };
     let mut stream = Stream::new(shards, &config, Worker::ONLY).context(
-        "patience looks at the part `valid` of the shards (split.parts decides whether there is one)",
+        "it evaluates on the part `valid` of the shards (split.parts decides whether there is one)",
     )?;
     let all = stream.steps_per_epoch().context("the stream of held-out samples does not know its steps")?;
     let steps = usize::try_from(all).unwrap_or(usize::MAX).min(most);
