@@ -27,11 +27,12 @@ doc:
 deny:
     cargo deny check
 
-# What takes too long for every change: KIMERA's claim on the world, kills at every point of every stage, long fuzzing of every reader, an hour of
-# attacks (docs/reliability.md).
+# What takes too long for every change: KIMERA's claim on the world, kills at every point of every stage, every changed setting that `plan` accepts, long
+# fuzzing of every reader, an hour of attacks (docs/reliability.md).
 nightly:
     cargo test --release --workspace --test claim
     ENGRAFT_KILLS=all cargo test --release --workspace --test whole kill::
+    ENGRAFT_SETTINGS=all cargo test --release --workspace --test whole plan_run::
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
     bash scripts/cuda-kernels.sh

@@ -14,9 +14,11 @@ pub struct Range {
     pub told: &'static str,
 }
 
-/// Shares of which not all may go: dropout, decay rates of moments.
+/// Shares of which not all may go: decay rates of moments.
 pub const BELOW_ONE: Range =
     Range { least: 0.0, most: 1.0 - f64::EPSILON / 2.0, or_zero: false, told: "at least 0 and below 1" };
+/// Dropout. With more, not one number of a small layer may be left, and no gradient reaches what lies below it.
+pub const DROPOUT: Range = Range { least: 0.0, most: 0.95, or_zero: false, told: "from 0 to 0.95" };
 /// The share of the steps that is warm-up.
 pub const WARM_UP: Range = Range { told: "from 0 to below 1", ..BELOW_ONE };
 /// Shares.

@@ -18,8 +18,10 @@ pub(crate) mod counts;
 pub(crate) mod encoder;
 pub(crate) mod finetune;
 mod folder;
+mod frozen;
 pub(crate) mod graft;
 pub(crate) mod lama;
+mod located;
 pub(crate) mod location;
 pub(crate) mod maps;
 pub(crate) mod matrix;
@@ -54,7 +56,10 @@ pub(crate) fn all(
     data: Option<&Path>,
     remotes: &Arc<remote::Remotes>,
 ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
-    described(config, data, remotes).map_err(|error| config.origin.locate(error))
+    let stages = described(config, data, remotes).map_err(|error| config.origin.locate(error))?;
+    let origin = Arc::new(config.origin.clone());
+    let located = |stage| Box::new(located::Located { stage, origin: Arc::clone(&origin) }) as Box<dyn Stage>;
+    Ok(stages.into_iter().map(located).collect())
 }
 
 fn described(
@@ -139,7 +144,7 @@ fn trained(
         let shards = shards.cloned().with_context(|| {
             format!("[{table}] trains on a graph, but the config has none: add [sources] and the tables that go with it")
         })?;
-        anyhow::Ok(retrain::From { base, shards, compute: config.compute })
+        anyhow::Ok(retrain::From { base, shards, compute: config.compute, sizes: sizes(config, places)? })
     };
     if let Some(pretrain) = &config.pretrain {
         let from = from(bases.encoder.clone(), "pretrain")?;
@@ -198,8 +203,8 @@ fn asking(
         lama::Which::Pretrain => stage(config.pretrain.is_some(), "pretrain"),
         lama::Which::Retrain => stage(config.retrain.is_some() && config.graft.is_none(), "retrain"),
     };
-    if let Some(positions) = fresh_positions(config) {
-        lama::room(lama.max_tokens, positions)?;
+    if let Some(sizes) = sizes(config, places)? {
+        lama::room(lama.max_tokens, sizes.max_position_embeddings)?;
     }
     let stages = lama::Asking::all(lama, &bases, words, config.compute, places)?;
     Ok(stages.into_iter().map(|stage| Box::new(stage) as Box<dyn Stage>).collect())
@@ -219,6 +224,8 @@ fn around<'c>(
         }
         _ => None,
     };
+    let sizes = sizes(config, places)?;
+    frozen::check("finetune.frozen", &finetuning.fixed.frozen, sizes.as_ref(), &["outputs."])?;
     Ok(graft::Around {
         benchmarks: config.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect(),
         tables: &config.benchmarks,
@@ -228,15 +235,18 @@ fn around<'c>(
         recipes: &config.recipes,
         retraining: None,
         base,
-        positions: fresh_positions(config),
+        sizes,
         words,
         compute: config.compute,
     })
 }
 
-/// Positions of the encoder, where the config draws a fresh one.
-fn fresh_positions(config: &Config) -> Option<usize> {
-    config.encoder.as_ref()?.fresh().map(|fresh| fresh.max_position_embeddings)
+/// Sizes of the encoder, where the config draws a fresh one, or its checkpoint lies on this machine.
+fn sizes(
+    config: &Config,
+    places: &location::Places<'_>,
+) -> anyhow::Result<Option<model::encoder::config::Config>> {
+    config.encoder.as_ref().map_or(Ok(None), |encoder| encoder.sizes(places))
 }
 
 /// The first table that begins with an encoder, if there is any.

@@ -65,6 +65,9 @@ pub struct Options {
 
 impl Source for Options {
     fn check(&self, _: &str) -> Result<(), InvalidSetting> {
+        if self.weight.as_ref().is_some_and(|name| name.trim().is_empty()) {
+            return Err(InvalidSetting::new("weight", "empty", "the name of a column"));
+        }
         check_level("level", self.level)
     }
 

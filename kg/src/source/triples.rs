@@ -21,7 +21,7 @@ use base::setting::InvalidSetting;
 use serde_json::json;
 
 pub use self::layout::{Columns, Inactive, Layout, TextColumns, TextLayout};
-pub use self::options::{Options, Parquet, Piece, Table, Texts};
+pub use self::options::{Options, Parquet, Piece, Rows, Table, Texts};
 pub use self::parquet::Fields;
 pub use self::statements::{Names, Statements, Things};
 use super::files::{Files, Slot};
@@ -54,13 +54,15 @@ impl Source for Options {
     }
 
     fn slots(&self) -> Vec<Slot<'_>> {
-        let folder = self.kg_bert.iter().map(|location| {
-            let key = "kg_bert".to_owned();
-            Slot { key, location, members: &kg_bert::MEMBERS }
-        });
+        let folder = match &self.rows {
+            Rows::KgBert(location) => {
+                Some(Slot { key: "kg_bert".to_owned(), location, members: &kg_bert::MEMBERS })
+            }
+            Rows::Table(_) | Rows::Parquet(_) => None,
+        };
         let pieces = self.pieces().map(|piece| Slot::file(piece.key, &piece.of.path));
         let texts = self.texts().map(|(key, texts)| Slot::file(key, &texts.path));
-        folder.chain(pieces).chain(texts).collect()
+        folder.into_iter().chain(pieces).chain(texts).collect()
     }
 
     fn inverses(&self) -> &[[String; 2]] {
@@ -68,9 +70,9 @@ impl Source for Options {
     }
 
     fn read(&self, name: &str, files: &Files<'_>, builder: &mut Builder) -> Result<SourceReport, ReadError> {
-        let stated = match &self.kg_bert {
-            Some(_) => kg_bert::read(kg_bert::Files::open(files)?, name, self, builder)?,
-            None => self.statements(name, files, builder)?,
+        let stated = match self.rows {
+            Rows::KgBert(_) => kg_bert::read(kg_bert::Files::open(files)?, name, self, builder)?,
+            Rows::Table(_) | Rows::Parquet(_) => self.statements(name, files, builder)?,
         };
         let mut report = SourceReport::new(stated.funnel);
         report.naming = Some(stated.naming);

@@ -3,7 +3,7 @@
 use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
-use crate::range::{self, BELOW_ONE};
+use crate::range::{self, BELOW_ONE, DROPOUT};
 
 /// Sizes and rates of a BERT encoder; field names are those of `transformers.BertConfig`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,8 +66,8 @@ impl Config {
             return Err(InvalidSetting::new("num_attention_heads", self.num_attention_heads, expected));
         }
         range::check(&[
-            ("hidden_dropout_prob", self.hidden_dropout_prob, BELOW_ONE),
-            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob, BELOW_ONE),
+            ("hidden_dropout_prob", self.hidden_dropout_prob, DROPOUT),
+            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob, DROPOUT),
             ("initializer_range", self.initializer_range, BELOW_ONE),
             ("layer_norm_eps", self.layer_norm_eps, BELOW_ONE),
         ])

@@ -26,7 +26,7 @@ pub struct OutputConfig {
     ///
     /// Source: KIMERA, section 2.2: linear layers, one for each task. In `[pretrain]`, `masked_lm`, as in BERT.
     pub entity: Decoder,
-    /// Dropout on a task head's input, from 0 to below 1.
+    /// Dropout on a task head's input, from 0 to 0.95.
     ///
     /// Source: KIMERA, table A3, dropout of the last layer: the lowest of 0.1, 0.25 and 0.8.
     pub dropout: f64,
@@ -53,7 +53,7 @@ impl OutputConfig {
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> Result<(), InvalidSetting> {
-        range::check(&[("task_heads.dropout", self.dropout, range::BELOW_ONE)])
+        range::check(&[("task_heads.dropout", self.dropout, range::DROPOUT)])
     }
 
     /// The tasks with a weight, and KIMERA's: these always have outputs, which a later training with other weights finds in the checkpoint.

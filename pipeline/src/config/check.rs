@@ -64,12 +64,23 @@ fn together(config: &Config) -> anyhow::Result<()> {
             "{table}.patience evaluates on the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
         );
     }
+    if let (Parts::Official { source, .. }, Some(sources)) = (&config.split.parts, &config.sources) {
+        let has_parts =
+            |name: &str| sources.triples.get(name).is_some_and(kg::source::triples::Options::has_parts);
+        let names: Vec<&str> =
+            sources.entries().iter().map(|entry| entry.name).filter(|name| has_parts(name)).collect();
+        anyhow::ensure!(
+            names.contains(&source.as_str()),
+            "split.parts.official.source is {source:?}, expected the name of a source with a published split (`kg_bert`, or files with `part`): {}",
+            if names.is_empty() { "there is none".to_owned() } else { names.join(", ") }
+        );
+    }
     Ok(())
 }
 
 /// The tables that count and spell words.
 fn words(config: &Config) -> anyhow::Result<()> {
-    if let Some(train) = &config.vocabulary.train {
+    if let Some(train) = config.vocabulary.train() {
         whole("vocabulary.train.size", train.size as u64, 6..=stage::vocabulary::LARGEST)?;
         whole("vocabulary.train.min_frequency", train.min_frequency, 1..=u64::MAX)?;
     }

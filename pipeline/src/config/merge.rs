@@ -12,6 +12,11 @@ pub(super) fn merge(under: &mut Table, over: Table) {
 
 fn table(under: &mut Table, over: Table, node: Option<&Value>) {
     let shape = node.map(shape);
+    // Of alternatives, the one above takes the place of the one below.
+    let alternatives = node.map(|node| schema::alternatives(node).0).unwrap_or_default();
+    if alternatives.iter().any(|name| over.contains_key(*name)) {
+        under.retain(|key, _| !alternatives.contains(&key) || over.contains_key(key));
+    }
     for (key, value) in over {
         let below = match &shape {
             Some(Shape::Struct(known)) => known.get(&key),

@@ -32,13 +32,20 @@ impl Rows {
     fn keys(&mut self, key: &str, node: &Value) {
         let Shape::Struct(known) = shape(node) else { return };
         let required: Vec<&str> = schema::required(node).collect();
+        let (alternatives, is_needed) = schema::alternatives(node);
         if known.len() > FEW && self.was_told(key, &node["properties"]) {
             return;
         }
         for (name, node) in known.iter().filter(|(_, node)| node["const"].is_null()) {
             let key = schema::below(key, name);
-            let without =
-                if required.contains(&name.as_str()) { "*required*".to_owned() } else { default(node) };
+            let without = match name.as_str() {
+                name if required.contains(&name) => "*required*".to_owned(),
+                name if alternatives.contains(&name) => {
+                    let names = alternatives.join("`, `");
+                    format!("*{} of* `{names}`", if is_needed { "one" } else { "at most one" })
+                }
+                _ => default(node),
+            };
             self.row(&key, node, &without);
             self.below(&key, node);
         }

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Config;
 
@@ -14,8 +14,65 @@ pub(crate) fn schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-        settings.into_generator().into_root_schema_for::<Config>().to_value()
+        let mut schema = settings.into_generator().into_root_schema_for::<Config>().to_value();
+        put_alternatives(&mut schema);
+        schema
     })
+}
+
+/// Where a table has one of several keys beside others (an enum that is flattened into a struct), puts these keys among the others, and leaves that
+/// only one of them may be there.
+fn put_alternatives(node: &mut Value) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(put_alternatives),
+        Value::Object(keys) => {
+            keys.values_mut().for_each(put_alternatives);
+            of_table(keys);
+        }
+        _ => {}
+    }
+}
+
+fn of_table(node: &mut Map<String, Value>) {
+    if !node.contains_key("properties") {
+        return;
+    }
+    let is_optional = |case: &Value| case["type"] == "null" || case.as_object().is_some_and(Map::is_empty);
+    for word in [TAGGED, "anyOf"] {
+        let Some(Value::Array(cases)) = node.remove(word) else { continue };
+        // One that may be left out is an alternative to nothing.
+        let inner = cases.iter().filter_map(|case| case[TAGGED].as_array()).flatten();
+        let all: Vec<Value> =
+            cases.iter().filter(|case| case["properties"].is_object()).chain(inner).cloned().collect();
+        let mut names = Vec::new();
+        for case in all {
+            let (about, Some(known)) = (case["description"].clone(), case["properties"].as_object()) else {
+                continue;
+            };
+            for (name, below) in known {
+                let mut below = below.clone();
+                // The alternative says more than its type.
+                if let (Some(below), false) = (below.as_object_mut(), about.is_null()) {
+                    below.insert("description".to_owned(), about.clone());
+                }
+                node.entry("properties").or_insert_with(|| json!({}))[name] = below;
+                names.push(name.clone());
+            }
+        }
+        let mut each: Vec<Value> = names.iter().map(|name| json!({"required": [name]})).collect();
+        if cases.iter().any(is_optional) {
+            each.push(json!({"not": {"anyOf": each.clone()}}));
+        }
+        node.insert(TAGGED.to_owned(), Value::Array(each));
+    }
+}
+
+/// Keys of a table of which one alone may be there, and whether one must be.
+pub(crate) fn alternatives(node: &Value) -> (Vec<&str>, bool) {
+    let cases = node[TAGGED].as_array().filter(|_| node["properties"].is_object());
+    let names = cases.into_iter().flatten().filter_map(|case| case["required"].as_array()?.first()?.as_str());
+    let is_optional = cases.is_some_and(|cases| cases.iter().any(|case| case["not"].is_object()));
+    (names.collect(), !is_optional)
 }
 
 /// Where the schema has cases that a key or a word tells apart; untagged ones stand elsewhere.
@@ -60,7 +117,7 @@ pub(crate) fn shape(node: &Value) -> Shape<'_> {
         );
     }
     for key in [TAGGED, "anyOf"] {
-        let Some(cases) = node[key].as_array() else { continue };
+        let Some(cases) = node[key].as_array().filter(|_| !node["properties"].is_object()) else { continue };
         let cases: Vec<&Value> = cases.iter().filter(|case| case["type"] != "null").collect();
         return match cases.as_slice() {
             [one] if key != TAGGED => shape(one),

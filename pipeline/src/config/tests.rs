@@ -115,6 +115,27 @@ fn what_is_wrong_is_said_at_once_with_place_and_remedy() {
 }
 
 #[test]
+fn of_alternatives_one_is_given_and_the_one_above_takes_the_place_of_the_one_below() {
+    let told = refused(
+        "[vocabulary]\nfile = \"v\"\ntrain = {}\n[[benchmarks]]\nname = \"x\"\n[[attentions]]\nname = \"y\"\nlabels = {}\nknowledge = {}\n\
+         [sources.triples.z]\nlevel = 1\n",
+    );
+    for part in [
+        "x.toml:3:1: vocabulary.train is given beside `file`, expected only one of `file` and `train`: leave the other out",
+        "x.toml:4:1: benchmarks.0 misses one of `capr`, `cop` and `set`: add it to [benchmarks.0]",
+        "x.toml:9:1: attentions.0.knowledge is given beside `labels`, expected only one of `labels` and `knowledge`",
+        "x.toml:10:18: sources.triples.z misses one of `kg_bert`, `table` and `parquet`",
+    ] {
+        assert!(told.contains(part), "{part} in\n{told}");
+    }
+    // What a preset trains, a config reads.
+    let config = written(&[("x.toml", "extends = \"world\"\nvocabulary.file = \"v.txt\"\n")], &[]).unwrap();
+    assert!(config.vocabulary.train().is_none(), "{:?}", config.vocabulary);
+    let train = "[vocabulary]\ntrain = { size = 0.5 }\n";
+    assert!(refused(train).contains("x.toml:2:11: vocabulary.train.size is 0.5, expected a whole number"));
+}
+
+#[test]
 fn configs_extend_presets_and_files_key_by_key_and_name_by_name() {
     let under = "extends = \"world\"\n[encoder]\nhidden_size = 64\n[[recipes]]\nname = \"a\"\nbatch = 4\n[[recipes]]\nname = \"b\"\n";
     let own = "version = 5\nextends = [\"under.toml\"]\n[[recipes]]\nname = \"a\"\nepochs = 2\n[[recipes]]\nname = \"c\"\ntasks = [\"y\"]\n\

@@ -44,9 +44,31 @@ impl Faults {
             let each: Vec<String> = each.collect();
             self.add(key, format!("misses {}: add to {place}", each.join(" and ")));
         }
+        self.alternatives(key, table, node);
         for (name, value) in table {
             if let Some(node) = known.get(name) {
                 self.value(&below(key, name), value, node);
+            }
+        }
+    }
+
+    /// Of several keys that say the same thing in different ways, one may be there.
+    fn alternatives(&mut self, key: &str, table: &Table, node: &Value) {
+        let (names, is_needed) = schema::alternatives(node);
+        let all = || listed(&names, "and");
+        let given: Vec<&str> = names.iter().copied().filter(|name| table.contains_key(*name)).collect();
+        match given.as_slice() {
+            [] if is_needed && !names.is_empty() => {
+                self.add(key, format!("misses one of {}: add it to [{key}]", all()));
+            }
+            [] | [_] => {}
+            [.., last] => {
+                let problem = format!(
+                    "is given beside {}, expected only one of {}: leave the other out",
+                    listed(&given[..given.len() - 1], "and"),
+                    all()
+                );
+                self.add(&below(key, last), problem);
             }
         }
     }
@@ -111,6 +133,15 @@ impl Faults {
             required.retain(|name| name != tag);
         }
         self.table(key, &rest, &node);
+    }
+}
+
+/// Names as a message lists them.
+fn listed(names: &[&str], word: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [before @ .., last] if !before.is_empty() => format!("{} {word} {last}", before.join(", ")),
+        names => names.concat(),
     }
 }
 

@@ -47,11 +47,6 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// The outcome of one stage.
-    pub(crate) fn of(&self, stage: &str) -> Option<&Outcome> {
-        self.outcomes.iter().find(|(name, _)| name == stage).map(|(_, outcome)| outcome)
-    }
-
     /// How many outcomes satisfy `which`.
     pub(crate) fn count(&self, which: impl Fn(&Outcome) -> bool) -> usize {
         self.outcomes.iter().filter(|(_, outcome)| which(outcome)).count()

@@ -43,6 +43,17 @@ pub(crate) enum Resume {
     SameFingerprint,
 }
 
+/// The artifacts that are up to date and in their places.
+pub(crate) struct Artifacts<'a>(pub(super) &'a dyn Fn(&str) -> Option<PathBuf>);
+
+impl Artifacts<'_> {
+    /// The folder of the stage `name`, if it is up to date.
+    #[must_use]
+    pub(crate) fn of(&self, name: &str) -> Option<PathBuf> {
+        (self.0)(name)
+    }
+}
+
 /// A step of the pipeline: a pure function of its described fields and its inputs to the files in its artifact.
 pub(crate) trait Stage: Send + Sync {
     /// The stage's name and the name of its artifact's folder: lower-case letters, digits, `-` and `_`.
@@ -66,6 +77,15 @@ pub(crate) trait Stage: Send + Sync {
     /// Whether an interrupted run can be resumed.
     fn resume(&self) -> Resume {
         Resume::Never
+    }
+
+    /// Whether the stage can run on the artifacts that are there already: what settings and these contradict is told by `plan`, not only by the run.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn foresee(&self, artifacts: &Artifacts<'_>) -> anyhow::Result<()> {
+        let _ = artifacts;
+        Ok(())
     }
 
     /// Does the work: reads the declared inputs, writes the artifact's files into [`Context::out`].

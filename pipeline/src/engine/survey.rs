@@ -11,7 +11,7 @@ use super::judge::{Judgement, judge};
 use super::kept::{Store, candidate};
 use super::ledger::{Ledger, Line};
 use super::memo::{Belief, Memo};
-use super::stage::Stage;
+use super::stage::{Artifacts, Stage};
 use super::{Engine, Settings};
 
 /// Whether a stage would run.
@@ -113,6 +113,15 @@ impl Engine {
             let artifacts = self.graph.upstream(place).iter().map(artifact).collect();
             let mut judgement = judge(stage, last, &artifacts, &bench).map_err(|error| error.to_string());
             let restores = judgement.as_mut().ok().and_then(|judged| self.restorable(stage, judged, ledger));
+            if restores.is_none() && judgement.as_ref().is_ok_and(|judged| !judged.reasons.is_empty()) {
+                let there = |name: &str| {
+                    let fresh = |finding: &Finding| finding.stage == name && finding.state == State::Fresh;
+                    findings.values().any(fresh).then(|| self.layout.artifact(name))
+                };
+                if let Err(error) = stage.foresee(&Artifacts(&there)) {
+                    judgement = Err(format!("{error:#}"));
+                }
+            }
             findings.insert(place, Finding { restores, ..Finding::new(stage, last, judgement) }.settled());
         }
         Ok(findings.into_values().collect())

@@ -29,21 +29,29 @@ pub(crate) const TRAIN: &str = "train";
 /// The folder of what is tested on, of a benchmark of retrieval.
 pub(crate) const TEST: &str = "test";
 
-/// A benchmark's part of a config: its name, and exactly one of the tables that say what it is.
+/// A benchmark's part of a config: its name, and the table that says what it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The name, in lower-case letters, digits, `-` and `_`. The table also has one of `capr`, `cop`, `set`.
     pub name: String,
     /// Keywords for each class, which can initialise label embeddings.
     #[serde(default, skip_serializing)]
     pub keywords: BTreeMap<String, Vec<String>>,
+    /// What it is.
+    #[serde(flatten)]
+    pub of: Of,
+}
+
+/// What a benchmark is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Of {
     /// Retrieval of the passage that answers a clinical question (KIMERA, section 3.2).
-    pub capr: Option<capr::Config>,
+    Capr(capr::Config),
     /// Outcome prediction from admission notes (KIMERA, section 3.3).
-    pub cop: Option<cop::Config>,
+    Cop(cop::Config),
     /// Texts with gold labels, as published.
-    pub set: Option<set::Config>,
+    Set(Box<set::Config>),
 }
 
 impl Config {
@@ -53,24 +61,31 @@ impl Config {
     /// Names the first that is not.
     pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         let key = format!("benchmarks.{}", self.name);
-        self.capr.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.capr")))?;
-        self.cop.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.cop")))?;
-        self.set.as_ref().map_or(Ok(()), |of| of.ranges(&format!("{key}.set")))
+        match &self.of {
+            Of::Capr(of) => of.ranges(&format!("{key}.capr")),
+            Of::Cop(of) => of.ranges(&format!("{key}.cop")),
+            Of::Set(of) => of.ranges(&format!("{key}.set")),
+        }
     }
 
     /// What is asked of its examples; of a ranking nothing of the kind.
     #[must_use]
     pub(crate) fn kind(&self) -> Option<example::Kind> {
-        let cop = self.cop.as_ref().map(|of| of.outcome.kind());
-        cop.or_else(|| self.set.as_ref().map(|of| of.format.set().kind()))
+        match &self.of {
+            Of::Capr(_) => None,
+            Of::Cop(of) => Some(of.outcome.kind()),
+            Of::Set(of) => Some(of.format.set().kind()),
+        }
     }
 
     /// Whether it has a part on which a head mask can be searched.
     #[must_use]
     pub(crate) fn has_mask_search(&self) -> bool {
-        let capr = self.capr.as_ref().is_some_and(|of| of.held_out.mask_search > 0.0);
-        let cop = self.cop.as_ref().is_some_and(|of| of.mask_search > 0.0);
-        capr || cop || self.set.as_ref().is_some_and(set::Config::has_mask_search)
+        match &self.of {
+            Of::Capr(of) => of.held_out.mask_search > 0.0,
+            Of::Cop(of) => of.mask_search > 0.0,
+            Of::Set(of) => of.has_mask_search(),
+        }
     }
 }
 
@@ -101,20 +116,17 @@ impl Benchmark {
     /// The stage for `config`, its files below `places`.
     ///
     /// # Errors
-    /// When the name is none, the config says several things or nothing of what the benchmark is, or a setting or place is invalid.
+    /// When the name is none, or a setting or place is invalid.
     pub(crate) fn new(config: &Config, places: &Places<'_>) -> anyhow::Result<Self> {
         let (name, key) = (&config.name, format!("benchmarks.{}", config.name));
         anyhow::ensure!(
             can_name_a_stage(name),
             "benchmarks.name = {name:?}: expected lower-case letters, digits, - and _, for the stage is called benchmark-NAME"
         );
-        let source = match (&config.capr, &config.cop, &config.set) {
-            (Some(capr), None, None) => Source::Capr(capr::Source::new(capr, &key, places)?),
-            (None, Some(cop), None) => Source::Cop(cop::Source::new(cop, &key, places)?),
-            (None, None, Some(set)) => Source::Set(set::Source::new(set, &key, places)?),
-            _ => anyhow::bail!(
-                "benchmark {name:?}: expected exactly one of the tables [benchmarks.capr], [benchmarks.cop] and [benchmarks.set]"
-            ),
+        let source = match &config.of {
+            Of::Capr(capr) => Source::Capr(capr::Source::new(capr, &key, places)?),
+            Of::Cop(cop) => Source::Cop(cop::Source::new(cop, &key, places)?),
+            Of::Set(set) => Source::Set(set::Source::new(set, &key, places)?),
         };
         Ok(Self { stage: format!("benchmark-{name}"), config: config.clone(), source })
     }

@@ -13,6 +13,7 @@ use tasks::token::encode::Case;
 use super::location::{Location, Place, Places};
 use super::vocabulary;
 use crate::bundle::card::{Card, Kind};
+use crate::config::range::whole;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Stage};
@@ -47,6 +48,19 @@ impl Config {
             Config::Checkpoint { .. } => None,
         }
     }
+
+    /// Its sizes, but for its vocabulary's, as far as they can be told before anything is made.
+    ///
+    /// # Errors
+    /// When it names a place that is invalid.
+    pub(crate) fn sizes(&self, places: &Places<'_>) -> anyhow::Result<Option<sizes::Config>> {
+        Ok(match (self, Base::new(self, places)?) {
+            (Config::Fresh(fresh), _) => Some(fresh.sizes(1, 0)),
+            // A folder that is not there, or damaged, is told by who reads it.
+            (_, Base::Checkpoint(Place::Outside { path, .. })) => model::checkpoint::sizes(&path).ok(),
+            _ => None,
+        })
+    }
 }
 
 /// Sizes of an encoder with fresh weights; names as in `transformers.BertConfig`.
@@ -73,15 +87,15 @@ pub(crate) struct Fresh {
     ///
     /// Source: BERT base, and transformers' `BertConfig`.
     pub intermediate_size: usize,
-    /// Number of positions, up to 1,048,576: the most tokens of a row.
+    /// Number of positions, from 8 to 1,048,576: the most tokens of a row.
     ///
     /// Source: BERT base, and transformers' `BertConfig`.
     pub max_position_embeddings: usize,
-    /// Dropout of hidden states, from 0 to below 1.
+    /// Dropout of hidden states, from 0 to 0.95.
     ///
     /// Source: BERT base, and transformers' `BertConfig`.
     pub hidden_dropout_prob: f64,
-    /// Dropout of attention probabilities, from 0 to below 1.
+    /// Dropout of attention probabilities, from 0 to 0.95.
     ///
     /// Source: BERT base, and transformers' `BertConfig`.
     pub attention_probs_dropout_prob: f64,
@@ -109,7 +123,9 @@ impl Fresh {
     /// Names the first that is out of its range.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         // Whatever the vocabulary comes to.
-        self.sizes(1, 0).check().map_err(|error| anyhow::anyhow!("encoder.{error}"))
+        self.sizes(1, 0).check().map_err(|error| anyhow::anyhow!("encoder.{error}"))?;
+        // A triple has four special tokens and three names.
+        whole("encoder.max_position_embeddings", self.max_position_embeddings as u64, 8..=u64::MAX)
     }
 
     /// The sizes of an encoder for a vocabulary of so many entries.

@@ -21,6 +21,7 @@ pub(crate) mod settings;
 
 use std::sync::Arc;
 
+use model::encoder::config::Config as Sizes;
 use model::head::importance::AcrossLayers;
 use model::optim::head_mask::SoftOn;
 use model::train::heads::{Mode, Shared};
@@ -162,8 +163,8 @@ pub(crate) struct Around<'a> {
     pub retraining: Option<(&'a retrain::Config, From)>,
     /// What everything begins with.
     pub base: Base,
-    /// Positions of that encoder, where the config says how many it has.
-    pub positions: Option<usize>,
+    /// Sizes of that encoder, as far as they are known.
+    pub sizes: Option<Sizes>,
     /// What texts are encoded with, and whether a `vocab.txt` keeps case.
     pub words: (vocabulary::Source, Case),
     /// What is computed on and in.
@@ -189,7 +190,7 @@ impl Around<'_> {
 
     /// Refuses what may have longer rows than the encoder has positions.
     fn room(&self, tried: &Tried) -> anyhow::Result<()> {
-        self.positions.map_or(Ok(()), |positions| tried.room(positions))
+        self.sizes.as_ref().map_or(Ok(()), |sizes| tried.room(sizes.max_position_embeddings))
     }
 
     /// Where the settings of a row's fine-tunings on a benchmark come from.

@@ -82,6 +82,10 @@ impl Location {
     /// When it lies in a world that the config lacks, or in a data folder that was not given.
     pub(crate) fn place(&self, key: &str, places: &Places<'_>) -> anyhow::Result<Place> {
         let label = key.to_owned();
+        anyhow::ensure!(
+            !self.0.trim().is_empty(),
+            "{key} is empty: name a file or folder, or \".\" for the data folder itself"
+        );
         if let Some(below) = self.0.strip_prefix("world:") {
             anyhow::ensure!(
                 places.world,
@@ -92,6 +96,12 @@ impl Location {
                 below.components().all(|part| matches!(part, Component::Normal(_)))
                     && !self.0.contains("://"),
                 "{key} = {self:?} does not lie below the world: name a file of it, as in \"world:hsdn/Combined-Input.tsv\""
+            );
+            let name = below.to_string_lossy();
+            anyhow::ensure!(
+                world::has(&name),
+                "{key} = {self:?}: the world has no such file or folder, but {}",
+                world::places()
             );
             return Ok(Place::World { label, below });
         }
@@ -151,6 +161,42 @@ impl Place {
             Place::World { .. } => Ok(false),
             Place::Outside { path, .. } => Ok(path.join(name).is_file()),
             Place::Remote { remote, remotes, .. } => remotes.0.has(&remote.location().child(name)),
+        }
+    }
+
+    /// Whether it is a folder, as far as that is known before anything is made.
+    pub(crate) fn is_folder(&self) -> bool {
+        match self {
+            Place::World { below, .. } => !world::has_file(&below.to_string_lossy()),
+            Place::Outside { path, .. } => path.is_dir(),
+            Place::Remote { .. } => false,
+        }
+    }
+
+    /// Whether it is a file, as far as that is known before anything is made.
+    pub(crate) fn is_file(&self) -> bool {
+        match self {
+            Place::World { below, .. } => world::has_file(&below.to_string_lossy()),
+            Place::Outside { path, .. } => path.is_file(),
+            Place::Remote { .. } => false,
+        }
+    }
+
+    /// Whether another place is this one, whatever the stage calls it.
+    pub(crate) fn is_same(&self, other: &Place) -> bool {
+        match (self, other) {
+            (Place::World { below: one, .. }, Place::World { below: two, .. })
+            | (Place::Outside { path: one, .. }, Place::Outside { path: two, .. }) => one == two,
+            (Place::Remote { remote: one, .. }, Place::Remote { remote: two, .. }) => one == two,
+            _ => false,
+        }
+    }
+
+    /// Whether something may lie there: of a world it is known what it has.
+    pub(crate) fn may_be(&self) -> bool {
+        match self {
+            Place::World { below, .. } => world::has(&below.to_string_lossy()),
+            Place::Outside { .. } | Place::Remote { .. } => true,
         }
     }
 
@@ -277,6 +323,11 @@ mod tests {
         let place = |text: &str, places| Location(text.to_owned()).place("sources.hsdn.path", places);
         let error = place("world:hsdn/x.tsv", &nowhere).unwrap_err().to_string();
         assert!(error.contains("no [world]"), "{error}");
+        let error = place("world:hsdn/x.tsv", &world).unwrap_err().to_string();
+        assert!(
+            error.contains("the world has no such file or folder, but hsdn/Combined-Input.tsv, "),
+            "{error}"
+        );
         for beyond in ["world:/etc/hosts", "world:../triples"] {
             let error = place(beyond, &world).unwrap_err().to_string();
             assert!(error.contains("below the world"), "{error}");

@@ -7,6 +7,7 @@ pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use kg::split::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -201,10 +202,15 @@ impl Mapping {
         vocabulary: (Source, Case),
         around: Around<'_>,
     ) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            around.counts.is_some() || !matches!(config.phrases, Phrases::Neighbours(_)),
-            "maps.phrases = neighbours needs the counts of [counts]: add that table"
-        );
+        if matches!(config.phrases, Phrases::Neighbours(_)) {
+            let counts = around
+                .counts
+                .context("maps.phrases = neighbours needs the counts of [counts]: add that table")?;
+            anyhow::ensure!(
+                counts.what.neighbours().is_some(),
+                "counts.what.adjacent is \"leave\", but maps.phrases = neighbours are chains of adjacent words: set it to \"count\""
+            );
+        }
         for (wanted, field, marks, what) in [
             (
                 config.entities == Entities::Marked,

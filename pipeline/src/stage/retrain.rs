@@ -29,6 +29,7 @@ use tasks::task::has_negatives;
 
 use super::compute::Compute;
 use super::encoder::{self, Base, MODEL};
+use super::frozen;
 use super::location::Places;
 use super::metrics;
 use super::training::METRICS;
@@ -36,7 +37,7 @@ use super::training::steps::{Evaluation, FROZEN, Training, ended};
 use crate::bundle::card::{self, Card, Kind};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
-use crate::engine::stage::{Input, Resume, Stage};
+use crate::engine::stage::{Artifacts, Input, Resume, Stage};
 pub(crate) use config::Config;
 use steps::{HeldOut, Streamed};
 
@@ -64,6 +65,8 @@ pub(crate) struct From {
     pub shards: super::shards::Shards,
     /// What it computes on and in.
     pub compute: Compute,
+    /// Sizes of the encoder, as far as they are known.
+    pub sizes: Option<model::encoder::config::Config>,
 }
 
 /// The stages that a training can be.
@@ -95,6 +98,7 @@ impl Retrain {
     ) -> anyhow::Result<Self> {
         let table = if which == Which::Pretrain { "pretrain" } else { "retrain" };
         config.check(table, &from.shards.config.tasks)?;
+        frozen::check(&format!("{table}.frozen"), &config.frozen, from.sizes.as_ref(), &["outputs."])?;
         let (name, mask) = match which {
             Which::Pretrain => {
                 anyhow::ensure!(
@@ -125,7 +129,8 @@ impl Retrain {
             context.record("left_out_more", more.len());
         }
         let encoder = loaded.config;
-        self.check(&encoder, index, context)?;
+        context.record("padded_rows", self.check(&encoder, index)?);
+        self.check_shards(index)?;
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
         source.belongs(&source.load(context, case)?, &base)?;
         let mask = self.mask.as_ref().map(|mask| mask.read(context)).transpose()?;
@@ -168,27 +173,53 @@ impl Retrain {
         Some(Patience { every: patience.every, evaluations: patience.evaluations })
     }
 
-    /// Whether encoder and shards go together.
-    fn check(
-        &self,
-        encoder: &model::encoder::config::Config,
-        index: &Index,
-        context: &Context,
-    ) -> anyhow::Result<()> {
-        let table = self.table;
+    /// Whether encoder and shards go together. Gives the number of rows of the encoder's table that no token has.
+    fn check(&self, encoder: &model::encoder::config::Config, index: &Index) -> anyhow::Result<usize> {
         let padded =
             encoder::fits(index.tokenizer.size, encoder).context("the shards do not fit the encoder")?;
-        context.record("padded_rows", padded);
+        self.room(encoder.max_position_embeddings, index)?;
+        Ok(padded)
+    }
+
+    /// Whether the encoder has positions for all rows.
+    fn room(&self, positions: usize, index: &Index) -> anyhow::Result<()> {
         let longest = self.from.shards.longest(index);
         anyhow::ensure!(
-            encoder.max_position_embeddings >= longest,
-            "the longest row has {longest} tokens and the encoder {} positions: raise max_position_embeddings or lower \
-             shards.layout.limits.node",
-            encoder.max_position_embeddings
+            positions >= longest,
+            "shards.layout.limits: the longest row has {longest} tokens and the encoder {positions} positions: lower node, or raise \
+             encoder.max_position_embeddings"
         );
+        Ok(())
+    }
+
+    /// Whether each task has a turn.
+    fn check_turns(&self, stream: &stream::Stream, planned: u64) -> anyhow::Result<()> {
+        let (table, schedule) = (self.table, self.config.stream.schedule.name());
+        if let Some(task) = stream.without_turn(planned) {
+            let task = task.name();
+            anyhow::bail!(
+                "{table}.stream.schedule: {task} never has a turn in {planned} steps by the schedule {schedule}: take another schedule, or more \
+                 steps, or set {table}.alphas.{task} to 0"
+            );
+        }
+        Ok(())
+    }
+
+    /// How many steps are planned, and how many an epoch has.
+    fn planned(&self, stream: &stream::Stream) -> anyhow::Result<(u64, u64)> {
+        let of_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
+        let planned =
+            self.config.epochs.saturating_mul(of_epoch).min(self.config.max_steps.unwrap_or(u64::MAX));
+        self.check_turns(stream, planned)?;
+        Ok((planned, of_epoch))
+    }
+
+    /// Whether the shards have what the settings ask for.
+    fn check_shards(&self, index: &Index) -> anyhow::Result<()> {
+        let table = self.table;
         anyhow::ensure!(
             index.relations.len() > 1 || self.config.alphas.of(Task::Relation) == 0.0,
-            "the graph has one relation only, so there is nothing to predict: set {table}.alphas.relation to 0"
+            "{table}.alphas.relation is above 0, but the graph has one relation only, so there is nothing to predict: set it to 0"
         );
         let (batch, triples) =
             (self.config.stream.items(), index.triples.get(&Part::Train).copied().unwrap_or(0));
@@ -213,14 +244,13 @@ impl Retrain {
         let shards = Shards { redraw, ..shards };
         let how = self.config.stream.config(self.config.seed);
         let stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;
-        let steps_per_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
-        let planned =
-            self.config.epochs.saturating_mul(steps_per_epoch).min(self.config.max_steps.unwrap_or(u64::MAX));
+        let (planned, _) = self.planned(&stream)?;
         let setup = self.setup(context, index, planned)?;
         let outline = setup.outline.clone();
         let held_out = self.config.patience.as_ref();
         let held_out =
-            held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience.batches)).transpose()?;
+            held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience.batches)).transpose();
+        let held_out = held_out.with_context(|| format!("{}.patience", self.table))?;
         let device = self.from.compute.device(context)?;
         let training = Training {
             context,
@@ -317,6 +347,20 @@ impl Stage for Retrain {
 
     fn begins_with(&self) -> Option<String> {
         Some(self.from.base.name())
+    }
+
+    fn foresee(&self, artifacts: &Artifacts<'_>) -> anyhow::Result<()> {
+        let Some(shards) = artifacts.of("shards") else { return Ok(()) };
+        let index = Index::read(&shards)?.of_tasks(&self.config.tasks(&self.from.shards.config.tasks));
+        self.check_shards(&index)?;
+        if let Some(sizes) = &self.from.sizes {
+            self.room(sizes.max_position_embeddings, &index)?;
+        }
+        let (how, shards) = (self.config.stream.config(self.config.seed), Shards::in_folder(&shards, &index));
+        if self.config.patience.is_some() {
+            steps::held_out(&shards, &how).with_context(|| format!("{}.patience", self.table))?;
+        }
+        self.planned(&stream::Stream::new(&shards, &how, Worker::ONLY)?).map(drop)
     }
 
     fn resume(&self) -> Resume {

@@ -41,8 +41,19 @@ impl Located {
     fn new(entry: &Entry<'_>, places: &Places<'_>) -> anyhow::Result<Self> {
         let mut files = Vec::new();
         for Slot { key, location, members } in entry.source.slots() {
-            let place = Location(location.0.clone()).place(&format!("{}.{key}", entry.key), places)?;
+            let whole = format!("{}.{key}", entry.key);
+            let place = Location(location.0.clone()).place(&whole, places)?;
+            anyhow::ensure!(
+                !members.is_empty() || !place.is_folder(),
+                "{whole} is a folder, expected a file: name the file in it"
+            );
             for member in members {
+                anyhow::ensure!(
+                    !member.needed || place.file(member.name).may_be(),
+                    "{whole}: there is no {} in the world's folder {:?}, expected a folder that has one",
+                    member.name,
+                    place.name()
+                );
                 let found = member_of(&place, member)?;
                 if !found.is_empty() {
                     let name = (member.form == Form::Release).then_some(member.name);

@@ -18,7 +18,7 @@ use super::location::{self, Location, Place, Places};
 use crate::bundle::vocabulary as of_model;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
-use crate::engine::stage::{Input, Stage};
+use crate::engine::stage::{Artifacts, Input, Stage};
 
 /// The name of the file in the artifact.
 pub(crate) const FILE: &str = "vocab.txt";
@@ -29,9 +29,8 @@ pub(crate) const LARGEST: u64 = train::MOST as u64;
 const LONGEST_LINE: u64 = 32 << 20;
 
 /// The vocabulary's part of a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[derive(Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[serde(default)]
 pub(crate) struct Config {
     /// How words are normalised for counts and maps, and with a `vocab.txt`; a `tokenizer.json` has its own normaliser, whose case must match.
     ///
@@ -43,11 +42,29 @@ pub(crate) struct Config {
     /// Source: `refuse`, ours: texts normalised in another way than the model was trained on are seldom meant.
     #[serde(default, skip_serializing_if = "Contradiction::is_default")]
     pub contradiction: Contradiction,
+    /// Where it comes from; left out, from the checkpoint.
+    #[serde(flatten)]
+    pub from: Option<From>,
+}
+
+/// Where a vocabulary comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum From {
     /// `vocab.txt` or `tokenizer.json` to use as is (at most 64 MiB); docs/formats.md lists the parts a `tokenizer.json` may have.
-    #[serde(skip_serializing)]
-    pub file: Option<Location>,
+    File(#[serde(skip_serializing)] Location),
     /// How to train a WordPiece vocabulary instead.
-    pub train: Option<Train>,
+    Train(Train),
+}
+
+impl Config {
+    /// How it is trained, if it is.
+    pub(crate) fn train(&self) -> Option<&Train> {
+        match &self.from {
+            Some(From::Train(train)) => Some(train),
+            Some(From::File(_)) | None => None,
+        }
+    }
 }
 
 /// How to train a vocabulary.
@@ -266,23 +283,20 @@ impl Vocabulary {
     /// The stage for `config`.
     ///
     /// # Errors
-    /// When the config names both a file and a training, or neither where `encoder` has none of its own, or a place that is invalid.
+    /// When the config names neither a file nor a training where `encoder` has none of its own, or a place that is invalid.
     pub(crate) fn new(
         config: &Config,
         encoder: Option<&encoder::Config>,
         places: &Places<'_>,
     ) -> anyhow::Result<Self> {
-        let (source, text) = match (&config.file, &config.train) {
-            (Some(file), None) => (Source::file(file, config, places)?, Vec::new()),
-            (None, Some(train)) => {
+        let (source, text) = match &config.from {
+            Some(From::File(file)) => (Source::file(file, config, places)?, Vec::new()),
+            Some(From::Train(train)) => {
                 let text = train.text.iter().enumerate();
                 let text = text.map(|(i, text)| text.place(&format!("vocabulary.train.text.{i}"), places));
                 (Source::Trained, text.collect::<anyhow::Result<_>>()?)
             }
-            (Some(_), Some(_)) => {
-                anyhow::bail!("[vocabulary] has both `file` and `train`: leave one of them out")
-            }
-            (None, None) => match encoder {
+            None => match encoder {
                 Some(encoder::Config::Checkpoint { path }) => {
                     (Source::file(&of_checkpoint(path, places)?, config, places)?, Vec::new())
                 }
@@ -333,16 +347,20 @@ impl Stage for Vocabulary {
         inputs
     }
 
+    fn foresee(&self, artifacts: &Artifacts<'_>) -> anyhow::Result<()> {
+        match (self.config.train(), artifacts.of("triples")) {
+            // The texts may only add to the characters.
+            (Some(train), Some(triples)) => {
+                let names = names(&triples, self.config.case)?;
+                Ok(train::room(&trained(train, self.config.case), &names).map(drop)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        let settings = self.config.train.as_ref().context("there is nothing to train")?;
-        let mut words = WordCounts::new(self.config.case);
-        let graph = Graph::read(context.artifact("triples")?)?;
-        for entity in graph.entities() {
-            words.add(&entity.text)?;
-        }
-        for relation in graph.relations() {
-            words.add(&relation.text)?;
-        }
+        let settings = self.config.train().context("there is nothing to train")?;
+        let mut words = names(context.artifact("triples")?, self.config.case)?;
         for place in &self.text {
             for file in folder::ending(&place.path(context)?, &[".txt"])? {
                 count_words(&file, &mut words, context)?;
@@ -354,6 +372,17 @@ impl Stage for Vocabulary {
         write_whole(&context.out().join(FILE), (tokens.join("\n") + "\n").as_bytes())?;
         Ok(())
     }
+}
+
+/// The words of a graph's names.
+fn names(triples: &Path, case: Case) -> anyhow::Result<WordCounts> {
+    let mut words = WordCounts::new(case);
+    let graph = Graph::read(triples)?;
+    let entities = graph.entities().iter().map(|entity| &entity.text);
+    entities
+        .chain(graph.relations().iter().map(|relation| &relation.text))
+        .try_for_each(|text| words.add(text))?;
+    Ok(words)
 }
 
 fn trained(train: &Train, case: Case) -> train::Config {

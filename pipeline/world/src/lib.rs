@@ -54,6 +54,55 @@ mod tests;
 
 use kind::PLANS;
 
+/// What every world has: files, and folders (with `/`) of which the scale decides the files.
+const PLACES: [&str; 23] = [
+    "hsdn/Combined-Input.tsv",
+    "medquad/",
+    "mesh/desc.xml",
+    "mesh/supp.xml",
+    "mimic/ADMISSIONS.csv",
+    "mimic/DIAGNOSES_ICD.csv",
+    "mimic/NOTEEVENTS.csv",
+    "mimic/PATIENTS.csv",
+    "mimic/PROCEDURES_ICD.csv",
+    "rotmensch/DerivedKnowledgeGraph_final.csv",
+    "sets/alike.tsv",
+    "sets/entailed.tsv",
+    "sets/entities.tsv",
+    "sets/questions.label",
+    "text/",
+    "umls/META/MRCONSO.RRF",
+    "umls/META/MRCUI.RRF",
+    "umls/META/MRDEF.RRF",
+    "umls/META/MRDOC.RRF",
+    "umls/META/MRRANK.RRF",
+    "umls/META/MRREL.RRF",
+    "umls/META/MRSAB.RRF",
+    "umls/META/MRSTY.RRF",
+];
+
+/// Whether a file or folder of this path lies in a world, or may lie there.
+#[must_use]
+pub fn has(path: &str) -> bool {
+    PLACES.iter().any(|place| {
+        let rest = place.strip_prefix(path).filter(|_| !path.is_empty());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            || (place.ends_with('/') && path.starts_with(place))
+    })
+}
+
+/// Whether a file of this path lies in a world, or may lie there.
+#[must_use]
+pub fn has_file(path: &str) -> bool {
+    PLACES.iter().any(|place| place == &path || (place.ends_with('/') && path.starts_with(place)))
+}
+
+/// The names of what lies in every world, for messages.
+#[must_use]
+pub fn places() -> String {
+    PLACES.join(", ")
+}
+
 /// The scales that the world can be made at: below, families vanish; above, names would repeat.
 const SCALES: std::ops::RangeInclusive<f64> = 0.01..=500.0;
 

@@ -52,6 +52,27 @@ fn table(files: &Files, name: &str) -> Vec<BTreeMap<String, String>> {
     reader.deserialize().map(|row| row.unwrap()).collect()
 }
 
+#[test]
+fn what_lies_in_a_world_is_known_before_it_is_made() {
+    let files = &WORLD.0;
+    let unknown: Vec<&String> = files.keys().filter(|file| !super::has(file)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    for place in super::PLACES {
+        assert!(
+            files.keys().any(|file| file == place || (place.ends_with('/') && file.starts_with(place))),
+            "{place}"
+        );
+        assert!(super::has(place.trim_end_matches('/')));
+    }
+    assert!(super::has("umls/META") && super::has("sets") && super::has("medquad/1_Compendium_QA"));
+    assert!(
+        !super::has("nowhere")
+            && !super::has("set")
+            && !super::has("sets/alike.tsv/x")
+            && !super::has("sets/x.tsv")
+    );
+}
+
 /// Every name of UMLS that is not suppressed, in lower case, with its concept.
 fn concepts(files: &Files) -> BTreeMap<String, String> {
     let names = rows(files, "MRCONSO").into_iter().filter(|row| row[16] == "N" && row[1] == "ENG");

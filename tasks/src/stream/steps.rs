@@ -1,5 +1,6 @@
 //! The batches of each step, by a schedule over the shards' tasks.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ impl<'i> Shards<'i> {
 #[derive(Debug)]
 pub struct Stream {
     lanes: Vec<Lane>,
+    /// Of lanes that take turns, what each shows.
+    tasks: Vec<Task>,
     turns: Option<Turns>,
     worker: Worker,
     fingerprint: Fingerprint,
@@ -126,7 +129,7 @@ impl Stream {
             Some(Turns::new(config.schedule, batches, RngKey::new(config.seed).named("schedule")))
         };
         let fingerprint = fingerprint(shards, config, &tasks);
-        Ok(Self { lanes, turns, worker, fingerprint, step: 0 })
+        Ok(Self { lanes, tasks, turns, worker, fingerprint, step: 0 })
     }
 
     /// Steps of an epoch: with `kimera` those in which every triple is shown at least once. `None` where only reading tells.
@@ -136,6 +139,20 @@ impl Stream {
             Some(turns) => Some(turns.steps()),
             None => self.lanes.first().and_then(Lane::batches),
         }
+    }
+
+    /// A task that none of so many first steps shows, if there is one.
+    #[must_use]
+    pub fn without_turn(&self, steps: u64) -> Option<Task> {
+        let mut turns = self.turns.clone()?;
+        let mut waiting: BTreeSet<usize> = (0..self.lanes.len()).collect();
+        for step in 0..steps {
+            if waiting.is_empty() {
+                break;
+            }
+            waiting.remove(&turns.turn(step)?.task);
+        }
+        waiting.first().and_then(|lane| self.tasks.get(*lane)).copied()
     }
 
     /// The next step's batches: one per task with `kimera`, else one. Where a batch has fewer items than there are ranks, some ranks'

@@ -84,22 +84,32 @@ impl WordCounts {
     }
 }
 
-/// The tokens of a new vocabulary, in id order: [`SPECIAL`], single characters, then merges.
+/// How many entries the special tokens and the characters of the words take.
 ///
 /// # Errors
-/// When `config.size` is above [`MOST`] or has no room for the alphabet, or the trainer fails.
-pub fn train(config: &Config, words: &WordCounts) -> Result<Vec<String>, Error> {
-    config.check()?;
+/// When `config.size` has no room for them.
+pub fn room(config: &Config, words: &WordCounts) -> Result<usize, Error> {
     let alphabet: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars()).collect();
     let continuing: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars().skip(1)).collect();
     let needed = SPECIAL.len() + alphabet.len() + continuing.len();
     if config.size < needed {
         let (size, alphabet) = (config.size, alphabet.len());
         return Err(Error::Unfit(format!(
-            "vocabulary size {size} is too small: special tokens and the text's {alphabet} characters alone \
-             take {needed} entries; raise vocabulary.train.size"
+            "vocabulary.train.size is {size}, but the special tokens and the texts' {alphabet} characters, at the beginning of a word and \
+             within it, take {needed} entries: raise it"
         )));
     }
+    Ok(needed)
+}
+
+/// The tokens of a new vocabulary, in id order: [`SPECIAL`], single characters, then merges.
+///
+/// # Errors
+/// When `config.size` is above [`MOST`] or has no room for the alphabet, or the trainer fails.
+pub fn train(config: &Config, words: &WordCounts) -> Result<Vec<String>, Error> {
+    config.check()?;
+    let needed = room(config, words)?;
+    let continuing: BTreeSet<char> = words.counts.keys().flat_map(|word| word.chars().skip(1)).collect();
     // The trainer makes room for the whole size at once. A merge leaves a word one piece shorter, so there are no more than this.
     let merges: usize = words.counts.keys().map(|word| word.chars().count().saturating_sub(1)).sum();
     let size = config.size.min(needed + merges);
@@ -174,6 +184,6 @@ mod tests {
     #[test]
     fn too_small_a_size_says_what_is_needed() {
         let error = train(&Config { size: 10, min_frequency: 2, case: Case::Uncased }, &words()).unwrap_err();
-        assert!(error.to_string().contains("raise vocabulary.train.size"), "{error}");
+        assert!(error.to_string().starts_with("vocabulary.train.size is 10, but"), "{error}");
     }
 }

@@ -111,7 +111,7 @@ fn silent_25_plan_refuses_what_run_would() {
             "encoder.num_attention_heads is 5, expected a divisor of hidden_size",
         ),
         ("retrain.adamw.beta2=-1.0", "retrain.adamw.beta2 is -1, expected at least 0 and below 1"),
-        ("finetune.dropout=255.0", "finetune.dropout is 255, expected at least 0 and below 1"),
+        ("finetune.dropout=255.0", "finetune.dropout is 255, expected from 0 to 0.95"),
         ("world.scale=1000.0", "world.scale is 1000, expected from 0.01 to 500"),
         ("sources.umls.languages=[]", "sources.umls.languages is [], which keeps nothing"),
         ("sources.umls.rels=[]", "sources.umls.rels is [], which keeps nothing"),

@@ -13,12 +13,11 @@ use super::layout::{Columns, Layout, TextColumns, TextLayout};
 use super::parquet::Fields;
 use crate::source::files::Location;
 use crate::source::naming::Allowed;
-use crate::source::separated::Column;
+use crate::source::separated::{Column, FirstLine};
 use crate::source::{check_level, curie};
 
-/// A source of triples: one of `kg_bert`, `table` and `parquet`.
+/// A source of triples.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Options {
     /// Prefixes of ids that are keys of other sources, in upper or lower case: `["UMLS", "MESH"]`. An id with another prefix, or none,
     /// belongs to this source alone.
@@ -34,16 +33,9 @@ pub struct Options {
     /// Licence level of the whole source, texts and triples: 0 to 9, as the source restriction levels of UMLS. Without it, the source has
     /// no level.
     pub level: Option<u8>,
-    /// A folder in KG-BERT's layout, read with its official split; or else `table` or `parquet`. Where a part has a fourth column (WN11,
-    /// FB13), rows labelled 1 are facts and rows labelled -1 are kept as published negatives in `negatives.parquet`; any other label is an
-    /// error.
-    #[serde(skip_serializing)]
-    pub kg_bert: Option<Location>,
-    /// Tables of text: a triple per row.
-    pub table: Option<Table>,
-    /// Parquet files: a triple per row. Pages may be uncompressed or use Snappy, gzip, LZ4_RAW or zstd; Brotli, LZO and Hadoop's LZ4 are
-    /// refused.
-    pub parquet: Option<Parquet>,
+    /// The files of triples.
+    #[serde(flatten)]
+    pub rows: Rows,
     /// Texts of entities; not with `kg_bert`, which has its own. Lines of `id<TAB>text` without a header, or whatever `layout` describes.
     pub entity_texts: Option<Texts>,
     /// Texts of relations; not with `kg_bert`. The files are as for `entity_texts`.
@@ -67,6 +59,27 @@ pub struct Options {
     /// Source: ours: because a malformed row more often means a wrong layout than a damaged row.
     #[serde(default)]
     pub max_unfit: Share,
+}
+
+/// The files of triples of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rows {
+    /// A folder in KG-BERT's layout, read with its official split; or else `table` or `parquet`. Where a part has a fourth column (WN11,
+    /// FB13), rows labelled 1 are facts and rows labelled -1 are kept as published negatives in `negatives.parquet`; any other label is an
+    /// error.
+    KgBert(#[serde(skip_serializing)] Location),
+    /// Tables of text: a triple per row.
+    Table(Table),
+    /// Parquet files: a triple per row. Pages may be uncompressed or use Snappy, gzip, LZ4_RAW or zstd; Brotli, LZO and Hadoop's LZ4 are
+    /// refused.
+    Parquet(Parquet),
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self::KgBert(Location::default())
+    }
 }
 
 /// Tables of text.
@@ -142,10 +155,14 @@ impl Options {
 
     /// The files of triples, but for those of `kg_bert`.
     pub(super) fn pieces(&self) -> impl Iterator<Item = Keyed<'_>> {
-        let tables = self.table.iter();
-        let tables = tables.flat_map(|of| keyed("table", &of.files, From::Table(&of.layout)));
-        let parquet = self.parquet.iter();
-        tables.chain(parquet.flat_map(|of| keyed("parquet", &of.files, From::Parquet(&of.columns))))
+        let pieces = match &self.rows {
+            Rows::KgBert(_) => None,
+            Rows::Table(Table { files, layout }) => Some(keyed("table", files, From::Table(layout))),
+            Rows::Parquet(Parquet { files, columns }) => {
+                Some(keyed("parquet", files, From::Parquet(columns)))
+            }
+        };
+        pieces.into_iter().flatten()
     }
 
     /// The files of texts, by their keys.
@@ -167,57 +184,62 @@ impl Options {
         check_level("level", self.level)
     }
 
-    /// Whether there is one kind of files, and what may stand beside it.
+    /// Whether there are files, and what may stand beside them.
     pub(super) fn check_files(&self) -> Result<(), InvalidSetting> {
-        let one = "exactly one of `kg_bert`, `table` and `parquet`";
-        let kinds = [self.kg_bert.is_some(), self.table.is_some(), self.parquet.is_some()];
-        let kinds = kinds.into_iter().filter(|given| *given).count();
-        if kinds != 1 {
-            return Err(InvalidSetting::new("", format!("a source with {kinds} kinds of files"), one));
-        }
-        if let (Some(_), Some((key, _))) = (&self.kg_bert, self.texts().next()) {
-            let expected = "left out: with `kg_bert` the texts that lie there are taken";
-            return Err(InvalidSetting::new(key, "given", expected));
-        }
-        let tables = self.table.iter().map(|of| ("table.files", &of.files));
-        let parquet = self.parquet.iter().map(|of| ("parquet.files", &of.files));
-        for (key, files) in tables.chain(parquet) {
-            if files.is_empty() {
-                return Err(InvalidSetting::new(key, "empty", "at least one file"));
+        let (key, files) = match (&self.rows, self.texts().next()) {
+            (Rows::KgBert(_), Some((key, _))) => {
+                let expected = "left out: with `kg_bert` the texts that lie there are taken";
+                return Err(InvalidSetting::new(key, "given", expected));
             }
-            for (i, file) in files.iter().enumerate() {
-                if let Some(part) = file.part.as_deref().filter(|part| !PARTS.contains(part)) {
-                    let expected = format!("one of {}", PARTS.join(", "));
-                    return Err(InvalidSetting::new(
-                        format!("{key}.{i}.part"),
-                        format!("{part:?}"),
-                        expected,
-                    ));
-                }
+            (Rows::KgBert(_), None) => return Ok(()),
+            (Rows::Table(of), _) => ("table.files", &of.files),
+            (Rows::Parquet(of), _) => ("parquet.files", &of.files),
+        };
+        if files.is_empty() {
+            return Err(InvalidSetting::new(key, "empty", "at least one file"));
+        }
+        for (i, file) in files.iter().enumerate() {
+            if let Some(part) = file.part.as_deref().filter(|part| !PARTS.contains(part)) {
+                let expected = format!("one of {}", PARTS.join(", "));
+                return Err(InvalidSetting::new(format!("{key}.{i}.part"), format!("{part:?}"), expected));
             }
         }
         Ok(())
     }
 
-    /// Whether columns are counted from 1.
+    /// Whether it may say which triples are held out: as KG-BERT's folder does, or by files of parts.
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
+        matches!(self.rows, Rows::KgBert(_)) || self.pieces().any(|piece| piece.of.part.is_some())
+    }
+
+    /// Whether columns are counted from 1, and have a name where the first line has names.
     pub(super) fn check_columns(&self) -> Result<(), InvalidSetting> {
-        let mut all: Vec<(String, &Column)> = Vec::new();
+        let mut all: Vec<(String, &Column, FirstLine)> = Vec::new();
         for (file, texts) in self.texts() {
-            let Some(TextLayout { columns: TextColumns { id, text, active }, .. }) = &texts.layout else {
-                continue;
-            };
+            let Some(layout) = &texts.layout else { continue };
+            let TextLayout { columns: TextColumns { id, text, active }, first_line, .. } = layout;
             let named = [("id", Some(id)), ("text", Some(text)), ("active", active.as_ref())];
             let named = named.into_iter().filter_map(|(name, column)| Some((name, column?)));
-            all.extend(named.map(|(name, column)| (format!("{file}.layout.columns.{name}"), column)));
+            all.extend(named.map(|(name, of)| (format!("{file}.layout.columns.{name}"), of, *first_line)));
         }
-        if let Some(Table { layout, .. }) = &self.table {
+        if let Rows::Table(Table { layout, .. }) = &self.rows {
             let Columns { subject, relation, object, weight, active } = &layout.columns;
             let named = [("subject", subject), ("relation", relation), ("object", object)];
             let named = named.into_iter().chain(weight.iter().map(|column| ("weight", column)));
             let named = named.chain(active.iter().map(|column| ("active", column)));
-            all.extend(named.map(|(name, column)| (format!("table.layout.columns.{name}"), column)));
+            all.extend(
+                named.map(|(name, of)| (format!("table.layout.columns.{name}"), of, layout.first_line)),
+            );
         }
-        all.into_iter().try_for_each(|(key, column)| match column {
+        all.into_iter().try_for_each(|(key, column, first_line)| match column {
+            Column::Name(name) if name.trim().is_empty() => {
+                Err(InvalidSetting::new(key, "empty", "the name of a column, or its position from 1"))
+            }
+            Column::Name(name) if first_line == FirstLine::Row => {
+                let expected = "its position from 1, for `first_line = \"row\"` says that no line has names";
+                Err(InvalidSetting::new(key, format!("{name:?}"), expected))
+            }
             Column::Position(0) => Err(InvalidSetting::new(key, 0, format!("at least 1 and at most {MANY}"))),
             Column::Position(place) if *place > MANY => {
                 Err(InvalidSetting::new(key, place, format!("from 1 to {MANY}")))
@@ -325,21 +347,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_named() {
-        let folder = || Options { kg_bert: Some(Location::default()), ..Options::default() };
+        let folder = Options::default;
         let told = |options: &Options, name: &str| options.check(name).unwrap_err().to_string();
         assert_eq!(folder().check("mine-2"), Ok(()));
         assert!(told(&folder(), "Mine").contains("\"Mine\", expected small letters, digits, _ and -"));
         let high = Options { level: Some(10), ..folder() };
         assert_eq!(told(&high, "mine"), "level is 10, expected at most 9");
-        assert!(
-            told(&Options::default(), "mine").contains("exactly one of `kg_bert`, `table` and `parquet`")
-        );
         let twice =
             Options { definitions: Some(Texts { path: Location::default(), layout: None }), ..folder() };
         assert!(told(&twice, "mine").starts_with("definitions is given, expected left out"));
         let piece = Piece { path: Location::default(), part: Some("trial".to_owned()) };
         let mut layout = Layout::three();
-        let table = |files, layout| Options { table: Some(Table { files, layout }), ..Options::default() };
+        let table =
+            |files, layout| Options { rows: Rows::Table(Table { files, layout }), ..Options::default() };
         let message = told(&table(Vec::new(), layout.clone()), "mine");
         assert_eq!(message, "table.files is empty, expected at least one file");
         let message = told(&table(vec![piece], layout.clone()), "mine");

@@ -25,9 +25,9 @@ fn first() -> u64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The training data: exactly one of these.
+    /// The training data.
     pub train: Train,
-    /// The test data: a share of the training data, by groups of documents; or CDV's annotations.
+    /// The test data.
     pub test: Test,
     /// Which passages are ranked for a query.
     #[serde(default)]
@@ -46,7 +46,7 @@ impl Config {
     /// Whether every number is in its range; `key` is where they stand.
     pub(super) fn ranges(&self, key: &str) -> anyhow::Result<()> {
         self.candidates.check().map_err(|error| anyhow::anyhow!("{key}.candidates.{error}"))?;
-        if let Some(share) = self.test.share {
+        if let Test::Share(share) = self.test {
             apart::check(share).map_err(|error| anyhow::anyhow!("{key}.test.{error}"))?;
         }
         let HeldOut { dev, mask_search } = self.held_out;
@@ -61,42 +61,52 @@ impl Config {
     }
 }
 
-/// What is trained on: one of these.
+/// What is trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Train {
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Train {
     /// MedQuAD's folder.
-    #[serde(skip_serializing)]
-    pub medquad: Option<Location>,
+    Medquad(#[serde(skip_serializing)] Location),
     /// WikiSection: a list of files and folders.
-    #[serde(skip_serializing)]
-    pub wikisection: Option<Vec<Location>>,
+    Wikisection(#[serde(skip_serializing)] Vec<Location>),
 }
 
-/// What is tested on: a share of what is trained on, or annotations of CDV.
+/// What is tested on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Test {
+    /// A share of the training data, by groups of documents.
+    Share(f64),
+    /// CDV's annotations of MedQuAD.
+    Cdv(Cdv),
+}
+
+/// Annotations of CDV.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Test {
-    /// The share of the training data, by groups of documents.
-    pub share: Option<f64>,
-    /// CDV's annotations of MedQuAD; needs `medquad`.
+pub(crate) struct Cdv {
+    /// The file of annotations.
     #[serde(skip_serializing)]
-    pub cdv: Option<Location>,
+    pub annotations: Location,
     /// MedQuAD's folder, whose texts are annotated.
     #[serde(skip_serializing)]
-    pub medquad: Option<Location>,
+    pub medquad: Location,
     /// The list of MedQuAD's test files, where the training data are MedQuAD too.
     #[serde(skip_serializing)]
     pub sources: Option<Location>,
-    /// What to do with training documents about a test entity; left out, `leave_out`.
-    pub entities: Option<Entities>,
+    /// What to do with training documents about a test entity.
+    ///
+    /// Source: ours: what is tested was not trained on.
+    #[serde(default)]
+    pub entities: Entities,
 }
 
 /// What becomes of documents to train on that are about an entity that is tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entities {
     /// They are left out and counted.
+    #[default]
     LeaveOut,
     /// They are trained on.
     Keep,
@@ -140,7 +150,7 @@ enum From {
 #[derive(Debug)]
 enum Against {
     Share(f64),
-    Cdv { annotations: Place, medquad: Place, sources: Option<Place> },
+    Cdv { annotations: Place, medquad: Place, sources: Option<Place>, entities: Entities },
 }
 
 impl Source {
@@ -148,38 +158,31 @@ impl Source {
     pub(super) fn new(config: &Config, key: &str, places: &Places<'_>) -> anyhow::Result<Self> {
         let key = format!("{key}.capr");
         let place = |location: &Location, below: &str| location.place(&format!("{key}.{below}"), places);
-        let train = match (&config.train.medquad, &config.train.wikisection) {
-            (Some(folder), None) => From::Medquad(place(folder, "train.medquad")?),
-            (None, Some(files)) if !files.is_empty() => {
+        let train = match &config.train {
+            Train::Medquad(folder) => From::Medquad(place(folder, "train.medquad")?),
+            Train::Wikisection(files) => {
+                anyhow::ensure!(!files.is_empty(), "{key}.train.wikisection is []: name a file or folder");
                 let files = files.iter().enumerate();
                 let files = files.map(|(i, file)| place(file, &format!("train.wikisection.{i}")));
                 From::Wikisection(files.collect::<anyhow::Result<_>>()?)
             }
-            _ => anyhow::bail!(
-                "{key}.train: expected either medquad (a folder) or wikisection (a list of files)"
-            ),
         };
-        let test = &config.test;
-        let against = match (test.share, &test.cdv, &test.medquad) {
-            (Some(share), None, None) if test.sources.is_none() && test.entities.is_none() => {
-                Against::Share(share)
+        let against = match &config.test {
+            Test::Share(share) => Against::Share(*share),
+            Test::Cdv(Cdv { annotations, medquad, sources, entities }) => {
+                anyhow::ensure!(
+                    matches!(train, From::Medquad(_)) == sources.is_some(),
+                    "{key}.test.cdv.sources: expected the list of files that are tested on where MedQuAD is trained on, and nothing elsewhere"
+                );
+                let list = |list| place(list, "test.cdv.sources");
+                Against::Cdv {
+                    annotations: place(annotations, "test.cdv.annotations")?,
+                    medquad: place(medquad, "test.cdv.medquad")?,
+                    sources: sources.as_ref().map(list).transpose()?,
+                    entities: *entities,
+                }
             }
-            (None, Some(annotations), Some(folder)) => Against::Cdv {
-                annotations: place(annotations, "test.cdv")?,
-                medquad: place(folder, "test.medquad")?,
-                sources: test.sources.as_ref().map(|list| place(list, "test.sources")).transpose()?,
-            },
-            _ => anyhow::bail!(
-                "{key}.test: expected either share alone, or cdv (annotations) and medquad (a folder), and if MedQuAD is trained on, sources"
-            ),
         };
-        if let Against::Cdv { sources, .. } = &against {
-            let both = (matches!(train, From::Medquad(_)), sources.is_some());
-            anyhow::ensure!(
-                both.0 == both.1,
-                "{key}.test.sources: expected the list of files that are tested on where MedQuAD is trained on, and nothing elsewhere"
-            );
-        }
         Ok(Self { key, config: config.clone(), train, test: against })
     }
 
@@ -188,7 +191,7 @@ impl Source {
             From::Medquad(folder) => vec![folder],
             From::Wikisection(files) => files.iter().collect(),
         };
-        if let Against::Cdv { annotations, medquad, sources } = &self.test {
+        if let Against::Cdv { annotations, medquad, sources, .. } = &self.test {
             places.extend([annotations, medquad].into_iter().chain(sources));
         }
         places
@@ -253,9 +256,9 @@ impl Source {
                 let (train, test) = split.with_context(|| format!("{}.test", self.key))?;
                 Ok((train, test, steps))
             }
-            Against::Cdv { annotations, medquad, .. } => {
+            Against::Cdv { annotations, medquad, entities, .. } => {
                 let (test, _) = cdv::read(&annotations.path(context)?, &medquad.path(context)?)?;
-                if self.config.test.entities == Some(Entities::Keep) {
+                if *entities == Entities::Keep {
                     return Ok((all, test, steps));
                 }
                 let (train, left) = apart::without(&all, &test);

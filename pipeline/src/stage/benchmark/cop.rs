@@ -58,7 +58,7 @@ pub(crate) struct Config {
 impl Config {
     /// Whether every number is in its range; `key` is where they stand.
     pub(super) fn ranges(&self, key: &str) -> anyhow::Result<()> {
-        if let Some(shares) = self.split.drawn {
+        if let Patients::Drawn(shares) = self.split {
             Split::drawn(drawn(shares, self.seed))
                 .map_err(|error| anyhow::anyhow!("{key}.split.drawn: {error}"))?;
             for (part, share) in [("valid", shares.valid), ("test", shares.test)] {
@@ -74,20 +74,19 @@ impl Config {
     }
 }
 
-/// Which patients are for what: one of these.
+/// Which patients are for what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Patients {
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Patients {
     /// Shares of patients, drawn by `seed`; the rest is for training.
-    pub drawn: Option<Shares>,
+    Drawn(Shares),
     /// The published lists, CSV with a column `SUBJECT_ID`.
-    #[serde(skip_serializing)]
-    pub lists: Option<Lists>,
+    Lists(Lists),
 }
 
 impl Default for Patients {
     fn default() -> Self {
-        Self { drawn: Some(Shares::default()), lists: None }
+        Self::Drawn(Shares::default())
     }
 }
 
@@ -116,10 +115,13 @@ impl Default for Shares {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lists {
     /// The patients for training.
+    #[serde(skip_serializing)]
     pub train: Location,
     /// The patients for `dev`.
+    #[serde(skip_serializing)]
     pub valid: Location,
     /// The patients for `test`.
+    #[serde(skip_serializing)]
     pub test: Location,
 }
 
@@ -130,8 +132,15 @@ pub(super) struct Source {
     config: Config,
     /// Notes, admissions, diagnoses, procedures.
     tables: [Place; 4],
-    /// For training, development, test; none where patients are drawn.
-    lists: Option<[Place; 3]>,
+    patients: Who,
+}
+
+/// Which patients are for what, once places are known.
+#[derive(Debug)]
+enum Who {
+    Drawn(Shares),
+    /// For training, development, test.
+    Lists([Place; 3]),
 }
 
 impl Source {
@@ -145,22 +154,23 @@ impl Source {
             place(&config.diagnoses, "diagnoses")?,
             place(&config.procedures, "procedures")?,
         ];
-        let lists = match (&config.split.drawn, &config.split.lists) {
-            (Some(_), None) => None,
-            (None, Some(Lists { train, valid, test })) => Some([
+        let patients = match &config.split {
+            Patients::Drawn(shares) => Who::Drawn(*shares),
+            Patients::Lists(Lists { train, valid, test }) => Who::Lists([
                 place(train, "split.lists.train")?,
                 place(valid, "split.lists.valid")?,
                 place(test, "split.lists.test")?,
             ]),
-            _ => anyhow::bail!(
-                "{key}.split: expected either drawn (shares valid and test) or lists (files train, valid and test)"
-            ),
         };
-        Ok(Self { key, config: config.clone(), tables, lists })
+        Ok(Self { key, config: config.clone(), tables, patients })
     }
 
     pub(super) fn places(&self) -> Vec<&Place> {
-        self.tables.iter().chain(self.lists.iter().flatten()).collect()
+        let lists = match &self.patients {
+            Who::Lists(lists) => lists.as_slice(),
+            Who::Drawn(_) => &[],
+        };
+        self.tables.iter().chain(lists).collect()
     }
 
     /// Writes the folder of examples and leaves facts.
@@ -193,12 +203,11 @@ impl Source {
     }
 
     fn split(&self, context: &Context) -> anyhow::Result<Split> {
-        Ok(match (&self.lists, &self.config.split.drawn) {
-            (Some([train, valid, test]), _) => {
+        Ok(match &self.patients {
+            Who::Lists([train, valid, test]) => {
                 Split::lists(&train.path(context)?, &valid.path(context)?, &test.path(context)?)?
             }
-            (None, Some(shares)) => Split::drawn(drawn(*shares, self.config.seed))?,
-            (None, None) => anyhow::bail!("{}.split says nothing", self.key),
+            Who::Drawn(shares) => Split::drawn(drawn(*shares, self.config.seed))?,
         })
     }
 
@@ -211,7 +220,7 @@ impl Source {
             }
             let remedy = match part {
                 Part::MaskSearch => "raise mask_search, or set it to 0 to search no mask here",
-                _ if self.lists.is_some() => {
+                _ if matches!(self.patients, Who::Lists(_)) => {
                     "take the lists of patients of these tables, or draw patients (split.drawn)"
                 }
                 _ => "take more patients, or other shares in split.drawn",

@@ -102,7 +102,15 @@ impl Source {
                 if part == Part::Train { "" } else { ", or draw a share of those for training (drawn)" }
             );
             for (number, location) in locations.iter().enumerate() {
-                all.push((part, location.place(&format!("{key}.{name}.{number}"), places)?));
+                let key = format!("{key}.{name}.{number}");
+                let place = location.place(&key, places)?;
+                let twice = all.iter().any(|(_, other): &(Part, Place)| other.is_same(&place));
+                anyhow::ensure!(!twice, "{key} = {location:?} is read already: name every file once");
+                anyhow::ensure!(
+                    !set.is_a_folder() || !place.is_file(),
+                    "{key} = {location:?} is a file, but what is read with it lies beside it: name the folder"
+                );
+                all.push((part, place));
             }
         }
         Ok(Self { key, config: config.clone(), places: all })

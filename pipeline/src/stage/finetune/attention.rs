@@ -31,7 +31,7 @@ use crate::engine::describe::{self, Describe};
 use crate::engine::stage::Input;
 use crate::stage::benchmark as tried;
 use crate::stage::maps::Mapping;
-pub(crate) use config::{Begin, Config, Knowledge, Labels};
+pub(crate) use config::{Begin, By, Config, Knowledge, Labels};
 
 /// The way to attend of one fine-tuning.
 #[derive(Debug, Clone)]
@@ -51,15 +51,15 @@ impl Config {
     /// Names the first that is not.
     pub(crate) fn ranges(&self) -> anyhow::Result<()> {
         let key = format!("attentions.{}", self.name);
-        if let Some(Labels { lambda, .. }) = self.labels {
-            number(format!("{key}.labels.lambda"), lambda, &WEIGHT)?;
-        }
-        match self.knowledge.as_ref().map_or(Ok(()), |knowledge| knowledge.settings().check()) {
-            // How many maps there are is said by their names.
-            Err(InvalidSetting { setting, found, expected }) if setting != "knowledge.maps" => {
-                anyhow::bail!("{key}.{setting} is {found}, expected {expected}")
-            }
-            _ => Ok(()),
+        match &self.by {
+            By::Labels(Labels { lambda, .. }) => number(format!("{key}.labels.lambda"), *lambda, &WEIGHT),
+            By::Knowledge(knowledge) => match knowledge.settings().check() {
+                // How many maps there are is said by their names.
+                Err(InvalidSetting { setting, found, expected }) if setting != "knowledge.maps" => {
+                    anyhow::bail!("{key}.{setting} is {found}, expected {expected}")
+                }
+                _ => Ok(()),
+            },
         }
     }
 
@@ -74,9 +74,7 @@ impl Config {
         fixed: &Fixed,
     ) -> anyhow::Result<Vec<&'b str>> {
         let key = format!("attentions.{}", self.name);
-        let one = usize::from(self.labels.is_some()) + usize::from(self.knowledge.is_some());
-        anyhow::ensure!(one == 1, "{key}: expected exactly one of the tables `labels` and `knowledge`");
-        if let Some(knowledge) = &self.knowledge {
+        if let By::Knowledge(knowledge) = &self.by {
             knowledge.check(&format!("{key}.knowledge"), fixed)?;
         }
         let compared = || all.iter().filter(|of| by_itself.contains(&of.name));
@@ -116,7 +114,7 @@ impl Config {
             Some(Kind::Score) => "a number",
             Some(Kind::Tags) => "tags of words",
         };
-        if let Some(Labels { begin, .. }) = self.labels {
+        if let By::Labels(Labels { begin, .. }) = self.by {
             if kind != Some(Kind::OneClass) {
                 return Some(format!("labels attend for one class of several, {} asks for {what}", of.name));
             }
@@ -150,10 +148,10 @@ impl Config {
         on: &tried::Config,
         mapping: Option<&Arc<Mapping>>,
     ) -> anyhow::Result<Attending> {
-        if let Some(labels) = self.labels {
-            return Ok(Attending::Labels(labels, on.keywords.clone()));
-        }
-        let Some(knowledge) = &self.knowledge else { return Ok(Attending::Plain) };
+        let knowledge = match &self.by {
+            By::Labels(labels) => return Ok(Attending::Labels(*labels, on.keywords.clone())),
+            By::Knowledge(knowledge) => knowledge,
+        };
         let mapping = mapping.with_context(|| {
             format!("attentions.{} attends by maps, and nothing says how they are made: add the table [maps] and those that it needs", self.name)
         })?;
@@ -391,7 +389,5 @@ mod tests {
         assert!(wrong("\"entity\", \"term\"", "").contains("maps is empty"));
         assert!(told(ATTENTION, "second").unwrap_err().contains("set finetune.truncation"));
         assert!(told(&LABELS.replace("3.0", "-3.0"), "second").unwrap_err().contains("lambda is -3"));
-        let both = format!("{ATTENTION}{}", LABELS.split_once('\n').unwrap().1);
-        assert!(told(&both, "longest").unwrap_err().contains("exactly one of the tables"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
 use model::output::RankLoss;
-use model::range::{BELOW_ONE, CLIP, RATE, WARM_UP};
+use model::range::{CLIP, DROPOUT, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
 use tasks::downstream::capr::Wording;
 use tasks::downstream::encode::{Cut, Frame};
@@ -73,7 +73,7 @@ pub(crate) struct Settings {
     ///
     /// Source: Devlin et al. 2019, appendix A.3: 16 or 32.
     pub batch: usize,
-    /// Dropout on the task head's input, from 0 to below 1.
+    /// Dropout on the task head's input, from 0 to 0.95.
     ///
     /// Source: MT-BERT, section 4.2: 0.1 for all task-specific layers.
     pub dropout: f64,
@@ -323,7 +323,7 @@ impl Settings {
         let Settings { learning_rate, warmup, epochs, batch, dropout } = *self;
         number(format!("{key}.learning_rate"), learning_rate, &RATE)?;
         number(format!("{key}.warmup"), warmup, &WARM_UP)?;
-        number(format!("{key}.dropout"), dropout, &BELOW_ONE)?;
+        number(format!("{key}.dropout"), dropout, &DROPOUT)?;
         whole(format!("{key}.epochs"), epochs, 1..=MANY)?;
         whole(format!("{key}.batch"), batch as u64, 1..=MANY)
     }

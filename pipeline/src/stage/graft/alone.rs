@@ -170,7 +170,7 @@ impl Around<'_> {
             format!("{key}.attention is {name:?}, and no table of [[attentions]] is called so")
         })?;
         anyhow::ensure!(
-            attention.labels.is_none(),
+            matches!(attention.by, attention::By::Knowledge(_)),
             "{key}.attention is {name:?}, whose labels are the classes of one task, and a recipe has several: take one with `knowledge`"
         );
         let on = attention::Config { on: Some(recipe.tasks.clone()), ..attention.clone() };

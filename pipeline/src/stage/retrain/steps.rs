@@ -60,6 +60,16 @@ fn read(outline: &Outline, batches: &[batch::Batch]) -> anyhow::Result<Vec<Batch
     batches.iter().map(|batch| Ok(shards::batch(outline, batch)?)).collect()
 }
 
+/// The stream of held-out samples.
+///
+/// # Errors
+/// When the shards have none.
+pub(super) fn held_out(shards: &Shards<'_>, config: &steps::Config) -> anyhow::Result<Stream> {
+    let config = steps::Config { part: Part::Valid, ..*config };
+    Stream::new(shards, &config, Worker::ONLY)
+        .context("it evaluates on the part `valid` of the shards (split.parts decides whether there is one)")
+}
+
 /// Held-out samples, in the batches of one step after the other.
 pub(super) struct HeldOut(Vec<Vec<Batch>>);
 
@@ -71,10 +81,7 @@ impl HeldOut {
         outline: &Outline,
         most: usize,
     ) -> anyhow::Result<Self> {
-        let config = steps::Config { part: Part::Valid, ..*config };
-        let mut stream = Stream::new(shards, &config, Worker::ONLY).context(
-            "patience looks at the part `valid` of the shards (split.parts decides whether there is one)",
-        )?;
+        let mut stream = held_out(shards, config)?;
         let all =
             stream.steps_per_epoch().context("the stream of held-out samples does not know its steps")?;
         let steps = usize::try_from(all).unwrap_or(usize::MAX).min(most);

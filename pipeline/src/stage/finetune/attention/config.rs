@@ -5,21 +5,27 @@ use model::attention::kam::{Auxiliary, Merge, Skip};
 use model::attention::label::Mode;
 use serde::{Deserialize, Serialize};
 
-/// A table of `[[attentions]]`: exactly one of the tables that say how tokens attend.
+/// A table of `[[attentions]]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The name, in lower-case letters, digits, `-` and `_`; not `alone` or `base`, and unique across attentions and recipes.
     pub name: String,
     /// Names of the benchmarks; left out, all in `finetune.on` that it supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
-    /// Label embeddings as additional queries of the first token (Wang et al. 2020). Exactly one of `labels` and `knowledge` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<Labels>,
+    /// How tokens attend.
+    #[serde(flatten)]
+    pub by: By,
+}
+
+/// How tokens attend.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum By {
+    /// Label embeddings as additional queries of the first token (Wang et al. 2020).
+    Labels(Labels),
     /// Attention that also uses maps of what is known about tokens (KAM-BERT); needs `finetune.truncation = "longest"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub knowledge: Option<Knowledge>,
+    Knowledge(Knowledge),
 }
 
 /// Attention by labels.

@@ -1,0 +1,168 @@
+//! What `run` would refuse for a setting, `plan` refuses before it: thousands of settings are changed, and those that `plan` accepts are run on little
+//! worlds with tiny models. Only data may have the last word, in the phrases listed here.
+mod bases;
+mod mutate;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use base::cancel::CancelToken;
+use base::rng::RngKey;
+use engraft::in_process::{Became, Trial};
+
+use bases::{Base, bases};
+use mutate::{Mutation, mutations};
+
+/// What a run may fail with although `plan` accepted its settings, and why only the data tell.
+const DATA: [(&str, &str); 0] = [];
+
+/// Settings of which large values are meant but take long or much memory: those are planned and not run.
+const COSTLY: [&str; 12] = [
+    "encoder.hidden_size",
+    "encoder.intermediate_size",
+    "encoder.max_position_embeddings",
+    "encoder.num_attention_heads",
+    "encoder.num_hidden_layers",
+    "epochs",
+    "finetune.search.trials",
+    "finetune_seeds",
+    "max_steps",
+    "per_triple",
+    "ranking.negatives",
+    "world.scale",
+];
+/// Values up to this are run all the same.
+const CHEAP: f64 = 9.0;
+
+/// Settings that depend on each other, by base.
+const TOGETHER: [(&str, &[&str]); 14] = [
+    ("default", &["encoder.hidden_size=12", "encoder.num_attention_heads=5"]),
+    ("default", &["encoder.hidden_size=2", "encoder.num_attention_heads=2"]),
+    ("default", &["shards.layout.limits.node=200", "encoder.max_position_embeddings=64"]),
+    ("default", &["encoder.max_position_embeddings=8"]),
+    ("default", &["vocabulary.train.size=6", "encoder.max_position_embeddings=512"]),
+    ("default", &["retrain.warmup_steps=1000000", "retrain.max_steps=1"]),
+    ("default", &["retrain.stream.batching={ items = 1000000 }", "shards.size={ rows = 1 }"]),
+    ("whole", &["pretrain.stream.batching={ items = 1000000 }"]),
+    ("whole", &["finetune.batch=1000000", "recipes.mt.batch=1000000"]),
+    ("whole", &["finetune.max_tokens=300"]),
+    ("whole", &["finetune.max_tokens=240", "maps.limits.auxiliary=16"]),
+    ("whole", &["shards.masked_lm.files.max_tokens=300"]),
+    ("default", &["world.scale=1000"]),
+    ("default", &["retrain.adamw.beta1=2"]),
+];
+
+/// Whether everything is run, as `just nightly` does; else a part of it, chosen by a seed.
+#[expect(clippy::disallowed_methods, reason = "how nightly runs ask for all settings")]
+fn all_settings() -> bool {
+    std::env::var_os("ENGRAFT_SETTINGS").is_some_and(|settings| settings == "all")
+}
+
+/// So many changes are run where not all are.
+const RUN: usize = 40;
+/// A run that takes longer is a fault of this test: its base is too large.
+const LONGEST: Duration = Duration::from_secs(60);
+
+fn until(limit: Duration) -> CancelToken {
+    let begun = Instant::now();
+    CancelToken::when(move || begun.elapsed() > limit)
+}
+
+/// A base with other settings.
+fn with(base: &Base, sets: &[String]) -> Trial {
+    let trial = base.trial.clone();
+    Trial { sets: [&trial.sets[..], sets].concat(), ..trial }
+}
+
+fn is_costly(mutation: &Mutation) -> bool {
+    let of =
+        COSTLY.iter().any(|key| mutation.general == *key || mutation.general.ends_with(&format!(".{key}")));
+    of && mutation.value().parse::<f64>().is_ok_and(|value| value > CHEAP)
+}
+
+/// What is asked: sets over a base.
+struct Case {
+    base: usize,
+    sets: Vec<String>,
+    is_costly: bool,
+}
+
+fn cases(bases: &[Base]) -> Vec<Case> {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/config.schema.json");
+    let schema: serde_json::Value = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+    let (mut seen, mut cases) = (BTreeSet::new(), Vec::new());
+    for (place, base) in bases.iter().enumerate() {
+        let config: toml::Table = base.trial.resolved().unwrap().parse().unwrap();
+        for mutation in mutations(&config, &schema) {
+            if seen.insert((mutation.general.clone(), mutation.value().to_owned())) {
+                let is_costly = is_costly(&mutation);
+                cases.push(Case { base: place, sets: vec![mutation.set], is_costly });
+            }
+        }
+    }
+    for (name, sets) in TOGETHER {
+        let base = bases.iter().position(|base| base.name == name).unwrap();
+        let sets = sets.iter().map(|set| (*set).to_owned()).collect();
+        cases.push(Case { base, sets, is_costly: false });
+    }
+    cases
+}
+
+/// What a run of `case` fails with, if that is for its settings.
+fn fault(bases: &[Base], case: &Case) -> Option<String> {
+    let base = &bases[case.base];
+    let began = Instant::now();
+    let became = with(base, &case.sets).run(&[], until(LONGEST));
+    let said = format!("{}: {}", base.name, case.sets.join(" "));
+    let became = match became {
+        Ok(became) => became,
+        Err(error) => return Some(format!("{said}: {error:#}")),
+    };
+    let failed = became.iter().find_map(|(stage, of)| match of {
+        Became::Failed(error) => Some(format!("{stage}: {error}")),
+        _ => None,
+    });
+    println!("{:.1} s {said} {}", began.elapsed().as_secs_f64(), failed.as_deref().unwrap_or_default());
+    let is_data = |error: &String| DATA.iter().any(|(phrase, _)| error.contains(phrase));
+    let not_made = became.values().any(|of| *of == Became::NotMade);
+    match failed {
+        Some(error) if is_data(&error) => None,
+        Some(error) => Some(format!("{said}: {error}")),
+        None if not_made => Some(format!("{said}: takes longer than {} s", LONGEST.as_secs())),
+        None => None,
+    }
+}
+
+#[test]
+fn what_run_refuses_for_settings_plan_refuses_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let bases = bases(folder.path());
+    let began = Instant::now();
+    let cases = cases(&bases);
+    assert!(cases.len() > 2_000, "{}", cases.len());
+    for base in &bases {
+        let became =
+            base.trial.run(&[], until(LONGEST)).unwrap_or_else(|error| panic!("{}: {error:#}", base.name));
+        assert!(became.values().all(|of| *of == Became::Made), "{}: {became:#?}", base.name);
+        println!("{:.1} s: {} is made", began.elapsed().as_secs_f64(), base.name);
+    }
+    let of_cases = cases.len();
+    let accepted = cases.into_iter().filter(|case| with(&bases[case.base], &case.sets).plan().is_ok());
+    let accepted: Vec<Case> = accepted.collect();
+    println!("{:.1} s: {} of {of_cases} are accepted", began.elapsed().as_secs_f64(), accepted.len());
+    let mut run: Vec<&Case> = accepted.iter().filter(|case| !case.is_costly).collect();
+    if !all_settings() {
+        let key = |case: &Case| RngKey::new(23).named(&case.sets.concat()).below(u64::MAX);
+        run.sort_by_key(|case| key(case));
+        run.truncate(RUN);
+        run.sort_by_key(|case| case.base);
+    }
+    let mut faults = Vec::new();
+    for case in run {
+        faults.extend(fault(&bases, case));
+        // What it replaced is put back, so that the next one finds everything but what it changes.
+        let _ = bases[case.base].trial.run(&[], until(LONGEST));
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
