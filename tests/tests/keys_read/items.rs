@@ -108,6 +108,7 @@ impl Items {
         self.items(file, path, parsed.items);
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm for each kind of item")]
     fn items(&mut self, file: &str, path: &[String], items: Vec<Item>) {
         self.modules.entry(path.to_vec()).or_default();
         for item in items {
