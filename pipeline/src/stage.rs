@@ -100,7 +100,10 @@ fn on_graph(
 ) -> anyhow::Result<(Vec<Box<dyn Stage>>, shards::Shards)> {
     let Graph { sources, canon, split, summary, shards } = graph;
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(triples::Triples::new(sources, canon, places)?)];
-    stages.push(Box::new(split::Splitting { config: split.clone() }));
+    stages.push(Box::new(split::Splitting {
+        config: split.clone(),
+        problem: source::unpublished(sources, split),
+    }));
     let (source, case) = (vocabulary.source(), vocabulary.case());
     if vocabulary.is_trained() {
         stages.push(Box::new(vocabulary));

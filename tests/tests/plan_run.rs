@@ -15,7 +15,29 @@ use bases::{Base, bases};
 use mutate::{Mutation, mutations};
 
 /// What a run may fail with although `plan` accepted its settings, and why only the data tell.
-const DATA: [(&str, &str); 0] = [];
+const DATA: [(&str, &str); 21] = [
+    ("which never occurs", "which types, relations and attributes a release of UMLS has"),
+    ("the file has no relation", "which relations an ontology has"),
+    ("expected a column named", "which columns a file has"),
+    ("expected no more than the first line has", "how many columns a file has"),
+    ("expected a finite number, or nothing", "what stands in a column"),
+    ("expected 1 or 0", "what stands in a column"),
+    (": line 1: found", "what a file looks like: it is of another format"),
+    (": line 1, column", "as before"),
+    ("is neither beside it nor in", "which files lie beside one"),
+    ("is there, expected the report's disorders", "as before"),
+    ("which is what the format", "which files a folder has"),
+    ("expected LAMA's folder `data`", "which corpora were unpacked"),
+    ("no text is for", "a share of so few texts is none"),
+    ("no example is for", "a share of so few patients is none"),
+    ("no query is for", "a share of so few documents is none"),
+    ("that means nothing is none of", "which classes a set has"),
+    ("has no sample, so no weight makes it count", "which classes a part has"),
+    ("more different words than counts.what.max_distinct lets pass", "how long sentences are"),
+    ("average precision is undefined", "whether a part has a sample of a class"),
+    ("keywords.", "which classes a set has, and which words a vocabulary"),
+    ("no term is left", "which names a graph has"),
+];
 
 /// Settings of which large values are meant but take long or much memory: those are planned and not run.
 const COSTLY: [&str; 12] = [

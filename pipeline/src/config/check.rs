@@ -64,17 +64,6 @@ fn together(config: &Config) -> anyhow::Result<()> {
             "{table}.patience evaluates on the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
         );
     }
-    if let (Parts::Official { source, .. }, Some(sources)) = (&config.split.parts, &config.sources) {
-        let has_parts =
-            |name: &str| sources.triples.get(name).is_some_and(kg::source::triples::Options::has_parts);
-        let names: Vec<&str> =
-            sources.entries().iter().map(|entry| entry.name).filter(|name| has_parts(name)).collect();
-        anyhow::ensure!(
-            names.contains(&source.as_str()),
-            "split.parts.official.source is {source:?}, expected the name of a source with a published split (`kg_bert`, or files with `part`): {}",
-            if names.is_empty() { "there is none".to_owned() } else { names.join(", ") }
-        );
-    }
     Ok(())
 }
 

@@ -205,6 +205,8 @@ pub(crate) const REPORT: &str = "split.json";
 pub(crate) struct Splitting {
     /// How to split.
     pub config: Config,
+    /// Why no official split can be taken, if that is so.
+    pub problem: Option<String>,
 }
 
 impl Config {
@@ -296,6 +298,9 @@ impl Stage for Splitting {
 
     fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "split", &self.config);
+        if let Some(problem) = &self.problem {
+            to.unfit("split.parts.official.source", problem.clone());
+        }
     }
 
     fn inputs(&self) -> Vec<Input> {

@@ -1,16 +1,15 @@
 //! Stage `vocabulary`: trains a WordPiece vocabulary on entity names and text, where the config brings none of its own.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read as _};
+mod words;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use base::whole::write_whole;
-use kg::table::Graph;
 use serde::{Deserialize, Serialize};
 use tasks::token::encode::{self, Case};
 use tasks::token::rule::Said;
-use tasks::token::train::{self, WordCounts};
+use tasks::token::train;
 
 use super::encoder::{self, Base};
 use super::folder;
@@ -19,6 +18,7 @@ use crate::bundle::vocabulary as of_model;
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Artifacts, Input, Stage};
+use words::{count_words, names};
 
 /// The name of the file in the artifact.
 pub(crate) const FILE: &str = "vocab.txt";
@@ -374,44 +374,6 @@ impl Stage for Vocabulary {
     }
 }
 
-/// The words of a graph's names.
-fn names(triples: &Path, case: Case) -> anyhow::Result<WordCounts> {
-    let mut words = WordCounts::new(case);
-    let graph = Graph::read(triples)?;
-    let entities = graph.entities().iter().map(|entity| &entity.text);
-    entities
-        .chain(graph.relations().iter().map(|relation| &relation.text))
-        .try_for_each(|text| words.add(text))?;
-    Ok(words)
-}
-
 fn trained(train: &Train, case: Case) -> train::Config {
     train::Config { size: train.size, min_frequency: train.min_frequency, case }
-}
-
-fn count_words(file: &Path, words: &mut WordCounts, context: &Context) -> anyhow::Result<()> {
-    let open = File::open(file).with_context(|| format!("{}: cannot open the text", file.display()))?;
-    let mut reader = BufReader::new(context.progress().reader(open));
-    let (mut bytes, mut number) = (Vec::new(), 0_u64);
-    loop {
-        bytes.clear();
-        number += 1;
-        let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut bytes);
-        if read.with_context(|| format!("{}", file.display()))? == 0 {
-            return Ok(());
-        }
-        anyhow::ensure!(
-            bytes.len() as u64 <= LONGEST_LINE,
-            "{}: line {number} has more than {LONGEST_LINE} bytes; expected plain text in lines: break it into several",
-            file.display()
-        );
-        let line = std::str::from_utf8(&bytes).map_err(|e| {
-            let column = e.valid_up_to() + 1;
-            anyhow::anyhow!(
-                "{}: line {number}, byte {column}: not valid UTF-8; convert the file, e.g. with `iconv -t utf-8`",
-                file.display()
-            )
-        })?;
-        words.add(line)?;
-    }
 }
