@@ -3,6 +3,7 @@
 mod config_file;
 pub mod digests;
 pub(crate) mod error;
+pub mod masked_lm;
 mod names;
 mod pickle;
 mod place;
@@ -70,11 +71,16 @@ pub struct Checkpoint {
 /// # Errors
 /// Names the file and what is wrong: what differs from the digests, parameters that are missing or unexpected, the first number that is not finite.
 pub fn load(dir: &Path, device: &Device) -> Result<Checkpoint, Error> {
-    digests::verify(dir)?;
-    load_verified(dir, device).map(|(checkpoint, _)| checkpoint)
+    load_with_outputs(dir, device).map(|(checkpoint, _)| checkpoint)
 }
 
-/// As [`load`] without the digests, with the file that the tensors of outputs, which [`Checkpoint::left_out`] names, can be read from.
+/// As [`load`], with the file that the tensors of outputs, which [`Checkpoint::left_out`] names, can be read from.
+pub(crate) fn load_with_outputs(dir: &Path, device: &Device) -> Result<(Checkpoint, Stored), Error> {
+    digests::verify(dir)?;
+    load_verified(dir, device)
+}
+
+/// As [`load_with_outputs`] without the digests.
 pub(crate) fn load_verified(dir: &Path, device: &Device) -> Result<(Checkpoint, Stored), Error> {
     let mut config = config_file::read(&dir.join(CONFIG_FILE))?;
     let (path, stored) = weights(dir)?;
@@ -162,12 +168,25 @@ pub(crate) fn save_finished(
     index: &Value,
 ) -> Result<(), Error> {
     swap::replace(dir, |work| {
-        save(work, config, params.iter().filter(|(name, _)| !name.starts_with(OUTPUTS)))?;
+        let published = published(params);
+        save(work, config, published.iter().map(|(name, tensor)| (name.as_str(), *tensor)))?;
         let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
         whole::write_tensors(&work.join(OUTPUTS_WEIGHTS_FILE), outputs)?;
         whole::write_json(&work.join(OUTPUTS_FILE), index)?;
         digests::seal(work)
     })
+}
+
+/// The encoder's parameters as `BertModel` has them; where there is an output of masked words, with it and as `BertForMaskedLM` has them.
+fn published(params: &Params) -> BTreeMap<String, &Tensor> {
+    let outputs = params.iter().filter_map(|(name, tensor)| Some((name.strip_prefix(OUTPUTS)?, tensor)));
+    let of_masked =
+        outputs.filter_map(|(name, tensor)| Some((masked_lm::published_name(name)?.to_owned(), tensor)));
+    let mut named: BTreeMap<String, &Tensor> = of_masked.collect();
+    let prefix = if named.is_empty() { "" } else { names::PREFIX };
+    let encoder = params.iter().filter(|(name, _)| !name.starts_with(OUTPUTS));
+    named.extend(encoder.map(|(name, tensor)| (format!("{prefix}{name}"), tensor)));
+    named
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What a masked language model says at a mask token: an encoder with the output for masked words, which only answers.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use base::read::ReadError;
@@ -8,32 +7,15 @@ use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 
 use crate::Error;
+use crate::checkpoint::masked_lm::NAME;
 use crate::checkpoint::stored::Stored;
-use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE};
+use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE, masked_lm};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Pass};
 use crate::output::masked_lm::MaskedLm;
 use crate::output::tag::gather;
 use crate::params::Params;
-
-/// Where the output stands among the parameters.
-const NAME: &str = "masked_lm";
-
-/// Its parameters here, and as `transformers` calls them, old endings behind new ones.
-const PUBLISHED: [(&str, &[&str]); 5] = [
-    ("masked_lm.dense.weight", &["cls.predictions.transform.dense.weight"]),
-    ("masked_lm.dense.bias", &["cls.predictions.transform.dense.bias"]),
-    (
-        "masked_lm.LayerNorm.weight",
-        &["cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.gamma"],
-    ),
-    (
-        "masked_lm.LayerNorm.bias",
-        &["cls.predictions.transform.LayerNorm.bias", "cls.predictions.transform.LayerNorm.beta"],
-    ),
-    ("masked_lm.decoder.bias", &["cls.predictions.bias", "cls.predictions.decoder.bias"]),
-];
 
 /// An encoder with its output for masked words.
 #[derive(Debug, Clone)]
@@ -56,18 +38,13 @@ impl Filler {
             checkpoint::load_verified(dir, device)?;
         let own = dir.join(OUTPUTS_WEIGHTS_FILE);
         let stored = if own.exists() { Stored::open(&own)? } else { published };
-        let mut tensors = BTreeMap::new();
-        for (name, published) in PUBLISHED {
-            let mut names = std::iter::once(&name).chain(published);
-            let found = names.find(|name| stored.shape(name).is_some());
-            let found = found.ok_or_else(|| {
-                let found = format!("it has no output for masked words ({name} is missing)");
-                let remedy =
-                    "give the checkpoint of a masked language model, or pretrain this encoder on texts first";
-                ReadError::new(dir, found, "", remedy)
-            })?;
-            tensors.insert(name.to_owned(), stored.read(found, device)?);
+        if let Some(name) = masked_lm::lacking(&stored) {
+            let found = format!("it has no output for masked words ({name} is missing)");
+            let remedy =
+                "give the checkpoint of a masked language model, or pretrain this encoder on texts first";
+            return Err(ReadError::new(dir, found, "", remedy).into());
         }
+        let tensors = masked_lm::read(&stored, device)?;
         let params =
             params.with(Params::from_tensors(&MaskedLm::specs(NAME, &config), tensors)?).freeze(|_| true);
         let (encoder, output) = (Encoder::new(&config, &params)?, MaskedLm::new(&params, NAME, &config)?);
@@ -141,10 +118,7 @@ mod tests {
     #[test]
     fn a_published_model_fills_its_mask_tokens_as_its_parts_do() {
         let dir = tempfile::tempdir().unwrap();
-        let published = |name: &str| {
-            let of = PUBLISHED.iter().find(|(own, _)| *own == name).map(|(_, names)| names[names.len() - 1]);
-            Some(of.unwrap_or(name).to_owned())
-        };
+        let published = |name: &str| Some(masked_lm::published_name(name).unwrap_or(name).to_owned());
         let params = saved(dir.path(), published);
         let filler = Filler::load(dir.path(), &Device::Cpu).unwrap();
         let found = filler.logits(&rows(), &[2, 1]).unwrap();

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::attention::label::{self, LabelAttention};
 use crate::attention::{Chosen, kam};
+use crate::checkpoint::masked_lm::NAME as MASKED_LM;
 use crate::encoder::config::Config;
 use crate::encoder::pool::{self, Pooling};
 use crate::params::{Spec, of_outputs};
@@ -116,8 +117,6 @@ pub struct Outline {
     pub knowledge: Option<kam::Settings>,
 }
 
-/// The output of masked texts, and of all others that have [`Decoder::MaskedLm`].
-pub(crate) const MASKED_LM: &str = "masked_lm";
 const POOL: &str = "pool_attn";
 /// Names that no task may have.
 const RESERVED: [&str; 3] = [POOL, label::NAME, kam::NAME];
@@ -294,6 +293,12 @@ impl Outline {
             self.knowledge.clone().map(Chosen::new),
         ];
         named.into_iter().flatten().next().unwrap_or_default()
+    }
+
+    /// Whether a task predicts words as BERT does in its pretraining, so that the output of a published masked language model is one of these.
+    #[must_use]
+    pub fn has_masked_lm(&self) -> bool {
+        self.tasks.iter().any(Task::is_shared)
     }
 
     /// The task of a number.

@@ -22,13 +22,13 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::attention::{Attention, label};
-use crate::checkpoint;
+use crate::checkpoint::{self, masked_lm};
 use crate::encoder::Encoder;
 use crate::head::slices::listed;
 use crate::optim::chosen::Optimiser;
 use crate::optim::head_mask::HeadMask;
 use crate::output::Outputs;
-use crate::params::{Params, Spec};
+use crate::params::{OUTPUTS, Params, Spec, of_outputs};
 use crate::predict::{Index, Predictor};
 pub use config::{Config, Setup};
 use coverage::Coverage;
@@ -72,7 +72,8 @@ impl Trainer {
         Trainer::over(setup, params, device)
     }
 
-    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh. `setup.encoder` must have the checkpoint's sizes (see
+    /// A trainer whose encoder comes from a checkpoint folder; outputs are fresh, but that of a masked language model is the checkpoint's where it
+    /// has one ([`masked_lm::published`]). `setup.encoder` must have the checkpoint's sizes (see
     /// [`checkpoint::load`]); its dropout rates may differ.
     ///
     /// # Errors
@@ -248,20 +249,29 @@ impl Trainer {
     }
 }
 
-/// The parameters of an encoder of the setup's sizes from a checkpoint folder, and fresh ones of outputs.
+/// The parameters of an encoder of the setup's sizes from a checkpoint folder, and fresh ones of outputs; that of masked words is the checkpoint's
+/// where it has one.
 fn begin_with(dir: &Path, setup: &Setup, device: &Device) -> Result<Params, Error> {
     let seed = setup.train.seed;
-    let checkpoint::Checkpoint { params, fresh, .. } = checkpoint::load(dir, device)?;
+    let (loaded, stored) = checkpoint::load_with_outputs(dir, device)?;
+    let checkpoint::Checkpoint { params, fresh, .. } = loaded;
     let mut tensors: BTreeMap<String, Tensor> =
         params.iter().map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect();
     // A pooler that the checkpoint lacks is as new as an output: another seed, another one.
-    let specs = Encoder::specs(&setup.encoder);
-    let drawn: Vec<Spec> = specs.iter().filter(|spec| fresh.contains(&spec.name)).cloned().collect();
+    let specs = [Encoder::specs(&setup.encoder), setup.output_specs()].concat();
+    let drawn: Vec<Spec> = specs
+        .iter()
+        .filter(|spec| fresh.contains(&spec.name) || spec.name.starts_with(OUTPUTS))
+        .cloned()
+        .collect();
     for (name, tensor) in Params::fresh(&drawn, seed, device)?.iter() {
         tensors.insert(name.to_owned(), tensor.clone());
     }
-    let params = Params::from_tensors(&specs, tensors)?;
-    Ok(params.with(Params::fresh(&setup.output_specs(), seed, device)?))
+    if setup.outline.has_masked_lm() && masked_lm::lacking(&stored).is_none() {
+        let output = masked_lm::read(&stored, device)?.into_iter();
+        tensors.extend(output.map(|(name, tensor)| (of_outputs(&name), tensor)));
+    }
+    Params::from_tensors(&specs, tensors)
 }
 
 #[cfg(test)]

@@ -7,17 +7,33 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use batch::rows::Rows;
+use batch::task::Task;
 use candle_core::Device;
+use model::attention::Chosen;
+use model::checkpoint;
+use model::device::ActivationDtype;
 use model::fill::Filler;
+use model::optim::adamw::{AdamWConfig, Missing};
+use model::optim::schedule::Schedule;
+use model::output::shards::{Alphas, OutputConfig, Sizes};
+use model::output::{Batch, Targets};
+use model::train::heads::Heads;
+use model::train::{self, Setup, Trainer};
 use serde_json::Value;
+
+/// The interpreter that `ENGRAFT_TORCH` names.
+fn python() -> Option<std::ffi::OsString> {
+    #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
+    let python = std::env::var_os("ENGRAFT_TORCH");
+    if python.is_none() {
+        eprintln!("skipped: ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
+    }
+    python
+}
 
 #[test]
 fn a_published_model_says_the_same_in_the_place_of_blanks() -> Result<()> {
-    #[expect(clippy::disallowed_methods, reason = "the interpreter is the test's one setting")]
-    let Some(python) = std::env::var_os("ENGRAFT_TORCH") else {
-        eprintln!("skipped: ENGRAFT_TORCH does not name a Python with tests/python/requirements-torch.txt");
-        return Ok(());
-    };
+    let Some(python) = python() else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/masked_lm.py");
     let output = Command::new(python).arg(script).arg(folder.path()).output()?;
@@ -34,5 +50,51 @@ fn a_published_model_says_the_same_in_the_place_of_blanks() -> Result<()> {
         let far = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max);
         assert!(found.len() == 71 && far < 1e-4, "row {row}: {far}");
     }
+    Ok(())
+}
+
+#[test]
+fn transformers_fills_masks_with_what_engraft_trained() -> Result<()> {
+    let Some(python) = python() else { return Ok(()) };
+    let (published, trained) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let script = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name);
+    let output = Command::new(&python).arg(script("masked_lm.py")).arg(published.path()).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // A training that begins with the published model and its output, and makes a step.
+    let outputs = OutputConfig::default();
+    let outline = outputs.outline(&Alphas::new([(Task::MaskedLm, 1.0)]), Sizes { relations: 2, tags: 0 });
+    let task = outline.tasks.iter().position(|task| task.name == "masked_lm").context("the task")?;
+    let setup = Setup {
+        encoder: checkpoint::sizes(published.path())?,
+        outline,
+        attention: Chosen::default(),
+        train: train::Config {
+            seed: 1,
+            schedule: Schedule { peak: 1e-3, warmup_steps: 0, total_steps: 10 },
+            adamw: AdamWConfig::default(),
+            missing: Missing::Zero,
+            released: None,
+            clip_norm: 1.0,
+            frozen: vec![],
+            heads: Heads::OPEN,
+            patience: None,
+            covered_by: 1,
+            dtype: ActivationDtype::F32,
+        },
+        mask: None,
+        gates: None,
+    };
+    let mut trainer = Trainer::from_checkpoint(setup, published.path(), &Device::Cpu)?;
+    let mut rows = Rows::default();
+    rows.push([2, 9, 4, 30, 3].map(|id| (id, 0)));
+    let masked = Targets::Tokens(vec![vec![None, None, Some(17), None, None]]);
+    trainer.step(0, &[Batch { task, rows: rows.clone(), targets: masked }])?;
+    trainer.save_checkpoint(trained.path())?;
+    let logits = Filler::load(trained.path(), &Device::Cpu)?.logits(&rows, &[2])?;
+    let output = Command::new(&python).arg(script("fill_mask.py")).arg(trained.path()).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Vec<f32> = serde_json::from_slice(&output.stdout)?;
+    let far = logits[0].iter().zip(&said).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max);
+    assert!(said.len() == 71 && far < 1e-4, "{far}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The names under which published BERT files keep what this encoder needs.
 
 /// Prefix of encoder parameters in files of models with outputs.
-const PREFIX: &str = "bert.";
+pub(super) const PREFIX: &str = "bert.";
 
 /// Endings of TensorFlow's layer norms, and the usual ones.
 const ENDINGS: [(&str, &str); 2] =

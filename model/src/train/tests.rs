@@ -361,3 +361,34 @@ fn a_loss_that_is_no_number_is_named_with_step_and_task() {
     let text = trainer.step(0, &batches(1)).unwrap_err().to_string();
     assert!(text.contains("step 1: the loss of relation is NaN"), "{text}");
 }
+
+#[test]
+fn the_output_of_a_masked_language_model_goes_on_from_its_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let texts = |alpha: f64| setup_of(&Alphas::new([(Task::MaskedLm, alpha)]), Decoder::Linear);
+    let mut first = Trainer::new(texts(1.0), &Device::Cpu).unwrap();
+    first.step(0, &[masked_texts(4, 1)]).unwrap();
+    first.save_checkpoint(dir.path()).unwrap();
+    let names: Vec<String> = checkpoint::load(dir.path(), &Device::Cpu).unwrap().left_out;
+    assert_eq!(checkpoint::masked_lm::published(&names).len(), 5);
+    let of = |trainer: &Trainer, prefix: &str| {
+        let names = trainer.params().iter().map(|(name, _)| name.to_owned());
+        values(trainer, &names.filter(|name| name.starts_with(prefix)).collect::<Vec<_>>())
+    };
+    let mut other = texts(1.0);
+    other.train.seed = 2;
+    let next = Trainer::from_checkpoint(other.clone(), dir.path(), &Device::Cpu).unwrap();
+    assert_eq!(of(&next, "outputs.masked_lm."), of(&first, "outputs.masked_lm."));
+    assert_ne!(of(&next, "outputs.relation."), of(&first, "outputs.relation."));
+    // A training without the output leaves it, and its own checkpoint has none.
+    let mut without = setup();
+    without.train.seed = 2;
+    let mut without = Trainer::from_checkpoint(without, dir.path(), &Device::Cpu).unwrap();
+    run(&mut without, 1..=1);
+    without.save_checkpoint(dir.path()).unwrap();
+    let loaded = checkpoint::load(dir.path(), &Device::Cpu).unwrap();
+    assert_eq!(loaded.left_out, [""; 0]);
+    let drawn = Trainer::from_checkpoint(other.clone(), dir.path(), &Device::Cpu).unwrap();
+    let fresh = Trainer::new(other, &Device::Cpu).unwrap();
+    assert_eq!(of(&drawn, "outputs.masked_lm."), of(&fresh, "outputs.masked_lm."));
+}

@@ -13,6 +13,7 @@ use batch::task::{Material, Task};
 use kg::split::Part;
 use model::Device;
 use model::attention::Chosen;
+use model::checkpoint::masked_lm;
 use model::optim::adamw::Missing;
 use model::optim::schedule::Schedule;
 use model::output::Outline;
@@ -123,7 +124,14 @@ impl Retrain {
         let base = self.from.base.folder(context)?;
         let loaded = model::checkpoint::load(&base, &Device::Cpu)?;
         context.record("drawn_anew", loaded.fresh);
-        let (listed, more) = loaded.left_out.split_at(loaded.left_out.len().min(LISTED));
+        let outline = self.outline(index);
+        let mut left_out = loaded.left_out;
+        if outline.has_masked_lm() {
+            let published = masked_lm::published(&left_out);
+            left_out.retain(|name| !published.contains(name));
+            context.record("loaded_outputs", published);
+        }
+        let (listed, more) = left_out.split_at(left_out.len().min(LISTED));
         context.record("left_out", listed.to_vec());
         if !more.is_empty() {
             context.record("left_out_more", more.len());
@@ -137,7 +145,7 @@ impl Retrain {
         let Config { seed, learning_rate, warmup_steps, clip_norm, .. } = self.config;
         Ok(Setup {
             encoder,
-            outline: self.outline(index),
+            outline,
             attention: Chosen::default(),
             mask,
             gates: None,
