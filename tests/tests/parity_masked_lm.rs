@@ -77,6 +77,7 @@ fn transformers_fills_masks_with_what_engraft_trained() -> Result<()> {
             clip_norm: 1.0,
             frozen: vec![],
             heads: Heads::OPEN,
+            accumulate: 1,
             patience: None,
             covered_by: 1,
             dtype: ActivationDtype::F32,

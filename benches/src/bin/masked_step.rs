@@ -111,6 +111,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
             clip_norm: 1.0,
             frozen: vec![],
             heads,
+            accumulate: 1,
             patience: None,
             covered_by: 1,
             dtype: model::device::ActivationDtype::F32,

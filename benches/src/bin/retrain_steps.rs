@@ -148,6 +148,7 @@ fn setup(of: &Settings, index: &Index) -> Setup {
             clip_norm: 1.0,
             frozen: vec![],
             heads: Heads::OPEN,
+            accumulate: 1,
             patience: None,
             covered_by: 1,
             dtype: model::device::ActivationDtype::F32,

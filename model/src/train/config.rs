@@ -40,6 +40,8 @@ pub struct Config {
     pub frozen: Vec<String>,
     /// What a head mask does to the training.
     pub heads: Heads,
+    /// Micro-batches of a step; the last step of a training may have fewer.
+    pub accumulate: u64,
     /// When to evaluate on held-out samples and when to give up; `None` trains all steps.
     pub patience: Option<Patience>,
     /// The step by which every task has had a batch, at the latest: by then every parameter has had a gradient, or training stops.
@@ -141,6 +143,7 @@ impl Config {
         ])?;
         self.released.as_ref().map_or(Ok(()), ReferenceCode::check)?;
         let counts = [
+            ("accumulate", self.accumulate),
             ("schedule.total_steps", self.schedule.total_steps),
             ("patience.every", every),
             ("patience.evaluations", evaluations),

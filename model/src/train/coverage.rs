@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
+use super::record::Records;
 use crate::Error;
 use crate::optim::clip;
 use crate::params::Params;
@@ -43,7 +44,7 @@ impl Coverage {
     pub(super) fn see(
         &mut self,
         step: u64,
-        tasks: &[String],
+        tasks: &Records,
         grads: &BTreeMap<String, Tensor>,
     ) -> Result<(), Error> {
         if self.uncovered.is_empty() {
@@ -57,7 +58,7 @@ impl Coverage {
                 self.uncovered.remove(name);
             }
         }
-        for task in tasks {
+        for task in tasks.keys() {
             self.waiting.remove(task);
         }
         let all = self.waiting.is_empty() || step >= self.by;

@@ -16,6 +16,42 @@ use crate::optim::clip;
 use crate::output::Batch;
 use crate::predict;
 
+/// What micro-batches come to, one or several together.
+struct Micro {
+    /// Of the mean of the micro-batches' losses.
+    grads: BTreeMap<String, Tensor>,
+    loss: f64,
+    tasks: Records,
+    labels: Option<f64>,
+    tokens: usize,
+    rows: usize,
+}
+
+impl Micro {
+    fn with(mut self, other: Micro) -> Result<Self, Error> {
+        for (name, grad) in other.grads {
+            let sum = match self.grads.remove(&name) {
+                Some(sum) => (sum + grad)?,
+                None => grad,
+            };
+            self.grads.insert(name, sum);
+        }
+        for (task, record) in other.tasks {
+            self.tasks
+                .entry(task)
+                .and_modify(|sum: &mut TaskRecord| *sum = sum.with(&record))
+                .or_insert(record);
+        }
+        Ok(Micro {
+            loss: self.loss + other.loss,
+            labels: self.labels.zip(other.labels).map(|(a, b)| a + b),
+            tokens: self.tokens + other.tokens,
+            rows: self.rows + other.rows,
+            ..self
+        })
+    }
+}
+
 /// What an update was made with.
 struct Made {
     rate: f64,
@@ -31,17 +67,53 @@ impl Trainer {
     /// When a batch does not fit, a loss or gradient is not finite, or, once every task has had a batch, a parameter that is not
     /// frozen has had no gradient. The parameters are then as before the step.
     pub fn step(&mut self, epoch: u64, batches: &[Batch]) -> Result<StepRecord, Error> {
-        let step = self.steps() + 1;
-        let dropout = CounterRng::new(self.setup.train.seed).named("dropout").branch(step);
+        self.accumulated(epoch, &[batches])
+    }
+
+    /// As [`Trainer::step`], from several micro-batches one after the other, each with at most one batch of each task: one update from the mean of
+    /// their gradients. Of micro-batches with equally many targets that is the update of one batch of them all.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`], and when there are none or more than `setup.train.accumulate`.
+    pub fn accumulated<B: AsRef<[Batch]>>(&mut self, epoch: u64, micro: &[B]) -> Result<StepRecord, Error> {
+        let (step, most) = (self.steps() + 1, self.setup.train.accumulate);
+        if micro.is_empty() || micro.len() as u64 > most {
+            let found = micro.len();
+            return Err(Error::Misfit(format!(
+                "step {step}: {found} micro-batches, expected from 1 to {most} (accumulate)"
+            )));
+        }
+        let key = CounterRng::new(self.setup.train.seed).named("dropout").branch(step);
+        let mut sum: Option<Micro> = None;
+        for (number, batches) in (0..).zip(micro) {
+            // The first one has the key of a step that has no other, so that one micro-batch is a step as any.
+            let dropout = if number == 0 { key } else { key.named("micro-batch").branch(number) };
+            let made = self.micro(step, batches.as_ref(), dropout, 1.0 / micro.len() as f64)?;
+            sum = Some(match sum {
+                Some(sum) => sum.with(made)?,
+                None => made,
+            });
+        }
+        let Some(Micro { grads, loss, tasks, labels, tokens, rows }) = sum else {
+            return Err(error::no_batch(step));
+        };
+        let Made { rate: learning_rate, grad_norm } = self.update(step, grads, &tasks)?;
+        Ok(StepRecord { step, epoch, loss, tasks, labels, learning_rate, grad_norm, tokens, rows })
+    }
+
+    /// The gradients of a micro-batch, whose loss counts so much of the step's.
+    fn micro(&self, step: u64, batches: &[Batch], dropout: CounterRng, share: f64) -> Result<Micro, Error> {
         let (losses, tokens) = self.losses(step, batches, Some(dropout))?;
         let of_labels = self.outputs.own_loss(&*self.attention)?;
         let (total, loss) = self.total(step, &losses, of_labels.as_ref())?;
         let tasks = TaskRecord::of(&losses)?;
         let labels = of_labels.map(|loss| scalars::read(&[&loss])).transpose()?.and_then(|mut of| of.pop());
-        let names: Vec<String> = losses.iter().map(|of| of.task.to_owned()).collect();
-        let Made { rate: learning_rate, grad_norm } = self.update(step, &total, &names)?;
+        // A step of one batch has no operation more.
+        let total = if share < 1.0 { (total * share)? } else { total };
+        let grads = self.gradients(&total)?;
         let (tokens, rows) = (tokens.count(), tokens.spans.len());
-        Ok(StepRecord { step, epoch, loss, tasks, labels, learning_rate, grad_norm, tokens, rows })
+        let labels = labels.map(|labels| labels * share);
+        Ok(Micro { grads, loss: loss * share, tasks, labels, tokens, rows })
     }
 
     /// Loss and accuracy of each task without dropout and without an update; under the gates and in the dtype of training.
@@ -117,9 +189,8 @@ impl Trainer {
         Ok((total, value))
     }
 
-    /// One update from the sum of the losses of `tasks`. On an error the parameters are as before.
-    fn update(&mut self, step: u64, total: &Tensor, tasks: &[String]) -> Result<Made, Error> {
-        let grads = self.gradients(total)?;
+    /// One update from the gradients of the losses of `tasks`. On an error the parameters are as before.
+    fn update(&mut self, step: u64, grads: BTreeMap<String, Tensor>, tasks: &Records) -> Result<Made, Error> {
         let grad_norm = clip::global_norm(&grads)?;
         if !grad_norm.is_finite() {
             return Err(wild_gradient(step, &grads, tasks)?);
@@ -157,7 +228,7 @@ pub(super) fn finite(step: u64, value: f64, what: impl FnOnce() -> String) -> Re
 }
 
 /// What to say of gradients whose norm is not finite: the first parameter, and the tasks of the step.
-fn wild_gradient(step: u64, grads: &BTreeMap<String, Tensor>, tasks: &[String]) -> Result<Error, Error> {
+fn wild_gradient(step: u64, grads: &BTreeMap<String, Tensor>, tasks: &Records) -> Result<Error, Error> {
     let (mut name, mut value) = ("all parameters together", f64::INFINITY);
     for (parameter, grad) in grads {
         let norm = clip::global_norm(&BTreeMap::from([(parameter.clone(), grad.clone())]))?;
@@ -166,7 +237,10 @@ fn wild_gradient(step: u64, grads: &BTreeMap<String, Tensor>, tasks: &[String]) 
             break;
         }
     }
-    let what = format!("the norm of the gradient of {name} (tasks of the step: {})", tasks.join(", "));
+    let what = format!(
+        "the norm of the gradient of {name} (tasks of the step: {})",
+        tasks.keys().cloned().collect::<Vec<_>>().join(", ")
+    );
     Ok(error::not_finite(step, what, value))
 }
 
@@ -182,7 +256,8 @@ mod tests {
         let fine = Tensor::new(&[1.0_f32], &Device::Cpu).unwrap();
         let grads =
             [("a", fine), ("b", wild.clone()), ("c", wild)].map(|(name, grad)| (name.to_owned(), grad));
-        let tasks = ["x", "y"].map(str::to_owned);
+        let record = TaskRecord { loss: 1.0, accuracy: None, targets: 1, samples: 1 };
+        let tasks = ["x", "y"].map(|task| (task.to_owned(), record)).into();
         let text = wild_gradient(3, &grads.into(), &tasks).unwrap().to_string();
         let expected = "step 3: the norm of the gradient of b (tasks of the step: x, y) is NaN";
         assert!(text.contains(expected), "{text}");

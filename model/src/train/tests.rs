@@ -38,6 +38,7 @@ pub(crate) fn config(total_steps: u64) -> Config {
         clip_norm: 1.0,
         frozen: vec![],
         heads: Heads::OPEN,
+        accumulate: 1,
         patience: None,
         covered_by: 1,
         dtype: ActivationDtype::F32,

@@ -86,6 +86,13 @@ pub(crate) enum Which<'a> {
     },
 }
 
+/// What a training goes through.
+struct Planned {
+    micro_batches: u64,
+    /// Of `accumulate` micro-batches each.
+    steps: u64,
+}
+
 impl Retrain {
     /// The stage for `config`.
     ///
@@ -158,6 +165,7 @@ impl Retrain {
                 clip_norm,
                 frozen: self.config.frozen.clone(),
                 heads: heads::heads(self.config.heads.as_ref()),
+                accumulate: self.config.accumulate,
                 patience: self.patience(),
                 // With KIMERA's schedule every step shows all tasks; others have shown all by the end, or one was never trained.
                 covered_by: if self.config.stream.schedule == schedule::Schedule::Kimera {
@@ -213,13 +221,14 @@ impl Retrain {
         Ok(())
     }
 
-    /// How many steps are planned, and how many an epoch has.
-    fn planned(&self, stream: &stream::Stream) -> anyhow::Result<(u64, u64)> {
+    /// How many batches there are, and how many steps are planned on them.
+    fn planned(&self, stream: &stream::Stream) -> anyhow::Result<Planned> {
         let of_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
-        let planned =
-            self.config.epochs.saturating_mul(of_epoch).min(self.config.max_steps.unwrap_or(u64::MAX));
-        self.check_turns(stream, planned)?;
-        Ok((planned, of_epoch))
+        let accumulate = self.config.accumulate;
+        let micro_batches = self.config.epochs.saturating_mul(of_epoch);
+        let steps = micro_batches.div_ceil(accumulate).min(self.config.max_steps.unwrap_or(u64::MAX));
+        self.check_turns(stream, micro_batches.min(steps.saturating_mul(accumulate)))?;
+        Ok(Planned { micro_batches, steps })
     }
 
     /// Whether the shards have what the settings ask for.
@@ -252,7 +261,7 @@ impl Retrain {
         let shards = Shards { redraw, ..shards };
         let how = self.config.stream.config(self.config.seed);
         let stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;
-        let (planned, _) = self.planned(&stream)?;
+        let Planned { micro_batches, steps: planned } = self.planned(&stream)?;
         let setup = self.setup(context, index, planned)?;
         let outline = setup.outline.clone();
         let held_out = self.config.patience.as_ref();
@@ -264,6 +273,7 @@ impl Retrain {
             context,
             setup,
             device: &device,
+            micro_batches,
             planned,
             checkpoint_every: self.config.checkpoint_every,
             evaluation: held_out.as_ref().map(|held_out| held_out as &dyn Evaluation),

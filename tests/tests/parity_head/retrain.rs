@@ -76,6 +76,7 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
             clip_norm,
             frozen: vec![],
             heads,
+            accumulate: 1,
             patience: None,
             covered_by: 1,
             dtype: model::device::ActivationDtype::F32,

@@ -1,4 +1,4 @@
-//! Tests of tasks beside those of KIMERA.
+//! Tests of tasks beside those of KIMERA, and of steps of several micro-batches.
 
 use super::*;
 
@@ -75,4 +75,74 @@ fn tasks_of_every_kind_are_trained_together_with_any_attention_and_optimiser() {
     let mut trainer = Trainer::new(labelled, &Device::Cpu).unwrap();
     let record = trainer.step(0, &[Batch { task: 0, ..batches(1).remove(2) }]).unwrap();
     assert!(record.labels > Some(0.0), "{record:?}");
+}
+
+/// Four rows of a batch whose rows all have one target.
+fn quarter(batch: &Batch, part: usize) -> Batch {
+    let rows = part * 4..part * 4 + 4;
+    let starts: Vec<usize> =
+        (0..=batch.rows.len()).map(|row| batch.rows.lengths[..row].iter().sum()).collect();
+    let ids = |row: usize| batch.rows.ids[starts[row]..starts[row + 1]].to_vec();
+    let all: Vec<Vec<u32>> = rows.clone().map(ids).collect();
+    let targets = match &batch.targets {
+        Targets::Classes(classes) => Targets::Classes(classes[rows].to_vec()),
+        Targets::Tokens(words) => Targets::Tokens(words[rows].to_vec()),
+        _ => panic!("classes or tokens"),
+    };
+    let all: Vec<&[u32]> = all.iter().map(Vec::as_slice).collect();
+    Batch { task: batch.task, rows: ragged(&all), targets }
+}
+
+fn micro(seed: u64) -> Vec<Vec<Batch>> {
+    (0..3).map(|part| batches(seed).iter().map(|batch| quarter(batch, part)).collect()).collect()
+}
+
+#[test]
+fn micro_batches_make_the_step_of_one_batch() {
+    let mut setup = setup();
+    quiet(&mut setup);
+    setup.train.accumulate = 3;
+    let start = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    let (mut whole, mut parts) = (start(), start());
+    for seed in 1..4 {
+        let (one, several) =
+            (whole.step(0, &batches(seed)).unwrap(), parts.accumulated(0, &micro(seed)).unwrap());
+        assert!((one.loss - several.loss).abs() < 1e-5 && (one.grad_norm - several.grad_norm).abs() < 1e-4);
+        assert_eq!(
+            (one.tokens, one.rows, one.learning_rate),
+            (several.tokens, several.rows, several.learning_rate)
+        );
+        for (name, record) in &one.tasks {
+            let other = several.tasks[name];
+            assert!((record.loss - other.loss).abs() < 1e-5 && record.targets == other.targets, "{name}");
+        }
+    }
+    for ((name, one), (_, other)) in whole.params().iter().zip(parts.params().iter()) {
+        // Rounding is all that a key's bias ever moves by.
+        let far = crate::nn::check::distance(one, other);
+        assert!(far < 1e-4 || name.ends_with("key.bias"), "{name}: {far}");
+    }
+    assert!(parts.accumulated::<Vec<Batch>>(0, &[]).unwrap_err().to_string().contains("0 micro-batches"));
+    let many = [micro(1), micro(2)].concat();
+    assert!(
+        parts.accumulated(0, &many).unwrap_err().to_string().contains("expected from 1 to 3 (accumulate)")
+    );
+}
+
+#[test]
+fn steps_of_micro_batches_are_resumed_to_the_bit() {
+    let mut setup = setup();
+    setup.train.accumulate = 3;
+    let dir = tempfile::tempdir().unwrap();
+    let start = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    let (mut whole, mut first) = (start(), start());
+    (1..=4).for_each(|seed| drop(whole.accumulated(0, &micro(seed)).unwrap()));
+    (1..=2).for_each(|seed| drop(first.accumulated(0, &micro(seed)).unwrap()));
+    first.save_state(dir.path(), &Value::Null).unwrap();
+    let (mut second, _) = Trainer::resume(setup.clone(), dir.path(), &Device::Cpu).unwrap();
+    (3..=4).for_each(|seed| drop(second.accumulated(0, &micro(seed)).unwrap()));
+    assert_eq!(bits(&second), bits(&whole));
+    setup.train.accumulate = 2;
+    let text = Trainer::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
+    assert!(text.contains("made with train.accumulate = 3, now 2"), "{text}");
 }

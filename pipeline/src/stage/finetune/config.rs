@@ -142,6 +142,11 @@ pub(crate) struct Fixed {
     ///
     /// Source: ours: minutes of work at most are lost.
     pub checkpoint_every: u64,
+    /// Batches whose gradients are averaged for a step of the optimiser (gradient accumulation): a step has so many times the samples in the memory of one
+    /// batch. Steps everywhere are those of the optimiser. Up to 1,000,000.
+    ///
+    /// Source: ours: a batch is a step unless memory is short.
+    pub accumulate: u64,
     /// Maximum examples or queries of each part used for training or evaluation, sampled once, seeded by the benchmark's name.
     pub max_examples: MaxExamples,
 }
@@ -162,6 +167,7 @@ impl Default for Fixed {
             frozen: Vec::new(),
             patience: Patience::default(),
             checkpoint_every: 200,
+            accumulate: 1,
             max_examples: MaxExamples::default(),
         }
     }
@@ -360,6 +366,7 @@ impl Fixed {
             ("patience.evals_per_epoch", self.patience.evals_per_epoch, MANY),
             ("patience.evaluations", self.patience.evaluations, u64::MAX),
             ("checkpoint_every", self.checkpoint_every, u64::MAX),
+            ("accumulate", self.accumulate, MANY),
             ("max_examples.train", self.max_examples.train.unwrap_or(1) as u64, u64::MAX),
             ("max_examples.dev", self.max_examples.dev as u64, u64::MAX),
             ("max_examples.mask_search", self.max_examples.mask_search as u64, u64::MAX),

@@ -82,25 +82,29 @@ pub(super) fn room(
 impl Run<'_> {
     /// Trains unless it has been done, and leaves nothing to resume from.
     pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
-        let (mut order, planned) = self.planned()?;
+        let (mut order, micro_batches) = self.planned()?;
+        let accumulate = self.tried.fixed.accumulate;
+        let planned = micro_batches.div_ceil(accumulate);
+        let of_epoch = order.steps_per_epoch().div_ceil(accumulate);
         let training = Training {
             context: self.context,
-            setup: self.setup(base, planned, order.steps_per_epoch())?,
+            setup: self.setup(base, planned, of_epoch)?,
             device: self.compute.0,
+            micro_batches,
             planned,
             checkpoint_every: self.tried.fixed.checkpoint_every,
             evaluation: Some(self),
         };
         training.to_the_end(
             |setup| self.begin(setup, base),
-            |_, steps| {
-                order.pass_over(steps);
+            |_, shown| {
+                order.pass_over(shown);
                 Ok(Turns { tasks: self.tasks, order })
             },
         )
     }
 
-    /// What each step shows, and how many there are.
+    /// What each micro-batch shows, and how many there are.
     fn planned(&self) -> anyhow::Result<(Mixed, u64)> {
         let order = self.order()?;
         let planned = self.settings.epochs.saturating_mul(order.steps_per_epoch());
@@ -184,6 +188,7 @@ impl Run<'_> {
                 clip_norm: fixed.clip_norm,
                 frozen: fixed.frozen.clone(),
                 heads: Heads::OPEN,
+                accumulate: fixed.accumulate,
                 patience: Some(self.patience(of_epoch)),
                 covered_by: match self.schedule {
                     _ if alone => 1,

@@ -32,6 +32,11 @@ pub(crate) struct Config {
     ///
     /// Source: ours: minutes of work at most are lost.
     pub checkpoint_every: u64,
+    /// Batches whose gradients are averaged for a step of the optimiser (gradient accumulation): a step has so many times the samples in the memory of one
+    /// batch. Steps everywhere are those of the optimiser. Up to 1,000,000.
+    ///
+    /// Source: ours: a batch is a step unless memory is short.
+    pub accumulate: u64,
     /// How task heads are made.
     pub task_heads: OutputConfig,
     /// Weights of the tasks' losses.
@@ -70,6 +75,7 @@ impl Default for Config {
             max_steps: None,
             stream: Stream::default(),
             checkpoint_every: 200,
+            accumulate: 1,
             task_heads: OutputConfig::default(),
             alphas: Alphas::default(),
             learning_rate: 5e-5,
@@ -126,6 +132,7 @@ impl Config {
             ("epochs", self.epochs, MANY),
             ("max_steps", self.max_steps.unwrap_or(1), u64::MAX),
             ("checkpoint_every", self.checkpoint_every, u64::MAX),
+            ("accumulate", self.accumulate, MANY),
             ("patience.every", patience.every, u64::MAX),
             ("patience.evaluations", patience.evaluations, u64::MAX),
             ("patience.batches", patience.batches as u64, MANY),

@@ -22,7 +22,7 @@ pub(super) struct Streamed<'a> {
 }
 
 impl<'a> Streamed<'a> {
-    /// A stream from where `state` left it after so many steps.
+    /// A stream from where `state` left it after so many of its steps, each a micro-batch.
     pub(super) fn new(
         mut stream: Stream,
         outline: &'a Outline,
@@ -35,7 +35,7 @@ impl<'a> Streamed<'a> {
             stream.resume(&serde_json::from_value(state).context("the stream's state")?)?;
             anyhow::ensure!(
                 stream.step() == steps,
-                "the parameters have seen {steps} steps and the stream has given {}",
+                "the parameters have seen {steps} micro-batches and the stream has given {}",
                 stream.step()
             );
         }

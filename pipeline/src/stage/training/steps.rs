@@ -46,15 +46,15 @@ pub(crate) struct Ended {
     pub best: Option<Best>,
 }
 
-/// What steps show.
+/// What is shown.
 pub(in crate::stage) trait Batches {
-    /// The epoch and the batches of the next step.
+    /// The epoch and the batches of the next micro-batch.
     ///
     /// # Errors
     /// When one cannot be put together.
     fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)>;
 
-    /// Where they stand, for a state; nothing where the number of steps says it.
+    /// Where they stand, for a state; nothing where the number of micro-batches says it.
     ///
     /// # Errors
     /// When JSON cannot hold it.
@@ -91,7 +91,9 @@ pub(in crate::stage) struct Training<'a> {
     pub(in crate::stage) context: &'a Context,
     pub(in crate::stage) setup: Setup,
     pub(in crate::stage) device: &'a Device,
-    /// Steps of all epochs.
+    /// Micro-batches of all epochs: as many as the setup accumulates make a step, the last one may have fewer.
+    pub(in crate::stage) micro_batches: u64,
+    /// Steps of all epochs, or fewer.
     pub(in crate::stage) planned: u64,
     /// Steps between states.
     pub(in crate::stage) checkpoint_every: u64,
@@ -100,7 +102,7 @@ pub(in crate::stage) struct Training<'a> {
 
 impl Training<'_> {
     /// Trains unless it has been done, and leaves nothing to resume from: the model is in [`MODEL`], and the artifact is sealed. `begin` makes the
-    /// trainer of a training that begins, `batches` what is shown from where a state, and its number of steps, left it.
+    /// trainer of a training that begins, `batches` what is shown from where a state, and the number of micro-batches, left it.
     pub(in crate::stage) fn to_the_end<B: Batches>(
         &self,
         begin: impl FnOnce(Setup) -> anyhow::Result<Trainer>,
@@ -137,8 +139,8 @@ impl Training<'_> {
         let out = self.context.out();
         let (trainer, along) = Trainer::resume(self.setup.clone(), &out.join(STATE), self.device)?;
         let (records, state) = Records::resume(out, &self.lines(), &along)?;
-        let batches =
-            batches(Some(state), trainer.steps()).with_context(|| out.join(STATE).display().to_string())?;
+        let batches = batches(Some(state), self.shown(trainer.steps()))
+            .with_context(|| out.join(STATE).display().to_string())?;
         Ok((trainer, records, batches))
     }
 
@@ -154,8 +156,8 @@ impl Training<'_> {
         let mut stop = Stop::AllEpochs;
         while trainer.steps() < self.planned {
             self.context.check()?;
-            let (epoch, shown) = progress.waiting(|| batches.advance())?;
-            let record = trainer.step(epoch, &shown)?;
+            let (epoch, micro) = progress.waiting(|| self.micro_batches_of(trainer.steps(), &mut batches))?;
+            let record = trainer.accumulated(epoch, &micro)?;
             records.check()?;
             records.push(METRICS, &record)?;
             let (loss, learning_rate) = (record.loss, record.learning_rate);
@@ -170,6 +172,25 @@ impl Training<'_> {
             }
         }
         self.finish(&trainer, records, stop)
+    }
+
+    /// Micro-batches of so many steps.
+    fn shown(&self, steps: u64) -> u64 {
+        steps.saturating_mul(self.setup.train.accumulate).min(self.micro_batches)
+    }
+
+    /// The epoch and the micro-batches of the step after so many.
+    fn micro_batches_of(
+        &self,
+        steps: u64,
+        batches: &mut impl Batches,
+    ) -> anyhow::Result<(u64, Vec<Vec<Batch>>)> {
+        let (epoch, first) = batches.advance()?;
+        let mut micro = vec![first];
+        for _ in self.shown(steps) + 1..self.shown(steps + 1) {
+            micro.push(batches.advance()?.1);
+        }
+        Ok((epoch, micro))
     }
 
     /// Evaluates the model where that is due.
