@@ -98,7 +98,7 @@ impl Trainer {
         let outputs = Outputs::new(&setup.outline, &setup.encoder, &params)?;
         let trained = |name: &str| !frozen.contains_key(name);
         let optimiser =
-            Optimiser::new(&train.adamw, train.missing, train.released.as_ref(), &params, trained)?;
+            Optimiser::new(&train.adamw, train.missing, train.optimiser.as_ref(), &params, trained)?;
         let weighs = setup.outline.tasks.iter().filter(|task| task.alpha > 0.0);
         let tasks = weighs.map(|task| task.name.clone()).collect();
         let coverage = Coverage::new(&params, &frozen, tasks, train.covered_by);

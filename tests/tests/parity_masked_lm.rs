@@ -14,7 +14,7 @@ use model::checkpoint;
 use model::device::ActivationDtype;
 use model::fill::Filler;
 use model::optim::adamw::{AdamWConfig, Missing};
-use model::optim::schedule::Schedule;
+use model::optim::schedule::{Decay, Schedule};
 use model::output::shards::{Alphas, OutputConfig, Sizes};
 use model::output::{Batch, Targets};
 use model::train::heads::Heads;
@@ -70,10 +70,16 @@ fn transformers_fills_masks_with_what_engraft_trained() -> Result<()> {
         attention: Chosen::default(),
         train: train::Config {
             seed: 1,
-            schedule: Schedule { peak: 1e-3, warmup_steps: 0, total_steps: 10 },
+            schedule: Schedule {
+                peak: 1e-3,
+                warmup_steps: 0,
+                total_steps: 10,
+                decay: Decay::Linear,
+                reference: None,
+            },
             adamw: AdamWConfig::default(),
             missing: Missing::Zero,
-            released: None,
+            optimiser: None,
             clip_norm: 1.0,
             frozen: vec![],
             heads: Heads::OPEN,

@@ -17,7 +17,7 @@ use model::encoder::pool::Pooling;
 use model::head::mask::Mask;
 use model::optim::adamw::{AdamWConfig, Missing};
 use model::optim::head_mask::SoftOn;
-use model::optim::schedule::Schedule;
+use model::optim::schedule::{Decay, Schedule};
 use model::output::shards::{Alphas, OutputConfig, Sizes};
 use model::output::{Batch, Decoder, Targets};
 use model::train::heads::{Heads, Mode, Shared};
@@ -104,10 +104,16 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
         outline: outputs.outline(&alphas, Sizes { relations: RELATIONS as usize, tags: 0 }),
         train: Config {
             seed: 1,
-            schedule: Schedule { peak: 1e-4, warmup_steps: 0, total_steps: 1 << 40 },
+            schedule: Schedule {
+                peak: 1e-4,
+                warmup_steps: 0,
+                total_steps: 1 << 40,
+                decay: Decay::Linear,
+                reference: None,
+            },
             adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
             missing: Missing::Zero,
-            released: None,
+            optimiser: None,
             clip_norm: 1.0,
             frozen: vec![],
             heads,

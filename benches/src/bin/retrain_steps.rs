@@ -17,7 +17,7 @@ use candle_core::Device;
 use model::attention::Chosen;
 use model::encoder::pool::Pooling;
 use model::optim::adamw::{AdamWConfig, Missing};
-use model::optim::schedule::Schedule;
+use model::optim::schedule::{Decay, Schedule};
 use model::output::Decoder;
 use model::output::shards::{self, Alphas, OutputConfig, Sizes};
 use model::train::heads::Heads;
@@ -141,10 +141,16 @@ fn setup(of: &Settings, index: &Index) -> Setup {
         outline: outputs.outline(&Alphas::default(), Sizes { relations: index.relations.len(), tags: 0 }),
         train: Config {
             seed: 1,
-            schedule: Schedule { peak: 1e-4, warmup_steps: 0, total_steps: 1 << 40 },
+            schedule: Schedule {
+                peak: 1e-4,
+                warmup_steps: 0,
+                total_steps: 1 << 40,
+                decay: Decay::Linear,
+                reference: None,
+            },
             adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
             missing: Missing::Zero,
-            released: None,
+            optimiser: None,
             clip_norm: 1.0,
             frozen: vec![],
             heads: Heads::OPEN,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use base::setting::InvalidSetting;
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use super::clip;
 use super::moments::{self, Blend, Moments, Rule, overwrite};
 use crate::nn::single;
 use crate::params::Params;
+use crate::range;
 
 /// By what a step is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -25,22 +27,68 @@ pub enum Kind {
     BertAdamSparing,
 }
 
-/// The constants.
+/// An optimiser in place of AdamW: no correction of the moments' bias, weight decay inside the update.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What a step is divided by. All are without bias correction, with weight decay inside the update.
     pub kind: Kind,
-    /// Decay rate of the first moment, from 0 to below 1 (published: 0.9).
+    /// Decay rate of the first moment, from 0 to below 1.
+    ///
+    /// Source: pytorch-pretrained-BERT's BertAdam and mt-dnn's Adamax (`b1`).
+    #[serde(default = "beta1")]
     pub beta1: f64,
-    /// Decay rate of the second moment, from 0 to below 1 (published: 0.999).
+    /// Decay rate of the second moment, from 0 to below 1.
+    ///
+    /// Source: pytorch-pretrained-BERT's BertAdam and mt-dnn's Adamax (`b2`).
+    #[serde(default = "beta2")]
     pub beta2: f64,
-    /// Keeps divisors from 0; from 1e-30 to 1 (published: 1e-6).
+    /// Keeps divisors from 0; from 1e-30 to 1.
+    ///
+    /// Source: pytorch-pretrained-BERT's BertAdam and mt-dnn's Adamax (`e`).
+    #[serde(default = "epsilon")]
     pub epsilon: f64,
-    /// Share of a weight that a step of learning rate 1 takes away, from 0 to 1 (published: 0.01). Not applied to biases and layer norms.
+    /// Share of a weight that a step of learning rate 1 takes away, from 0 to 1. Not applied to biases and layer norms.
+    ///
+    /// Source: pytorch-pretrained-BERT's BertAdam and mt-dnn's Adamax (`weight_decay`).
+    #[serde(default = "weight_decay")]
     pub weight_decay: f64,
     /// Maximum norm of each parameter's gradient, clipped parameter by parameter; left out, only all gradients together are clipped.
+    #[serde(default)]
     pub clip_norm: Option<f64>,
+}
+
+fn beta1() -> f64 {
+    0.9
+}
+
+fn beta2() -> f64 {
+    0.999
+}
+
+fn epsilon() -> f64 {
+    1e-6
+}
+
+fn weight_decay() -> f64 {
+    0.01
+}
+
+impl Config {
+    /// Whether every constant is in its range.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn check(&self) -> std::result::Result<(), InvalidSetting> {
+        let Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = *self;
+        range::check(&[
+            ("optimiser.beta1", beta1, range::BELOW_ONE),
+            ("optimiser.beta2", beta2, range::BELOW_ONE),
+            ("optimiser.epsilon", epsilon, range::EPSILON),
+            ("optimiser.weight_decay", weight_decay, range::SHARE),
+            ("optimiser.clip_norm", clip_norm.unwrap_or(1.0), range::CLIP),
+        ])
+    }
 }
 
 /// Moments of all trained parameters. On a device it is waited for once for each parameter whose gradient is clipped.

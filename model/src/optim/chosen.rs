@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::adamw::{AdamW, AdamWConfig, Missing, Update};
 use super::bert::{self, BertOptimiser};
 use super::moments::Moments;
-use super::schedule::{ReferencePace, Schedule};
+use super::schedule::ReferencePace;
 use crate::params::Params;
-use crate::range;
 
 /// An optimiser as a reference code has it, in place of AdamW and its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -31,15 +30,10 @@ impl ReferenceCode {
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> std::result::Result<(), InvalidSetting> {
-        let Some(optimiser) = &self.optimiser else { return Ok(()) };
-        let bert::Config { beta1, beta2, epsilon, weight_decay, clip_norm, .. } = *optimiser;
-        range::check(&[
-            ("quirks.optimiser.beta1", beta1, range::BELOW_ONE),
-            ("quirks.optimiser.beta2", beta2, range::BELOW_ONE),
-            ("quirks.optimiser.epsilon", epsilon, range::EPSILON),
-            ("quirks.optimiser.weight_decay", weight_decay, range::SHARE),
-            ("quirks.optimiser.clip_norm", clip_norm.unwrap_or(1.0), range::CLIP),
-        ])
+        let checked = self.optimiser.as_ref().map_or(Ok(()), bert::Config::check);
+        checked.map_err(|InvalidSetting { setting, found, expected }| {
+            InvalidSetting::new(format!("quirks.{setting}"), found, expected)
+        })
     }
 }
 
@@ -47,8 +41,6 @@ impl ReferenceCode {
 #[derive(Debug, Clone)]
 pub(crate) struct Optimiser {
     rule: Rule,
-    /// How the rate changes, if not as the schedule says.
-    pace: Option<ReferencePace>,
     updates: u64,
 }
 
@@ -59,7 +51,7 @@ enum Rule {
 }
 
 impl Optimiser {
-    /// One that has made no update, for the parameters that `trained` accepts. What a reference code has leaves parameters without a gradient as
+    /// One that has made no update, for the parameters that `trained` accepts. An optimiser in place of AdamW leaves parameters without a gradient as
     /// they are, whatever `missing` says of AdamW.
     ///
     /// # Errors
@@ -67,33 +59,20 @@ impl Optimiser {
     pub(crate) fn new(
         adamw: &AdamWConfig,
         missing: Missing,
-        released: Option<&ReferenceCode>,
+        other: Option<&bert::Config>,
         params: &Params,
         trained: impl Fn(&str) -> bool,
     ) -> Result<Self> {
-        let rule = match released.and_then(|of| of.optimiser.as_ref()) {
+        let rule = match other {
             None => Rule::AdamW(AdamW::new(adamw.clone(), params, trained)?.with_missing(missing)),
             Some(optimiser) => Rule::Reference(BertOptimiser::new(optimiser.clone(), params, trained)?),
         };
-        Ok(Self { rule, pace: released.map(|of| of.pace), updates: 0 })
+        Ok(Self { rule, updates: 0 })
     }
 
     /// Updates made so far.
     pub(crate) fn updates(&self) -> u64 {
         self.updates
-    }
-
-    /// The rate of an update by its number, from 1.
-    pub(crate) fn rate(&self, schedule: &Schedule, update: u64) -> f64 {
-        match self.pace {
-            None => schedule.rate(update),
-            Some(pace) => {
-                let Schedule { peak, warmup_steps, total_steps } = *schedule;
-                let total = total_steps.max(1) as f64;
-                // The reference codes count from 0: their first update has the rate 0 where there is a warm-up.
-                peak * pace.factor(update.saturating_sub(1) as f64 / total, warmup_steps as f64 / total)
-            }
-        }
     }
 
     /// See [`AdamW::step`] and [`BertOptimiser::step`].
@@ -130,42 +109,15 @@ impl Optimiser {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::Device;
-
     use super::*;
     use crate::optim::bert::Kind;
 
-    const ADAMW: AdamWConfig = AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
-
-    pub(crate) fn released(pace: ReferencePace) -> ReferenceCode {
+    #[test]
+    fn constants_out_of_range_are_named() {
         let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
         let optimiser =
             bert::Config { kind: Kind::BertAdam, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
-        ReferenceCode { optimiser: Some(optimiser), pace }
-    }
-
-    #[test]
-    fn the_pace_is_that_of_the_released_code() {
-        let params = Params::fresh(&[], 1, &Device::Cpu).unwrap();
-        let schedule = Schedule { peak: 2.0, warmup_steps: 2, total_steps: 10 };
-        let of = |released: Option<&ReferenceCode>| {
-            let optimiser = Optimiser::new(&ADAMW, Missing::Skip, released, &params, |_| true).unwrap();
-            [1, 2, 3, 10].map(|update| optimiser.rate(&schedule, update))
-        };
-        assert_eq!(of(None).map(|rate| rate > 0.0), [true; 4]);
-        let close = |found: [f64; 4], exact: [f64; 4]| {
-            assert!(found.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {exact:?}");
-        };
-        close(of(Some(&released(ReferencePace::Constant))), [2.0; 4]);
-        close(of(Some(&ReferenceCode { optimiser: None, pace: ReferencePace::Constant })), [2.0; 4]);
-        // From the end of the warm-up at once to 1 - x.
-        close(of(Some(&released(ReferencePace::Linear061))), [0.0, 1.0, 1.6, 0.2]);
-        close(of(Some(&released(ReferencePace::Linear062))), [0.0, 1.0, 2.0, 0.25]);
-    }
-
-    #[test]
-    fn constants_out_of_range_are_named() {
-        let mut config = released(ReferencePace::Constant);
+        let mut config = ReferenceCode { optimiser: Some(optimiser), pace: ReferencePace::Constant };
         assert_eq!(config.check(), Ok(()));
         config.optimiser.as_mut().unwrap().clip_norm = Some(0.0);
         let wrong = config.check().unwrap_err().to_string();

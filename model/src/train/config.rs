@@ -13,7 +13,7 @@ use crate::encoder::Encoder;
 use crate::encoder::config as encoder;
 use crate::head::mask::Mask;
 use crate::optim::adamw::{AdamWConfig, Missing};
-use crate::optim::chosen::ReferenceCode;
+use crate::optim::bert;
 use crate::optim::schedule::Schedule;
 use crate::output::Outline;
 use crate::params::Spec;
@@ -31,9 +31,9 @@ pub struct Config {
     pub adamw: AdamWConfig,
     /// What becomes of parameters without a gradient, such as the outputs of tasks that had no batch in a step.
     pub missing: Missing,
-    /// What a reference code has in place of AdamW and the schedule's shape.
+    /// An optimiser in place of AdamW.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released: Option<ReferenceCode>,
+    pub optimiser: Option<bert::Config>,
     /// Largest norm of all gradients together.
     pub clip_norm: f64,
     /// Prefixes of the names of parameters that must not move.
@@ -141,7 +141,7 @@ impl Config {
             ("schedule.peak", self.schedule.peak, range::RATE),
             ("clip_norm", self.clip_norm, range::CLIP),
         ])?;
-        self.released.as_ref().map_or(Ok(()), ReferenceCode::check)?;
+        self.optimiser.as_ref().map_or(Ok(()), bert::Config::check)?;
         let counts = [
             ("accumulate", self.accumulate),
             ("schedule.total_steps", self.schedule.total_steps),

@@ -196,7 +196,7 @@ impl Trainer {
             return Err(wild_gradient(step, &grads, tasks)?);
         }
         self.coverage.see(step, tasks, &grads)?;
-        let rate = self.optimiser.rate(&self.setup.train.schedule, step);
+        let rate = self.setup.train.schedule.rate(step);
         let scale = clip::factor(grad_norm, self.setup.train.clip_norm);
         let before = self.heads.before(&self.params)?;
         self.optimiser.step(&self.params, grads, Update { rate, scale })?;

@@ -23,7 +23,7 @@ use crate::encoder::config::tests::tiny;
 use crate::encoder::pool::Pooling;
 use crate::encoder::tokens::tests::ragged;
 use crate::optim::adamw::{AdamWConfig, Missing};
-use crate::optim::schedule::Schedule;
+use crate::optim::schedule::{Decay, Schedule};
 use crate::output::shards::{Alphas, OutputConfig, Sizes};
 use crate::output::{Batch, Decoder, Targets};
 
@@ -31,10 +31,16 @@ use crate::output::{Batch, Decoder, Targets};
 pub(crate) fn config(total_steps: u64) -> Config {
     Config {
         seed: 1,
-        schedule: Schedule { peak: 3e-3, warmup_steps: 3, total_steps },
+        schedule: Schedule {
+            peak: 3e-3,
+            warmup_steps: 3,
+            total_steps,
+            decay: Decay::Linear,
+            reference: None,
+        },
         adamw: AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 },
         missing: Missing::Zero,
-        released: None,
+        optimiser: None,
         clip_norm: 1.0,
         frozen: vec![],
         heads: Heads::OPEN,

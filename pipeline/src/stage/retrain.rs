@@ -158,10 +158,16 @@ impl Retrain {
             gates: None,
             train: train::Config {
                 seed,
-                schedule: Schedule { peak: learning_rate, warmup_steps, total_steps: planned },
+                schedule: Schedule {
+                    peak: learning_rate,
+                    warmup_steps,
+                    total_steps: planned,
+                    decay: self.config.schedule,
+                    reference: None,
+                },
                 adamw: self.config.adamw.clone(),
                 missing: Missing::Zero,
-                released: None,
+                optimiser: self.config.optimiser.clone(),
                 clip_norm,
                 frozen: self.config.frozen.clone(),
                 heads: heads::heads(self.config.heads.as_ref()),

@@ -10,7 +10,7 @@ use model::head::mask::Mask;
 use model::head::slices::{self, Axis};
 use model::optim::adamw::{AdamWConfig, Missing, decays};
 use model::optim::head_mask::SoftOn;
-use model::optim::schedule::Schedule;
+use model::optim::schedule::{Decay, Schedule};
 use model::output::shards::{self, Alphas, OutputConfig, Sizes};
 use model::output::{Decoder, Outline};
 use model::train::heads::{Heads, Mode, Shared};
@@ -64,7 +64,13 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
         train: train::Config {
             seed: 0,
             // So long that the rate is the same in all steps, in f32.
-            schedule: Schedule { peak: number("lr")?, warmup_steps: 0, total_steps: 1 << 40 },
+            schedule: Schedule {
+                peak: number("lr")?,
+                warmup_steps: 0,
+                total_steps: 1 << 40,
+                decay: Decay::Linear,
+                reference: None,
+            },
             adamw: AdamWConfig {
                 beta1: beta1?,
                 beta2: beta2?,
@@ -72,7 +78,7 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
                 weight_decay: number("weight_decay")?,
             },
             missing: Missing::Zero,
-            released: None,
+            optimiser: None,
             clip_norm,
             frozen: vec![],
             heads,

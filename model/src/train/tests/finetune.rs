@@ -22,7 +22,6 @@ use crate::encoder::tokens::Tokens;
 use crate::head::mask::Mask;
 use crate::optim::adamw::Missing;
 use crate::optim::bert::{self, Kind};
-use crate::optim::chosen::ReferenceCode;
 use crate::optim::schedule::ReferencePace;
 use crate::output::{Batch, Group, Outline, Output, RankLoss, Targets, Task};
 use crate::predict::Predictor;
@@ -160,10 +159,9 @@ fn killed_at_any_step_and_resumed_gives_the_same_bits() {
 }
 
 /// An optimiser as MT-BERT's code has it.
-pub(crate) fn as_released(kind: Kind) -> ReferenceCode {
+pub(crate) fn as_released(kind: Kind) -> bert::Config {
     let (beta1, beta2, epsilon, weight_decay) = (0.9, 0.999, 1e-6, 0.01);
-    let optimiser = bert::Config { kind, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) };
-    ReferenceCode { optimiser: Some(optimiser), pace: ReferencePace::Linear061 }
+    bert::Config { kind, beta1, beta2, epsilon, weight_decay, clip_norm: Some(1.0) }
 }
 
 #[test]
@@ -171,21 +169,25 @@ fn a_released_optimiser_learns_and_its_constants_are_checked() {
     let mut setup = setup();
     quiet(&mut setup);
     setup.train.clip_norm = 5.0;
-    setup.train.released = Some(as_released(Kind::Adamax));
+    setup.train.optimiser = Some(as_released(Kind::Adamax));
+    setup.train.schedule.reference = Some(ReferencePace::Linear061);
     let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     let records: Vec<StepRecord> = (0..200).map(|i| trainer.step(0, &batches(i % 4)).unwrap()).collect();
     assert!(records[0].learning_rate == 0.0 && records[1].learning_rate > 0.0, "as released");
     assert!(records[199].loss < records[0].loss * 0.6, "{:?} {:?}", records[0], records[199]);
     let mut wrong = as_released(Kind::Adamax);
-    wrong.optimiser.as_mut().unwrap().epsilon = 0.0;
-    setup.train.released = Some(wrong);
+    wrong.epsilon = 0.0;
+    setup.train.optimiser = Some(wrong);
     let text = Trainer::new(setup, &Device::Cpu).unwrap_err().to_string();
-    assert!(text.contains("quirks.optimiser.epsilon is 0, expected from 1e-30 to 1"), "{text}");
+    assert!(text.contains("optimiser.epsilon is 0, expected from 1e-30 to 1"), "{text}");
 }
 
-fn killed_at_any_step(missing: Missing, released: Option<ReferenceCode>) {
+fn killed_at_any_step(missing: Missing, optimiser: Option<bert::Config>) {
     let mut setup = setup();
-    setup.train.released = released;
+    if optimiser.is_some() {
+        setup.train.schedule.reference = Some(ReferencePace::Linear061);
+    }
+    setup.train.optimiser = optimiser;
     (setup.outline.pooling, setup.train.covered_by, setup.train.missing) = (Pooling::LearnedAttn, 6, missing);
     let start = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     // Tasks in turns, so that some parameters have had no gradient yet.

@@ -166,7 +166,8 @@ fn the_parameters_of_the_best_look_are_kept() {
     let (best, state) = (dir.path().join("best"), dir.path().join("state"));
     let mut setup = setup();
     // A rate that soon makes everything worse.
-    setup.train.schedule = Schedule { peak: 0.5, warmup_steps: 4, total_steps: 100 };
+    (setup.train.schedule.peak, setup.train.schedule.warmup_steps) = (0.5, 4);
+    setup.train.schedule.total_steps = 100;
     setup.train.patience = Some(Patience { every: 1, evaluations: 2 });
     let mut trainer = Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     let (mut looks, mut kept) = (vec![], vec![]);

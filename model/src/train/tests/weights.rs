@@ -71,7 +71,7 @@ fn tasks_of_every_kind_are_trained_together_with_any_attention_and_optimiser() {
     let mut labelled = setup_of(&Alphas::new([(Task::Relation, 1.0)]), Decoder::Linear);
     labelled.outline.tasks.retain(|task| task.name == "relation");
     labelled.outline.labels = Some(LabelAttention { mode: Mode::Paper, lambda: 1.0 });
-    labelled.train.released = Some(finetune::as_released(crate::optim::bert::Kind::Adamax));
+    labelled.train.optimiser = Some(finetune::as_released(crate::optim::bert::Kind::Adamax));
     let mut trainer = Trainer::new(labelled, &Device::Cpu).unwrap();
     let record = trainer.step(0, &[Batch { task: 0, ..batches(1).remove(2) }]).unwrap();
     assert!(record.labels > Some(0.0), "{record:?}");

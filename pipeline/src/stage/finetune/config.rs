@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::encoder::pool::Pooling;
 use model::optim::adamw::AdamWConfig;
+use model::optim::bert;
+use model::optim::schedule::Decay;
 use model::output::RankLoss;
 use model::range::{CLIP, DROPOUT, RATE, WARM_UP};
 use serde::{Deserialize, Serialize};
@@ -61,7 +63,7 @@ pub(crate) struct Settings {
     ///
     /// Source: BERT's `run_classifier.py`, and MT-BERT, section 4.2.
     pub learning_rate: f64,
-    /// Share of the steps over which it rises, from 0 to below 1; then it decays linearly to 0.
+    /// Share of the steps over which it rises, from 0 to below 1; then it follows `finetune.schedule`.
     ///
     /// Source: BERT's `run_classifier.py`, and MT-BERT, section 4.2.
     pub warmup: f64,
@@ -126,8 +128,15 @@ pub(crate) struct Fixed {
     pub class_weights: ClassWeights,
     /// How passages are ranked for a query.
     pub ranking: Ranking,
-    /// The optimiser's constants.
+    /// What the learning rate does after `warmup`: down to 0 along a line or half a cosine, or constant. A recipe's `quirks` replace it.
+    ///
+    /// Source: BERT's `optimization.py`, and MT-BERT, section 4.2.
+    pub schedule: Decay,
+    /// AdamW's constants.
     pub adamw: AdamWConfig,
+    /// An optimiser in place of AdamW; left out, AdamW with the constants of `adamw`. A recipe's `quirks` replace it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimiser: Option<bert::Config>,
     /// Maximum global gradient norm, at least 1e-12; a high value disables clipping.
     ///
     /// Source: BERT's `optimization.py`, and MT-BERT, section 4.2.
@@ -162,7 +171,9 @@ impl Default for Fixed {
             subwords: Subwords::default(),
             class_weights: ClassWeights::default(),
             ranking: Ranking::default(),
+            schedule: Decay::default(),
             adamw: AdamWConfig::default(),
+            optimiser: None,
             clip_norm: 1.0,
             frozen: Vec::new(),
             patience: Patience::default(),
@@ -355,6 +366,7 @@ impl Fixed {
         );
         number("finetune.clip_norm", self.clip_norm, &CLIP)?;
         inside("finetune", self.adamw.check())?;
+        inside("finetune", self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
         self.quirks.check(self.subwords)?;
         let key = "finetune.max_tokens";
         whole(key, self.max_tokens as u64, 8..=LONGEST)?;

@@ -180,11 +180,18 @@ impl Run<'_> {
             gates: None,
             train: train::Config {
                 seed: self.seed,
-                schedule: Schedule { peak: settings.learning_rate, warmup_steps, total_steps: planned },
+                schedule: Schedule {
+                    peak: settings.learning_rate,
+                    warmup_steps,
+                    total_steps: planned,
+                    decay: fixed.schedule,
+                    reference: self.released.map(|of| of.pace),
+                },
                 adamw: fixed.adamw.clone(),
                 // Of one task every parameter has a gradient in every step; of several only the one whose turn it is moves its output.
                 missing: if alone { Missing::Zero } else { Missing::Skip },
-                released: self.released.cloned(),
+                // What a recipe follows a code in is that code's, whatever other trainings are made with.
+                optimiser: self.released.map_or(fixed.optimiser.clone(), |of| of.optimiser.clone()),
                 clip_norm: fixed.clip_norm,
                 frozen: fixed.frozen.clone(),
                 heads: Heads::OPEN,

@@ -2,6 +2,8 @@
 
 use batch::task::Task;
 use model::optim::adamw::AdamWConfig;
+use model::optim::bert;
+use model::optim::schedule::Decay;
 use model::output::shards::{Alphas, OutputConfig};
 use model::range::{CLIP, RATE};
 use serde::{Deserialize, Serialize};
@@ -22,8 +24,8 @@ pub(crate) struct Config {
     ///
     /// Source: KIMERA, table A3: 3 to 5.
     pub epochs: u64,
-    /// Upper limit on steps; left out, all epochs are trained. The learning rate decays to 0 at the last one or, if that is within `warmup_steps`,
-    /// only rises.
+    /// Upper limit on steps; left out, all epochs are trained. The learning rate follows `schedule` to the last one or, if that is within
+    /// `warmup_steps`, only rises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
     /// The order in which samples are shown.
@@ -41,7 +43,7 @@ pub(crate) struct Config {
     pub task_heads: OutputConfig,
     /// Weights of the tasks' losses.
     pub alphas: Alphas,
-    /// Peak learning rate, from 1e-12 to 1000: reached after `warmup_steps` by linear warm-up, then linear decay to 0.
+    /// Peak learning rate, from 1e-12 to 1000: reached after `warmup_steps` by linear warm-up, then as `schedule` says.
     ///
     /// Source: KIMERA, table A3: the highest of 5e-5 to 3e-6.
     pub learning_rate: f64,
@@ -49,8 +51,15 @@ pub(crate) struct Config {
     ///
     /// Source: KIMERA, table A3: the lowest of 1,000 to half of all steps.
     pub warmup_steps: u64,
-    /// The optimiser's constants.
+    /// What the learning rate does after `warmup_steps`: down to 0 along a line or half a cosine, or constant.
+    ///
+    /// Source: BERT's `optimization.py`; KIMERA names none.
+    pub schedule: Decay,
+    /// AdamW's constants.
     pub adamw: AdamWConfig,
+    /// An optimiser in place of AdamW; left out, AdamW with the constants of `adamw`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimiser: Option<bert::Config>,
     /// Maximum global gradient norm, at least 1e-12; a high value disables clipping.
     ///
     /// Source: BERT's `optimization.py`; KIMERA names none.
@@ -80,7 +89,9 @@ impl Default for Config {
             alphas: Alphas::default(),
             learning_rate: 5e-5,
             warmup_steps: 1000,
+            schedule: Decay::default(),
             adamw: AdamWConfig::default(),
+            optimiser: None,
             clip_norm: 1.0,
             frozen: Vec::new(),
             patience: None,
@@ -148,6 +159,7 @@ impl Config {
         inside(table, self.task_heads.check())?;
         inside(table, self.alphas.check())?;
         inside(table, self.adamw.check())?;
+        inside(table, self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
         number(format!("{table}.clip_norm"), self.clip_norm, &CLIP)?;
         number(format!("{table}.learning_rate"), self.learning_rate, &RATE)
     }
