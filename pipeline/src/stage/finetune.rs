@@ -7,7 +7,7 @@ pub(crate) mod benchmark;
 pub(crate) mod config;
 mod examples;
 mod known;
-mod measure;
+pub(crate) mod measure;
 mod model_card;
 pub(crate) mod quirks;
 mod ranking;

@@ -143,7 +143,8 @@ impl Retrain {
         if !more.is_empty() {
             context.record("left_out_more", more.len());
         }
-        let encoder = loaded.config;
+        let encoder =
+            encoder::with_dropout(loaded.config, self.config.hidden_dropout, self.config.attention_dropout);
         context.record("padded_rows", self.check(&encoder, index)?);
         self.check_shards(index)?;
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
@@ -272,7 +273,7 @@ impl Retrain {
         let outline = setup.outline.clone();
         let held_out = self.config.patience.as_ref();
         let held_out =
-            held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience.batches)).transpose();
+            held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience)).transpose();
         let held_out = held_out.with_context(|| format!("{}.patience", self.table))?;
         let device = self.from.compute.device(context)?;
         let training = Training {

@@ -97,6 +97,14 @@ pub(crate) struct Score {
     pub others: BTreeMap<String, f64>,
 }
 
+impl Score {
+    /// The metric of this name.
+    #[must_use]
+    pub(crate) fn get(&self, metric: &str) -> Option<f64> {
+        if self.metric == metric { Some(self.value) } else { self.others.get(metric).copied() }
+    }
+}
+
 /// At most `most` of some numbers, drawn by the benchmark's name, in their order: the same for every seed of fine-tuning.
 #[must_use]
 pub(super) fn drawn(mut all: Vec<usize>, most: usize, name: &str, part: &str) -> Vec<usize> {

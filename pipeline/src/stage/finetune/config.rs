@@ -141,6 +141,15 @@ pub(crate) struct Fixed {
     ///
     /// Source: BERT's `optimization.py`, and MT-BERT, section 4.2.
     pub clip_norm: f64,
+    /// Dropout of hidden states while training, from 0 to below 1; left out, the encoder's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_dropout: Option<f64>,
+    /// Dropout of attention probabilities while training, from 0 to below 1; left out, the encoder's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention_dropout: Option<f64>,
+    /// Upper limit on steps; left out, all epochs are trained. The learning rate follows `schedule` to the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u64>,
     /// Name prefixes of parameters to freeze, such as `embeddings.`.
     ///
     /// Source: Devlin et al. 2019: all parameters are fine-tuned.
@@ -175,6 +184,9 @@ impl Default for Fixed {
             adamw: AdamWConfig::default(),
             optimiser: None,
             clip_norm: 1.0,
+            hidden_dropout: None,
+            attention_dropout: None,
+            max_steps: None,
             frozen: Vec::new(),
             patience: Patience::default(),
             checkpoint_every: 200,
@@ -227,6 +239,13 @@ pub(crate) struct Patience {
     ///
     /// Source: ours: every example is seen between two evaluations.
     pub evals_per_epoch: u64,
+    /// Steps between two evaluations, in place of `evals_per_epoch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<u64>,
+    /// The score that decides, of those in `scores.json` (`macro_f1`, `mrr`, `word_f1` ...); every benchmark and recipe must have it, and higher is
+    /// better. Left out, the benchmark's own measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure: Option<String>,
     /// How many evaluations in a row without improvement end training.
     ///
     /// Source: ours: never reached with the default epochs; the best evaluation's model is kept in any case.
@@ -235,7 +254,7 @@ pub(crate) struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { evals_per_epoch: 1, evaluations: 5 }
+        Self { evals_per_epoch: 1, every: None, measure: None, evaluations: 5 }
     }
 }
 
@@ -364,6 +383,11 @@ impl Fixed {
             !self.frozen.iter().any(|name| name.trim().is_empty()),
             "finetune.frozen has an empty name, with which every parameter begins; expected beginnings of names, such as \"embeddings.\""
         );
+        for (key, rate) in
+            [("hidden_dropout", self.hidden_dropout), ("attention_dropout", self.attention_dropout)]
+        {
+            number(format!("finetune.{key}"), rate.unwrap_or(0.0), &BELOW_ONE)?;
+        }
         number("finetune.clip_norm", self.clip_norm, &CLIP)?;
         inside("finetune", self.adamw.check())?;
         inside("finetune", self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
@@ -376,7 +400,9 @@ impl Fixed {
         let numbers = [
             ("ranking.negatives", self.ranking.negatives as u64, MANY),
             ("patience.evals_per_epoch", self.patience.evals_per_epoch, MANY),
+            ("patience.every", self.patience.every.unwrap_or(1), u64::MAX),
             ("patience.evaluations", self.patience.evaluations, u64::MAX),
+            ("max_steps", self.max_steps.unwrap_or(1), u64::MAX),
             ("checkpoint_every", self.checkpoint_every, u64::MAX),
             ("accumulate", self.accumulate, MANY),
             ("max_examples.train", self.max_examples.train.unwrap_or(1) as u64, u64::MAX),

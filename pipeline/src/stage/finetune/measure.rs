@@ -14,6 +14,37 @@ use super::quirks::AbsentClasses;
 /// A metric's name, its value, and others beside it.
 type Measured = (&'static str, f64, Vec<(&'static str, f64)>);
 
+/// Metrics by which a model for a benchmark with such answers, or for a ranking, can be chosen; higher is better in all.
+#[must_use]
+pub(crate) fn metrics(kind: Option<Kind>) -> &'static [&'static str] {
+    match kind {
+        None => {
+            &["recall_at_1", "recall_at_5", "recall_at_10", "hit_at_1", "hit_at_5", "hit_at_10", "map", "mrr"]
+        }
+        Some(Kind::OneClass) => &[
+            "accuracy",
+            "matthews",
+            "micro_f1",
+            "macro_f1",
+            "auroc",
+            "average_precision",
+            "auroc_one_vs_one",
+            "auroc_one_vs_rest",
+        ],
+        Some(Kind::AnyClasses) => &[
+            "accuracy",
+            "micro_f1",
+            "macro_f1",
+            "example_f1",
+            "auroc_macro",
+            "auroc_micro",
+            "auroc_weighted",
+        ],
+        Some(Kind::Score) => &["pearson", "spearman"],
+        Some(Kind::Tags) => &["entity_f1", "precision", "recall", "strict_f1", "word_f1", "word_accuracy"],
+    }
+}
+
 /// The score of `outputs`, one list for each of `answers`.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ use super::benchmark::Benchmark;
 use super::config::Settings;
 use super::quirks::ChosenOn;
 use crate::engine::context::Context;
-use crate::stage::encoder::fits;
+use crate::stage::encoder::{fits, with_dropout};
 use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Training};
 
 /// The file with one line per look at the part `dev`, or whichever models are chosen by, within the artifact.
@@ -84,7 +84,8 @@ impl Run<'_> {
     pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
         let (mut order, micro_batches) = self.planned()?;
         let accumulate = self.tried.fixed.accumulate;
-        let planned = micro_batches.div_ceil(accumulate);
+        let most = self.tried.fixed.max_steps.unwrap_or(u64::MAX);
+        let planned = micro_batches.div_ceil(accumulate).min(most);
         let of_epoch = order.steps_per_epoch().div_ceil(accumulate);
         let training = Training {
             context: self.context,
@@ -144,9 +145,10 @@ impl Run<'_> {
     fn setup(&self, base: &Path, planned: u64, of_epoch: u64) -> anyhow::Result<Setup> {
         let loaded = model::checkpoint::load(base, &Device::Cpu)?;
         self.context.record("drawn_anew", loaded.fresh);
-        let encoder = loaded.config;
+        let fixed = &self.tried.fixed;
+        let encoder = with_dropout(loaded.config, fixed.hidden_dropout, fixed.attention_dropout);
         self.padded(&encoder)?;
-        let (fixed, settings) = (&self.tried.fixed, self.settings);
+        let settings = self.settings;
         let auxiliary = self.tried.attending.auxiliary();
         let positions = encoder.max_position_embeddings;
         for Task { name, max_tokens, .. } in self.tasks {
@@ -211,7 +213,7 @@ impl Run<'_> {
     fn patience(&self, steps_per_epoch: u64) -> Patience {
         let patience = &self.tried.fixed.patience;
         Patience {
-            every: steps_per_epoch.div_ceil(patience.evals_per_epoch),
+            every: patience.every.unwrap_or(steps_per_epoch.div_ceil(patience.evals_per_epoch)),
             evaluations: patience.evaluations,
         }
     }
@@ -267,8 +269,14 @@ impl Evaluation for Run<'_> {
         for (number, Task { name, benchmark, .. }) in self.tasks.iter().enumerate() {
             let part = self.tried.fixed.quirks.chosen_on.part();
             let score = super::answers::score(trainer.predictor(), number, *benchmark, part, self.context)?;
-            sum += score.value;
-            each.insert((*name).to_owned(), json!(score.value));
+            let value = match &self.tried.fixed.patience.measure {
+                None => score.value,
+                Some(measure) => score.get(measure).with_context(|| {
+                    format!("{name} has no {measure:?}: leave finetune.patience.measure out")
+                })?,
+            };
+            sum += value;
+            each.insert((*name).to_owned(), json!(value));
         }
         let measured = Measured::Score(sum / self.tasks.len() as f64);
         Ok(Evaluated { measured, tasks: (self.tasks.len() > 1).then_some(each.into()) })

@@ -9,6 +9,7 @@ use crate::stage::benchmark as tried;
 use crate::stage::encoder::Base;
 use crate::stage::finetune::attention;
 use crate::stage::finetune::config::Source;
+use crate::stage::finetune::measure::metrics;
 use crate::stage::finetune::quirks::{PairOrder, Quirks, TrainOn};
 use crate::stage::finetune::{Chosen, Looked, together};
 use crate::stage::matrix::Matrix;
@@ -120,6 +121,17 @@ impl Around<'_> {
         let trained_on = |name: &String| {
             self.by_itself().contains(name) || self.recipes.iter().any(|recipe| recipe.tasks.contains(name))
         };
+        if let Some(measure) = &self.finetuning.fixed.patience.measure {
+            for of in self.tables.iter().filter(|of| trained_on(&of.name)) {
+                let metrics = metrics(of.kind());
+                anyhow::ensure!(
+                    metrics.contains(&measure.as_str()),
+                    "finetune.patience.measure is {measure:?}, which {} does not have, expected one of {}",
+                    of.name,
+                    metrics.join(", ")
+                );
+            }
+        }
         let tagged = self.tables.iter().filter(|of| of.kind() == Some(Kind::Tags));
         let mut tagged = tagged.filter(|of| trained_on(&of.name));
         tagged.try_for_each(|of| {

@@ -5,12 +5,15 @@ use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::output::shards::{Alphas, OutputConfig};
-use model::range::{CLIP, RATE};
+use model::range::{BELOW_ONE, CLIP, RATE};
 use serde::{Deserialize, Serialize};
 
 use super::heads;
 use crate::config::range::{MANY, inside, number, whole};
 use crate::stage::stream::Stream;
+
+/// The weighted sum of the tasks' losses, as a measure.
+pub(super) const LOSS: &str = "loss";
 
 /// A training on shards: of `[pretrain]` or `[retrain]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -64,6 +67,12 @@ pub(crate) struct Config {
     ///
     /// Source: BERT's `optimization.py`; KIMERA names none.
     pub clip_norm: f64,
+    /// Dropout of hidden states while training, from 0 to below 1; left out, the encoder's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_dropout: Option<f64>,
+    /// Dropout of attention probabilities while training, from 0 to below 1; left out, the encoder's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention_dropout: Option<f64>,
     /// Name prefixes of parameters to freeze, such as `embeddings.`.
     ///
     /// Source: KIMERA, equation 3: nothing but heads is frozen.
@@ -93,6 +102,8 @@ impl Default for Config {
             adamw: AdamWConfig::default(),
             optimiser: None,
             clip_norm: 1.0,
+            hidden_dropout: None,
+            attention_dropout: None,
             frozen: Vec::new(),
             patience: None,
             heads: None,
@@ -100,7 +111,7 @@ impl Default for Config {
     }
 }
 
-/// When training stops before its last epoch: after so many evaluations in a row without a lower loss on the part `valid`. The artifact is the best
+/// When training stops before its last epoch: after so many evaluations in a row without a better one on the part `valid`. The artifact is the best
 /// evaluation's encoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -109,10 +120,15 @@ pub(crate) struct Patience {
     ///
     /// Source: the code of clinical outcome prediction (van Aken et al. 2021).
     pub every: u64,
-    /// Evaluations in a row without a lower loss after which training stops; the artifact is the best evaluation's encoder.
+    /// Evaluations in a row without a better one after which training stops; the artifact is the best evaluation's encoder.
     ///
     /// Source: KIMERA, table A3.
     pub evaluations: u64,
+    /// What decides, of the part `valid`: `loss`, the weighted sum of the tasks' losses, or that of one task (`TASK.loss`), where lower is better, or
+    /// `TASK.accuracy`, where higher is.
+    ///
+    /// Source: KIMERA, table A3: the loss.
+    pub measure: String,
     /// An evaluation uses at most this many steps' worth of `valid`, the same samples every time.
     ///
     /// Source: ours: an evaluation takes a few percent of the time between two.
@@ -121,7 +137,7 @@ pub(crate) struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { every: 500, evaluations: 3, batches: 20 }
+        Self { every: 500, evaluations: 3, measure: LOSS.to_owned(), batches: 20 }
     }
 }
 
@@ -138,7 +154,7 @@ impl Config {
     /// # Errors
     /// Names the first.
     pub(crate) fn ranges(&self, table: &str) -> anyhow::Result<()> {
-        let patience = self.patience.clone().unwrap_or(Patience { every: 1, evaluations: 1, batches: 1 });
+        let patience = self.patience.clone().unwrap_or_default();
         let counts = [
             ("epochs", self.epochs, MANY),
             ("max_steps", self.max_steps.unwrap_or(1), u64::MAX),
@@ -160,6 +176,11 @@ impl Config {
         inside(table, self.alphas.check())?;
         inside(table, self.adamw.check())?;
         inside(table, self.optimiser.as_ref().map_or(Ok(()), bert::Config::check))?;
+        for (key, rate) in
+            [("hidden_dropout", self.hidden_dropout), ("attention_dropout", self.attention_dropout)]
+        {
+            number(format!("{table}.{key}"), rate.unwrap_or(0.0), &BELOW_ONE)?;
+        }
         number(format!("{table}.clip_norm"), self.clip_norm, &CLIP)?;
         number(format!("{table}.learning_rate"), self.learning_rate, &RATE)
     }
@@ -171,6 +192,18 @@ impl Config {
             anyhow::ensure!(
                 alpha == 0.0 || built.contains(&task),
                 "{table}.alphas.{name} is {alpha}, but shards.tasks has no {name}: set it to 0, or build that task's shards"
+            );
+        }
+        if let Some(Patience { measure, .. }) = &self.patience {
+            let of_tasks = self
+                .tasks(built)
+                .into_iter()
+                .flat_map(|task| ["loss", "accuracy"].map(|measure| format!("{}.{measure}", task.name())));
+            let all: Vec<String> = std::iter::once(LOSS.to_owned()).chain(of_tasks).collect();
+            anyhow::ensure!(
+                all.contains(measure),
+                "{table}.patience.measure is {measure:?}, expected one of {}",
+                all.join(", ")
             );
         }
         anyhow::ensure!(

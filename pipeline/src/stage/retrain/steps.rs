@@ -4,10 +4,12 @@ use anyhow::Context as _;
 use kg::split::Part;
 use model::output::{Batch, Outline, shards};
 use model::train::Trainer;
+use model::train::patience::Measured;
 use serde_json::Value;
 use tasks::stream::prefetch::Prefetched;
 use tasks::stream::steps::{self, Shards, Stream, Worker};
 
+use super::config::{LOSS, Patience};
 use crate::stage::training::steps::{Batches, Evaluated, Evaluation};
 
 /// The file with one line per evaluation on held-out samples within the artifact.
@@ -71,7 +73,10 @@ pub(super) fn held_out(shards: &Shards<'_>, config: &steps::Config) -> anyhow::R
 }
 
 /// Held-out samples, in the batches of one step after the other.
-pub(super) struct HeldOut(Vec<Vec<Batch>>);
+pub(super) struct HeldOut {
+    batches: Vec<Vec<Batch>>,
+    measure: String,
+}
 
 impl HeldOut {
     /// The first ones, in the batches of so many steps, at most those of one epoch.
@@ -79,13 +84,15 @@ impl HeldOut {
         shards: &Shards<'_>,
         config: &steps::Config,
         outline: &Outline,
-        most: usize,
+        patience: &Patience,
     ) -> anyhow::Result<Self> {
         let mut stream = held_out(shards, config)?;
         let all =
             stream.steps_per_epoch().context("the stream of held-out samples does not know its steps")?;
-        let steps = usize::try_from(all).unwrap_or(usize::MAX).min(most);
-        Ok(Self((0..steps).map(|_| read(outline, &stream.next_step()?)).collect::<anyhow::Result<_>>()?))
+        let steps = usize::try_from(all).unwrap_or(usize::MAX).min(patience.batches);
+        let batches = (0..steps).map(|_| read(outline, &stream.next_step()?));
+        let batches = batches.collect::<anyhow::Result<_>>()?;
+        Ok(Self { batches, measure: patience.measure.clone() })
     }
 }
 
@@ -95,11 +102,24 @@ impl Evaluation for HeldOut {
     }
 
     fn name(&self) -> &'static str {
-        "held-out loss"
+        if self.measure == LOSS { "held-out loss" } else { "held-out measure" }
     }
 
     fn evaluate(&self, trainer: &Trainer) -> anyhow::Result<Evaluated> {
-        let (measured, tasks) = trainer.held_out_loss(self.0.iter().map(Vec::as_slice))?;
+        let (loss, tasks) = trainer.held_out_loss(self.batches.iter().map(Vec::as_slice))?;
+        let measured = match self.measure.split_once('.') {
+            None => Some(loss),
+            Some((task, measure)) => tasks.get(task).and_then(|of| match measure {
+                "accuracy" => of.accuracy.map(Measured::Score),
+                _ => Some(Measured::Loss(of.loss)),
+            }),
+        };
+        let measured = measured.with_context(|| {
+            format!(
+                "the part `valid` has nothing for patience.measure = {:?}: raise patience.batches",
+                self.measure
+            )
+        })?;
         Ok(Evaluated { measured, tasks: Some(serde_json::to_value(tasks)?) })
     }
 }
