@@ -171,7 +171,7 @@ fn trained(
     }
     if let Some(finetuning) = &config.finetune {
         let base = bases.of(finetuning.from)?;
-        stages.extend(around(config, finetuning, base, words, places)?.alone()?);
+        stages.extend(around(config, finetuning, base, words, shards, places)?.alone()?);
     }
     Ok(stages)
 }
@@ -188,7 +188,7 @@ fn grafted(
     let finetuning =
         config.finetune.as_ref().context("[graft] fine-tunes by the table [finetune]: add it")?;
     can_be_masked(config, graft)?;
-    let around = around(config, finetuning, base, words, places)?;
+    let around = around(config, finetuning, base, words, None, places)?;
     graft.stages(&graft::Around { retraining, ..around }, places)
 }
 
@@ -219,6 +219,7 @@ fn around<'c>(
     finetuning: &'c finetune::config::Config,
     base: encoder::Base,
     words: (vocabulary::Source, Case),
+    shards: Option<&'c shards::Shards>,
     places: &location::Places<'_>,
 ) -> anyhow::Result<graft::Around<'c>> {
     let mapping = match &config.corpus {
@@ -237,6 +238,7 @@ fn around<'c>(
         mapping,
         recipes: &config.recipes,
         retraining: None,
+        shards,
         base,
         sizes,
         words,

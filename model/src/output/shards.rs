@@ -75,7 +75,9 @@ impl OutputConfig {
         }
     }
 
-    fn output(&self, task: Task, sizes: Sizes) -> Output {
+    /// The output of a task.
+    #[must_use]
+    pub fn output(&self, task: Task, sizes: Sizes) -> Output {
         let one_of = |classes| Output::OneClass { classes, weights: None };
         match task.predicts() {
             Predicts::Name => Output::Vocabulary { decoder: self.entity },

@@ -12,6 +12,7 @@ mod model_card;
 pub(crate) mod quirks;
 mod ranking;
 pub(crate) mod search;
+mod sharded;
 mod steps;
 mod tagged;
 pub(crate) mod together;
@@ -314,7 +315,7 @@ impl Stage for Finetune {
             seed: self.seed,
             compute: (&device, self.tried.compute.dtype),
         };
-        run.to_the_end(&self.base.folder(context)?)?;
+        run.to_the_end(&self.base.folder(context)?, vec![])?;
         complete(context, &self.tried, &tasks)?;
         let ended = ended(context.out())?;
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;

@@ -39,6 +39,7 @@ use super::finetune::{Chosen, Finetune, Looked, Tried, together};
 use super::location::Places;
 use super::maps::Mapping;
 use super::retrain::{self, From, Retrain, Which, heads};
+use super::shards::Shards;
 use super::vocabulary;
 use crate::engine::stage::Stage;
 use best::Candidates;
@@ -161,6 +162,8 @@ pub(crate) struct Around<'a> {
     pub recipes: &'a [together::Config],
     /// The table `[retrain]` and what it is made from, if there is one.
     pub retraining: Option<(&'a retrain::Config, From)>,
+    /// What makes the shards, if the config has a graph.
+    pub shards: Option<&'a Shards>,
     /// What everything begins with.
     pub base: Base,
     /// Sizes of that encoder, as far as they are known.

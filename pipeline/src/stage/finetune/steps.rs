@@ -17,7 +17,7 @@ use model::train::heads::Heads;
 use model::train::patience::{Measured, Patience};
 use model::train::{self, Setup, Trainer};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tasks::downstream::turns::{Mixed, Shown};
 use tasks::stream::schedule::Schedule as TaskOrder;
 
@@ -26,6 +26,7 @@ use super::attention::Attending;
 use super::benchmark::Benchmark;
 use super::config::Settings;
 use super::quirks::ChosenOn;
+use super::sharded::{self, Sharded};
 use crate::engine::context::Context;
 use crate::stage::encoder::{fits, with_dropout};
 use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Training};
@@ -81,15 +82,19 @@ pub(super) fn room(
 
 impl Run<'_> {
     /// Trains unless it has been done, and leaves nothing to resume from.
-    pub(super) fn to_the_end(&self, base: &Path) -> anyhow::Result<()> {
-        let (mut order, micro_batches) = self.planned()?;
+    pub(super) fn to_the_end(&self, base: &Path, mut sharded: Vec<Sharded>) -> anyhow::Result<()> {
+        let mut order = self.order(&sharded)?;
+        let micro_batches = self.settings.epochs.saturating_mul(order.steps_per_epoch());
         let accumulate = self.tried.fixed.accumulate;
         let most = self.tried.fixed.max_steps.unwrap_or(u64::MAX);
         let planned = micro_batches.div_ceil(accumulate).min(most);
+        self.all_have_turns(order.clone(), planned.saturating_mul(accumulate).min(micro_batches), &sharded)?;
         let of_epoch = order.steps_per_epoch().div_ceil(accumulate);
+        let setup = self.setup(base, planned, of_epoch, &sharded)?;
+        let outline = setup.outline.clone();
         let training = Training {
             context: self.context,
-            setup: self.setup(base, planned, of_epoch)?,
+            setup,
             device: self.compute.0,
             micro_batches,
             planned,
@@ -98,25 +103,21 @@ impl Run<'_> {
         };
         training.to_the_end(
             |setup| self.begin(setup, base),
-            |_, shown| {
+            |state, shown| {
                 order.pass_over(shown);
-                Ok(Turns { tasks: self.tasks, order })
+                if let Some(state) = state {
+                    sharded::resume(&mut sharded, &state)?;
+                }
+                Ok(Turns { tasks: self.tasks, sharded, outline, order })
             },
         )
     }
 
-    /// What each micro-batch shows, and how many there are.
-    fn planned(&self) -> anyhow::Result<(Mixed, u64)> {
-        let order = self.order()?;
-        let planned = self.settings.epochs.saturating_mul(order.steps_per_epoch());
-        self.all_have_turns(order.clone(), planned)?;
-        Ok((order, planned))
-    }
-
-    /// What each step shows.
-    fn order(&self) -> anyhow::Result<Mixed> {
+    /// What each micro-batch shows.
+    fn order(&self, sharded: &[Sharded]) -> anyhow::Result<Mixed> {
+        let benchmarks = self.tasks.iter().map(|task| (task.benchmark.items(), task.batch));
         let each: Vec<(usize, usize)> =
-            self.tasks.iter().map(|task| (task.benchmark.items(), task.batch)).collect();
+            benchmarks.chain(sharded.iter().map(|of| (of.items, of.asked.batch))).collect();
         for (task, (items, _)) in self.tasks.iter().zip(&each) {
             anyhow::ensure!(
                 *items > 0,
@@ -129,20 +130,21 @@ impl Run<'_> {
     }
 
     /// Refuses a schedule that leaves a task out, which would only show at the end.
-    fn all_have_turns(&self, mut order: Mixed, planned: u64) -> anyhow::Result<()> {
-        let mut turns = vec![0_u64; self.tasks.len()];
+    fn all_have_turns(&self, mut order: Mixed, planned: u64, sharded: &[Sharded]) -> anyhow::Result<()> {
+        let benchmarks = self.tasks.iter().map(|task| task.name);
+        let names: Vec<&str> = benchmarks.chain(sharded.iter().map(|of| of.asked.task.name())).collect();
+        let mut turns = vec![0_u64; names.len()];
         (0..planned).filter_map(|_| order.turn()).for_each(|(task, _)| turns[task] += 1);
-        match self.tasks.iter().zip(&turns).find(|(_, turns)| **turns == 0) {
+        match names.iter().zip(&turns).find(|(_, turns)| **turns == 0) {
             None => Ok(()),
             Some((task, _)) => anyhow::bail!(
-                "{} never has a turn in {planned} steps by the schedule {}: take another schedule, or more epochs",
-                task.name,
+                "{task} never has a turn in {planned} batches by the schedule {}: take another schedule, or more epochs or steps",
                 self.schedule.name()
             ),
         }
     }
 
-    fn setup(&self, base: &Path, planned: u64, of_epoch: u64) -> anyhow::Result<Setup> {
+    fn setup(&self, base: &Path, planned: u64, of_epoch: u64, sharded: &[Sharded]) -> anyhow::Result<Setup> {
         let loaded = model::checkpoint::load(base, &Device::Cpu)?;
         self.context.record("drawn_anew", loaded.fresh);
         let fixed = &self.tried.fixed;
@@ -154,12 +156,15 @@ impl Run<'_> {
         for Task { name, max_tokens, .. } in self.tasks {
             room(name, *max_tokens, auxiliary, positions)?;
         }
-        let tasks = self.tasks.iter().map(|task| output::Task {
-            name: task.name.to_owned(),
-            output: task.benchmark.output().clone(),
-            alpha: task.alpha,
-        });
-        let alone = self.tasks.len() == 1;
+        for Sharded { asked, longest, .. } in sharded {
+            anyhow::ensure!(
+                *longest <= positions,
+                "shards: rows of {} may have {longest} tokens, but the encoder has {positions} positions: make shorter ones",
+                asked.task.name()
+            );
+        }
+        let tasks = self.outputs(sharded);
+        let alone = tasks.len() == 1;
         // Whole steps; a schedule that rises to the last of them would never come down.
         #[expect(
             clippy::cast_possible_truncation,
@@ -170,7 +175,7 @@ impl Run<'_> {
         Ok(Setup {
             encoder,
             outline: Outline {
-                tasks: tasks.collect(),
+                tasks,
                 pooling: fixed.pooling,
                 dropout: settings.dropout,
                 thinned: fixed.quirks.dropout,
@@ -201,13 +206,28 @@ impl Run<'_> {
                 patience: Some(self.patience(of_epoch)),
                 covered_by: match self.schedule {
                     _ if alone => 1,
-                    TaskOrder::Merged | TaskOrder::RoundRobin(_) | TaskOrder::Kimera => of_epoch,
+                    TaskOrder::Merged | TaskOrder::RoundRobin(_) | TaskOrder::Kimera => of_epoch.min(planned),
                     // Chance may leave a small task out for long.
                     TaskOrder::Proportional | TaskOrder::Temperature(_) => planned,
                 },
                 dtype: self.compute.1,
             },
         })
+    }
+
+    /// The tasks with their outputs: the benchmarks, then those of shards.
+    fn outputs(&self, sharded: &[Sharded]) -> Vec<output::Task> {
+        let benchmarks = self.tasks.iter().map(|task| output::Task {
+            name: task.name.to_owned(),
+            output: task.benchmark.output().clone(),
+            alpha: task.alpha,
+        });
+        let of_shards = sharded.iter().map(|of| output::Task {
+            name: of.asked.task.name().to_owned(),
+            output: of.output.clone(),
+            alpha: of.asked.alpha,
+        });
+        benchmarks.chain(of_shards).collect()
     }
 
     fn patience(&self, steps_per_epoch: u64) -> Patience {
@@ -237,17 +257,26 @@ impl Run<'_> {
     }
 }
 
-/// Benchmarks whose batches take turns.
+/// Benchmarks, and tasks of shards, whose batches take turns.
 struct Turns<'a> {
     tasks: &'a [Task<'a>],
+    sharded: Vec<Sharded>,
+    outline: Outline,
     order: Mixed,
 }
 
 impl Batches for Turns<'_> {
     fn advance(&mut self) -> anyhow::Result<(u64, Vec<Batch>)> {
         let Shown { task, epoch, items } = self.order.advance().context("there is no task to show")?;
-        let batch = self.tasks[task].benchmark.batch(epoch, &items)?;
-        Ok((epoch, vec![Batch { task, ..batch }]))
+        let batches = match self.tasks.get(task) {
+            Some(of) => vec![Batch { task, ..of.benchmark.batch(epoch, &items)? }],
+            None => self.sharded[task - self.tasks.len()].advance(&self.outline)?,
+        };
+        Ok((epoch, batches))
+    }
+
+    fn state(&self) -> anyhow::Result<Value> {
+        sharded::state(&self.sharded)
     }
 }
 

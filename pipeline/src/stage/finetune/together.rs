@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
+use batch::task::Task as ShardTask;
 use model::optim::chosen::ReferenceCode;
 use model::predict::Predictor;
 use model::range::{POSITIVE_WEIGHT, TEMPERATURE};
@@ -15,12 +16,14 @@ use tasks::stream::schedule::Schedule;
 use super::benchmark::Benchmark;
 use super::config::Settings;
 use super::quirks::ChosenOn;
+use super::sharded::{Asked, Sharded};
 use super::{SCORES, Scores, Tried, answers, complete, facts, model_card, steps};
 use crate::config::range::{MANY, inside, number, whole};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Input, Resume, Stage};
 use crate::stage::encoder::{Base, MODEL};
+use crate::stage::shards::Shards;
 use crate::stage::training::steps::ended;
 
 fn merged() -> Schedule {
@@ -37,6 +40,12 @@ pub(crate) struct Config {
     /// Source: all of `[[benchmarks]]`.
     #[serde(default)]
     pub tasks: Vec<String>,
+    /// Tasks of `shards.tasks` that take turns with the benchmarks; words are predicted by the output of `masked_lm`. A batch has `batch_of`, else `batch`,
+    /// chunks of texts, pairs of names or triples. The model that is kept is that of the benchmarks' scores. Not with `pairwise` or `attention`.
+    ///
+    /// Source: MT-BERT, section 3.5: benchmarks alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<ShardTask>,
     /// How tasks take turns. A step has one batch of one task; the other tasks' heads are not updated. The model kept is the one with the highest
     /// mean task score on `dev` (or on the part set by `quirks.chosen_on`). Not `kimera`.
     ///
@@ -82,9 +91,20 @@ impl Config {
     pub(crate) fn check(&self, benchmarks: &[&str]) -> anyhow::Result<()> {
         let key = format!("recipes.{}", self.name);
         anyhow::ensure!(
-            self.tasks.len() > 1,
+            self.tasks.len() > 1 || (self.tasks.len() == 1 && !self.shards.is_empty()),
             "{key}.tasks names {} benchmarks, expected at least 2: [finetune] alone is for one",
             self.tasks.len()
+        );
+        for (place, task) in self.shards.iter().enumerate() {
+            let name = task.name();
+            anyhow::ensure!(
+                !self.shards[..place].contains(task) && !self.tasks.iter().any(|of| of == name),
+                "{key} has {name:?} twice: leave one out, or give the benchmark another name"
+            );
+        }
+        anyhow::ensure!(
+            self.shards.is_empty() || !(self.pairwise || self.attention.is_some()),
+            "{key}.shards takes turns with all benchmarks by BERT's own attention: leave {key}.pairwise and {key}.attention out"
         );
         for (place, task) in self.tasks.iter().enumerate() {
             anyhow::ensure!(
@@ -138,14 +158,14 @@ impl Config {
 
     /// What is said of single tasks.
     fn check_tasks(&self, key: &str) -> anyhow::Result<()> {
+        let has = |task: &String| {
+            self.tasks.contains(task) || self.shards.iter().any(|of| of.name() == task.as_str())
+        };
         for task in self.weights.keys() {
-            anyhow::ensure!(self.tasks.contains(task), "{key}.weights.{task}: {task:?} is none of its tasks");
+            anyhow::ensure!(has(task), "{key}.weights.{task}: {task:?} is none of its tasks");
         }
         for task in self.batch_of.keys() {
-            anyhow::ensure!(
-                self.tasks.contains(task),
-                "{key}.batch_of.{task}: {task:?} is none of its tasks"
-            );
+            anyhow::ensure!(has(task), "{key}.batch_of.{task}: {task:?} is none of its tasks");
         }
         for task in self.then_of.keys() {
             anyhow::ensure!(self.tasks.contains(task), "{key}.then_of.{task}: {task:?} is none of its tasks");
@@ -171,6 +191,27 @@ pub(crate) struct Together {
     pub recipe: Config,
     /// Seed of the outputs' weights, dropout and orders.
     pub seed: u64,
+    /// What makes the shards, if a task is of them.
+    pub shards: Option<Shards>,
+}
+
+impl Together {
+    /// The weight of a task's loss, and examples of one batch.
+    fn of(&self, task: &str) -> (f64, usize) {
+        let Config { weights, batch_of, settings, .. } = &self.recipe;
+        let weight = weights.get(task).copied().unwrap_or(1.0);
+        (weight, batch_of.get(task).copied().unwrap_or(settings.batch))
+    }
+
+    /// The tasks of shards.
+    fn sharded(&self, context: &Context) -> anyhow::Result<Vec<Sharded>> {
+        let Some(shards) = &self.shards else { return Ok(vec![]) };
+        let asked = self.recipe.shards.iter().map(|&task| {
+            let (alpha, batch) = self.of(task.name());
+            Asked { task, alpha, batch }
+        });
+        Sharded::all(&asked.collect::<Vec<_>>(), shards, self.seed, context)
+    }
 }
 
 impl Stage for Together {
@@ -199,6 +240,9 @@ impl Stage for Together {
         }
         let Config { tasks, schedule, weights, batch_of, settings, quirks, .. } = &self.recipe;
         describe::config(to, "recipe.tasks", tasks);
+        if !self.recipe.shards.is_empty() {
+            describe::config(to, "recipe.shards", &self.recipe.shards);
+        }
         describe::config(to, "recipe.schedule", schedule);
         describe::config(to, "recipe.weights", weights);
         if !batch_of.is_empty() {
@@ -212,6 +256,15 @@ impl Stage for Together {
         let mut inputs: Vec<Input> = self.tried.iter().map(|tried| Input::artifact(tried.stage())).collect();
         inputs.extend(self.tried.first().into_iter().flat_map(Tried::tools));
         inputs.push(self.base.input());
+        if let Some(shards) = &self.shards {
+            // The audit is an input so that nothing is trained on shards that leak; negatives of later epochs are drawn from what they were made of.
+            let of_shards = ["shards", "audit"].map(Input::artifact).into_iter().chain(shards.inputs());
+            for input in of_shards {
+                if !inputs.contains(&input) {
+                    inputs.push(input);
+                }
+            }
+        }
         inputs
     }
 
@@ -231,12 +284,10 @@ impl Stage for Together {
         one.fits(&self.base.folder(context)?, context)?;
         let each = self.tried.iter().zip(&benchmarks);
         let tasks: Vec<steps::Task<'_>> = each
-            .map(|(tried, benchmark)| steps::Task {
-                name: &tried.name,
-                benchmark: benchmark.as_ref(),
-                alpha: self.recipe.weights.get(&tried.name).copied().unwrap_or(1.0),
-                max_tokens: tried.fixed.max_tokens,
-                batch: self.recipe.batch_of.get(&tried.name).copied().unwrap_or(self.recipe.settings.batch),
+            .map(|(tried, benchmark)| {
+                let (name, (alpha, batch)) = (&tried.name, self.of(&tried.name));
+                let max_tokens = tried.fixed.max_tokens;
+                steps::Task { name, benchmark: benchmark.as_ref(), alpha, batch, max_tokens }
             })
             .collect();
         let run = steps::Run {
@@ -249,7 +300,7 @@ impl Stage for Together {
             seed: self.seed,
             compute: (&device, one.compute.dtype),
         };
-        run.to_the_end(&self.base.folder(context)?)?;
+        run.to_the_end(&self.base.folder(context)?, self.sharded(context)?)?;
         complete(context, one, &tasks)?;
         let (ended, chosen_on) = (ended(context.out())?, one.fixed.quirks.chosen_on);
         let predictor = Predictor::load(&context.out().join(MODEL), &device)?;

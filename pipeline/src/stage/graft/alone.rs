@@ -14,6 +14,7 @@ use crate::stage::finetune::quirks::{PairOrder, Quirks, TrainOn};
 use crate::stage::finetune::{Chosen, Looked, together};
 use crate::stage::matrix::Matrix;
 use crate::stage::scores::{self, Compared, Whose};
+use crate::stage::shards::Shards;
 
 /// Names of rows that are no attention's and no recipe's.
 const TAKEN: [&str; 2] = ["alone", "base"];
@@ -197,6 +198,20 @@ impl Around<'_> {
         each.collect()
     }
 
+    /// What makes the shards that a recipe has tasks of.
+    fn shards_of(&self, recipe: &together::Config) -> anyhow::Result<Shards> {
+        let key = format!("recipes.{}.shards", recipe.name);
+        let shards = self.shards.with_context(|| {
+            format!("{key} names tasks of shards, and the config has none: add [sources] and the tables that go with it")
+        })?;
+        let built = &shards.config.tasks;
+        if let Some(task) = recipe.shards.iter().find(|task| !built.contains(task)) {
+            let names: Vec<&str> = built.iter().map(|task| task.name()).collect();
+            anyhow::bail!("{key} has {:?}, but shards.tasks has {}", task.name(), names.join(", "));
+        }
+        Ok(shards.clone())
+    }
+
     /// The stages of a recipe of pairs, and the matrix of which helps which.
     fn pairs(&self, recipe: &together::Config) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let (name, seeds, tasks) = (&recipe.name, &self.finetuning.seeds, &recipe.tasks);
@@ -229,6 +244,7 @@ impl Around<'_> {
                             ..recipe.clone()
                         },
                         seed,
+                        shards: None,
                     }));
                 }
                 pairs.push(((one, other), seeds.iter().map(stage_of).collect()));
@@ -250,6 +266,7 @@ impl Around<'_> {
         let (name, seeds) = (&recipe.name, &self.finetuning.seeds);
         let stage_of = |seed: &u64| format!("recipe-{name}-{seed}");
         let tried = self.attending(recipe)?;
+        let shards = if recipe.shards.is_empty() { None } else { Some(self.shards_of(recipe)?) };
         for &seed in seeds {
             stages.push(Box::new(together::Together {
                 name: stage_of(&seed),
@@ -257,6 +274,7 @@ impl Around<'_> {
                 base: self.base.clone(),
                 recipe: recipe.clone(),
                 seed,
+                shards: shards.clone(),
             }));
         }
         for (task, tried) in recipe.tasks.iter().zip(&tried) {
