@@ -12,6 +12,7 @@ pub mod record;
 mod seal;
 mod state;
 mod step;
+pub mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,6 +37,7 @@ use heads::Mode;
 use patience::Watch;
 pub use record::{Records, StepRecord, TaskRecord};
 use seal::Seal;
+pub use state::Snapshot;
 
 /// An encoder with the outputs of its tasks, their optimiser and the number of steps made.
 #[derive(Debug)]
@@ -213,7 +215,19 @@ impl Trainer {
     /// # Errors
     /// When a file cannot be written.
     pub fn save_state(&self, dir: &Path, along: &Value) -> Result<(), Error> {
-        state::save(self, dir, along.clone())
+        Snapshot::of(self, dir, along.clone(), |tensor| Ok(tensor.clone()))?.write()
+    }
+
+    /// The same state with copies of parameters and moments in main memory: a [`writer::Writer`] writes it while further steps are made.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn snapshot(&self, dir: &Path, along: &Value) -> Result<Snapshot, Error> {
+        let copy = |tensor: &Tensor| match tensor.device() {
+            Device::Cpu => tensor.copy(),
+            _ => tensor.to_device(&Device::Cpu),
+        };
+        Snapshot::of(self, dir, along.clone(), copy)
     }
 
     /// A trainer as it was when its state was written, with what was given as `along`. The same batches then give the

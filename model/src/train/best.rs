@@ -69,9 +69,10 @@ pub(super) fn among(files: &Files) -> Files {
     ours.map(|(path, proof)| (path.clone(), proof.clone())).collect()
 }
 
-/// Whether the entry `name` of a state's folder is of this kind.
-pub(super) fn is_one(name: &str) -> bool {
-    name.strip_prefix(".tmp-").unwrap_or(name).starts_with(PREFIX)
+/// The step of the evaluation that the entry `name` of a state's folder is of, whole or in the making.
+pub(super) fn step_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(".tmp-").unwrap_or(name).strip_prefix(PREFIX)?;
+    digits.split('-').next()?.parse().ok()
 }
 
 /// Removes a folder; one that is not there is no error.

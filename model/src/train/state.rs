@@ -123,46 +123,74 @@ pub(super) fn to_json(path: &Path, value: &impl Serialize) -> Result<Value, Erro
     serde_json::to_value(value).map_err(|e| error::state(path, e.to_string()))
 }
 
-/// Writes the state of a training with what the caller keeps beside it, such as where the stream of batches was.
-pub(super) fn save(trainer: &Trainer, dir: &Path, along: Value) -> Result<(), Error> {
-    let run = trainer.setup.run()?;
-    // Only this folder is made: where the one around it is gone, somebody has removed what the state belongs to.
-    match std::fs::create_dir(dir) {
-        Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(Error::File { path: dir.to_path_buf(), source });
+/// A state as it is to be written; training may go on meanwhile.
+#[derive(Debug)]
+pub struct Snapshot {
+    dir: PathBuf,
+    parameters: BTreeMap<String, Tensor>,
+    moments: BTreeMap<String, Tensor>,
+    index: Index,
+}
+
+impl Snapshot {
+    /// The state of a training with what the caller keeps beside it, such as where the stream of batches was. `take` makes tensors that no step changes,
+    /// or is not asked to.
+    pub(super) fn of(
+        trainer: &Trainer,
+        dir: &Path,
+        along: Value,
+        take: impl Fn(&Tensor) -> candle_core::Result<Tensor>,
+    ) -> Result<Self, Error> {
+        let (run, step) = (trainer.setup.run()?, trainer.steps());
+        let (mut parameters, mut moments) = (BTreeMap::new(), BTreeMap::new());
+        for (name, tensor) in trainer.params.iter() {
+            parameters.insert(name.to_owned(), take(tensor)?);
         }
-        _ => {}
+        for (name, both) in trainer.optimiser.moments() {
+            moments.insert(format!("{FIRST}{name}"), take(&both.first)?);
+            moments.insert(format!("{SECOND}{name}"), take(&both.second)?);
+        }
+        let missed = trainer.optimiser.moments().iter().map(|(name, of)| (name.clone(), step - of.updates));
+        let index = Index {
+            format: Index::KIND.format.to_owned(),
+            version: VERSION,
+            xxh3: String::new(),
+            step,
+            setup: run.setup,
+            files: trainer.watch.files.clone(),
+            missed: missed.filter(|(_, missed)| *missed > 0).collect(),
+            coverage: trainer.coverage.clone(),
+            mask: run.mask,
+            gates: run.gates,
+            device: name_of(&trainer.device).to_owned(),
+            seal: trainer.seal.clone(),
+            watch: trainer.watch.clone(),
+            along,
+        };
+        Ok(Snapshot { dir: dir.to_owned(), parameters, moments, index })
     }
-    let step = trainer.steps();
-    let mut files = trainer.watch.files.clone();
-    write(dir, tensors_file(PARAMETERS, step), trainer.params.iter(), &mut files)?;
-    let mut tensors = BTreeMap::new();
-    for (name, both) in trainer.optimiser.moments() {
-        tensors.insert(format!("{FIRST}{name}"), &both.first);
-        tensors.insert(format!("{SECOND}{name}"), &both.second);
+
+    /// Writes it into its folder. A crash at any point leaves one whole state.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(self) -> Result<(), Error> {
+        let Snapshot { dir, parameters, moments, mut index } = self;
+        // Only this folder is made: where the one around it is gone, somebody has removed what the state belongs to.
+        match std::fs::create_dir(&dir) {
+            Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::File { path: dir, source });
+            }
+            _ => {}
+        }
+        for (kind, tensors) in [(PARAMETERS, parameters), (MOMENTS, moments)] {
+            let named = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
+            write(&dir, tensors_file(kind, index.step), named, &mut index.files)?;
+        }
+        // The index comes after all that it names, and removing after the index.
+        self_check::write(&dir.join(INDEX), &mut index)?;
+        remove_others(&dir, &index)
     }
-    let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), *tensor));
-    write(dir, tensors_file(MOMENTS, step), tensors, &mut files)?;
-    let missed = trainer.optimiser.moments().iter().map(|(name, of)| (name.clone(), step - of.updates));
-    let mut index = Index {
-        format: Index::KIND.format.to_owned(),
-        version: VERSION,
-        xxh3: String::new(),
-        step,
-        setup: run.setup,
-        files,
-        missed: missed.filter(|(_, missed)| *missed > 0).collect(),
-        coverage: trainer.coverage.clone(),
-        mask: run.mask,
-        gates: run.gates,
-        device: name_of(&trainer.device).to_owned(),
-        seal: trainer.seal.clone(),
-        watch: trainer.watch.clone(),
-        along,
-    };
-    // The index comes after all that it names, and removing after the index: a crash at any point leaves one whole state.
-    self_check::write(&dir.join(INDEX), &mut index)?;
-    remove_others(dir, &index.files)
 }
 
 /// Writes tensors, and takes the file up among those of the state.
@@ -179,8 +207,8 @@ fn write<'a>(
     Ok(())
 }
 
-/// Removes tensors and checkpoints of earlier states.
-fn remove_others(dir: &Path, keep: &Files) -> Result<(), Error> {
+/// Removes tensors and checkpoints of earlier states; those of later steps are somebody else's, who goes on training.
+fn remove_others(dir: &Path, Index { files: keep, step, .. }: &Index) -> Result<(), Error> {
     let file = Error::file(dir);
     for entry in std::fs::read_dir(dir).map_err(file)? {
         let entry = entry.map_err(file)?;
@@ -189,7 +217,8 @@ fn remove_others(dir: &Path, keep: &Files) -> Result<(), Error> {
         if tensors && !keep.contains_key(&name) {
             std::fs::remove_file(entry.path()).map_err(file)?;
         }
-        if best::is_one(&name) && !keep.keys().any(|kept| Path::new(kept).starts_with(&name)) {
+        let past = best::step_of(&name).is_some_and(|of| of <= *step);
+        if past && !keep.keys().any(|kept| Path::new(kept).starts_with(&name)) {
             best::remove(&entry.path())?;
         }
     }

@@ -180,6 +180,32 @@ fn killed_and_resumed_gives_the_same_bits() {
 }
 
 #[test]
+fn a_state_that_is_written_while_steps_go_on_is_that_of_its_step() {
+    let (at_once, meanwhile) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut trainer = Trainer::new(setup(), &Device::Cpu).unwrap();
+    run(&mut trainer, 1..=2);
+    trainer.save_state(at_once.path(), &Value::Null).unwrap();
+    let mut writer = writer::Writer::default();
+    let snapshot = trainer.snapshot(meanwhile.path(), &Value::Null).unwrap();
+    run(&mut trainer, 3..=4);
+    // A better evaluation, which the state knows nothing of, stays for the next one.
+    trainer.evaluated(patience::Measured::Score(0.5), meanwhile.path()).unwrap();
+    writer.write(snapshot).unwrap();
+    assert!(writer.wait().unwrap() && !writer.wait().unwrap());
+    assert!(meanwhile.path().join("best-00000004/model.safetensors").exists());
+    for file in ["state.json", "parameters-00000002.safetensors", "moments-00000002.safetensors"] {
+        let [one, other] = [&at_once, &meanwhile].map(|dir| std::fs::read(dir.path().join(file)).unwrap());
+        assert!(one == other, "{file}");
+    }
+    let (resumed, _) = Trainer::resume(setup(), meanwhile.path(), &Device::Cpu).unwrap();
+    assert_eq!(resumed.steps(), 2);
+    // The folder around is gone: the next one who asks is told.
+    let gone = meanwhile.path().join("none/state");
+    writer.write(trainer.snapshot(&gone, &Value::Null).unwrap()).unwrap();
+    assert!(writer.wait().unwrap_err().to_string().contains("none/state"));
+}
+
+#[test]
 fn states_of_other_settings_and_broken_states_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let text = |setup: Setup, dir: &Path| Trainer::resume(setup, dir, &Device::Cpu).unwrap_err().to_string();

@@ -8,6 +8,7 @@ use base::whole::write_whole;
 use model::Device;
 use model::output::Batch;
 use model::train::patience::{Best, Measured, Verdict};
+use model::train::writer::Writer;
 use model::train::{Setup, Trainer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -153,7 +154,7 @@ impl Training<'_> {
         let (out, progress) = (self.context.out(), self.context.progress());
         let state = out.join(STATE);
         progress.training(total(self.planned, self.setup.train.patience.as_ref()), trainer.steps());
-        let mut stop = Stop::AllEpochs;
+        let (mut stop, mut writer) = (Stop::AllEpochs, Writer::default());
         while trainer.steps() < self.planned {
             self.context.check()?;
             let (epoch, micro) = progress.waiting(|| self.micro_batches_of(trainer.steps(), &mut batches))?;
@@ -167,10 +168,11 @@ impl Training<'_> {
                 break;
             }
             if trainer.steps().is_multiple_of(self.checkpoint_every) {
-                trainer.save_state(&state, &records.along(batches.state()?)?)?;
-                state_is_there(out)?;
+                written(&mut writer, out)?;
+                writer.write(trainer.snapshot(&state, &records.along(batches.state()?)?)?)?;
             }
         }
+        written(&mut writer, out)?;
         self.finish(&trainer, records, stop)
     }
 
@@ -223,6 +225,14 @@ impl Training<'_> {
         let ended = Ended { steps: trainer.steps(), planned: self.planned, stop, best: trainer.best() };
         Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }
+}
+
+/// Waits for the state that is being written.
+fn written(writer: &mut Writer, out: &Path) -> anyhow::Result<()> {
+    if writer.wait()? {
+        state_is_there(out)?;
+    }
+    Ok(())
 }
 
 /// How the training of an artifact ended.
