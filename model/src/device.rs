@@ -49,6 +49,18 @@ pub enum ActivationDtype {
     Bf16,
 }
 
+/// What a training computes a second time instead of keeping it (activation checkpointing, Chen et al. 2016): bits stay the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recompute {
+    /// Nothing: all activations are kept until the backward pass.
+    #[default]
+    None,
+    /// Each layer's forward pass, in the backward pass: only the inputs of layers are kept, for about a third more time. On the CPU, with f32 and
+    /// BERT's own attention or label embeddings.
+    Layers,
+}
+
 /// A device with the reason why it was taken.
 #[derive(Debug, Clone)]
 pub struct Chosen {

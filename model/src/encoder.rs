@@ -13,7 +13,7 @@ use candle_core::{Result, Tensor};
 
 use crate::attention::plain::Plain;
 use crate::attention::{Attention, Composed};
-use crate::device::ActivationDtype;
+use crate::device::{ActivationDtype, Recompute};
 use crate::nn::dropout::Dropout;
 use crate::params::{Params, Spec};
 use config::Config;
@@ -142,6 +142,13 @@ impl Encoder {
         let layers =
             (0..config.num_hidden_layers).map(|l| Layer::new(config, params, l)).collect::<Result<_>>()?;
         Ok(Encoder { embedding: Embedding::new(config, params)?, layers, dtype: ActivationDtype::F32 })
+    }
+
+    /// The same encoder, sharing its parameters, that keeps so much for the backward pass.
+    #[must_use]
+    pub fn with_recompute(mut self, recompute: Recompute) -> Self {
+        self.layers = self.layers.into_iter().map(|layer| layer.recomputed(recompute)).collect();
+        self
     }
 
     /// The hidden states of all real tokens, `[n, d]` each: the embedding layer's, then every encoder layer's, in its activation dtype.

@@ -18,12 +18,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use base::setting::InvalidSetting;
 use candle_core::{Device, Tensor};
 use serde_json::Value;
 
 use crate::Error;
 use crate::attention::{Attention, label};
 use crate::checkpoint::{self, masked_lm};
+use crate::device::Recompute;
 use crate::encoder::Encoder;
 use crate::head::slices::listed;
 use crate::optim::chosen::Optimiser;
@@ -94,7 +96,16 @@ impl Trainer {
         let heads = train.heads.over(setup.mask.as_ref());
         let frozen = frozen::frozen(&setup, &params, &heads)?;
         let params = params.freeze(|name| frozen.contains_key(name));
-        let encoder = Encoder::new(&setup.encoder, &params)?.with_dtype(train.dtype);
+        if train.recompute == Recompute::Layers && !device.is_cpu() {
+            return Err(InvalidSetting::new(
+                "recompute",
+                "layers",
+                "none on this device: layers are recomputed on the CPU",
+            )
+            .into());
+        }
+        let encoder = Encoder::new(&setup.encoder, &params)?;
+        let encoder = encoder.with_dtype(train.dtype).with_recompute(train.recompute);
         let chosen = setup.attention();
         let attention = chosen.sibling().build(&setup.encoder, &params)?;
         let outputs = Outputs::new(&setup.outline, &setup.encoder, &params)?;

@@ -11,7 +11,7 @@ use batch::task::Task;
 use candle_core::Device;
 use model::attention::Chosen;
 use model::checkpoint;
-use model::device::ActivationDtype;
+use model::device::{ActivationDtype, Recompute};
 use model::fill::Filler;
 use model::optim::adamw::{AdamWConfig, Missing};
 use model::optim::schedule::{Decay, Schedule};
@@ -86,6 +86,7 @@ fn transformers_fills_masks_with_what_engraft_trained() -> Result<()> {
             accumulate: 1,
             patience: None,
             covered_by: 1,
+            recompute: Recompute::None,
             dtype: ActivationDtype::F32,
         },
         mask: None,

@@ -120,6 +120,7 @@ fn setup(of: &Settings) -> Result<Setup, Box<dyn Error>> {
             accumulate: 1,
             patience: None,
             covered_by: 1,
+            recompute: model::device::Recompute::None,
             dtype: model::device::ActivationDtype::F32,
         },
         mask,

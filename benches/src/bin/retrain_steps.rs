@@ -157,6 +157,7 @@ fn setup(of: &Settings, index: &Index) -> Setup {
             accumulate: 1,
             patience: None,
             covered_by: 1,
+            recompute: model::device::Recompute::None,
             dtype: model::device::ActivationDtype::F32,
         },
         mask: None,

@@ -11,6 +11,7 @@ use super::tokens::Tokens;
 use super::{LayerDropout, Place};
 use crate::attention::gate::gate;
 use crate::attention::{AttentionPass, Composed, Heads, Site};
+use crate::device::Recompute;
 use crate::nn;
 use crate::nn::buffers::Buffers;
 use crate::nn::dropout::Dropout;
@@ -32,6 +33,8 @@ pub struct Layer {
     output_norm: LayerNorm,
     /// Memory that passes through this and other layers hand on.
     buffers: Buffers,
+    /// Whether the backward pass computes the forward pass anew.
+    recompute: Recompute,
 }
 
 /// What a layer needs of a pass besides its input and its attention.
@@ -76,7 +79,12 @@ impl Layer {
             feed_forward: FeedForward::new(params, &layer)?,
             output_norm: norm("output.LayerNorm")?,
             buffers: params.buffers().clone(),
+            recompute: Recompute::None,
         })
+    }
+
+    pub(super) fn recomputed(self, recompute: Recompute) -> Self {
+        Layer { recompute, ..self }
     }
 
     /// The layer's output; as one operation where there is one.

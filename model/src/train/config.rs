@@ -8,7 +8,7 @@ use super::patience::Patience;
 use super::state::Run;
 use crate::Error;
 use crate::attention::Chosen;
-use crate::device::ActivationDtype;
+use crate::device::{ActivationDtype, Recompute};
 use crate::encoder::Encoder;
 use crate::encoder::config as encoder;
 use crate::head::mask::Mask;
@@ -46,6 +46,9 @@ pub struct Config {
     pub patience: Option<Patience>,
     /// The step by which every task has had a batch, at the latest: by then every parameter has had a gradient, or training stops.
     pub covered_by: u64,
+    /// What is computed a second time instead of being kept. No setting of the numbers: a state may be resumed with another.
+    #[serde(skip)]
+    pub recompute: Recompute,
     /// Dtype of activations and products of training; a [`crate::predict::Predictor`] computes in f32.
     pub dtype: ActivationDtype,
 }
@@ -115,6 +118,14 @@ impl Setup {
             }
         }
         self.train.check()?;
+        let of_layers = self.train.dtype == ActivationDtype::F32
+            && self.attention.is_plain()
+            && self.outline.knowledge.is_none();
+        if self.train.recompute == Recompute::Layers && !of_layers {
+            let expected =
+                "none: layers are recomputed with dtype f32 and BERT's own attention or label embeddings";
+            return Err(InvalidSetting::new("recompute", "layers", expected).into());
+        }
         let encoder::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;
         let shape = [num_hidden_layers, num_attention_heads];
         if let Some(gates) = &self.gates {

@@ -18,7 +18,7 @@ use super::heads::Heads;
 use super::record::StepRecord;
 use super::*;
 use crate::attention::Chosen;
-use crate::device::ActivationDtype;
+use crate::device::{ActivationDtype, Recompute};
 use crate::encoder::config::tests::tiny;
 use crate::encoder::pool::Pooling;
 use crate::encoder::tokens::tests::ragged;
@@ -47,6 +47,7 @@ pub(crate) fn config(total_steps: u64) -> Config {
         accumulate: 1,
         patience: None,
         covered_by: 1,
+        recompute: Recompute::None,
         dtype: ActivationDtype::F32,
     }
 }

@@ -1,7 +1,7 @@
 //! What trainings compute on and in: the device, and the numbers of activations.
 
 use model::Device;
-use model::device::{ActivationDtype, Wanted};
+use model::device::{ActivationDtype, Recompute, Wanted};
 use model::nn::form::{Form, forms};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,12 @@ pub(crate) struct Compute {
     ///
     /// Source: ours: `bf16` is faster only on GPUs with hardware for it.
     pub dtype: ActivationDtype,
+    /// What training computes a second time to save memory (activation checkpointing). Not part of any fingerprint: results are bit-identical.
+    ///
+    /// Source: ours: time is what is short.
+    #[serde(skip_serializing)]
+    #[schemars(extend("default" = "none"))]
+    pub recompute: Recompute,
 }
 
 impl Compute {

@@ -313,7 +313,8 @@ impl Stage for Finetune {
             released: None,
             tried: &self.tried,
             seed: self.seed,
-            compute: (&device, self.tried.compute.dtype),
+            device: &device,
+            compute: self.tried.compute,
         };
         run.to_the_end(&self.base.folder(context)?, vec![])?;
         complete(context, &self.tried, &tasks)?;

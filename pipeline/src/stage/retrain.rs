@@ -180,6 +180,7 @@ impl Retrain {
                 } else {
                     planned
                 },
+                recompute: self.from.compute.recompute,
                 dtype: self.from.compute.dtype,
             },
         })

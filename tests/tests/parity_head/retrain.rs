@@ -85,6 +85,7 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
             accumulate: 1,
             patience: None,
             covered_by: 1,
+            recompute: model::device::Recompute::None,
             dtype: model::device::ActivationDtype::F32,
         },
         mask,

@@ -15,6 +15,7 @@ use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
 use super::{Layer, LayerPass};
 use crate::attention::{Numeric, OnNumbers, check_spans};
+use crate::device::Recompute;
 use crate::encoder::Place;
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
@@ -53,6 +54,8 @@ struct Fused {
     /// needs it again.
     saved: Mutex<Option<Arc<Saved>>>,
     tracked: bool,
+    /// Whether it leaves nothing, and the backward pass computes it anew.
+    recompute: Recompute,
 }
 
 /// The parameters as numbers.
@@ -85,7 +88,14 @@ pub(super) fn forward(
     check_spans(&pass.tokens.spans, x_nd.dim(0)?)?;
     let (held, slots_of_attention, argument_p) = Held::new(layer, &reads, x_nd, pass)?;
     let tracked = x_nd.track_op() || argument_p.track_op();
-    let op = Fused { held, attention, slots_of_attention, saved: Mutex::new(None), tracked };
+    let op = Fused {
+        held,
+        attention,
+        slots_of_attention,
+        saved: Mutex::new(None),
+        tracked,
+        recompute: layer.recompute,
+    };
     x_nd.contiguous()?.apply_op2(&argument_p, op)
 }
 
@@ -171,6 +181,13 @@ impl Held {
     }
 }
 
+impl Fused {
+    /// The output, and what the backward pass needs.
+    fn forward(&self, x: &[f32]) -> Result<(Vec<f32>, Saved)> {
+        self.held.with_numbers(|numbers| forward::forward(numbers, &*self.attention, x))?
+    }
+}
+
 impl CustomOp2 for Fused {
     fn name(&self) -> &'static str {
         "encoder-layer"
@@ -184,9 +201,8 @@ impl CustomOp2 for Fused {
         _: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let x = read(x, layout)?;
-        let (y, saved) =
-            self.held.with_numbers(|numbers| forward::forward(numbers, &*self.attention, x))??;
-        if self.tracked {
+        let (y, saved) = self.forward(x)?;
+        if self.tracked && self.recompute == Recompute::None {
             *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
         }
         Ok((CpuStorage::F32(y), layout.shape().clone()))
@@ -199,12 +215,16 @@ impl CustomOp2 for Fused {
         _: &Tensor,
         grad: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let Some(saved) = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
-            candle_core::bail!("the backward pass of an encoder layer without its forward pass")
-        };
         let grad = grad.contiguous()?;
         let (x_host, g_host) = (Host::of(x)?, Host::of(&grad)?);
         let (x_numbers, g) = (x_host.get()?, g_host.get()?);
+        let kept = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let saved = match kept {
+            Some(saved) => saved,
+            // Dropout is drawn by place, so it is what it was.
+            None if self.recompute == Recompute::Layers => Arc::new(self.forward(x_numbers)?.1),
+            None => candle_core::bail!("the backward pass of an encoder layer without its forward pass"),
+        };
         let wanted = self.held.wanted();
         let found = self.held.with_numbers(|numbers| {
             let tail = TailPass {

@@ -146,3 +146,22 @@ fn steps_of_micro_batches_are_resumed_to_the_bit() {
     let text = Trainer::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
     assert!(text.contains("made with train.accumulate = 3, now 2"), "{text}");
 }
+
+#[test]
+fn layers_computed_a_second_time_change_no_bit() {
+    let trained = |recompute: Recompute| {
+        let mut setup = setup();
+        setup.train.recompute = recompute;
+        let mut trainer = Trainer::new(setup, &Device::Cpu).unwrap();
+        let records = run(&mut trainer, 1..=3);
+        (bits(&trainer), records)
+    };
+    assert!(trained(Recompute::None) == trained(Recompute::Layers));
+    let mut half = setup();
+    (half.train.recompute, half.train.dtype) = (Recompute::Layers, ActivationDtype::Bf16);
+    let text = half.check().unwrap_err().to_string();
+    assert!(
+        text.contains("recompute is layers, expected none: layers are recomputed with dtype f32"),
+        "{text}"
+    );
+}

@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use base::rng::RngKey;
 use model::Device;
 use model::attention::Chosen;
-use model::device::ActivationDtype;
 use model::encoder::config::Config;
 use model::optim::adamw::Missing;
 use model::optim::chosen::ReferenceCode;
@@ -28,6 +27,7 @@ use super::config::Settings;
 use super::quirks::ChosenOn;
 use super::sharded::{self, Sharded};
 use crate::engine::context::Context;
+use crate::stage::compute::Compute;
 use crate::stage::encoder::{fits, with_dropout};
 use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Training};
 
@@ -58,8 +58,9 @@ pub(super) struct Run<'a> {
     /// How all of them are read, and what no recipe chooses.
     pub(super) tried: &'a Tried,
     pub(super) seed: u64,
-    /// The device, and the numbers of training.
-    pub(super) compute: (&'a Device, ActivationDtype),
+    pub(super) device: &'a Device,
+    /// The numbers of training.
+    pub(super) compute: Compute,
 }
 
 /// Refuses rows of a benchmark that may have more tokens than an encoder has positions.
@@ -95,7 +96,7 @@ impl Run<'_> {
         let training = Training {
             context: self.context,
             setup,
-            device: self.compute.0,
+            device: self.device,
             micro_batches,
             planned,
             checkpoint_every: self.tried.fixed.checkpoint_every,
@@ -210,7 +211,8 @@ impl Run<'_> {
                     // Chance may leave a small task out for long.
                     TaskOrder::Proportional | TaskOrder::Temperature(_) => planned,
                 },
-                dtype: self.compute.1,
+                recompute: self.compute.recompute,
+                dtype: self.compute.dtype,
             },
         })
     }
@@ -247,10 +249,10 @@ impl Run<'_> {
 
     /// At the first step.
     fn begin(&self, setup: Setup, base: &Path) -> anyhow::Result<Trainer> {
-        let mut trainer = Trainer::from_checkpoint(setup, base, self.compute.0)?;
+        let mut trainer = Trainer::from_checkpoint(setup, base, self.device)?;
         if let ([Task { benchmark, .. }], Attending::Labels(..)) = (self.tasks, &self.tried.attending) {
             let vocabulary = self.tried.vocabulary.load(self.context, self.tried.case)?;
-            let (attending, device) = (&self.tried.attending, self.compute.0);
+            let (attending, device) = (&self.tried.attending, self.device);
             attending.begin(&mut trainer, *benchmark, base, &vocabulary, self.context, device)?;
         }
         Ok(trainer)

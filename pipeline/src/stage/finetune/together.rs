@@ -298,7 +298,8 @@ impl Stage for Together {
             released: self.recipe.quirks.as_ref(),
             tried: one,
             seed: self.seed,
-            compute: (&device, one.compute.dtype),
+            device: &device,
+            compute: one.compute,
         };
         run.to_the_end(&self.base.folder(context)?, self.sharded(context)?)?;
         complete(context, one, &tasks)?;
