@@ -133,6 +133,7 @@ fn trained(
         stages.push(Box::new(benchmark::Benchmark::new(benchmark, places)?));
     }
     let Some(table) = begins(config)? else { return Ok(stages) };
+    config.compute.check()?;
     let encoder = config.encoder.as_ref();
     let encoder =
         encoder.with_context(|| format!("[{table}] begins with the encoder of [encoder]: add that table"))?;

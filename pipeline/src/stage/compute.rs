@@ -32,6 +32,18 @@ pub(crate) struct Compute {
 }
 
 impl Compute {
+    /// Refuses what does not go together.
+    ///
+    /// # Errors
+    /// Says what.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.recompute == Recompute::None || self.dtype == ActivationDtype::F32,
+            "compute.recompute is layers, and compute.dtype is bf16: layers are computed a second time on the CPU in f32; leave one of them out"
+        );
+        Ok(())
+    }
+
     /// Describes it.
     pub(crate) fn describe(&self, to: &mut dyn Describe) {
         describe::config(to, "compute.dtype", &self.dtype);

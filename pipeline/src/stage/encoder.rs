@@ -175,15 +175,13 @@ pub(crate) fn fits(entries: usize, encoder: &sizes::Config) -> anyhow::Result<us
 /// Sizes with other dropout rates than their own, where these are given.
 #[must_use]
 pub(crate) fn with_dropout(
-    sizes: sizes::Config,
+    mut sizes: sizes::Config,
     hidden: Option<f64>,
     attention: Option<f64>,
 ) -> sizes::Config {
-    sizes::Config {
-        hidden_dropout_prob: hidden.unwrap_or(sizes.hidden_dropout_prob),
-        attention_probs_dropout_prob: attention.unwrap_or(sizes.attention_probs_dropout_prob),
-        ..sizes
-    }
+    sizes.hidden_dropout_prob = hidden.unwrap_or(sizes.hidden_dropout_prob);
+    sizes.attention_probs_dropout_prob = attention.unwrap_or(sizes.attention_probs_dropout_prob);
+    sizes
 }
 
 impl Base {

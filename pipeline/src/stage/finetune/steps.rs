@@ -152,18 +152,7 @@ impl Run<'_> {
         let encoder = with_dropout(loaded.config, fixed.hidden_dropout, fixed.attention_dropout);
         self.padded(&encoder)?;
         let settings = self.settings;
-        let auxiliary = self.tried.attending.auxiliary();
-        let positions = encoder.max_position_embeddings;
-        for Task { name, max_tokens, .. } in self.tasks {
-            room(name, *max_tokens, auxiliary, positions)?;
-        }
-        for Sharded { asked, longest, .. } in sharded {
-            anyhow::ensure!(
-                *longest <= positions,
-                "shards: rows of {} may have {longest} tokens, but the encoder has {positions} positions: make shorter ones",
-                asked.task.name()
-            );
-        }
+        self.rooms(encoder.max_position_embeddings, sharded)?;
         let tasks = self.outputs(sharded);
         let alone = tasks.len() == 1;
         // Whole steps; a schedule that rises to the last of them would never come down.
@@ -215,6 +204,22 @@ impl Run<'_> {
                 dtype: self.compute.dtype,
             },
         })
+    }
+
+    /// Refuses rows that may have more tokens than an encoder has positions.
+    fn rooms(&self, positions: usize, sharded: &[Sharded]) -> anyhow::Result<()> {
+        let auxiliary = self.tried.attending.auxiliary();
+        for Task { name, max_tokens, .. } in self.tasks {
+            room(name, *max_tokens, auxiliary, positions)?;
+        }
+        for Sharded { asked, longest, .. } in sharded {
+            anyhow::ensure!(
+                *longest <= positions,
+                "shards: rows of {} may have {longest} tokens, but the encoder has {positions} positions: make shorter ones",
+                asked.task.name()
+            );
+        }
+        Ok(())
     }
 
     /// The tasks with their outputs: the benchmarks, then those of shards.

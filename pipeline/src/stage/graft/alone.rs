@@ -1,6 +1,7 @@
 //! What an encoder comes to without grafting: fine-tuned as it is, with other attentions, on several benchmarks together; and one table of it all.
 
 use anyhow::Context as _;
+use model::device::Recompute;
 use tasks::downstream::example::Kind;
 
 use super::{Around, Finetune, Row, Tried};
@@ -88,6 +89,11 @@ impl Around<'_> {
         compared: &mut Vec<Compared>,
     ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let mut stages: Vec<Box<dyn Stage>> = vec![];
+        anyhow::ensure!(
+            attention.knowledge.is_none() || self.compute.recompute == Recompute::None,
+            "compute.recompute is layers, and attentions.{} goes by maps, which one layer hands to the next: leave one of them out",
+            attention.name
+        );
         for benchmark in attention.benchmarks(self.tables, self.by_itself(), &self.finetuning.fixed)? {
             let attending = attention.attending(self.table(benchmark)?, self.mapping.as_ref())?;
             let tried = Tried { attending, ..self.tried(benchmark) };
