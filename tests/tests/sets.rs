@@ -239,10 +239,8 @@ fn tasks_of_shards_take_turns_with_a_set_and_a_killed_recipe_ends_the_same() {
     engraft(&["run", "recipe-beside-1"], folder, "killed").ok();
     assert_same(&artifacts(&folder.join("out")), &artifacts(&folder.join("killed")), "killed");
     let refused = |set: &str| engraft(&["plan"], folder, "no").set(set).output().text();
-    assert!(
-        refused("recipes.beside.shards=[\"tagging\"]")
-            .contains("recipes.beside.shards has \"tagging\", but shards.tasks has")
-    );
+    let text = refused(r#"recipes.beside.shards=["relation", "masked_lm", "tagging"]"#);
+    assert!(text.contains("recipes.beside.shards has \"tagging\", but shards.tasks has"), "{text}");
     let text = refused("finetune.patience.measure=\"pearson\"");
     assert!(text.contains("finetune.patience.measure is \"pearson\", which questions does not have, expected one of accuracy"), "{text}");
 }

@@ -1,6 +1,7 @@
 //! Stages that train an encoder on shards, `pretrain` and `retrain`: what they read, what they are made from, what they leave. They go on where they were
 //! interrupted.
 
+mod checks;
 pub(crate) mod config;
 pub(crate) mod heads;
 mod steps;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use batch::task::{Material, Task};
+use batch::task::Material;
 use kg::split::Part;
 use model::Device;
 use model::attention::Chosen;
@@ -39,6 +40,7 @@ use crate::bundle::card::{self, Card, Kind};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
 use crate::engine::stage::{Artifacts, Input, Resume, Stage};
+use checks::Planned;
 pub(crate) use config::Config;
 use steps::{HeldOut, Streamed};
 
@@ -84,13 +86,6 @@ pub(crate) enum Which<'a> {
         /// The stage that searches the mask, if it needs one.
         mask: Option<&'a str>,
     },
-}
-
-/// What a training goes through.
-struct Planned {
-    micro_batches: u64,
-    /// Of `accumulate` micro-batches each.
-    steps: u64,
 }
 
 impl Retrain {
@@ -197,66 +192,6 @@ impl Retrain {
         Some(Patience { every: patience.every, evaluations: patience.evaluations })
     }
 
-    /// Whether encoder and shards go together. Gives the number of rows of the encoder's table that no token has.
-    fn check(&self, encoder: &model::encoder::config::Config, index: &Index) -> anyhow::Result<usize> {
-        let padded =
-            encoder::fits(index.tokenizer.size, encoder).context("the shards do not fit the encoder")?;
-        self.room(encoder.max_position_embeddings, index)?;
-        Ok(padded)
-    }
-
-    /// Whether the encoder has positions for all rows.
-    fn room(&self, positions: usize, index: &Index) -> anyhow::Result<()> {
-        let longest = self.from.shards.longest(index);
-        anyhow::ensure!(
-            positions >= longest,
-            "shards.layout.limits: the longest row has {longest} tokens and the encoder {positions} positions: lower node, or raise \
-             encoder.max_position_embeddings"
-        );
-        Ok(())
-    }
-
-    /// Whether each task has a turn.
-    fn check_turns(&self, stream: &stream::Stream, planned: u64) -> anyhow::Result<()> {
-        let (table, schedule) = (self.table, self.config.stream.schedule.name());
-        if let Some(task) = stream.without_turn(planned) {
-            let task = task.name();
-            anyhow::bail!(
-                "{table}.stream.schedule: {task} never has a turn in {planned} steps by the schedule {schedule}: take another schedule, or more \
-                 steps, or set {table}.alphas.{task} to 0"
-            );
-        }
-        Ok(())
-    }
-
-    /// How many batches there are, and how many steps are planned on them.
-    fn planned(&self, stream: &stream::Stream) -> anyhow::Result<Planned> {
-        let of_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
-        let accumulate = self.config.accumulate;
-        let micro_batches = self.config.epochs.saturating_mul(of_epoch);
-        let steps = micro_batches.div_ceil(accumulate).min(self.config.max_steps.unwrap_or(u64::MAX));
-        self.check_turns(stream, micro_batches.min(steps.saturating_mul(accumulate)))?;
-        Ok(Planned { micro_batches, steps })
-    }
-
-    /// Whether the shards have what the settings ask for.
-    fn check_shards(&self, index: &Index) -> anyhow::Result<()> {
-        let table = self.table;
-        anyhow::ensure!(
-            index.relations.len() > 1 || self.config.alphas.of(Task::Relation) == 0.0,
-            "{table}.alphas.relation is above 0, but the graph has one relation only, so there is nothing to predict: set it to 0"
-        );
-        let (batch, triples) =
-            (self.config.stream.items(), index.triples.get(&Part::Train).copied().unwrap_or(0));
-        let on_graph = index.tasks.iter().any(|task| task.task.made_of() == Material::Triples);
-        anyhow::ensure!(
-            !on_graph || batch.is_none_or(|batch| batch as u64 <= triples),
-            "{table}.stream.batching asks for {} triples in a step, but there are only {triples}: lower it",
-            batch.unwrap_or(0)
-        );
-        Ok(())
-    }
-
     fn train(&self, context: &Context, index: &Index) -> anyhow::Result<()> {
         let tasks = self.config.tasks(&self.from.shards.config.tasks);
         let index = &index.of_tasks(&tasks);
@@ -273,8 +208,7 @@ impl Retrain {
         let setup = self.setup(context, index, planned)?;
         let outline = setup.outline.clone();
         let held_out = self.config.patience.as_ref();
-        let held_out =
-            held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience)).transpose();
+        let held_out = held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience)).transpose();
         let held_out = held_out.with_context(|| format!("{}.patience", self.table))?;
         let device = self.from.compute.device(context)?;
         let training = Training {

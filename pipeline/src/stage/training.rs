@@ -97,7 +97,6 @@ fn found(context: &Context, lines: &[&str]) -> anyhow::Result<Found> {
     let state = out.join(STATE);
     if state.join(STATE_INDEX).exists() {
         keep_only(out, &[&[STATE, board::FILE], lines].concat())?;
-        state_is_there(out)?;
         context.show(lines);
         return Ok(Found::State);
     }

@@ -45,6 +45,11 @@ pub(crate) enum Attending {
 }
 
 impl Config {
+    /// Whether layers hand maps of what is known to the next.
+    pub(crate) fn has_maps(&self) -> bool {
+        matches!(self.by, By::Knowledge(_))
+    }
+
     /// Whether every number is in its range.
     ///
     /// # Errors

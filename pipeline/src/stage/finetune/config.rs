@@ -144,10 +144,10 @@ pub(crate) struct Fixed {
     ///
     /// Source: BERT's `optimization.py`, and MT-BERT, section 4.2.
     pub clip_norm: f64,
-    /// Dropout of hidden states while training, from 0 to below 1; left out, the encoder's own.
+    /// Dropout of hidden states while training, from 0 to 0.95; left out, the encoder's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden_dropout: Option<f64>,
-    /// Dropout of attention probabilities while training, from 0 to below 1; left out, the encoder's own.
+    /// Dropout of attention probabilities while training, from 0 to 0.95; left out, the encoder's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attention_dropout: Option<f64>,
     /// Upper limit on steps; left out, all epochs are trained. The learning rate follows `schedule` to the last one.
@@ -335,7 +335,7 @@ impl Fixed {
         for (key, rate) in
             [("hidden_dropout", self.hidden_dropout), ("attention_dropout", self.attention_dropout)]
         {
-            number(format!("finetune.{key}"), rate.unwrap_or(0.0), &BELOW_ONE)?;
+            number(format!("finetune.{key}"), rate.unwrap_or(0.0), &DROPOUT)?;
         }
         number("finetune.clip_norm", self.clip_norm, &CLIP)?;
         inside("finetune", self.adamw.check())?;

@@ -90,7 +90,7 @@ impl Around<'_> {
     ) -> anyhow::Result<Vec<Box<dyn Stage>>> {
         let mut stages: Vec<Box<dyn Stage>> = vec![];
         anyhow::ensure!(
-            attention.knowledge.is_none() || self.compute.recompute == Recompute::None,
+            !attention.has_maps() || self.compute.recompute == Recompute::None,
             "compute.recompute is layers, and attentions.{} goes by maps, which one layer hands to the next: leave one of them out",
             attention.name
         );

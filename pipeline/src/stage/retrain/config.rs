@@ -5,7 +5,7 @@ use model::optim::adamw::AdamWConfig;
 use model::optim::bert;
 use model::optim::schedule::Decay;
 use model::output::shards::{Alphas, OutputConfig};
-use model::range::{BELOW_ONE, CLIP, RATE};
+use model::range::{CLIP, DROPOUT, RATE};
 use serde::{Deserialize, Serialize};
 
 use super::heads;
@@ -67,10 +67,10 @@ pub(crate) struct Config {
     ///
     /// Source: BERT's `optimization.py`; KIMERA names none.
     pub clip_norm: f64,
-    /// Dropout of hidden states while training, from 0 to below 1; left out, the encoder's own.
+    /// Dropout of hidden states while training, from 0 to 0.95; left out, the encoder's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden_dropout: Option<f64>,
-    /// Dropout of attention probabilities while training, from 0 to below 1; left out, the encoder's own.
+    /// Dropout of attention probabilities while training, from 0 to 0.95; left out, the encoder's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attention_dropout: Option<f64>,
     /// Name prefixes of parameters to freeze, such as `embeddings.`.
@@ -179,7 +179,7 @@ impl Config {
         for (key, rate) in
             [("hidden_dropout", self.hidden_dropout), ("attention_dropout", self.attention_dropout)]
         {
-            number(format!("{table}.{key}"), rate.unwrap_or(0.0), &BELOW_ONE)?;
+            number(format!("{table}.{key}"), rate.unwrap_or(0.0), &DROPOUT)?;
         }
         number(format!("{table}.clip_norm"), self.clip_norm, &CLIP)?;
         number(format!("{table}.learning_rate"), self.learning_rate, &RATE)

@@ -118,7 +118,12 @@ impl Training<'_> {
                 let trainer = begin(self.setup.clone())?;
                 (trainer, Records::begin(out, &lines)?, batches(None, 0)?)
             }
-            Found::State => self.resumed(batches).with_context(|| refused(self.context))?,
+            Found::State => {
+                let resumed = self.resumed(batches).with_context(|| refused(self.context))?;
+                // Not before it is known to be good: what is left of a damaged state stays as it is.
+                state_is_there(out)?;
+                resumed
+            }
         };
         let ended = self.steps(trainer, &mut records, batches);
         // Whatever failed, it is because of that if somebody took the folder away.

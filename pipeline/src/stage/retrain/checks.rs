@@ -1,0 +1,80 @@
+//! Whether shards, encoder and settings of a training go together, as far as the shards' index and its stream say.
+
+use anyhow::Context as _;
+use batch::task::{Material, Task};
+use kg::split::Part;
+use model::encoder::config::Config;
+use tasks::shard::index::Index;
+use tasks::stream::steps as stream;
+
+use super::Retrain;
+use crate::stage::encoder;
+
+/// What a training goes through.
+pub(super) struct Planned {
+    pub(super) micro_batches: u64,
+    /// Of `accumulate` micro-batches each.
+    pub(super) steps: u64,
+}
+
+impl Retrain {
+    /// Whether encoder and shards go together. Gives the number of rows of the encoder's table that no token has.
+    pub(super) fn check(&self, encoder: &Config, index: &Index) -> anyhow::Result<usize> {
+        let padded =
+            encoder::fits(index.tokenizer.size, encoder).context("the shards do not fit the encoder")?;
+        self.room(encoder.max_position_embeddings, index)?;
+        Ok(padded)
+    }
+
+    /// Whether the encoder has positions for all rows.
+    pub(super) fn room(&self, positions: usize, index: &Index) -> anyhow::Result<()> {
+        let longest = self.from.shards.longest(index);
+        anyhow::ensure!(
+            positions >= longest,
+            "shards.layout.limits: the longest row has {longest} tokens and the encoder {positions} positions: lower node, or raise \
+             encoder.max_position_embeddings"
+        );
+        Ok(())
+    }
+
+    /// Whether each task has a turn.
+    fn check_turns(&self, stream: &stream::Stream, planned: u64) -> anyhow::Result<()> {
+        let (table, schedule) = (self.table, self.config.stream.schedule.name());
+        if let Some(task) = stream.without_turn(planned) {
+            let task = task.name();
+            anyhow::bail!(
+                "{table}.stream.schedule: {task} never has a turn in {planned} steps by the schedule {schedule}: take another schedule, or more \
+                 steps, or set {table}.alphas.{task} to 0"
+            );
+        }
+        Ok(())
+    }
+
+    /// How many batches there are, and how many steps are planned on them.
+    pub(super) fn planned(&self, stream: &stream::Stream) -> anyhow::Result<Planned> {
+        let of_epoch = stream.steps_per_epoch().context("the stream does not know its steps")?;
+        let accumulate = self.config.accumulate;
+        let micro_batches = self.config.epochs.saturating_mul(of_epoch);
+        let steps = micro_batches.div_ceil(accumulate).min(self.config.max_steps.unwrap_or(u64::MAX));
+        self.check_turns(stream, micro_batches.min(steps.saturating_mul(accumulate)))?;
+        Ok(Planned { micro_batches, steps })
+    }
+
+    /// Whether the shards have what the settings ask for.
+    pub(super) fn check_shards(&self, index: &Index) -> anyhow::Result<()> {
+        let table = self.table;
+        anyhow::ensure!(
+            index.relations.len() > 1 || self.config.alphas.of(Task::Relation) == 0.0,
+            "{table}.alphas.relation is above 0, but the graph has one relation only, so there is nothing to predict: set it to 0"
+        );
+        let (batch, triples) =
+            (self.config.stream.items(), index.triples.get(&Part::Train).copied().unwrap_or(0));
+        let on_graph = index.tasks.iter().any(|task| task.task.made_of() == Material::Triples);
+        anyhow::ensure!(
+            !on_graph || batch.is_none_or(|batch| batch as u64 <= triples),
+            "{table}.stream.batching asks for {} triples in a step, but there are only {triples}: lower it",
+            batch.unwrap_or(0)
+        );
+        Ok(())
+    }
+}
