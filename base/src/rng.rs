@@ -67,6 +67,12 @@ impl CounterRng {
         name.bytes().fold(self.branch(name.len() as u64), |key, byte| key.branch(u64::from(byte)))
     }
 
+    /// The key itself, for code elsewhere that draws the same bits: those of `counter` are the last steps of SplitMix64 on `key + counter * gamma`.
+    #[must_use]
+    pub fn key(self) -> u64 {
+        self.0
+    }
+
     /// 64 random bits for `counter`.
     #[must_use]
     #[inline(always)]

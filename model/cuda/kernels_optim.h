@@ -1,5 +1,5 @@
-// Norm, clipping and updates over flat arenas: f32 master weights, gradients and two moments of all parameters, one behind the other in the order of
-// the parameter list, and a bf16 shadow of the weights. Included by kernels.h.
+// Norm, clipping and updates over flat arenas: gradients and two moments of all parameters in f32, and a shadow of the weights in the type of activations,
+// which products read: there queries', keys' and values' weights lie side by side. Included by kernels.h.
 //
 // A segment is one parameter. Arenas are walked in chunks of CHUNK_NUMBERS numbers, each of one segment, so that a chunk knows its rule at once; the
 // table of chunks is made once. A segment starts at a multiple of 4; what lies between segments is never read.
@@ -15,6 +15,7 @@
    (screen), then `heads` shares of the step (hold back). Rows of a matrix [o, width] or numbers of a bias (width 1) belong to head row / head_width,
    columns to column / head_width. */
 typedef struct {
+  float* master;  /* its weights, which have memory of their own: they are the tensor library's */
   uint64_t start; /* in the arenas */
   uint64_t count;
   uint32_t first_chunk, chunks;
@@ -77,10 +78,9 @@ typedef struct {
 
 /* update: one step of the optimiser over all segments. */
 typedef struct {
-  float* master;
   float* gradient; /* set to 0 with `clear` */
   float *first, *second;
-  void* shadow; /* bf16; may be null */
+  void* shadow; /* the weights as products read them, bf16 or f32; may be null */
   const Segment* segments;
   const SegmentStep* steps;
   const Chunk* chunks;
@@ -91,5 +91,5 @@ typedef struct {
   float epsilon;
   uint32_t rule;
   uint32_t clear;
-  uint32_t unused;
+  uint32_t shadow_is_f32;
 } Update;

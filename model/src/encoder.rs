@@ -109,9 +109,10 @@ pub(crate) struct LayerDropout {
 }
 
 impl LayerDropout {
-    fn new(pass: &Pass<'_>, config: &Config, layer: u64) -> Self {
+    /// Of this step's key, if anything is dropped at all; the embeddings' has the number `u64::MAX`.
+    pub(crate) fn of(key: Option<CounterRng>, config: &Config, layer: u64) -> Self {
         let (attention, hidden) = (config.attention_probs_dropout_prob, config.hidden_dropout_prob);
-        LayerDropout { key: pass.dropout.map(|key| key.branch(layer)), attention, hidden }
+        LayerDropout { key: key.map(|key| key.branch(layer)), attention, hidden }
     }
 
     pub(crate) fn at(&self, place: Place) -> Option<Dropout> {
@@ -157,14 +158,14 @@ impl Encoder {
     /// When the tokens or the gates do not fit the encoder's sizes.
     pub fn forward(&self, config: &Config, tokens: &Tokens, pass: &Pass<'_>) -> Result<Vec<Tensor>> {
         pass.gates.check(config, tokens)?;
-        let dropout = LayerDropout::new(pass, config, u64::MAX);
+        let dropout = LayerDropout::of(pass.dropout, config, u64::MAX);
         let x_nd = dropout.apply(Place::Embedding, &self.embedding.forward(tokens)?)?;
         let x_nd = dtype::rounded(x_nd, self.dtype)?;
         let mut attention = pass.attention.begin(&x_nd, tokens)?;
         let mut hidden = vec![x_nd];
         for (l, layer) in self.layers.iter().enumerate() {
             let gates = pass.gates.of_layer(l)?;
-            let dropout = LayerDropout::new(pass, config, l as u64);
+            let dropout = LayerDropout::of(pass.dropout, config, l as u64);
             let of = LayerPass { tokens, gates: gates.as_ref(), dropout };
             let y_nd = layer.forward(&hidden[l], &mut *attention, &of)?;
             hidden.push(attention.next(y_nd)?);

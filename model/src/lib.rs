@@ -16,6 +16,8 @@
 
 pub mod attention;
 pub mod checkpoint;
+#[cfg(feature = "cuda")]
+mod cuda;
 pub mod device;
 pub mod encoder;
 mod error;

@@ -5,5 +5,5 @@ pub mod bert;
 pub mod chosen;
 pub mod clip;
 pub mod head_mask;
-mod moments;
+pub(crate) mod moments;
 pub mod schedule;

@@ -83,17 +83,18 @@ impl Params {
     pub fn fresh(specs: &[Spec], seed: u64, device: &Device) -> Result<Self, Error> {
         let mut vars = BTreeMap::new();
         for spec in specs {
+            // Filled in main memory, whatever the device: the same numbers, and no kernel for them.
             let tensor = match spec.init {
-                Init::Zeros => Tensor::zeros(spec.shape.as_slice(), DType::F32, device)?,
-                Init::Ones => Tensor::ones(spec.shape.as_slice(), DType::F32, device)?,
+                Init::Zeros => Tensor::zeros(spec.shape.as_slice(), DType::F32, &Device::Cpu)?,
+                Init::Ones => Tensor::ones(spec.shape.as_slice(), DType::F32, &Device::Cpu)?,
                 Init::Normal(std) => {
                     let key = CounterRng::new(seed).named(&spec.name);
                     let count = spec.shape.iter().product::<usize>() as u64;
                     let values: Vec<f32> = (0..count).map(|i| single(key.normal(i) * std)).collect();
-                    Tensor::from_vec(values, spec.shape.as_slice(), device)?
+                    Tensor::from_vec(values, spec.shape.as_slice(), &Device::Cpu)?
                 }
             };
-            vars.insert(spec.name.clone(), Var::from_tensor(&tensor)?);
+            vars.insert(spec.name.clone(), Var::from_tensor(&tensor.to_device(device)?)?);
         }
         Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }

@@ -2,11 +2,15 @@
 //! fine-tuning and recipes: their tasks are outputs like others ([`crate::output::shards`] has those of shards).
 
 mod best;
+mod composed;
 pub mod config;
 mod coverage;
 mod error;
 mod frozen;
 pub mod heads;
+mod machine;
+#[cfg(feature = "cuda")]
+mod on_cuda;
 pub mod patience;
 pub mod record;
 mod seal;
@@ -16,26 +20,25 @@ pub mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use base::setting::InvalidSetting;
 use candle_core::{Device, Tensor};
 use serde_json::Value;
 
 use crate::Error;
-use crate::attention::{Attention, label};
+use crate::attention::label;
 use crate::checkpoint::{self, masked_lm};
 use crate::device::Recompute;
 use crate::encoder::Encoder;
 use crate::head::slices::listed;
-use crate::optim::chosen::Optimiser;
 use crate::optim::head_mask::HeadMask;
-use crate::output::Outputs;
 use crate::params::{OUTPUTS, Params, Spec, of_outputs};
 use crate::predict::{Index, Predictor};
+use composed::Composed;
 pub use config::{Config, Setup};
 use coverage::Coverage;
 use heads::Mode;
+use machine::Machine;
 use patience::Watch;
 pub use record::{Records, StepRecord, TaskRecord};
 use seal::Seal;
@@ -46,16 +49,12 @@ pub use state::Snapshot;
 pub struct Trainer {
     setup: Setup,
     params: Params,
-    encoder: Encoder,
-    attention: Arc<dyn Attention>,
-    outputs: Outputs,
-    optimiser: Optimiser,
+    /// What computes the steps.
+    machine: Box<dyn Machine>,
     /// Parameters that do not move, with the reason.
     frozen: BTreeMap<String, &'static str>,
     /// How updates spare kept heads.
     heads: HeadMask,
-    /// Gates of the forward pass in training, `[l, h]`.
-    gates_lh: Option<Tensor>,
     /// What everything frozen was when training began.
     seal: Seal,
     coverage: Coverage,
@@ -104,41 +103,20 @@ impl Trainer {
             )
             .into());
         }
-        let encoder = Encoder::new(&setup.encoder, &params)?;
-        let encoder = encoder.with_dtype(train.dtype).with_recompute(train.recompute);
         let chosen = setup.attention();
-        let attention = chosen.sibling().build(&setup.encoder, &params)?;
-        let outputs = Outputs::new(&setup.outline, &setup.encoder, &params)?;
         let trained = |name: &str| !frozen.contains_key(name);
-        let optimiser =
-            Optimiser::new(&train.adamw, train.missing, train.optimiser.as_ref(), &params, trained)?;
+        let machine = machine(&setup, &params, trained, &heads, device)?;
         let weighs = setup.outline.tasks.iter().filter(|task| task.alpha > 0.0);
         let tasks = weighs.map(|task| task.name.clone()).collect();
         let coverage = Coverage::new(&params, &frozen, tasks, train.covered_by);
         let seal = Seal::of(&params, &frozen, &heads)?;
-        let gates_lh = setup.gates_of_training().map(|gates| gates.gates(device)).transpose()?;
         let mut predictor = Predictor::over(&setup.encoder, &setup.outline, &chosen, &params, device)?;
         if let Some(gates) = &setup.gates {
             predictor = predictor.with_gates(gates.clone())?;
         }
         let device = device.clone();
         let watch = Watch::new();
-        Ok(Trainer {
-            setup,
-            params,
-            encoder,
-            attention,
-            outputs,
-            optimiser,
-            frozen,
-            heads,
-            gates_lh,
-            seal,
-            coverage,
-            predictor,
-            watch,
-            device,
-        })
+        Ok(Trainer { setup, params, machine, frozen, heads, seal, coverage, predictor, watch, device })
     }
 
     /// The model as it is after the steps made so far, without gradients; it follows later ones.
@@ -161,6 +139,7 @@ impl Trainer {
         }
         let embeddings_md = embeddings_md.to_device(&self.device)?;
         self.params.set(&label::name(), &embeddings_md)?;
+        self.machine.weights_were_set()?;
         // Where labels are frozen, this is what they are frozen as.
         self.seal = Seal::of(&self.params, &self.frozen, &self.heads)?;
         Ok(())
@@ -169,7 +148,7 @@ impl Trainer {
     /// Steps made so far.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.optimiser.updates()
+        self.machine.updates()
     }
 
     /// All parameters: the encoder's, and the outputs' under `outputs.TASK.`.
@@ -262,6 +241,7 @@ impl Trainer {
     /// # Errors
     /// When a file cannot be written, or [`Trainer::check_frozen`] has an error.
     pub fn save_checkpoint(&self, dir: &Path) -> Result<(), Error> {
+        self.idle()?;
         self.check_frozen()?;
         let index = Index {
             version: checkpoint::OUTPUTS_VERSION,
@@ -272,6 +252,21 @@ impl Trainer {
         let index = state::to_json(&dir.join(checkpoint::OUTPUTS_FILE), &index)?;
         checkpoint::save_finished(dir, &self.setup.encoder, &self.params, &index)
     }
+}
+
+/// What computes the steps on a device.
+fn machine(
+    setup: &Setup,
+    params: &Params,
+    trained: impl Fn(&str) -> bool,
+    heads: &HeadMask,
+    device: &Device,
+) -> Result<Box<dyn Machine>, Error> {
+    #[cfg(feature = "cuda")]
+    if device.is_cuda() {
+        return Ok(Box::new(on_cuda::OnCuda::new(setup, params, trained, heads, device)?));
+    }
+    Ok(Box::new(Composed::new(setup, params, trained, heads, device)?))
 }
 
 /// The parameters of an encoder of the setup's sizes from a checkpoint folder, and fresh ones of outputs; that of masked words is the checkpoint's

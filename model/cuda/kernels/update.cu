@@ -67,11 +67,12 @@ ENGRAFT_KERNEL(update, Update, 256) {
   const float scale = args.scales[chunk.segment];
   const uint64_t first = static_cast<uint64_t>(chunk.index) * CHUNK_NUMBERS;
   const uint64_t end = first + CHUNK_NUMBERS < segment.count ? first + CHUNK_NUMBERS : segment.count;
-  float* p = args.master + segment.start;
+  float* p = segment.master;
   float* m = args.first + segment.start;
   float* v = args.second + segment.start;
   float* g = args.gradient + segment.start;
-  bf16* shadow = args.shadow ? static_cast<bf16*>(args.shadow) + segment.start : nullptr;
+  bf16* shadow = args.shadow && !args.shadow_is_f32 ? static_cast<bf16*>(args.shadow) + segment.start : nullptr;
+  float* copy = args.shadow && args.shadow_is_f32 ? static_cast<float*>(args.shadow) + segment.start : nullptr;
   uint64_t at = first + threadIdx.x * 4;
   for (; at + 4 <= end; at += kUpdateThreads * 4) {
     const float4 ps = load4(p + at), ms = load4(m + at), vs = load4(v + at), gs = load4(g + at);
@@ -83,6 +84,7 @@ ENGRAFT_KERNEL(update, Update, 256) {
     store4(m + at, make_float4(a.m, b.m, c.m, d.m));
     store4(v + at, make_float4(a.v, b.v, c.v, d.v));
     if (shadow) store4(shadow + at, make_float4(a.p, b.p, c.p, d.p));
+    if (copy) store4(copy + at, make_float4(a.p, b.p, c.p, d.p));
     if (args.clear) store4(g + at, zero4());
   }
   // The last numbers of a segment whose count is no multiple of 4 are one thread's.
@@ -92,6 +94,7 @@ ENGRAFT_KERNEL(update, Update, 256) {
     m[at] = a.m;
     v[at] = a.v;
     if (shadow) shadow[at] = from_float<bf16>(a.p);
+    if (copy) copy[at] = a.p;
     if (args.clear) g[at] = 0.0F;
   }
 }

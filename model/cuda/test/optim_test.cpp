@@ -151,8 +151,13 @@ void training(const std::vector<Parameter>& parameters, const Case& of, bool exa
   };
   auto run = [&] {
     auto p = Buffer<float>::of(begun.p), m = Buffer<float>::of(begun.m), v = Buffer<float>::of(begun.v);
+    // Products read the weights as bf16 or as f32.
+    const bool whole = of.soft_on_gradient;
     Buffer<test::bf16> shadow(Numbers(begun.p.begin(), begun.p.end()));
-    const auto table = Buffer<Segment>::of(arena.segments);
+    auto copy = Buffer<float>::of(begun.p);
+    std::vector<Segment> segments_at = arena.segments;
+    for (Segment& segment : segments_at) segment.master = p.get() + segment.start;
+    const auto table = Buffer<Segment>::of(segments_at);
     const auto chunks = Buffer<Chunk>::of(arena.chunks);
     const auto shares = Buffer<float>::of(arena.shares);
     Numbers found, cleared;
@@ -179,8 +184,8 @@ void training(const std::vector<Parameter>& parameters, const Case& of, bool exa
                    ClipFactor{partials.get(), table.get(), of.limit, of.segment_limit, norms.get(), scales.get(), finite.get(),
                               {ring.get(), slot.get(), 4, 0}, 1, segments});
       test::launch("update", dim3(blocks), 256, 0,
-                   Update{p.get(), g.get(), m.get(), v.get(), shadow.get(), table.get(), rule.get(), chunks.get(), shares.get(), scales.get(),
-                          finite.get(), float(kBeta1), float(1.0 - kBeta1), float(kBeta2), float(1.0 - kBeta2), float(kEpsilon), of.rule, 1, 0});
+                   Update{g.get(), m.get(), v.get(), whole ? static_cast<void*>(copy.get()) : shadow.get(), table.get(), rule.get(), chunks.get(), shares.get(), scales.get(),
+                          finite.get(), float(kBeta1), float(1.0 - kBeta1), float(kBeta2), float(1.0 - kBeta2), float(kEpsilon), of.rule, 1, whole});
       found.push_back(ring.get()[2 * 4 + 1]);
       found.push_back(ring.get()[2 * 4 + 2]);
       if (t == steps) {
@@ -192,14 +197,14 @@ void training(const std::vector<Parameter>& parameters, const Case& of, bool exa
     auto of_arena = [&](const Buffer<float>& buffer) { return inside(std::vector<float>(buffer.get(), buffer.get() + buffer.size())); };
     Numbers rounded;
     for (const Segment& segment : arena.segments) {
-      for (uint64_t i = 0; i < segment.count; i++) rounded.push_back(test::number(shadow.get()[segment.start + i]));
+      for (uint64_t i = 0; i < segment.count; i++) rounded.push_back(whole ? double(copy.get()[segment.start + i]) : test::number(shadow.get()[segment.start + i]));
     }
     return Outputs{{"norm", found}, {"p", of_arena(p)}, {"m", of_arena(m)}, {"v", of_arena(v)}, {"cleared", cleared}, {"shadow", rounded}};
   };
   size_t active = 0;
   for (const Parameter& parameter : parameters) active += parameter.active ? size_t(parameter.rows) * parameter.width : 0;
   Numbers rounded = inside(cpu.p);
-  for (double& x : rounded) x = test::number(test::rounded<test::bf16>(x));
+  for (double& x : rounded) x = of.soft_on_gradient ? x : test::number(test::rounded<test::bf16>(x));
   Outputs expected{{"norm", records}, {"p", inside(cpu.p)}, {"m", inside(cpu.m)}, {"v", inside(cpu.v)}, {"cleared", Numbers(active)},
                    {"shadow", rounded}};
   // An infinite norm has no distance from itself.

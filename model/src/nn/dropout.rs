@@ -30,6 +30,14 @@ impl Dropout {
         if draw < single(self.rate) { 0.0 } else { single(1.0 / (1.0 - self.rate)) }
     }
 
+    /// The same for kernels: the key; the bound, in 24 bits, below which a number is dropped; and what the others are multiplied by. A draw of 24 bits
+    /// over 2^24 is below the rate if the draw is below the rate times 2^24, which is exact, or its next whole number.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn for_kernels(self) -> (u64, u32, f32) {
+        let bound = (f64::from(single(self.rate)) * f64::from(1_u32 << 24)).ceil();
+        (self.key.key(), bound as u32, single(1.0 / (1.0 - self.rate)))
+    }
+
     /// The tensor with some numbers set to 0 and the others scaled up; number `i` has index `i`.
     ///
     /// # Errors

@@ -87,6 +87,31 @@ impl HeadMask {
         }
     }
 
+    /// How heads divide a parameter, and what each of them gets of its gradient ([`HeadMask::screen`]) and of its step ([`HeadMask::hold_back`]); none
+    /// of a parameter that is trained like any other, or not at all.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn shares(&self, name: &str) -> Option<(Axis, [Vec<f32>; 2])> {
+        let part = self.parts.get(name).filter(|part| part.keeps_any() && !part.is_frozen())?;
+        let each = |of: &dyn Fn(f32) -> f32| part.keep_h.iter().map(|keep| of(*keep)).collect();
+        Some((part.axis, [each(&|keep| self.of_gradient(keep)), each(&|keep| self.of_step(keep))]))
+    }
+
+    /// The share of its gradient that a head gets of which so much is kept.
+    fn of_gradient(&self, keep: f32) -> f32 {
+        match self.soft_on {
+            SoftOn::Gradient => 1.0 - keep,
+            SoftOn::Step => f32::from(u8::from(keep < 1.0)),
+        }
+    }
+
+    /// The share of its step.
+    fn of_step(&self, keep: f32) -> f32 {
+        match self.soft_on {
+            SoftOn::Step => 1.0 - keep,
+            SoftOn::Gradient => f32::from(u8::from(keep < 1.0)),
+        }
+    }
+
     /// Takes kept heads out of the gradients, before their norm is taken and moments are made of them: a frozen head has gradient 0.
     ///
     /// # Errors
@@ -94,11 +119,8 @@ impl HeadMask {
     pub fn screen(&self, grads: &mut BTreeMap<String, Tensor>) -> Result<()> {
         for (name, part) in self.parts.iter().filter(|(_, part)| part.keeps_any()) {
             let Some(grad) = grads.get_mut(name) else { continue };
-            let share = |keep: &f32| match self.soft_on {
-                SoftOn::Gradient => 1.0 - keep,
-                SoftOn::Step => f32::from(u8::from(*keep < 1.0)),
-            };
-            *grad = part.scaled(grad, &part.keep_h.iter().map(share).collect::<Vec<f32>>())?;
+            let shares: Vec<f32> = part.keep_h.iter().map(|keep| self.of_gradient(*keep)).collect();
+            *grad = part.scaled(grad, &shares)?;
         }
         Ok(())
     }
@@ -124,12 +146,8 @@ impl HeadMask {
     pub fn hold_back(&self, params: &Params, before: &Before) -> Result<()> {
         for (name, old) in &before.0 {
             let Some(part) = self.parts.get(name) else { continue };
-            let share = |keep: &f32| match self.soft_on {
-                SoftOn::Step => 1.0 - keep,
-                SoftOn::Gradient => f32::from(u8::from(*keep < 1.0)),
-            };
             let param = params.get(name)?;
-            let shares: Vec<f32> = part.keep_h.iter().map(share).collect();
+            let shares: Vec<f32> = part.keep_h.iter().map(|keep| self.of_step(*keep)).collect();
             param.slice_set(&part.between([old, &param.detach()], &shares)?, 0, 0)?;
         }
         Ok(())

@@ -88,7 +88,7 @@ impl Targets {
     }
 
     /// The class of each row or token, where one is asked for.
-    pub(super) fn classes(&self) -> Option<Vec<Option<u32>>> {
+    pub(crate) fn classes(&self) -> Option<Vec<Option<u32>>> {
         match self {
             Targets::Classes(classes) => Some(classes.iter().copied().map(Some).collect()),
             Targets::Tokens(rows) => Some(rows.concat()),

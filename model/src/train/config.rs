@@ -1,5 +1,6 @@
 //! The settings of a training.
 
+use base::rng::CounterRng;
 use base::setting::InvalidSetting;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +98,13 @@ impl Setup {
             specs.extend(self.attention.sibling().specs(&self.encoder));
         }
         specs
+    }
+
+    /// The key of the dropout of a step's micro-batch, from 0. The first one has the key of a step that has no other, so that one micro-batch is a
+    /// step as any.
+    pub(super) fn dropout_key(&self, step: u64, micro_batch: u64) -> CounterRng {
+        let key = CounterRng::new(self.train.seed).named("dropout").branch(step);
+        if micro_batch == 0 { key } else { key.named("micro-batch").branch(micro_batch) }
     }
 
     /// Gates of the forward pass in training.

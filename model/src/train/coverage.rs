@@ -47,17 +47,25 @@ impl Coverage {
         tasks: &Records,
         grads: &BTreeMap<String, Tensor>,
     ) -> Result<(), Error> {
+        let mut norms = BTreeMap::new();
+        for (name, grad) in grads.iter().filter(|(name, _)| self.uncovered.contains(*name)) {
+            let alone = BTreeMap::from([(name.clone(), grad.clone())]);
+            norms.insert(name.clone(), clip::global_norm(&alone)?);
+        }
+        self.see_norms(step, tasks, &norms)
+    }
+
+    /// As [`Coverage::see`], of the gradients' norms.
+    pub(super) fn see_norms(
+        &mut self,
+        step: u64,
+        tasks: &Records,
+        norms: &BTreeMap<String, f64>,
+    ) -> Result<(), Error> {
         if self.uncovered.is_empty() {
             return Ok(());
         }
-        for (name, grad) in
-            grads.iter().filter(|(name, _)| self.uncovered.contains(*name)).collect::<Vec<_>>()
-        {
-            let alone = BTreeMap::from([(name.clone(), grad.clone())]);
-            if clip::global_norm(&alone)? != 0.0 {
-                self.uncovered.remove(name);
-            }
-        }
+        self.uncovered.retain(|name| norms.get(name).is_none_or(|norm| *norm == 0.0));
         for task in tasks.keys() {
             self.waiting.remove(task);
         }

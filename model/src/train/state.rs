@@ -146,11 +146,13 @@ impl Snapshot {
         for (name, tensor) in trainer.params.iter() {
             parameters.insert(name.to_owned(), take(tensor)?);
         }
-        for (name, both) in trainer.optimiser.moments() {
+        trainer.idle()?;
+        let of_machine = trainer.machine.moments()?;
+        for (name, both) in &of_machine {
             moments.insert(format!("{FIRST}{name}"), take(&both.first)?);
             moments.insert(format!("{SECOND}{name}"), take(&both.second)?);
         }
-        let missed = trainer.optimiser.moments().iter().map(|(name, of)| (name.clone(), step - of.updates));
+        let missed = of_machine.iter().map(|(name, of)| (name.clone(), step - of.updates));
         let index = Index {
             format: Index::KIND.format.to_owned(),
             version: VERSION,
@@ -263,8 +265,8 @@ pub(super) fn load(
 impl Loaded {
     /// Brings a training that was made of the parameters of this state to where it was, and hands back what the caller kept.
     pub(super) fn restore(mut self, trainer: &mut Trainer) -> Result<Value, Error> {
-        let (moments, updates) = trainer.optimiser.restore();
-        for (name, both) in moments {
+        let mut moments = trainer.machine.moments()?;
+        for (name, both) in &mut moments {
             let mut take = |kind: &str, like: &Tensor| {
                 let found = self.moments.remove(&format!("{kind}{name}"));
                 found.filter(|tensor| tensor.dims() == like.dims()).ok_or_else(|| {
@@ -279,7 +281,7 @@ impl Loaded {
         }
         let files = best::among(&self.index.files);
         let Index { step, coverage, seal, watch, along, .. } = self.index;
-        *updates = step;
+        trainer.machine.restore(moments, step)?;
         (trainer.coverage, trainer.seal, trainer.watch) = (coverage, seal, watch.with_files(files));
         Ok(along)
     }

@@ -2,10 +2,10 @@
 
 mod damaged;
 pub(crate) mod finetune;
-mod masked;
+pub(crate) mod masked;
 mod outputs;
 mod refused;
-mod weights;
+pub(crate) mod weights;
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ pub(crate) fn setup() -> Setup {
     setup_of(&Alphas::default(), Decoder::Linear)
 }
 
-fn setup_of(alphas: &Alphas, entity: Decoder) -> Setup {
+pub(crate) fn setup_of(alphas: &Alphas, entity: Decoder) -> Setup {
     let mut encoder = tiny();
     (encoder.hidden_dropout_prob, encoder.attention_probs_dropout_prob) = (0.1, 0.1);
     let outputs = OutputConfig { entity, ..OutputConfig::default() };
@@ -73,12 +73,12 @@ fn setup_of(alphas: &Alphas, entity: Decoder) -> Setup {
 }
 
 /// Turns dropout off.
-fn quiet(setup: &mut Setup) {
+pub(crate) fn quiet(setup: &mut Setup) {
     (setup.encoder.hidden_dropout_prob, setup.encoder.attention_probs_dropout_prob) = (0.0, 0.0);
     setup.outline.dropout = 0.0;
 }
 
-fn beside_kimera(task: Task, alpha: f64) -> Alphas {
+pub(crate) fn beside_kimera(task: Task, alpha: f64) -> Alphas {
     Alphas::new(Task::GRAPH.map(|task| (task, 1.0)).into_iter().chain([(task, alpha)]))
 }
 
@@ -312,7 +312,7 @@ fn tasks_that_take_turns_have_all_had_theirs_before_the_gate_closes() {
 }
 
 /// Texts of which the fourth token is asked for: it is the second plus one. As the task of this number.
-fn masked_texts(task: usize, seed: u64) -> Batch {
+pub(crate) fn masked_texts(task: usize, seed: u64) -> Batch {
     let key = CounterRng::new(seed);
     let word = |i: u64| 10 + u32::try_from(key.bits(i) % 20).unwrap();
     let rows: Vec<Vec<u32>> = (0..12).map(|i| vec![2, word(i), 7, 4, 3]).collect();

@@ -7,7 +7,7 @@ use crate::head::mask::Mask;
 use crate::optim::head_mask::SoftOn;
 
 /// Layer 0 has heads of every kind, layer 1 only such as are kept.
-fn masked(mode: Mode, shared: Shared) -> Setup {
+pub(crate) fn masked(mode: Mode, shared: Shared) -> Setup {
     let mut setup = setup();
     setup.train.heads = Heads { mode, shared, soft_on: SoftOn::Step };
     setup.mask = Some(Mask::new([2, 4], vec![1.0, 0.0, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0]).unwrap());
@@ -68,7 +68,7 @@ fn what_is_frozen_wholly_is_not_in_the_graph() {
         let mut setup = setup();
         setup.train.frozen = frozen.iter().map(|name| (*name).to_owned()).collect();
         let trainer = Trainer::new(setup, &Device::Cpu).unwrap();
-        trainer.graph_nodes(&batches(1))
+        trainer.composed().graph_nodes(&batches(1).iter().collect::<Vec<_>>())
     };
     let all = nodes(&[]);
     let [bottom, top] = [&["embeddings.", "encoder.layer.0."][..], &["encoder.layer.1."]].map(nodes);
@@ -86,7 +86,8 @@ fn forward_gates_shut_kept_heads_out_while_training() {
     assert_ne!(trainer.evaluate(&batches(1)).unwrap(), plain.evaluate(&batches(1)).unwrap());
     // The gates that would be the mask itself give the heads that are trained no gradient at all.
     let mut wrong = Trainer::new(masked(Mode::Forward, Shared::Freeze), &Device::Cpu).unwrap();
-    wrong.gates_lh = Some(wrong.setup.mask.as_ref().unwrap().hard().gates(&Device::Cpu).unwrap());
+    let gates_lh = wrong.setup.mask.as_ref().unwrap().hard().gates(&Device::Cpu).unwrap();
+    wrong.machine.composed_mut().unwrap().gates_lh = Some(gates_lh);
     let text = wrong.step(0, &batches(1)).unwrap_err().to_string();
     assert!(text.contains("no gradient reaches [encoder.layer.0.attention.output.dense.weight"), "{text}");
 }

@@ -93,7 +93,7 @@ fn quarter(batch: &Batch, part: usize) -> Batch {
     Batch { task: batch.task, rows: ragged(&all), targets }
 }
 
-fn micro(seed: u64) -> Vec<Vec<Batch>> {
+pub(crate) fn micro(seed: u64) -> Vec<Vec<Batch>> {
     (0..3).map(|part| batches(seed).iter().map(|batch| quarter(batch, part)).collect()).collect()
 }
 

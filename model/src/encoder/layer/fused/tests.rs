@@ -11,11 +11,11 @@ use candle_core::{DType, Device, Var};
 
 use super::*;
 use crate::attention::plain::Plain;
+use crate::encoder::LayerDropout;
 use crate::encoder::config::Config;
 use crate::encoder::config::tests::tiny;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::tokens::tests;
-use crate::encoder::{LayerDropout, Pass};
 use crate::nn::check::{distance, numbers, randn};
 use crate::nn::gradients::gradients;
 use crate::params::{Params, Spec};
@@ -60,7 +60,7 @@ fn layer(config: &Config, values: &BTreeMap<String, Tensor>) -> (Layer, Params) 
 
 fn dropout(rate: f64) -> LayerDropout {
     let config = Config { hidden_dropout_prob: rate, attention_probs_dropout_prob: rate, ..config() };
-    LayerDropout::new(&Pass { dropout: Some(CounterRng::new(5)), ..Pass::PLAIN }, &config, 0)
+    LayerDropout::of(Some(CounterRng::new(5)), &config, 0)
 }
 
 /// A pass without gates.

@@ -40,7 +40,7 @@ fn labels_are_learned_and_what_is_loaded_attends_with_them() {
         assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{mode:?}");
         // Each label is of its own class.
         let logits = trainer.params().get(EMBEDDINGS).unwrap();
-        let logits = trainer.outputs.logits_of_vectors(&logits).unwrap().to_vec2::<f32>().unwrap();
+        let logits = trainer.composed().outputs.logits_of_vectors(&logits).unwrap().to_vec2::<f32>().unwrap();
         for (label, row) in logits.iter().enumerate() {
             let most = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]));
             assert_eq!(most, Some(label), "{mode:?}: {logits:?}");
@@ -71,12 +71,13 @@ fn training_and_answers_attend_with_the_labels() {
     let tokens = Tokens::new(&[("x", &rows(3))], &trainer.setup.encoder, &Device::Cpu).unwrap();
     let said = |attention: &dyn Attention| {
         let pass = Pass { attention, ..Pass::PLAIN };
-        let hidden = trainer.encoder.forward(&trainer.setup.encoder, &tokens, &pass).unwrap();
-        let logits = trainer.outputs.logits(hidden.last().unwrap(), &tokens.spans, 0, None).unwrap();
+        let hidden = trainer.composed().encoder.forward(&trainer.setup.encoder, &tokens, &pass).unwrap();
+        let logits =
+            trainer.composed().outputs.logits(hidden.last().unwrap(), &tokens.spans, 0, None).unwrap();
         logits.to_vec2::<f32>().unwrap()
     };
     let answers = trainer.predictor().logits(0, &rows(3)).unwrap();
-    assert_eq!(answers, said(&*trainer.attention));
+    assert_eq!(answers, said(&*trainer.composed().attention));
     assert_ne!(answers, said(&Plain));
 }
 

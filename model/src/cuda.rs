@@ -1,0 +1,202 @@
+//! Training and answering on CUDA: the kernels of `model/cuda` and cuBLASLt's products, launched over memory that a step hands to the next.
+//!
+//! A step is a tape: embeddings, layers, outputs, and back. What the host has to say of it goes up in one copy before the first launch; what the device has to
+//! say, losses and norms, comes down when somebody asks, steps later. Between the two nothing is allocated and nothing is waited for. Weights are the tensor
+//! library's variables, device and stream are its [`CudaDevice`].
+#![allow(unsafe_code)] // Launches and copies are the driver's, which Rust cannot see into.
+
+pub(crate) mod arenas;
+pub(crate) mod args;
+pub(crate) mod encoder;
+mod error;
+pub(crate) mod feed;
+pub(crate) mod flight;
+pub(crate) mod memory;
+pub(crate) mod outputs;
+pub(crate) mod product;
+pub(crate) mod tape;
+pub(crate) mod update;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use candle_core::cuda_backend::cudarc::cublaslt::sys::cudaDataType;
+use candle_core::cuda_backend::cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, PushKernelArg,
+};
+use candle_core::cuda_backend::cudarc::nvrtc::Ptx;
+use candle_core::cuda_backend::{CudaDevice, WrapErr};
+use candle_core::{Device, Storage, Tensor};
+
+use crate::Error;
+use crate::device::ActivationDtype;
+use args::{Address, Args};
+use memory::Block;
+use product::{Products, WORKSPACE};
+
+/// The kernels, compiled for the capability 9.0, and as instructions that the driver compiles for any from 8.0 on.
+const CUBIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/engraft.cubin"));
+const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/engraft.ptx"));
+
+/// The numbers of activations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Numbers {
+    F32,
+    Bf16,
+}
+
+impl Numbers {
+    /// Those of a training.
+    pub(crate) fn of(dtype: ActivationDtype) -> Self {
+        match dtype {
+            ActivationDtype::F32 => Numbers::F32,
+            ActivationDtype::Bf16 => Numbers::Bf16,
+        }
+    }
+
+    /// Bytes of one.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Numbers::F32 => 4,
+            Numbers::Bf16 => 2,
+        }
+    }
+
+    /// What names of kernels end in.
+    fn suffix(self) -> &'static str {
+        match self {
+            Numbers::F32 => "f32",
+            Numbers::Bf16 => "bf16",
+        }
+    }
+
+    fn cuda_type(self) -> cudaDataType {
+        match self {
+            Numbers::F32 => cudaDataType::CUDA_R_32F,
+            Numbers::Bf16 => cudaDataType::CUDA_R_16BF,
+        }
+    }
+}
+
+/// A grid of blocks and the threads of each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Launch {
+    pub(crate) grid: [usize; 3],
+    pub(crate) threads: u32,
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: usize,
+}
+
+impl Launch {
+    /// So many blocks side by side.
+    pub(crate) fn of(blocks: usize, threads: u32) -> Self {
+        Launch { grid: [blocks, 1, 1], threads, shared: 0 }
+    }
+}
+
+/// A device with its stream, our kernels on it, and products.
+#[derive(Debug)]
+pub(crate) struct Cuda {
+    pub(crate) stream: Arc<CudaStream>,
+    module: Arc<CudaModule>,
+    functions: HashMap<String, CudaFunction>,
+    pub(crate) numbers: Numbers,
+    pub(crate) products: Products,
+    _workspace: Block,
+}
+
+impl Cuda {
+    /// Kernels and products on a device, for activations of `numbers`.
+    ///
+    /// # Errors
+    /// When the driver refuses the kernels, or cuBLASLt does not begin.
+    pub(crate) fn new(device: &CudaDevice, numbers: Numbers) -> Result<Self, Error> {
+        let stream = device.cuda_stream();
+        let module = load(stream.context())?;
+        let workspace = Block::new(&stream, WORKSPACE)?;
+        let products = Products::new(numbers, workspace.address())?;
+        Ok(Cuda { stream, module, functions: HashMap::new(), numbers, products, _workspace: workspace })
+    }
+
+    /// Launches a kernel.
+    ///
+    /// # Errors
+    /// When there is no such kernel, or the driver refuses the launch.
+    pub(crate) fn launch<A: Args>(&mut self, kernel: &str, how: Launch, args: &A) -> Result<(), Error> {
+        if how.grid.contains(&0) {
+            return Ok(());
+        }
+        if !self.functions.contains_key(kernel) {
+            let function =
+                self.module.load_function(kernel).map_err(|source| error::kernel(kernel, source))?;
+            self.functions.insert(kernel.to_owned(), function);
+        }
+        let side = |blocks: usize| u32::try_from(blocks).map_err(|_| error::grid(kernel, how.grid));
+        let config = LaunchConfig {
+            grid_dim: (side(how.grid[0])?, side(how.grid[1])?, side(how.grid[2])?),
+            block_dim: (how.threads, 1, 1),
+            shared_mem_bytes: u32::try_from(how.shared).map_err(|_| error::grid(kernel, how.grid))?,
+        };
+        let Some(function) = self.functions.get(kernel) else { return Ok(()) };
+        // SAFETY: `Args` are the kernel's own structure; the tape hands in addresses that hold what it reads and writes.
+        unsafe { self.stream.launch_builder(function).arg(args).launch(config) }
+            .map(drop)
+            .map_err(|source| error::kernel(kernel, source))
+    }
+
+    /// As [`Cuda::launch`], of the kernel for these activations.
+    pub(crate) fn launch_on_numbers<A: Args>(
+        &mut self,
+        kernel: &str,
+        how: Launch,
+        args: &A,
+    ) -> Result<(), Error> {
+        self.launch(&format!("{kernel}_{}", self.numbers.suffix()), how, args)
+    }
+}
+
+/// The kernels as the device takes them.
+fn load(context: &Arc<CudaContext>) -> Result<Arc<CudaModule>, Error> {
+    let capability = context.compute_capability().w()?;
+    let image = match capability {
+        (9, 0) => Ptx::from_binary(CUBIN.to_vec()),
+        (major, _) if major >= 8 => Ptx::from_src(PTX),
+        (major, minor) => {
+            return Err(Error::Misfit(format!(
+                "this GPU has the compute capability {major}.{minor}, expected 8.0 or later (A100, RTX 30 and what came after); take the device cpu"
+            )));
+        }
+    };
+    Ok(context.load_module(image).w()?)
+}
+
+/// The CUDA device behind a device.
+///
+/// # Errors
+/// When it is another kind.
+pub(crate) fn device(device: &Device) -> Result<&CudaDevice, Error> {
+    match device {
+        Device::Cuda(cuda) => Ok(cuda),
+        _ => Err(Error::Misfit("a device that is no CUDA device; report it".to_owned())),
+    }
+}
+
+/// Where the f32 numbers of a variable begin. It stays there as long as the variable lives.
+///
+/// # Errors
+/// When it is not on a CUDA device, or its numbers do not lie one behind the other.
+pub(crate) fn address(tensor: &Tensor, stream: &Arc<CudaStream>) -> Result<Address, Error> {
+    use candle_core::cuda_backend::cudarc::driver::DevicePtr;
+    let (storage, layout) = tensor.storage_and_layout();
+    match (&*storage, layout.contiguous_offsets()) {
+        (Storage::Cuda(cuda), Some((first, _))) => {
+            let slice = cuda.as_cuda_slice::<f32>()?;
+            let (address, _reads) = slice.device_ptr(stream);
+            Ok(address + first as u64 * 4)
+        }
+        _ => Err(Error::Misfit("a parameter that is not on the CUDA device; report it".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! What kernels take: the structures of `model/cuda/kernels*.h` in Rust, field by field. A test holds their sizes to those of the compiled kernels.
+
+use candle_core::cuda_backend::cudarc::driver::DeviceRepr;
+
+/// An address in device memory; 0 is null.
+pub(crate) type Address = u64;
+
+/// A structure that a kernel takes by value.
+///
+/// # Safety
+/// It is laid out as the kernel's own, byte by byte.
+pub(crate) unsafe trait Args: DeviceRepr {}
+
+/// Declares structures that kernels take, each with the kernels that take it (without the suffix of their numbers).
+macro_rules! args {
+    ($($(#[$doc:meta])* $name:ident [$($kernel:literal),*] { $($field:ident: $type:ty),+ $(,)? })+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            #[repr(C)]
+            pub(crate) struct $name { $(pub(crate) $field: $type),+ }
+            // SAFETY: plain numbers in C's layout.
+            unsafe impl DeviceRepr for $name {}
+            // SAFETY: kernels.h has the same fields in this order; `sizes_are_those_of_the_kernels` compares them.
+            unsafe impl Args for $name {}
+        )+
+
+        /// Kernels with the bytes of what they take.
+        #[cfg(test)]
+        pub(crate) const SIZES: &[(&str, usize)] = &[$($(($kernel, size_of::<$name>()),)*)+];
+    };
+}
+
+args! {
+    /// What is dropped at one place; `key` is null where nothing is.
+    Dropout [] { key: Address, threshold: u32, factor: f32 }
+    EmbeddingForward ["embedding_forward_f32"] {
+        word_ids: Address, position_ids: Address, type_ids: Address,
+        word_table: Address, position_table: Address, type_table: Address,
+        gain: Address, shift: Address, y: Address, mean: Address, inverse: Address,
+        dropout: Dropout, n: u64, d: u32, epsilon: f32,
+    }
+    EmbeddingBackward ["embedding_backward_f32"] {
+        word_ids: Address, position_ids: Address, type_ids: Address,
+        word_table: Address, position_table: Address, type_table: Address,
+        gain: Address, mean: Address, inverse: Address, dy: Address, d_sum: Address, partials: Address,
+        dropout: Dropout, n: u64, d: u32, rows_per_block: u32,
+    }
+    RowsSum ["rows_sum_f32"] {
+        x: Address, order: Address, piece_starts: Address, piece_targets: Address, table: Address, partials: Address,
+        d: u32, pieces: u32,
+    }
+    RowsSumFinish ["rows_sum_finish"] {
+        partials: Address, rows: Address, starts: Address, table: Address, d: u32, count: u32,
+    }
+    NormForward ["norm_forward_f32"] {
+        x: Address, bias: Address, residual: Address, gain: Address, shift: Address, sum: Address, y: Address,
+        mean: Address, inverse: Address, dropout: Dropout, n: u64, d: u32, epsilon: f32,
+    }
+    NormBackward ["norm_backward_f32"] {
+        dy: Address, sum: Address, mean: Address, inverse: Address, gain: Address, d_sum: Address, d_x: Address,
+        partials: Address, dropout: Dropout, n: u64, d: u32, rows_per_block: u32,
+    }
+    GeluForward ["gelu_forward_f32"] {
+        x: Address, bias: Address, y: Address, n: u64, width: u32, rows_per_block: u32,
+    }
+    GeluBackward ["gelu_backward_f32"] {
+        x: Address, dy: Address, y: Address, dx: Address, partials: Address, n: u64, width: u32, rows_per_block: u32,
+    }
+    ColumnSum ["column_sum_f32"] { x: Address, partials: Address, n: u64, width: u32, rows_per_block: u32 }
+    ColumnsFinish ["columns_finish"] {
+        partials: Address, out: [Address; 3], parts: u32, groups: u32, width: u32, accumulate: u32,
+    }
+    Gates [] { values: Address, of: u32, unused: u32 }
+    AttentionForward ["attention_forward_f32"] {
+        qkv: Address, row_starts: Address, seen: Address, gates: Gates, context: Address, gated: Address, lse: Address,
+        dropout: Dropout, n: u64, heads: u32, k: u32, scale: f32, unused: u32,
+    }
+    AttentionDelta ["attention_delta_f32"] {
+        context: Address, d_out: Address, row_starts: Address, gates: Gates, each: Address, delta: Address,
+        n: u64, rows: u32, heads: u32, k: u32, unused: u32,
+    }
+    AttentionBackward ["attention_backward_q_f32", "attention_backward_kv_f32"] {
+        qkv: Address, row_starts: Address, seen: Address, gates: Gates, d_out: Address, lse: Address, delta: Address,
+        d_qkv: Address, dropout: Dropout, n: u64, heads: u32, k: u32, scale: f32, unused: u32,
+    }
+    Gather ["gather_f32"] {
+        x: Address, index: Address, mask_rows: Address, y: Address, dropout: Dropout, m: u64, d: u32, unused: u32,
+    }
+    GatherBackward ["gather_backward_f32"] {
+        dy: Address, starts: Address, sources: Address, mask_rows: Address, dx: Address, dropout: Dropout,
+        n: u64, d: u32, accumulate: u32,
+    }
+    TanhForward ["tanh_forward_f32"] {
+        x: Address, bias: Address, t: Address, y: Address, dropout: Dropout, m: u64, d: u32, unused: u32,
+    }
+    TanhBackward ["tanh_backward_f32"] {
+        dy: Address, t: Address, dx: Address, dropout: Dropout, m: u64, d: u32, unused: u32,
+    }
+    CrossEntropy ["cross_entropy_f32"] {
+        logits: Address, d_logits: Address, classes: Address, weights: Address, scale: Address, losses: Address,
+        hits: Address, m: u64, c: u32, stride: u32,
+    }
+    GroupCrossEntropy ["group_cross_entropy_f32"] {
+        scores: Address, d_scores: Address, starts: Address, right: Address, scale: Address, losses: Address,
+        hits: Address, groups: u32, stride: u32,
+    }
+    BinaryCrossEntropy ["binary_cross_entropy_f32"] {
+        logits: Address, d_logits: Address, set_starts: Address, set_classes: Address, positive: Address,
+        scale: Address, losses: Address, m: u64, c: u32, stride: u32,
+    }
+    SquaredError ["squared_error_f32"] {
+        scores: Address, d_scores: Address, targets: Address, scale: Address, losses: Address, m: u64, stride: u32,
+        unused: u32,
+    }
+    Ring [] { numbers: Address, slot: Address, width: u32, unused: u32 }
+    LossFinish ["loss_finish"] {
+        losses: Address, hits: Address, share: Address, ring: Ring, m: u64, field: u32, unused: u32,
+    }
+    Segment [] {
+        master: Address, start: u64, count: u64, first_chunk: u32, chunks: u32, shares: u32, axis: u32,
+        width: u32, head_width: u32, heads: u32, unused: u32,
+    }
+    Chunk [] { segment: u32, index: u32 }
+    SegmentStep [] { decay: f32, pace: f32, inverse_root: f32, active: u32 }
+    SquaredNorm ["squared_norm"] {
+        gradient: Address, segments: Address, steps: Address, chunks: Address, shares: Address, partials: Address,
+    }
+    ClipFactor ["clip_factor"] {
+        partials: Address, segments: Address, limit: f64, segment_limit: f64, norms: Address, scales: Address,
+        finite: Address, ring: Ring, field: u32, count: u32,
+    }
+    Update ["update"] {
+        gradient: Address, first: Address, second: Address, shadow: Address, segments: Address, steps: Address,
+        chunks: Address, shares: Address, scales: Address, finite: Address, keep1: f32, take1: f32, keep2: f32,
+        take2: f32, epsilon: f32, rule: u32, clear: u32, shadow_is_f32: u32,
+    }
+    Cast ["cast_to_bf16", "cast_to_f32"] { x: Address, y: Address, count: u64 }
+    ScaledAdd ["scaled_add_f32"] { x: Address, y: Address, count: u64, a: f32, b: f32 }
+}
+
+/// [`Segment::shares`] of parameters that heads do not divide.
+pub(crate) const NO_SHARES: u32 = u32::MAX;
+
+/// Numbers of a chunk of the arenas.
+pub(crate) const CHUNK_NUMBERS: usize = 4096;
+
+/// [`Gates::of`] of gates that all rows share.
+pub(crate) const GATES_OF_ALL: u32 = 0;
+
+impl Dropout {
+    /// Nothing is dropped.
+    pub(crate) const NONE: Dropout = Dropout { key: 0, threshold: 0, factor: 1.0 };
+}

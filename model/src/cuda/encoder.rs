@@ -1,0 +1,200 @@
+//! The encoder on the tape: embeddings and layers, forward and back. `model/cuda/README.md` has a layer in launches.
+
+mod attention;
+mod backward;
+mod forward;
+mod weights;
+
+use super::Numbers;
+use super::args::Address;
+use super::feed::{Drop, Feed, Rows};
+use super::memory::Bump;
+use crate::Error;
+use crate::encoder::config::Config;
+use crate::encoder::tokens::Tokens;
+use crate::encoder::{LayerDropout, Place};
+pub(crate) use weights::{Encoder, Linear, Norm};
+
+/// Sizes that a training keeps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Hidden width.
+    pub(crate) d: usize,
+    pub(crate) heads: usize,
+    /// Width of the feed-forward layer.
+    pub(crate) i: usize,
+    pub(crate) epsilon: f32,
+    pub(crate) numbers: Numbers,
+}
+
+/// What one pass needs of the host.
+#[derive(Debug)]
+pub(crate) struct Fed {
+    pub(crate) rows: Rows,
+    embedding: Drop,
+    /// Of each layer: of attention's probabilities, its output, and that of the feed-forward network.
+    layers: Vec<[Drop; 3]>,
+}
+
+impl Fed {
+    /// A pass over tokens in main memory.
+    ///
+    /// # Errors
+    /// When there are too many of them.
+    pub(crate) fn new(
+        feed: &mut Feed,
+        config: &Config,
+        tokens: &Tokens,
+        dropout: Option<base::rng::CounterRng>,
+        tables: [bool; 3],
+    ) -> Result<Self, Error> {
+        let rows = Rows::new(feed, tokens, tables)?;
+        let of = |layer: u64| LayerDropout::of(dropout, config, layer);
+        let embedding = Drop::new(feed, of(u64::MAX).at(Place::Embedding));
+        let places = [Place::Attention, Place::AttentionOutput, Place::FeedForward];
+        let layers = (0..config.num_hidden_layers as u64)
+            .map(|layer| places.map(|place| Drop::new(feed, of(layer).at(place))))
+            .collect();
+        Ok(Fed { rows, embedding, layers })
+    }
+}
+
+/// Whether the backward pass will need what the forward pass computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    All,
+    Nothing,
+}
+
+/// Mean and inverse deviation of each row of a norm, `[n]` f32 each.
+#[derive(Debug, Clone, Copy)]
+struct Statistics {
+    mean: Address,
+    inverse: Address,
+}
+
+/// What a layer computes; see `model/cuda/README.md` for the letters.
+#[derive(Debug, Clone, Copy)]
+struct LayerMemory {
+    /// Queries, keys and values, `[n, 3 d]`.
+    qkv: Address,
+    /// Contexts `[n, d]`, and the same times the heads' gates, where there are some.
+    context: Address,
+    gated: Address,
+    /// Log of the sum of exponentials, `[h, n]` f32.
+    lse: Address,
+    /// What the norms are of, `[n, d]`, with their statistics.
+    sums: [Address; 2],
+    statistics: [Statistics; 2],
+    /// Between attention and feed-forward network, `[n, d]`.
+    a: Address,
+    /// Before GELU, `[n, i]`.
+    u: Address,
+    y: Address,
+}
+
+/// Memory of the backward pass, used by one layer after the other.
+#[derive(Debug, Clone, Copy)]
+struct BackMemory {
+    /// Of what goes through a dropout, `[n, d]`.
+    through: Address,
+    /// Of contexts, `[n, d]`.
+    contexts: Address,
+    /// `[n, i]`.
+    wide: Address,
+    /// `[n, 3 d]`.
+    qkv: Address,
+    /// `[h, n]` f32.
+    delta: Address,
+    /// Partial sums, f32.
+    partials: Address,
+}
+
+/// Everything that one pass computes.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    embedded: Address,
+    embedded_statistics: Statistics,
+    layers: Vec<LayerMemory>,
+    /// After GELU, `[n, i]`.
+    w: Address,
+    /// The gradient that goes from layer to layer, `[n, d]`.
+    pub(crate) gradient: Address,
+    back: Option<BackMemory>,
+}
+
+/// Stretches of rows whose partial sums are added in order, at most.
+const STRETCHES: usize = 512;
+
+/// Rows of a stretch, a multiple of the warps of a block.
+pub(crate) fn rows_per_block(n: usize) -> usize {
+    n.max(1).div_ceil(STRETCHES).next_multiple_of(8)
+}
+
+/// How many stretches there are.
+pub(crate) fn stretches(n: usize) -> usize {
+    n.max(1).div_ceil(rows_per_block(n))
+}
+
+impl Memory {
+    /// Lays out what a pass over these rows computes.
+    pub(crate) fn new(bump: &mut Bump, of: &Sizes, fed: &Fed, keep: Keep, gated: bool) -> Self {
+        let (n, d, bytes) = (fed.rows.n, of.d, of.numbers.bytes());
+        let statistics = |bump: &mut Bump| Statistics { mean: bump.take(4 * n), inverse: bump.take(4 * n) };
+        let embedded = bump.take(n * d * bytes);
+        let embedded_statistics = statistics(bump);
+        let layer = |bump: &mut Bump, y: Option<Address>| {
+            let context = bump.take(n * d * bytes);
+            LayerMemory {
+                qkv: bump.take(3 * n * d * bytes),
+                context,
+                gated: if gated { bump.take(n * d * bytes) } else { context },
+                lse: bump.take(4 * n * of.heads),
+                sums: [bump.take(n * d * bytes), bump.take(n * d * bytes)],
+                statistics: [statistics(bump), statistics(bump)],
+                a: bump.take(n * d * bytes),
+                u: bump.take(n * of.i * bytes),
+                y: y.unwrap_or_else(|| bump.take(n * d * bytes)),
+            }
+        };
+        let count = fed.layers.len();
+        let layers: Vec<LayerMemory> = match keep {
+            Keep::All => (0..count).map(|_| layer(bump, None)).collect(),
+            // The same memory for all: a layer reads its input last when it adds it to what attention gives, before it writes its output.
+            Keep::Nothing => {
+                let one = layer(bump, Some(embedded));
+                vec![one; count]
+            }
+        };
+        let w = bump.take(n * of.i * bytes);
+        let gradient = if keep == Keep::All { bump.take(n * d * bytes) } else { 0 };
+        let back = (keep == Keep::All).then(|| BackMemory::new(bump, of, fed));
+        Memory { embedded, embedded_statistics, layers, w, gradient, back }
+    }
+
+    /// The last hidden states, `[n, d]`.
+    pub(crate) fn hidden(&self) -> Address {
+        self.layers.last().map_or(self.embedded, |layer| layer.y)
+    }
+
+    /// What goes into a layer.
+    fn input(&self, layer: usize) -> Address {
+        layer.checked_sub(1).map_or(self.embedded, |before| self.layers[before].y)
+    }
+}
+
+impl BackMemory {
+    fn new(bump: &mut Bump, of: &Sizes, fed: &Fed) -> Self {
+        let (n, d, bytes) = (fed.rows.n, of.d, of.numbers.bytes());
+        let slots = fed.rows.sums.iter().flatten().map(|sum| sum.slots).max().unwrap_or(0);
+        let partials = (stretches(n) * (3 * d).max(of.i)).max(slots * d);
+        BackMemory {
+            through: bump.take(n * d * bytes),
+            contexts: bump.take(n * d * bytes),
+            wide: bump.take(n * of.i * bytes),
+            qkv: bump.take(3 * n * d * bytes),
+            delta: bump.take(4 * n * of.heads),
+            partials: bump.take(4 * partials),
+        }
+    }
+}

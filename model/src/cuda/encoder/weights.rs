@@ -1,0 +1,178 @@
+//! Where the weights of the encoder's layers and their gradients stand.
+
+use super::super::Cuda;
+use super::super::arenas::{Arenas, Parameter};
+use super::super::args::{Address, GATES_OF_ALL, Gates};
+use super::super::memory::Block;
+use super::Sizes;
+use crate::Error;
+use crate::encoder::config::Config;
+use crate::nn::single;
+
+/// A linear layer `[o, i]` with its bias `[o]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Linear {
+    pub(crate) weight: Parameter,
+    pub(crate) bias: Parameter,
+}
+
+/// Gain and shift of a norm, `[d]` each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Norm {
+    pub(crate) gain: Parameter,
+    pub(crate) shift: Parameter,
+}
+
+/// One layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layer {
+    /// Of queries, keys and values, which stand side by side: the weight `[3 d, d]` of all begins with that of queries.
+    pub(super) query_key_value: [Linear; 3],
+    pub(super) output: Linear,
+    pub(super) norms: [Norm; 2],
+    pub(super) widen: Linear,
+    pub(super) narrow: Linear,
+}
+
+/// Tables of tokens, positions and segments, and their norm.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Embedding {
+    pub(super) tables: [Parameter; 3],
+    pub(super) norm: Norm,
+}
+
+/// The encoder over its arenas.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    pub(crate) sizes: Sizes,
+    pub(super) embedding: Embedding,
+    pub(super) layers: Vec<Layer>,
+    /// `[l, h]`, if heads have gates.
+    gates: Option<Block>,
+}
+
+impl Linear {
+    /// The layer `name`.
+    ///
+    /// # Errors
+    /// When the model has none.
+    pub(crate) fn new(arenas: &Arenas, name: &str) -> Result<Self, Error> {
+        let weight = arenas.parameter(&format!("{name}.weight"))?;
+        Ok(Linear { weight, bias: arenas.parameter(&format!("{name}.bias"))? })
+    }
+
+    /// Whether anything of it is trained.
+    pub(crate) fn is_trained(&self) -> bool {
+        self.weight.gradient != 0 || self.bias.gradient != 0
+    }
+}
+
+impl Norm {
+    /// The norm `name`.
+    ///
+    /// # Errors
+    /// When the model has none.
+    pub(crate) fn new(arenas: &Arenas, name: &str) -> Result<Self, Error> {
+        let gain = arenas.parameter(&format!("{name}.weight"))?;
+        Ok(Norm { gain, shift: arenas.parameter(&format!("{name}.bias"))? })
+    }
+
+    fn is_trained(&self) -> bool {
+        self.gain.gradient != 0 || self.shift.gradient != 0
+    }
+}
+
+impl Layer {
+    fn new(arenas: &Arenas, l: usize) -> Result<Self, Error> {
+        let name = |part: &str| format!("encoder.layer.{l}.{part}");
+        let of = |part: &str| Linear::new(arenas, &name(part));
+        let norm = |part: &str| Norm::new(arenas, &name(part));
+        Ok(Layer {
+            query_key_value: [
+                of("attention.self.query")?,
+                of("attention.self.key")?,
+                of("attention.self.value")?,
+            ],
+            output: of("attention.output.dense")?,
+            norms: [norm("attention.output.LayerNorm")?, norm("output.LayerNorm")?],
+            widen: of("intermediate.dense")?,
+            narrow: of("output.dense")?,
+        })
+    }
+
+    fn is_trained(&self) -> bool {
+        let linears = self.query_key_value.iter().chain([&self.output, &self.widen, &self.narrow]);
+        linears.into_iter().any(Linear::is_trained) || self.norms.iter().any(Norm::is_trained)
+    }
+}
+
+impl Embedding {
+    fn new(arenas: &Arenas) -> Result<Self, Error> {
+        let table = |name: &str| arenas.parameter(&format!("embeddings.{name}_embeddings.weight"));
+        let tables = [table("word")?, table("position")?, table("token_type")?];
+        Ok(Embedding { tables, norm: Norm::new(arenas, "embeddings.LayerNorm")? })
+    }
+}
+
+impl Encoder {
+    /// The encoder over arenas, its heads behind gates `[l, h]` if there are some.
+    ///
+    /// # Errors
+    /// When a parameter is missing, or its sizes are beyond what kernels take.
+    pub(crate) fn new(
+        cuda: &Cuda,
+        arenas: &Arenas,
+        config: &Config,
+        gates_lh: Option<&[f32]>,
+    ) -> Result<Self, Error> {
+        let (d, heads) = (config.hidden_size, config.num_attention_heads);
+        if !d.is_multiple_of(4) || d > 1024 || !config.intermediate_size.is_multiple_of(4) || d / heads > 128
+        {
+            return Err(Error::Misfit(format!(
+                "an encoder {d} wide with {heads} heads and feed-forward layers of {}: on CUDA widths are multiples of 4, hidden states at most 1024 and heads at most 128 wide; take the device cpu",
+                config.intermediate_size
+            )));
+        }
+        let sizes = Sizes {
+            d,
+            heads,
+            i: config.intermediate_size,
+            epsilon: single(config.layer_norm_eps),
+            numbers: cuda.numbers,
+        };
+        let layers =
+            (0..config.num_hidden_layers).map(|l| Layer::new(arenas, l)).collect::<Result<_, _>>()?;
+        let gates = gates_lh.map(|gates_lh| Block::of(&cuda.stream, gates_lh)).transpose()?;
+        Ok(Encoder { sizes, embedding: Embedding::new(arenas)?, layers, gates })
+    }
+
+    /// Of which tables of tokens, positions and segments a gradient is wanted.
+    pub(crate) fn trained_tables(&self) -> [bool; 3] {
+        self.embedding.tables.map(|table| table.gradient != 0)
+    }
+
+    /// Whether heads have gates.
+    pub(crate) fn is_gated(&self) -> bool {
+        self.gates.is_some()
+    }
+
+    /// The gates of a layer's heads.
+    pub(super) fn gates(&self, layer: usize) -> Gates {
+        let of = |gates: &Block| gates.address() + 4 * (layer * self.sizes.heads) as u64;
+        let values: Address = self.gates.as_ref().map_or(0, of);
+        Gates { values, of: GATES_OF_ALL, unused: 0 }
+    }
+
+    /// Whether anything is trained of the embeddings.
+    pub(super) fn embedding_is_trained(&self) -> bool {
+        self.trained_tables().contains(&true) || self.embedding.norm.is_trained()
+    }
+
+    /// The lowest layer that the backward pass comes to; none if only what stands behind the encoder is trained.
+    pub(super) fn lowest(&self) -> Option<usize> {
+        if self.embedding_is_trained() {
+            return (!self.layers.is_empty()).then_some(0);
+        }
+        self.layers.iter().position(Layer::is_trained)
+    }
+}

@@ -1,0 +1,104 @@
+//! Targets as kernels of losses take them.
+
+use super::super::feed::{At, Feed, number};
+use crate::Error;
+use crate::output::{Group, Output, RankLoss, Targets};
+
+/// What is asked of the rows of logits.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// One class of each row, -1 of those that nothing is asked of; classes may have weights.
+    One { classes: At, weights: Option<At> },
+    /// Any classes: where each row's begin, and which; positives may have weights.
+    Any { starts: At, classes: At, positive: Option<At> },
+    /// A score of each row.
+    Score { targets: At },
+    /// The right row of each group: where groups begin.
+    Groups { starts: At, right: At, count: usize },
+}
+
+impl Asked {
+    /// The targets of a batch, and by what the sum of its losses is divided. `classes` are those of the rows of logits, where one class is asked for.
+    pub(super) fn new(
+        feed: &mut Feed,
+        output: &Output,
+        targets: &Targets,
+        classes: Option<&[Option<u32>]>,
+    ) -> Result<(Self, f64), Error> {
+        match (output, targets, classes) {
+            (Output::OneClass { weights, .. }, _, Some(classes)) => {
+                let weight = |class: &Option<u32>| match (class, weights) {
+                    (Some(class), Some(weights)) => weights.get(*class as usize).copied().unwrap_or(1.0),
+                    (Some(_), None) => 1.0,
+                    (None, _) => 0.0,
+                };
+                let total = classes.iter().map(weight).sum();
+                let weights = weights.as_ref().map(|weights| feed.put(weights));
+                Ok((Asked::One { classes: put(feed, classes)?, weights }, total))
+            }
+            (Output::Tag { .. } | Output::Vocabulary { .. }, _, Some(classes)) => {
+                let total = classes.iter().flatten().count();
+                Ok((Asked::One { classes: put(feed, classes)?, weights: None }, total as f64))
+            }
+            (Output::AnyClasses { classes, positive }, Targets::Sets(sets), _) => {
+                let positive = positive.as_ref().map(|positive| feed.put(positive));
+                let (starts, of_rows) = put_sets(feed, sets)?;
+                Ok((Asked::Any { starts, classes: of_rows, positive }, (sets.len() * classes) as f64))
+            }
+            (Output::Score, Targets::Scores(scores), _) => {
+                Ok((Asked::Score { targets: feed.put(scores) }, scores.len() as f64))
+            }
+            (Output::Rank { loss: RankLoss::Softmax }, Targets::Groups(groups), _) => {
+                let (mut starts, mut end) = (vec![0_u32], 0);
+                for group in groups {
+                    end += group.rows;
+                    starts.push(number(end)?);
+                }
+                let right =
+                    groups.iter().map(|group| number(group.right)).collect::<Result<Vec<u32>, _>>()?;
+                let count = groups.len();
+                Ok((
+                    Asked::Groups { starts: feed.put(&starts), right: feed.put(&right), count },
+                    count as f64,
+                ))
+            }
+            (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups), _) => {
+                let of_row = |group: &Group, row| if row == group.right { vec![0] } else { vec![] };
+                let sets: Vec<Vec<u32>> = groups
+                    .iter()
+                    .flat_map(|group| (0..group.rows).map(move |row| of_row(group, row)))
+                    .collect();
+                let (starts, classes) = put_sets(feed, &sets)?;
+                Ok((Asked::Any { starts, classes, positive: None }, sets.len() as f64))
+            }
+            _ => Err(Error::Misfit("targets of another kind than the output's; report it".to_owned())),
+        }
+    }
+
+    /// How many losses there are of m rows of logits.
+    pub(super) fn losses(&self, m: usize) -> usize {
+        match self {
+            Asked::Groups { count, .. } => *count,
+            _ => m,
+        }
+    }
+
+    /// Whether the largest logit is a hit or none.
+    pub(super) fn has_hits(&self) -> bool {
+        matches!(self, Asked::One { .. })
+    }
+}
+
+fn put(feed: &mut Feed, classes: &[Option<u32>]) -> Result<At, Error> {
+    let of = |class: &Option<u32>| class.map_or(Ok(-1), |class| number(class as usize).map(u32::cast_signed));
+    Ok(feed.put(&classes.iter().map(of).collect::<Result<Vec<i32>, _>>()?))
+}
+
+fn put_sets(feed: &mut Feed, sets: &[Vec<u32>]) -> Result<(At, At), Error> {
+    let (mut starts, mut end) = (vec![0_u32], 0);
+    for set in sets {
+        end += set.len();
+        starts.push(number(end)?);
+    }
+    Ok((feed.put(&starts), feed.put(&sets.concat())))
+}

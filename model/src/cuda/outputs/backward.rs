@@ -1,0 +1,148 @@
+//! From the gradient of logits to that of the hidden states.
+
+use super::super::args::{Address, GatherBackward, GeluBackward, NormBackward, TanhBackward};
+use super::super::encoder::{Linear, rows_per_block, stretches};
+use super::super::feed::Base;
+use super::super::product::{Matrices, Sizes};
+use super::super::{Cuda, Launch, args};
+use super::{Fed, Layer, Memory, Outputs};
+use crate::Error;
+
+/// Where the gradient of the last hidden states goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Into {
+    /// `[n, d]`.
+    pub(crate) hidden: Address,
+    /// Whether a batch before has left something there.
+    pub(crate) adds: bool,
+}
+
+impl Outputs {
+    /// Adds the gradients of an output's parameters, given that of its logits in their place, and writes or adds that of the hidden states.
+    ///
+    /// # Errors
+    /// When the driver refuses a launch.
+    pub(crate) fn backward(
+        &self,
+        cuda: &mut Cuda,
+        (fed, base): (&Fed, Base),
+        memory: &Memory,
+        into: Into,
+    ) -> Result<(), Error> {
+        let Some([starts, sources]) = fed.sources else { return Ok(()) };
+        let (m, d, [one, other]) = (fed.m, self.d, memory.back);
+        let (_, layer) = self.output(fed.task)?;
+        let vectors = self.vectors(fed, memory);
+        match layer {
+            Layer::Linear(linear) => self.of_logits(cuda, (fed, memory), linear, [vectors, one])?,
+            Layer::MaskedLm { .. } => self.transform(cuda, (fed, memory), layer, vectors)?,
+        }
+        let mut dy = one;
+        if let Some(pooler) = self.pooler_of(fed) {
+            let [t, _] = memory.pooled;
+            let (dropout, m_of, d_of) = (fed.dropout.on(base), m as u64, d as u32);
+            let args = TanhBackward { dy, t, dx: dy, dropout, m: m_of, d: d_of, unused: 0 };
+            let how = Launch { grid: [m.div_ceil(8), d.div_ceil(128), 1], threads: 256, shared: 0 };
+            cuda.launch_on_numbers("tanh_backward", how, &args)?;
+            cuda.weight([m, d, d], pooler, memory.picked, dy)?;
+            self.bias(cuda, (m, d), [dy, memory.partials], pooler.bias.gradient)?;
+            cuda.input([m, d, d], Matrices { x: other, weight: pooler.weight.product, y: dy }, false)?;
+            dy = other;
+        }
+        let pools = self.pooler_of(fed).is_some();
+        let args = GatherBackward {
+            dy,
+            starts: base.of(starts),
+            sources: base.of(sources),
+            mask_rows: base.of_some(fed.mask_rows),
+            dx: into.hidden,
+            dropout: if pools { args::Dropout::NONE } else { fed.dropout.on(base) },
+            n: fed.n as u64,
+            d: d as u32,
+            accumulate: u32::from(into.adds),
+        };
+        let how = Launch { grid: [fed.n.div_ceil(8), d.div_ceil(128), 1], threads: 256, shared: 0 };
+        cuda.launch_on_numbers("gather_backward", how, &args)
+    }
+
+    /// Of the layer of logits over vectors x `[m, d]`, whose gradient goes to dx.
+    fn of_logits(
+        &self,
+        cuda: &mut Cuda,
+        (fed, memory): (&Fed, &Memory),
+        of: &Linear,
+        [x, dx]: [Address; 2],
+    ) -> Result<(), Error> {
+        let sizes = Sizes { n: fed.m, i: self.d, o: fed.c, stride: fed.stride };
+        if of.weight.gradient != 0 {
+            let of = Matrices { x, weight: of.weight.gradient, y: memory.logits };
+            cuda.products.weight(&cuda.stream, sizes, of)?;
+        }
+        // Of the columns behind the last class the sums go where nothing is read: a parameter's slice ends at a multiple of 8.
+        self.bias(cuda, (fed.m, fed.stride), [memory.logits, memory.partials], of.bias.gradient)?;
+        let of = Matrices { x: dx, weight: of.weight.product, y: memory.logits };
+        cuda.products.input(&cuda.stream, sizes, of, false)
+    }
+
+    /// Of a bias: the sums of the columns of dy.
+    fn bias(
+        &self,
+        cuda: &mut Cuda,
+        (m, width): (usize, usize),
+        [dy, partials]: [Address; 2],
+        bias: Address,
+    ) -> Result<(), Error> {
+        if bias == 0 {
+            return Ok(());
+        }
+        cuda.column_sum(m, width, dy, partials)?;
+        cuda.finish(partials, [bias, 0, 0], [stretches(m), 1, width])
+    }
+
+    /// Of a masked-LM output over vectors x, whose gradient goes to the first of the memory's two.
+    fn transform(
+        &self,
+        cuda: &mut Cuda,
+        (fed, memory): (&Fed, &Memory),
+        layer: &Layer,
+        x: Address,
+    ) -> Result<(), Error> {
+        let Layer::MaskedLm { dense, norm, table, bias } = layer else { return Ok(()) };
+        let (m, d, [one, other], [u, w, t]) = (fed.m, self.d, memory.back, memory.transformed);
+        self.of_logits(cuda, (fed, memory), &Linear { weight: *table, bias: *bias }, [t, other])?;
+        let ([mean, inverse], partials) = (memory.statistics, memory.partials);
+        let rows_per_block = rows_per_block(m) as u32;
+        let args = NormBackward {
+            dy: other,
+            sum: w,
+            mean,
+            inverse,
+            gain: norm.gain.master,
+            d_sum: other,
+            d_x: 0,
+            partials,
+            dropout: args::Dropout::NONE,
+            n: m as u64,
+            d: d as u32,
+            rows_per_block,
+        };
+        let how = Launch { grid: [stretches(m), 1, 1], threads: 128, shared: 4 * 3 * d * 4 };
+        cuda.launch_on_numbers("norm_backward", how, &args)?;
+        cuda.finish(partials, [norm.gain.gradient, norm.shift.gradient, 0], [stretches(m), 3, d])?;
+        let args = GeluBackward {
+            x: u,
+            dy: other,
+            y: 0,
+            dx: other,
+            partials,
+            n: m as u64,
+            width: d as u32,
+            rows_per_block,
+        };
+        let how = Launch { grid: [stretches(m), d.div_ceil(128), 1], threads: 256, shared: 0 };
+        cuda.launch_on_numbers("gelu_backward", how, &args)?;
+        cuda.finish(partials, [dense.bias.gradient, 0, 0], [stretches(m), 1, d])?;
+        cuda.weight([m, d, d], dense, x, other)?;
+        cuda.input([m, d, d], Matrices { x: one, weight: dense.weight.product, y: other }, false)
+    }
+}

@@ -1,0 +1,202 @@
+//! From hidden states to logits and losses.
+
+use super::super::args::{
+    Address, BinaryCrossEntropy, CrossEntropy, Gather, GeluForward, GroupCrossEntropy, LossFinish,
+    NormForward, Ring, SquaredError, TanhForward,
+};
+use super::super::encoder::{rows_per_block, stretches};
+use super::super::feed::Base;
+use super::super::product::{Matrices, Sizes};
+use super::super::{Cuda, Launch, args};
+use super::asked::Asked;
+use super::{Fed, Layer, Memory, Outputs};
+use crate::Error;
+
+/// Blocks of 8 rows and 128 columns.
+fn tiles(rows: usize, d: usize) -> Launch {
+    Launch { grid: [rows.div_ceil(8), d.div_ceil(128), 1], threads: 256, shared: 0 }
+}
+
+/// Threads that a row of so many classes is worth.
+fn threads(c: usize) -> u32 {
+    match c {
+        ..=64 => 32,
+        ..=1024 => 256,
+        _ => 1024,
+    }
+}
+
+/// Where a loss goes: numbers of a slot on the device, and the place of this one among them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    pub(crate) numbers: Address,
+    pub(crate) width: usize,
+    pub(crate) field: usize,
+}
+
+impl Outputs {
+    /// The logits of a batch's rows, given the last hidden states `[n, d]`.
+    ///
+    /// # Errors
+    /// When the driver refuses a launch.
+    pub(crate) fn logits(
+        &self,
+        cuda: &mut Cuda,
+        (fed, base): (&Fed, Base),
+        hidden: Address,
+        memory: &Memory,
+    ) -> Result<(), Error> {
+        let (m, d) = (fed.m, self.d);
+        let pooler = self.pooler_of(fed);
+        let args = Gather {
+            x: hidden,
+            index: base.of(fed.index),
+            mask_rows: base.of_some(fed.mask_rows),
+            y: memory.picked,
+            dropout: if pooler.is_some() { args::Dropout::NONE } else { fed.dropout.on(base) },
+            m: m as u64,
+            d: d as u32,
+            unused: 0,
+        };
+        cuda.launch_on_numbers("gather", tiles(m, d), &args)?;
+        if let Some(pooler) = pooler {
+            let [t, y] = memory.pooled;
+            cuda.product(m, [d, d], Matrices { x: memory.picked, weight: pooler.weight.product, y: t }, 0)?;
+            let dropout = fed.dropout.on(base);
+            let (m, d) = (m as u64, d as u32);
+            let args = TanhForward { x: t, bias: pooler.bias.master, t, y, dropout, m, d, unused: 0 };
+            cuda.launch_on_numbers("tanh_forward", tiles(fed.m, self.d), &args)?;
+        }
+        self.last(cuda, fed, memory)
+    }
+
+    /// What goes into the layer of logits.
+    pub(super) fn vectors(&self, fed: &Fed, memory: &Memory) -> Address {
+        match (self.pooler_of(fed), memory.pooled) {
+            (None, _) => memory.picked,
+            (Some(_), [t, 0]) => t,
+            (Some(_), [_, dropped]) => dropped,
+        }
+    }
+
+    fn last(&self, cuda: &mut Cuda, fed: &Fed, memory: &Memory) -> Result<(), Error> {
+        let (m, d, x) = (fed.m, self.d, self.vectors(fed, memory));
+        let sizes = Sizes { n: m, i: d, o: fed.c, stride: fed.stride };
+        let (_, layer) = self.output(fed.task)?;
+        let (x, weight, bias) = match layer {
+            Layer::Linear(linear) => (x, linear.weight, linear.bias),
+            Layer::MaskedLm { dense, norm, table, bias } => {
+                let [u, w, t] = memory.transformed;
+                cuda.product(m, [d, d], Matrices { x, weight: dense.weight.product, y: u }, 0)?;
+                let (n, width, rows_per_block) = (m as u64, d as u32, rows_per_block(m) as u32);
+                let gelu = GeluForward { x: u, bias: dense.bias.master, y: w, n, width, rows_per_block };
+                let how = Launch { grid: [stretches(m), d.div_ceil(128), 1], threads: 256, shared: 0 };
+                cuda.launch_on_numbers("gelu_forward", how, &gelu)?;
+                let [mean, inverse] = memory.statistics;
+                let args = NormForward {
+                    x: w,
+                    bias: 0,
+                    residual: 0,
+                    gain: norm.gain.master,
+                    shift: norm.shift.master,
+                    sum: w,
+                    y: t,
+                    mean,
+                    inverse,
+                    dropout: args::Dropout::NONE,
+                    n,
+                    d: width,
+                    epsilon: self.epsilon,
+                };
+                cuda.launch_on_numbers("norm_forward", Launch::of(m.div_ceil(4), 128), &args)?;
+                (t, *table, *bias)
+            }
+        };
+        let of = Matrices { x, weight: weight.product, y: memory.logits };
+        cuda.products.forward(&cuda.stream, sizes, of, bias.product)
+    }
+
+    /// The loss of a batch and, where it is wanted, the gradient of its logits in their place; loss and hits go to a slot.
+    ///
+    /// # Errors
+    /// When the driver refuses a launch.
+    pub(crate) fn loss(
+        &self,
+        cuda: &mut Cuda,
+        (fed, base): (&Fed, Base),
+        memory: &Memory,
+        slot: Slot,
+    ) -> Result<(), Error> {
+        let [scale, share] = fed.scales.map(|at| base.of(at));
+        let (m, c, stride, logits) = (fed.m, fed.c as u32, fed.stride as u32, memory.logits);
+        let d_logits = if fed.sources.is_some() { logits } else { 0 };
+        let Memory { losses, hits, .. } = *memory;
+        match &fed.asked {
+            Asked::One { classes, weights } => {
+                let (classes, weights) = (base.of(*classes), base.of_some(*weights));
+                let args = CrossEntropy {
+                    logits,
+                    d_logits,
+                    classes,
+                    weights,
+                    scale,
+                    losses,
+                    hits,
+                    m: m as u64,
+                    c,
+                    stride,
+                };
+                cuda.launch_on_numbers("cross_entropy", Launch::of(m, threads(fed.c)), &args)?;
+            }
+            Asked::Any { starts, classes, positive } => {
+                let (set_starts, set_classes) = (base.of(*starts), base.of(*classes));
+                let (positive, m) = (base.of_some(*positive), m as u64);
+                let args = BinaryCrossEntropy {
+                    logits,
+                    d_logits,
+                    set_starts,
+                    set_classes,
+                    positive,
+                    scale,
+                    losses,
+                    m,
+                    c,
+                    stride,
+                };
+                let how = Launch::of(fed.m, if fed.c > 64 { 128 } else { 32 });
+                cuda.launch_on_numbers("binary_cross_entropy", how, &args)?;
+            }
+            Asked::Score { targets } => {
+                let (scores, d_scores, targets) = (logits, d_logits, base.of(*targets));
+                let args =
+                    SquaredError { scores, d_scores, targets, scale, losses, m: m as u64, stride, unused: 0 };
+                cuda.launch_on_numbers("squared_error", Launch::of(m.div_ceil(128), 128), &args)?;
+            }
+            Asked::Groups { starts, right, count } => {
+                let (scores, d_scores, groups) = (logits, d_logits, *count as u32);
+                let (starts, right) = (base.of(*starts), base.of(*right));
+                let args = GroupCrossEntropy {
+                    scores,
+                    d_scores,
+                    starts,
+                    right,
+                    scale,
+                    losses,
+                    hits,
+                    groups,
+                    stride,
+                };
+                cuda.launch_on_numbers("group_cross_entropy", Launch::of(count.div_ceil(4), 128), &args)?;
+            }
+        }
+        let hits = if fed.asked.has_hits() { hits } else { 0 };
+        let ring =
+            Ring { numbers: slot.numbers, slot: base.of(fed.zero), width: slot.width as u32, unused: 0 };
+        let (m, field) = (fed.asked.losses(m) as u64, slot.field as u32);
+        cuda.launch(
+            "loss_finish",
+            Launch::of(1, 256),
+            &LossFinish { losses, hits, share, ring, m, field, unused: 0 },
+        )
+    }
+}

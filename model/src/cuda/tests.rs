@@ -1,0 +1,363 @@
+//! Steps on the mock driver (`scripts/cuda-host.sh`): the numbers of the CPU's, and what a step asks of the driver.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use candle_core::{Device, Tensor};
+
+use batch::task::Task;
+
+use super::args::SIZES;
+use crate::device::ActivationDtype;
+use crate::encoder::pool::Pooling;
+use crate::head::mask::Mask;
+use crate::optim::adamw::Missing;
+use crate::optim::bert::Kind;
+use crate::output::{Batch, Decoder, OutputDropout};
+use crate::train::heads::{Mode, Shared};
+use crate::train::tests::{self, finetune};
+use crate::train::{Setup, StepRecord, Trainer};
+
+unsafe extern "C" {
+    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn mock_json(text: *mut c_char, size: usize) -> usize;
+    fn mock_reset();
+}
+
+/// Tests run side by side, but the one that counts.
+static ALONE: RwLock<()> = RwLock::new(());
+
+fn beside() -> RwLockReadGuard<'static, ()> {
+    ALONE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The device that every test has: one stream, one handle.
+fn device() -> Device {
+    crate::device::Wanted::Cuda(0).device().unwrap()
+}
+
+/// Numbers of all parameters, by name.
+fn numbers(trainer: &Trainer) -> Vec<(String, Vec<f32>)> {
+    let values = |tensor: &Tensor| {
+        tensor.to_device(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()
+    };
+    trainer.params().iter().map(|(name, tensor)| (name.to_owned(), values(tensor))).collect()
+}
+
+/// The distance of two lists by norm, over the norm of the first.
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    let norm = |each: &mut dyn Iterator<Item = f64>| each.map(|x| x * x).sum::<f64>().sqrt();
+    let apart = norm(&mut a.iter().zip(b).map(|(a, b)| f64::from(a - b)));
+    apart / norm(&mut a.iter().map(|a| f64::from(*a))).max(1e-12)
+}
+
+/// So many steps of a setup on a device.
+fn trained(
+    setup: &Setup,
+    device: &Device,
+    steps: u64,
+    batches: fn(u64) -> Vec<Batch>,
+) -> (Trainer, Vec<StepRecord>) {
+    let mut trainer = Trainer::new(setup.clone(), device).unwrap();
+    let records = (1..=steps).map(|step| trainer.step(0, &batches(step)).unwrap()).collect();
+    (trainer, records)
+}
+
+/// Twenty steps on both machines: records and parameters are apart by no more than `most`.
+fn agrees(name: &str, setup: &Setup, batches: fn(u64) -> Vec<Batch>, most: f64) {
+    let [(cpu, expected), (cuda, found)] =
+        [Device::Cpu, device()].map(|device| trained(setup, &device, 20, batches));
+    for (a, b) in expected.iter().zip(&found) {
+        let apart = ((a.loss - b.loss) / a.loss).abs().max(((a.grad_norm - b.grad_norm) / a.grad_norm).abs());
+        assert!(apart < most, "{name}, step {}: {a:?} {b:?}", a.step);
+        assert_eq!((a.tokens, a.rows, a.learning_rate), (b.tokens, b.rows, b.learning_rate), "{name}");
+        for (task, a) in &a.tasks {
+            let b = &b.tasks[task];
+            assert_eq!(
+                (a.targets, a.samples, a.accuracy.is_some()),
+                (b.targets, b.samples, b.accuracy.is_some())
+            );
+        }
+    }
+    for ((of, a), (_, b)) in numbers(&cpu).iter().zip(&numbers(&cuda)) {
+        // A key's bias has no gradient but rounding's, which Adam makes as large as any other.
+        let rounding = of.ends_with(".attention.self.key.bias");
+        assert!(rounding || distance(a, b) < most, "{name}: {of} is {} apart", distance(a, b));
+    }
+}
+
+#[test]
+fn sizes_are_those_of_the_kernels() {
+    let path = CString::new(std::env::var("MOCK_KERNELS").unwrap()).unwrap();
+    // SAFETY: the library is the kernels', and the function has this signature.
+    let size_of: unsafe extern "C" fn(*const c_char) -> usize = unsafe {
+        let library = dlopen(path.as_ptr(), 2);
+        assert!(!library.is_null(), "{path:?}");
+        std::mem::transmute(dlsym(library, c"engraft_host_args_size".as_ptr()))
+    };
+    for (kernel, size) in SIZES {
+        let name = CString::new(*kernel).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { size_of(name.as_ptr()) }, *size, "{kernel}");
+    }
+}
+
+#[test]
+fn twenty_steps_of_tasks_on_graphs_are_the_cpus() {
+    let _beside = beside();
+    agrees("graph", &tests::setup(), tests::batches, 1e-4);
+}
+
+#[test]
+fn twenty_steps_of_every_output_are_the_cpus() {
+    let _beside = beside();
+    agrees("outputs", &finetune::setup(), finetune::batches, 1e-4);
+}
+
+/// One task after the other.
+fn turns(seed: u64) -> Vec<Batch> {
+    let mut all = finetune::batches(seed);
+    vec![all.swap_remove((seed % 6) as usize)]
+}
+
+#[test]
+fn head_masks_and_gates_are_the_cpus() {
+    let _beside = beside();
+    for (mode, shared) in
+        [(Mode::Hard, Shared::Freeze), (Mode::Soft, Shared::Train), (Mode::Forward, Shared::Freeze)]
+    {
+        agrees(&format!("{mode:?} {shared:?}"), &tests::masked::masked(mode, shared), tests::batches, 1e-4);
+    }
+    let mut pruned = finetune::setup();
+    pruned.gates = Some(Mask::new([2, 4], vec![1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.25]).unwrap());
+    agrees("gates", &pruned, finetune::batches, 1e-4);
+    let mut frozen = finetune::setup();
+    frozen.train.frozen = vec!["embeddings.".to_owned(), "encoder.layer.0.".to_owned()];
+    agrees("frozen", &frozen, finetune::batches, 1e-4);
+    frozen.train.frozen = vec!["encoder.layer.1.attention.self.key".to_owned(), "embeddings.word".to_owned()];
+    agrees("parts", &frozen, finetune::batches, 1e-4);
+}
+
+#[test]
+fn every_optimiser_is_the_cpus() {
+    let _beside = beside();
+    for kind in [Kind::Adamax, Kind::BertAdam, Kind::BertAdamSparing] {
+        let mut setup = finetune::setup();
+        (setup.train.optimiser, setup.train.covered_by) = (Some(finetune::as_released(kind)), 9);
+        agrees(&format!("{kind:?}"), &setup, turns, 1e-4);
+    }
+    for missing in [Missing::Skip, Missing::Zero] {
+        let mut setup = finetune::setup();
+        (setup.train.missing, setup.train.covered_by) = (missing, 9);
+        agrees(&format!("{missing:?}"), &setup, turns, 1e-4);
+    }
+}
+
+#[test]
+fn poolers_words_and_shared_masks_are_the_cpus() {
+    let _beside = beside();
+    let mut pooled = finetune::setup();
+    pooled.outline.pooling = Pooling::LearnedPooler;
+    agrees("pooler", &pooled, finetune::batches, 1e-4);
+    pooled.outline.dropout = 0.0;
+    agrees("pooler without dropout", &pooled, finetune::batches, 1e-4);
+    let mut shared = finetune::setup();
+    shared.outline.thinned = OutputDropout::Variational;
+    agrees("variational", &shared, finetune::batches, 1e-4);
+    for decoder in [Decoder::Linear, Decoder::MaskedLm] {
+        let setup = tests::setup_of(&tests::beside_kimera(Task::MaskedLm, 0.5), decoder);
+        let with_words =
+            |seed| tests::batches(seed).into_iter().chain([tests::masked_texts(4, seed)]).collect();
+        agrees(&format!("words, {decoder:?}"), &setup, with_words, 1e-4);
+    }
+}
+
+#[test]
+fn padding_that_is_seen_by_none_is_the_cpus() {
+    let _beside = beside();
+    let padded = |seed| {
+        let mut batches = finetune::batches(seed);
+        batches.truncate(3);
+        for rows in batches.iter_mut().map(|batch| &mut batch.rows) {
+            rows.seen = rows.lengths.iter().map(|length| length - 1).collect();
+        }
+        batches
+    };
+    let mut setup = finetune::setup();
+    setup.outline.tasks.truncate(3);
+    agrees("padding", &setup, padded, 1e-4);
+}
+
+#[test]
+fn micro_batches_are_the_cpus() {
+    let _beside = beside();
+    let mut setup = tests::setup();
+    setup.train.accumulate = 3;
+    let [cpu, cuda] = [Device::Cpu, device()].map(|device| {
+        let mut trainer = Trainer::new(setup.clone(), &device).unwrap();
+        let step = |seed| trainer.accumulated(0, &tests::weights::micro(seed)).unwrap();
+        let records: Vec<StepRecord> = (1..=5).map(step).collect();
+        (numbers(&trainer), records)
+    });
+    for (a, b) in cpu.1.iter().zip(&cuda.1) {
+        assert!((a.loss - b.loss).abs() < 1e-4 && (a.grad_norm - b.grad_norm).abs() < 1e-4, "{a:?} {b:?}");
+    }
+    for ((of, a), (_, b)) in cpu.0.iter().zip(&cuda.0) {
+        assert!(of.ends_with("key.bias") || distance(a, b) < 1e-4, "{of}: {}", distance(a, b));
+    }
+}
+
+#[test]
+fn bf16_stays_near_the_cpus() {
+    let _beside = beside();
+    // Heads of 32 and 64 have kernels of their own, others go through the general ones.
+    for (d, heads) in [(64, 2), (128, 2), (48, 3)] {
+        let mut setup = finetune::setup();
+        (setup.encoder.hidden_size, setup.encoder.num_attention_heads) = (d, heads);
+        (setup.encoder.intermediate_size, setup.encoder.initializer_range) = (2 * d, 0.05);
+        let (_, single) = trained(&setup, &Device::Cpu, 20, finetune::batches);
+        setup.train.dtype = ActivationDtype::Bf16;
+        let (trainer, half) = trained(&setup, &device(), 20, finetune::batches);
+        for (a, b) in single.iter().zip(&half) {
+            let apart = ((a.loss - b.loss) / a.loss).abs();
+            assert!(apart < 0.02, "{d}, {heads} heads, step {}: {} {}", a.step, a.loss, b.loss);
+            assert!(((a.grad_norm - b.grad_norm) / a.grad_norm).abs() < 0.06, "{a:?} {b:?}");
+        }
+        assert!(numbers(&trainer).iter().all(|(_, numbers)| numbers.iter().all(|x| x.is_finite())));
+    }
+}
+
+/// The bits of all parameters.
+fn bits(trainer: &Trainer) -> Vec<u32> {
+    numbers(trainer).into_iter().flat_map(|(_, numbers)| numbers).map(f32::to_bits).collect()
+}
+
+#[test]
+fn killed_and_resumed_gives_the_same_bits_in_any_order_of_threads() {
+    let _beside = beside();
+    for dtype in [ActivationDtype::F32, ActivationDtype::Bf16] {
+        let mut setup = finetune::setup();
+        setup.train.dtype = dtype;
+        let (whole, all) = trained(&setup, &device(), 6, finetune::batches);
+        let (first, _) = trained(&setup, &device(), 3, finetune::batches);
+        let dir = tempfile::tempdir().unwrap();
+        first.save_state(dir.path(), &serde_json::json!(3)).unwrap();
+        drop(first);
+        let (mut second, along) = Trainer::resume(setup.clone(), dir.path(), &device()).unwrap();
+        assert_eq!((second.steps(), along), (3, serde_json::json!(3)));
+        let rest: Vec<StepRecord> =
+            (4..=6).map(|step| second.step(0, &finetune::batches(step)).unwrap()).collect();
+        assert_eq!(rest, all[3..]);
+        assert!(bits(&second) == bits(&whole), "{dtype:?}");
+        second.check_frozen().unwrap();
+        // What was trained here goes on nowhere else.
+        let text = Trainer::resume(setup, dir.path(), &Device::Cpu).unwrap_err().to_string();
+        assert!(text.contains("made with the device = cuda, now cpu"), "{text}");
+    }
+}
+
+#[test]
+fn steps_that_nobody_waits_for_are_the_same_steps() {
+    let _beside = beside();
+    let setup = finetune::setup();
+    let (whole, expected) = trained(&setup, &device(), 9, finetune::batches);
+    let mut ahead = Trainer::new(setup, &device()).unwrap();
+    let mut records = vec![];
+    for step in 1..=9 {
+        records.extend(ahead.advance(0, &[finetune::batches(step)]).unwrap());
+    }
+    records.extend(ahead.settle().unwrap());
+    assert_eq!(records, expected);
+    assert!(bits(&ahead) == bits(&whole));
+    assert_eq!(ahead.evaluate(&finetune::batches(3)).unwrap().len(), 6);
+}
+
+#[test]
+fn held_out_losses_are_the_cpus() {
+    let _beside = beside();
+    let of = |device: &Device| trained(&finetune::setup(), device, 2, finetune::batches).0;
+    let [cpu, cuda] = [of(&Device::Cpu), of(&device())];
+    let [cpu, cuda] = [cpu, cuda].map(|trainer| trainer.evaluate(&finetune::batches(9)).unwrap());
+    for (task, a) in &cpu {
+        let b = &cuda[task];
+        assert!(
+            (a.loss - b.loss).abs() < 1e-4 && (a.targets, a.accuracy) == (b.targets, b.accuracy),
+            "{task}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_number_is_named_and_changes_nothing() {
+    let _beside = beside();
+    let mut trainer = Trainer::new(tests::setup(), &device()).unwrap();
+    trainer.step(0, &tests::batches(1)).unwrap();
+    let wild = Tensor::new(&[f32::INFINITY, 0.0, 0.0], &device()).unwrap();
+    trainer.params().set("outputs.relation.bias", &wild).unwrap();
+    let mut dir = tempfile::tempdir().unwrap();
+    trainer.save_state(dir.path(), &serde_json::Value::Null).unwrap();
+    let (mut trainer, _) = Trainer::resume(tests::setup(), dir.path(), &device()).unwrap();
+    let before = bits(&trainer);
+    let text = trainer.step(0, &tests::batches(2)).unwrap_err().to_string();
+    assert!(text.contains("step 2: the loss of relation is NaN"), "{text}");
+    assert!(bits(&trainer) == before);
+    dir.disable_cleanup(false);
+    // A parameter that no loss reaches.
+    let mut setup = tests::setup();
+    setup.train.covered_by = 1;
+    let mut trainer = Trainer::new(setup, &device()).unwrap();
+    let text = trainer.step(0, &tests::batches(1)[..1]).unwrap_err().to_string();
+    assert!(text.contains("by step 1, no gradient reaches [outputs.object.bias"), "{text}");
+}
+
+#[test]
+fn what_kernels_do_not_compute_is_refused() {
+    let mut setup = finetune::setup();
+    setup.outline.pooling = Pooling::Max;
+    let text = Trainer::new(setup, &device()).unwrap_err().to_string();
+    assert!(text.contains("rows are pooled by max, which has no kernels for CUDA yet"), "{text}");
+}
+
+/// What the mock counted since it was last asked.
+fn counted() -> serde_json::Value {
+    let mut text = vec![0_u8; 1 << 16];
+    // SAFETY: so many bytes are there; the mock is the driver that this test is linked with.
+    let length = unsafe { mock_json(text.as_mut_ptr().cast(), text.len()) };
+    // SAFETY: as above.
+    unsafe { mock_reset() };
+    serde_json::from_slice(&text[..length]).unwrap()
+}
+
+/// A step of an encoder of BERT-base's depth: what it asks of the driver after the first one. Widths play no part in it.
+fn count(dtype: ActivationDtype) -> serde_json::Value {
+    let mut setup = finetune::setup();
+    setup.outline.tasks.truncate(1);
+    (setup.encoder.num_hidden_layers, setup.train.dtype) = (12, dtype);
+    let mut trainer = Trainer::new(setup, &device()).unwrap();
+    let batches = finetune::batches(1);
+    trainer.step(0, &batches[..1]).unwrap();
+    counted();
+    trainer.advance(0, &[&batches[..1]]).unwrap();
+    let counts = counted();
+    trainer.settle().unwrap();
+    counts
+}
+
+#[test]
+fn a_step_is_few_launches_one_upload_and_no_wait() {
+    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    for dtype in [ActivationDtype::F32, ActivationDtype::Bf16] {
+        let counts = count(dtype);
+        let of = |what: &str| counts[what].as_u64().unwrap();
+        println!("{dtype:?} {counts}");
+        assert!(of("launches") + of("products") <= 400, "{counts}");
+        assert_eq!((of("uploads"), of("downloads"), of("waits")), (1, 1, 0), "{counts}");
+        assert_eq!(
+            (of("allocations"), of("pinned_allocations"), of("fills"), of("moves")),
+            (0, 0, 0, 0),
+            "{counts}"
+        );
+    }
+}

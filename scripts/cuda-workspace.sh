@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# A workspace in which the model crate is built with CUDA on a machine that has neither GPU nor driver nor compiler for it: cudarc meets the mock
+# driver (model/cuda/mock), and candle's own kernels are left out, which nothing tested there launches.
+#
+#   scripts/cuda-workspace.sh [DIR]      writes DIR (target/cuda/workspace); cargo is run in it
+#
+# It has the crates as links and the same versions of everything. Its lock file is its own, because candle-kernels is not the registry's.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+target=${CARGO_TARGET_DIR:-$root/target}
+case $target in /*) ;; *) target=$root/$target ;; esac
+out=${1:-$target/cuda/workspace}
+mkdir -p "$out/candle-kernels/src" "$out/.cargo" "$out/tasks"
+version=$(sed -n '/^name = "candle-kernels"/{n;s/version = "\(.*\)"/\1/p;q}' Cargo.lock)
+find_source() { find "${CARGO_HOME:-$HOME/.cargo}"/registry/src -maxdepth 2 -name "candle-kernels-$version" -print -quit; }
+kernels=$(find_source)
+[ -d "$kernels" ] || { cargo fetch --quiet --locked && kernels=$(find_source); }
+[ -d "$kernels" ] || { echo "no source of candle-kernels $version: run cargo fetch" >&2; exit 1; }
+
+# Only what has changed is written: cargo goes by the time of a file.
+put() { # FILE, its content on stdin
+  local new
+  new=$(mktemp)
+  cat > "$new"
+  cmp -s "$new" "$1" || cp "$new" "$1"
+  rm "$new"
+}
+for member in base tasks/batch model; do ln -sfn "$root/$member" "$out/$member"; done
+{
+  echo '[workspace]'
+  echo 'resolver = "3"'
+  echo 'members = ["base", "tasks/batch", "model"]'
+  sed -n '/^\[workspace.package\]/,/^\[profile/p' Cargo.toml | sed '/^\[profile/d'
+  echo '[patch.crates-io]'
+  echo 'candle-kernels = { path = "candle-kernels" }'
+} | put "$out/Cargo.toml"
+[ -e "$out/Cargo.lock" ] && [ "$out/Cargo.lock" -nt Cargo.lock ] || cp Cargo.lock "$out/Cargo.lock"
+printf '[package]\nname = "candle-kernels"\nversion = "%s"\nedition = "2021"\n' "$version" | put "$out/candle-kernels/Cargo.toml"
+{
+  echo 'mod ptx {'
+  grep -oE 'mdl!\([A-Z]+' "$kernels/src/lib.rs" | sed 's/mdl!(\(.*\)/    pub const \1: \&str = "";/'
+  echo '}'
+  sed '/^mod ptx {/,/^}/d' "$kernels/src/lib.rs"
+} | put "$out/candle-kernels/src/lib.rs"
+put "$out/candle-kernels/src/ffi.rs" < "$kernels/src/ffi.rs"
+# The functions of ffi.rs are nowhere: nothing calls them.
+printf '[build]\ntarget-dir = "%s"\n[target.%s]\nrustflags = ["-C", "link-arg=-Wl,--unresolved-symbols=ignore-all"]\n[env]\nCUDARC_CUDA_VERSION = "13000"\nENGRAFT_CUDA_KERNELS = "mock"\n' \
+  "$target/cuda/rust" "$(rustc -vV | sed -n 's/^host: //p')" | put "$out/.cargo/config.toml"
+echo "$out"
