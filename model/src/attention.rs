@@ -59,6 +59,11 @@ pub trait Sibling: Debug + Send + Sync {
     /// # Errors
     /// When a parameter is missing, or a setting is out of its range.
     fn build(&self, encoder: &Config, params: &Params) -> Result<Arc<dyn Attention>>;
+
+    /// How kernels compute it on CUDA; `None` where there are none, and a training there is refused.
+    fn on_cuda(&self) -> Option<OnCuda> {
+        None
+    }
 }
 
 /// The sibling that a model attends by; plain attention unless said otherwise. Two are equal if their settings are.
@@ -168,6 +173,22 @@ pub struct Numeric {
     pub attention: Box<dyn OnNumbers>,
     /// The tensors that it reads besides queries, keys and values, and gives gradients of.
     pub reads: Vec<Tensor>,
+}
+
+/// An attention that has kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OnCuda {
+    /// Plain attention.
+    Plain,
+    /// Label embeddings.
+    Labels {
+        /// How they are attended with.
+        settings: label::LabelAttention,
+        /// How many there are.
+        classes: usize,
+    },
+    /// Maps of knowledge.
+    Knowledge(kam::Settings),
 }
 
 impl Chosen {

@@ -112,6 +112,19 @@ impl Params {
         Ok(Params { vars, frozen: BTreeSet::new(), buffers: Buffers::new() })
     }
 
+    /// Copies of some parameters in main memory.
+    ///
+    /// # Errors
+    /// When a copy fails.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn part_on_cpu(&self, wanted: impl Fn(&str) -> bool) -> candle_core::Result<Self> {
+        let some = self.vars.iter().filter(|(name, _)| wanted(name));
+        let here = some
+            .map(|(name, var)| Ok((name.clone(), Var::from_tensor(&var.detach().to_device(&Device::Cpu)?)?)));
+        let vars = here.collect::<candle_core::Result<_>>()?;
+        Ok(Params { vars, frozen: self.frozen.clone(), buffers: Buffers::new() })
+    }
+
     /// Takes in the parameters of another part of the model.
     #[must_use]
     pub fn with(mut self, other: Params) -> Self {

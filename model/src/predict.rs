@@ -1,5 +1,8 @@
 //! A trained model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
 
+#[cfg(feature = "cuda")]
+mod kernels;
+
 use std::path::Path;
 
 use base::read::ReadError;
@@ -15,6 +18,8 @@ use crate::Error;
 use crate::attention::{Attention, Chosen};
 use crate::checkpoint::{self, OUTPUTS_FILE, OUTPUTS_VERSION, OUTPUTS_WEIGHTS_FILE, stored, whole};
 use crate::encoder::config::Config;
+#[cfg(feature = "cuda")]
+use crate::encoder::pool;
 use crate::encoder::pool::{Pool, Pooling};
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Gates, Pass};
@@ -22,6 +27,8 @@ use crate::head::importance::{Importance, Probe, Samples};
 use crate::head::mask::Mask;
 use crate::output::{Batch, Outline, Outputs, Targets, pool_name};
 use crate::params::{OUTPUTS, Params, of_outputs};
+#[cfg(feature = "cuda")]
+use kernels::Kernels;
 
 /// An encoder and its outputs without gradients and without dropout.
 #[derive(Debug, Clone)]
@@ -34,6 +41,9 @@ pub struct Predictor {
     /// Factors of the heads' contexts, `[l, h]`.
     gates: Option<(Mask, Tensor)>,
     device: Device,
+    /// The same model as launches of kernels, on a CUDA device.
+    #[cfg(feature = "cuda")]
+    kernels: Kernels,
 }
 
 /// How many numbers a fine-tuned model has where.
@@ -97,16 +107,26 @@ impl Predictor {
     pub(crate) fn over(
         config: &Config,
         outline: &Outline,
-        attention: &Chosen,
+        chosen: &Chosen,
         params: &Params,
         device: &Device,
     ) -> Result<Self, Error> {
         let params = params.clone().freeze(|_| true);
         let encoder = Encoder::new(config, &params)?;
         let outputs = Outputs::new(outline, config, &params)?;
-        let attention = attention.sibling().build(config, &params)?;
+        let attention = chosen.sibling().build(config, &params)?;
         let (config, device) = (config.clone(), device.clone());
-        Ok(Predictor { config, encoder, outputs, attention, params, gates: None, device })
+        Ok(Predictor {
+            #[cfg(feature = "cuda")]
+            kernels: Kernels::new(chosen),
+            config,
+            encoder,
+            outputs,
+            attention,
+            params,
+            gates: None,
+            device,
+        })
     }
 
     /// The same model whose heads' contexts are multiplied by the numbers of a mask: 1 is on, 0 is off.
@@ -197,6 +217,10 @@ impl Predictor {
         if rows.is_empty() {
             return Ok(vec![vec![]; tasks.len()]);
         }
+        #[cfg(feature = "cuda")]
+        if let Some((_, _, logits)) = self.by_kernels(&names, rows, tasks)? {
+            return logits.iter().map(|logits_mc| finite(logits_mc.to_vec2()?)).collect();
+        }
         let tokens = Tokens::new(&[(&names, rows)], &self.config, &self.device)?;
         let x_nd = self.forward(&tokens)?;
         let each = tasks.iter();
@@ -215,6 +239,10 @@ impl Predictor {
         if rows.is_empty() {
             return Ok(vec![]);
         }
+        #[cfg(feature = "cuda")]
+        if let Some((_, x_nd, _)) = self.by_kernels("texts", rows, &[])? {
+            return finite(x_nd.to_vec2()?);
+        }
         let tokens = Tokens::new(&[("texts", rows)], &self.config, &self.device)?;
         finite(self.forward(&tokens)?.to_vec2()?)
     }
@@ -232,6 +260,12 @@ impl Predictor {
         }
         if rows.is_empty() {
             return Ok(vec![]);
+        }
+        #[cfg(feature = "cuda")]
+        if let Some((tokens, x_nd, _)) = self.by_kernels("texts", rows, &[])? {
+            let params = self.params.part_on_cpu(|name| pool::has(name) || name.starts_with(&pool_name()))?;
+            let pool = Pool::new(pooling, &params, &pool_name())?;
+            return finite(pool.forward(&x_nd, tokens.own(0))?.to_vec2()?);
         }
         let tokens = Tokens::new(&[("texts", rows)], &self.config, &self.device)?;
         let pool = Pool::new(pooling, &self.params, &pool_name())?;

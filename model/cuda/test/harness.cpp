@@ -54,25 +54,30 @@ bool quick() {
   return quick;
 }
 
+}  // namespace test
+
+#ifdef ENGRAFT_ON_DEVICE
+#include "on_device.hpp"
+#else
+#include "on_host.hpp"
+#endif
+
+namespace test {
+
 void launch_bytes(const std::string& kernel, dim3 grid, unsigned threads, size_t shared, const void* args, size_t size) {
-  const host::Kernel* found = host::find(kernel);
-  if (!found) throw host::Failure("there is no kernel " + kernel);
-  if (found->args_size != size) throw host::Failure("kernel " + kernel + " takes another structure");
   launched.insert(kernel);
   records()[kernel].launches++;
-  host::launch({kernel, grid, dim3(threads), shared, schedule}, args);
+  run_kernel({kernel, grid, dim3(threads), shared, schedule}, args, size);
 }
 
 void check(const std::string& what, double slack, const std::function<Outputs()>& run, const Outputs& expected) {
-  static uint64_t seeds = 0;
   launched.clear();
   Outputs first;
-  std::vector<uint64_t> orders = quick() ? std::vector<uint64_t>{0, 2} : std::vector<uint64_t>{0, 0, 1, 2};
+  const std::vector<uint64_t> of_runs = orders();
   bool equal = true;
   std::string broken;
-  for (size_t i = 0; i < orders.size(); i++) {
-    seeds += 2;
-    schedule = orders[i] ? seeds + orders[i] : 0;
+  for (size_t i = 0; i < of_runs.size(); i++) {
+    schedule = of_runs[i];
     try {
       Outputs found = run();
       if (i == 0) first = std::move(found);

@@ -1,7 +1,7 @@
-// Running kernels on the host and judging what they wrote.
+// Running kernels and judging what they wrote: on the host's shim (on_host.hpp), or, compiled with ENGRAFT_ON_DEVICE, on a GPU (on_device.hpp).
 //
-// Every buffer is an allocation of exactly its size, so that AddressSanitizer sees both ends; outputs are NaN before a launch, so that what was not written
-// is seen. A kernel runs twice in order and twice in random orders of threads and blocks, and all runs must give the same bits.
+// Every buffer is an allocation of exactly its size, so that sanitizers see both ends; outputs are NaN before a launch, so that what was not written
+// is seen. On the host a kernel runs twice in order and twice in random orders of threads and blocks, on a GPU three times; all runs must give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -55,12 +55,22 @@ constexpr double slack() {
   return sizeof(T) == 4 ? 1e-5 : 1e-2;
 }
 
+/// Whether values of a type have addresses of buffers in them.
+template <class T>
+constexpr bool kHoldsAddresses = false;
+template <>
+inline constexpr bool kHoldsAddresses<Segment> = true;
+
+/// Memory that kernels reach. What is `of_addresses` they only read.
+void* allocate(size_t bytes, bool of_addresses);
+void release(void* memory);
+
 /// Memory of a kernel.
 template <class T>
 class Buffer {
  public:
   /// All bits set: NaN.
-  explicit Buffer(size_t count) : count_(count), memory_(static_cast<T*>(std::malloc(count * sizeof(T)))) {
+  explicit Buffer(size_t count) : count_(count), memory_(static_cast<T*>(allocate(count * sizeof(T), kHoldsAddresses<T>))) {
     std::memset(static_cast<void*>(memory_.get()), 0xff, count * sizeof(T));
   }
   /// Numbers rounded to T.
@@ -84,7 +94,7 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(T* memory) const { std::free(static_cast<void*>(memory)); }
+    void operator()(T* memory) const { release(static_cast<void*>(memory)); }
   };
   size_t count_;
   std::unique_ptr<T, Free> memory_;
@@ -104,7 +114,7 @@ void launch(const std::string& kernel, dim3 grid, unsigned threads, size_t share
   launch_bytes(kernel, grid, threads, shared, &args, sizeof args);
 }
 
-/// Runs `run` in order and in random orders, holds all runs to the same bits, and their numbers to `expected` within `slack` by norm. The errors count
+/// Runs `run` several times, holds all runs to the same bits, and their numbers to `expected` within `slack` by norm. The errors count
 /// for all kernels that were launched.
 void check(const std::string& what, double slack, const std::function<Outputs()>& run, const Outputs& expected);
 

@@ -1,4 +1,4 @@
-// The shim itself: what it must find, and what its warp operations and products must give.
+// The shim itself: what it must find, and what its warp operations must give. Its products are tested by mma_test.cpp.
 #include <algorithm>
 
 #include "../device/numbers.cuh"
@@ -140,52 +140,6 @@ void warps() {
   require(holds(large, {"256 threads, compiled for at most 128"}), "shim", large);
 }
 
-struct Product {
-  const uint16_t *a, *b;
-  float* c;
-  uint32_t transposed;
-};
-
-/// One product of 16 x 16 by 16 x 8, its right factor through ldmatrix: b is [n][k], or [k][n] where it is transposed.
-ENGRAFT_KERNEL(shim_product, Product, 32) {
-  ENGRAFT_SHARED(__nv_bfloat16, right, 16 * 16);
-  for (uint32_t i = threadIdx.x; i < 16 * 16; i += 32) right[i] = reinterpret_cast<const __nv_bfloat16*>(args.b)[i];
-  __syncwarp();
-  const uint32_t g = threadIdx.x / 4, q = threadIdx.x % 4, lane = threadIdx.x;
-  const auto pair = [&](uint32_t row, uint32_t column) { return args.a[row * 16 + column] | static_cast<uint32_t>(args.a[row * 16 + column + 1]) << 16; };
-  const uint32_t a[4] = {pair(g, 2 * q), pair(g + 8, 2 * q), pair(g, 2 * q + 8), pair(g + 8, 2 * q + 8)};
-  uint32_t r[4];
-  // Matrices 0 and 1 are the two halves of k for the first 8 columns, 2 and 3 for the last 8.
-  if (args.transposed) engraft::load_matrices<true>(r, right + (lane % 16) * 16 + lane / 16 * 8);
-  else engraft::load_matrices<false>(r, right + (lane % 8 + lane / 16 * 8) * 16 + lane / 8 % 2 * 8);
-  for (uint32_t half = 0; half < 2; half++) {
-    float c[4] = {};
-    const uint32_t b[2] = {r[2 * half], r[2 * half + 1]};
-    engraft::mma_16x8x16(c, a, b);
-    for (uint32_t i = 0; i < 4; i++) args.c[(g + 8 * (i / 2)) * 16 + half * 8 + 2 * q + i % 2] = c[i];
-  }
-}
-
-void products() {
-  for (uint32_t transposed : {0U, 1U}) {
-    Buffer<__nv_bfloat16> a(test::normals("left", 256)), b(test::normals("right", 256));
-    const auto x = a.numbers(), y = b.numbers();
-    std::vector<double> expected(256);
-    for (int i = 0; i < 16; i++) {
-      for (int j = 0; j < 16; j++) {
-        for (int k = 0; k < 16; k++) expected[i * 16 + j] += x[i * 16 + k] * (transposed ? y[k * 16 + j] : y[j * 16 + k]);
-      }
-    }
-    test::check("product", 1e-6, [&] {
-      Buffer<float> c(256);
-      const auto* left = reinterpret_cast<const uint16_t*>(a.get());
-      const auto* right = reinterpret_cast<const uint16_t*>(b.get());
-      test::launch("shim_product", dim3(1), 32, 0, Product{left, right, c.get(), transposed});
-      return test::Outputs{{"c", c.numbers()}};
-    }, {{"c", expected}});
-  }
-}
-
 void rounding() {
   // bf16 keeps 8 bits: ties go to the even neighbour, the largest numbers to infinity.
   const std::pair<float, uint16_t> cases[] = {{1.0F, 0x3f80}, {1.00390625F, 0x3f80}, {1.01171875F, 0x3f82}, {1.005F, 0x3f81},
@@ -205,7 +159,6 @@ int main(int count, char** words) {
   }
   barriers();
   warps();
-  products();
   rounding();
   return test::report();
 }

@@ -19,7 +19,7 @@ use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Attention, AttentionPass, Composed, Numeric, Sibling, Site};
+use super::{Attention, AttentionPass, Composed, Numeric, OnCuda, Sibling, Site};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::{Knowledge, Span, Tokens};
 use crate::params::{self, Init, Params, Spec};
@@ -127,6 +127,10 @@ impl Sibling for Settings {
 
     fn build(&self, encoder: &Config, params: &Params) -> Result<Arc<dyn Attention>> {
         Ok(Arc::new(Kam::new(self, encoder, params)?))
+    }
+
+    fn on_cuda(&self) -> Option<OnCuda> {
+        Some(OnCuda::Knowledge(self.clone()))
     }
 }
 

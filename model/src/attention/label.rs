@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::plain::Padded;
 use super::plain::rows::Rows;
-use super::{Attention, AttentionPass, Composed, Heads, Numeric, OnNumbers, Sibling, Site};
+use super::{Attention, AttentionPass, Composed, Heads, Numeric, OnCuda, OnNumbers, Sibling, Site};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::buffers::{Buffer, Buffers};
@@ -61,6 +61,16 @@ pub struct LabelAttention {
     pub lambda: f64,
 }
 
+impl LabelAttention {
+    /// What the mean loss of m labels is multiplied by: lambda, and with the paper a sum.
+    pub(crate) fn weight(&self, m: usize) -> f64 {
+        match self.mode {
+            Mode::Paper => self.lambda * m as f64,
+            Mode::Repo => self.lambda,
+        }
+    }
+}
+
 /// The same, of a task with so many classes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfClasses {
@@ -94,6 +104,10 @@ impl Sibling for OfClasses {
     fn build(&self, _: &Config, params: &Params) -> Result<Arc<dyn Attention>> {
         Ok(Arc::new(Labels { embeddings_md: params.get(&name())?, settings: self.settings }))
     }
+
+    fn on_cuda(&self) -> Option<OnCuda> {
+        Some(OnCuda::Labels { settings: self.settings, classes: self.classes })
+    }
 }
 
 /// Labels that every layer of a pass attends with.
@@ -117,11 +131,7 @@ impl Attention for Labels {
         let logits_mm = logits(&self.embeddings_md)?;
         let m = logits_mm.dim(0)?;
         let classes: Vec<Option<u32>> = (0..).take(m).map(Some).collect();
-        let factor = match self.settings.mode {
-            Mode::Paper => m as f64,
-            Mode::Repo => 1.0,
-        };
-        (cross_entropy(&logits_mm, &classes)? * (self.settings.lambda * factor)).map(Some)
+        (cross_entropy(&logits_mm, &classes)? * self.settings.weight(m)).map(Some)
     }
 }
 

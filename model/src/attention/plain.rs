@@ -10,7 +10,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use serde_json::Value;
 
-use super::{Attention, AttentionPass, Composed, Heads, Numeric, OnNumbers, Sibling, Site};
+use super::{Attention, AttentionPass, Composed, Heads, Numeric, OnCuda, OnNumbers, Sibling, Site};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::{Grid, Span, Tokens};
 use crate::nn::at_least_single;
@@ -30,6 +30,10 @@ impl Sibling for Plain {
 
     fn build(&self, _: &Config, _: &Params) -> Result<Arc<dyn Attention>> {
         Ok(Arc::new(Plain))
+    }
+
+    fn on_cuda(&self) -> Option<OnCuda> {
+        Some(OnCuda::Plain)
     }
 }
 

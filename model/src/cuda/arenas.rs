@@ -37,7 +37,8 @@ pub(crate) struct Arenas {
     places: BTreeMap<String, Segment>,
     trained: Vec<bool>,
     numbers: Numbers,
-    shadow: Block,
+    /// The weights as products read them; none of a model that only answers in f32, whose products read the weights themselves.
+    shadow: Option<Block>,
     /// What is there only of a training.
     training: Option<Training>,
 }
@@ -109,7 +110,8 @@ impl Arenas {
         let training = trained.map(|_| table.training(&stream, count)).transpose()?;
         let trained = places.keys().map(|name| trained.is_some_and(|trained| trained(name))).collect();
         let numbers = cuda.numbers;
-        let shadow = Block::zeros(&stream, count * numbers.bytes())?;
+        let own = training.is_some() || numbers == Numbers::Bf16;
+        let shadow = own.then(|| Block::zeros(&stream, count * numbers.bytes())).transpose()?;
         let arenas = Arenas { places, trained, numbers, shadow, training };
         arenas.refresh(cuda)?;
         Ok(arenas)
@@ -120,6 +122,9 @@ impl Arenas {
     /// # Errors
     /// When the driver refuses a launch.
     pub(crate) fn refresh(&self, cuda: &mut Cuda) -> Result<(), Error> {
+        if self.shadow.is_none() {
+            return Ok(());
+        }
         for segment in self.places.values() {
             let (x, y, count) = (segment.master, self.product_of(segment), segment.count);
             let how = Launch::of((count as usize).div_ceil(4096).min(1024), 256);
@@ -147,7 +152,8 @@ impl Arenas {
     }
 
     fn product_of(&self, segment: &Segment) -> Address {
-        self.shadow.address() + segment.start * self.numbers.bytes() as u64
+        let of = |shadow: &Block| shadow.address() + segment.start * self.numbers.bytes() as u64;
+        self.shadow.as_ref().map_or(segment.master, of)
     }
 
     /// A parameter's number in the table, and its segment.
@@ -177,7 +183,7 @@ impl Arenas {
 
     /// What products read.
     pub(crate) fn shadow(&self) -> Address {
-        self.shadow.address()
+        self.shadow.as_ref().map_or(0, Block::address)
     }
 
     /// What a training has.

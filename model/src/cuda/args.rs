@@ -84,6 +84,48 @@ args! {
         qkv: Address, row_starts: Address, seen: Address, gates: Gates, d_out: Address, lse: Address, delta: Address,
         d_qkv: Address, dropout: Dropout, n: u64, heads: u32, k: u32, scale: f32, unused: u32,
     }
+    /// What labels ask of tokens, each `[h, n]`.
+    Labels [] { best: Address, which: Address, d_best: Address }
+    LabelScores ["label_scores_f32"] {
+        qkv: Address, queries: Address, labels: Labels, n: u64, heads: u32, k: u32, m: u32, scale: f32,
+    }
+    LabelForward ["attention_labels_forward_f32"] { plain: AttentionForward, labels: Labels }
+    LabelBackward ["attention_labels_backward_q_f32", "attention_labels_backward_kv_f32"] {
+        plain: AttentionBackward, labels: Labels,
+    }
+    LabelGradients ["label_keys_f32", "label_queries_f32"] {
+        qkv: Address, queries: Address, row_starts: Address, labels: Labels, d_qkv: Address, d_queries: Address,
+        n: u64, rows: u32, heads: u32, k: u32, m: u32, scale: f32, accumulate: u32,
+    }
+    /// The rows of a batch as KAM's squares go by them.
+    KamRows [] { row_starts: Address, cell_starts: Address, real: Address, n: u64, heads: u32, k: u32 }
+    KamScores ["kam_scores_f32"] {
+        rows: KamRows, qkv: Address, before: Address, scores: Address, scale: f32, unused: u32,
+    }
+    KamMerge ["kam_merge"] {
+        rows: KamRows, squares: Address, maps: Address, weights: Address, bias: Address, out: Address,
+        map_count: u32, alpha: f32, rest: f32, backward: u32,
+    }
+    KamSoftmax ["kam_softmax"] { rows: KamRows, mixed: Address, probs: Address }
+    KamContext ["kam_context_f32", "kam_d_values_f32"] {
+        rows: KamRows, qkv: Address, probs: Address, gates: Gates, context: Address, gated: Address, d_out: Address,
+        d_qkv: Address, dropout: Dropout,
+    }
+    KamDMixed ["kam_d_mixed_f32"] {
+        rows: KamRows, qkv: Address, probs: Address, gates: Gates, d_out: Address, next: Address, d_mixed: Address,
+        dropout: Dropout, next_is_mixed: u32, unused: u32,
+    }
+    KamWeights ["kam_weights"] {
+        rows: KamRows, scores: Address, maps: Address, d_mixed: Address, weight_partials: Address,
+        bias_partials: Address, map_count: u32, alpha: f32,
+    }
+    KamProducts ["kam_d_queries_f32", "kam_d_keys_f32"] {
+        rows: KamRows, qkv: Address, d_scores: Address, d_qkv: Address, scale: f32, unused: u32,
+    }
+    Restore ["restore_f32", "restore_backward_f32"] {
+        y: Address, first: Address, rows: Address, count: u32, d: u32,
+    }
+    Fill ["fill_f32"] { x: Address, count: u64, value: f32, unused: u32 }
     Gather ["gather_f32"] {
         x: Address, index: Address, mask_rows: Address, y: Address, dropout: Dropout, m: u64, d: u32, unused: u32,
     }

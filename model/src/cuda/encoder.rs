@@ -6,13 +6,16 @@ mod forward;
 mod weights;
 
 use super::Numbers;
-use super::args::Address;
-use super::feed::{Drop, Feed, Rows};
+use super::args::{Address, GATES_OF_ALL, Gates};
+use super::feed::{At, Base, Drop, Feed, Rows};
 use super::memory::Bump;
 use crate::Error;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{LayerDropout, Place};
+use attention::Attend;
+pub(crate) use attention::labels::Labels;
+use base::rng::CounterRng;
 pub(crate) use weights::{Encoder, Linear, Norm};
 
 /// Sizes that a training keeps.
@@ -34,20 +37,46 @@ pub(crate) struct Fed {
     embedding: Drop,
     /// Of each layer: of attention's probabilities, its output, and that of the feed-forward network.
     layers: Vec<[Drop; 3]>,
+    /// Factors of heads' contexts `[l, h]`, if there are some.
+    gates: Option<At>,
+    labels: Option<attention::labels::Fed>,
+    known: Option<attention::kam::Fed>,
 }
 
-impl Fed {
+/// What is asked of the encoder besides its tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pass<'a> {
+    /// Key of this step's dropout masks, `None` outside training.
+    pub(crate) dropout: Option<CounterRng>,
+    /// Of which tables of tokens, positions and segments a gradient is wanted.
+    pub(crate) tables: [bool; 3],
+    /// Factors of heads' contexts, `[l, h]`.
+    pub(crate) gates_lh: Option<&'a [f32]>,
+}
+
+impl Encoder {
     /// A pass over tokens in main memory.
     ///
     /// # Errors
-    /// When there are too many of them.
-    pub(crate) fn new(
+    /// When there are too many of them, or they are of another kind than the attention takes.
+    pub(crate) fn feed(
+        &self,
         feed: &mut Feed,
         config: &Config,
         tokens: &Tokens,
-        dropout: Option<base::rng::CounterRng>,
-        tables: [bool; 3],
-    ) -> Result<Self, Error> {
+        pass: Pass<'_>,
+    ) -> Result<Fed, Error> {
+        let Pass { dropout, tables, gates_lh } = pass;
+        let (mut labels, mut known) = (None, None);
+        match &self.attend {
+            Attend::Plain => tokens.check_unknown()?,
+            Attend::Labels(of) => {
+                tokens.check_unpadded()?;
+                tokens.check_unknown()?;
+                labels = Some(attention::labels::Fed::new(feed, of.m)?);
+            }
+            Attend::Knowledge(kam) => known = Some(attention::kam::Fed::new(feed, kam.settings(), tokens)?),
+        }
         let rows = Rows::new(feed, tokens, tables)?;
         let of = |layer: u64| LayerDropout::of(dropout, config, layer);
         let embedding = Drop::new(feed, of(u64::MAX).at(Place::Embedding));
@@ -55,7 +84,16 @@ impl Fed {
         let layers = (0..config.num_hidden_layers as u64)
             .map(|layer| places.map(|place| Drop::new(feed, of(layer).at(place))))
             .collect();
-        Ok(Fed { rows, embedding, layers })
+        let gates = gates_lh.map(|gates_lh| feed.put(gates_lh));
+        Ok(Fed { rows, embedding, layers, gates, labels, known })
+    }
+}
+
+impl Fed {
+    /// The gates of a layer's heads.
+    fn gates_of(&self, base: Base, layer: usize, heads: usize) -> Gates {
+        let of = |gates: At| base.of(gates) + 4 * (layer * heads) as u64;
+        Gates { values: self.gates.map_or(0, of), of: GATES_OF_ALL, unused: 0 }
     }
 }
 
@@ -91,6 +129,8 @@ struct LayerMemory {
     /// Before GELU, `[n, i]`.
     u: Address,
     y: Address,
+    labels: attention::labels::Kept,
+    kam: attention::kam::Kept,
 }
 
 /// Memory of the backward pass, used by one layer after the other.
@@ -108,6 +148,8 @@ struct BackMemory {
     delta: Address,
     /// Partial sums, f32.
     partials: Address,
+    labels: attention::labels::Scratch,
+    kam: attention::kam::Scratch,
 }
 
 /// Everything that one pass computes.
@@ -138,7 +180,8 @@ pub(crate) fn stretches(n: usize) -> usize {
 
 impl Memory {
     /// Lays out what a pass over these rows computes.
-    pub(crate) fn new(bump: &mut Bump, of: &Sizes, fed: &Fed, keep: Keep, gated: bool) -> Self {
+    pub(crate) fn new(bump: &mut Bump, encoder: &Encoder, fed: &Fed, keep: Keep) -> Self {
+        let of = &encoder.sizes;
         let (n, d, bytes) = (fed.rows.n, of.d, of.numbers.bytes());
         let statistics = |bump: &mut Bump| Statistics { mean: bump.take(4 * n), inverse: bump.take(4 * n) };
         let embedded = bump.take(n * d * bytes);
@@ -148,27 +191,41 @@ impl Memory {
             LayerMemory {
                 qkv: bump.take(3 * n * d * bytes),
                 context,
-                gated: if gated { bump.take(n * d * bytes) } else { context },
+                gated: if fed.gates.is_some() { bump.take(n * d * bytes) } else { context },
                 lse: bump.take(4 * n * of.heads),
                 sums: [bump.take(n * d * bytes), bump.take(n * d * bytes)],
                 statistics: [statistics(bump), statistics(bump)],
                 a: bump.take(n * d * bytes),
                 u: bump.take(n * of.i * bytes),
                 y: y.unwrap_or_else(|| bump.take(n * d * bytes)),
+                labels: match &encoder.attend {
+                    Attend::Labels(labels) => {
+                        attention::labels::Kept::new(bump, [labels.m, d, n, of.heads], bytes)
+                    }
+                    _ => attention::labels::Kept::default(),
+                },
+                kam: fed.known.as_ref().map_or_else(attention::kam::Kept::default, |known| {
+                    attention::kam::Kept::new(bump, of, known)
+                }),
             }
         };
         let count = fed.layers.len();
         let layers: Vec<LayerMemory> = match keep {
             Keep::All => (0..count).map(|_| layer(bump, None)).collect(),
             // The same memory for all: a layer reads its input last when it adds it to what attention gives, before it writes its output.
-            Keep::Nothing => {
+            Keep::Nothing if fed.known.is_none() => {
                 let one = layer(bump, Some(embedded));
                 vec![one; count]
+            }
+            // Maps go from layer to layer, and auxiliary tokens begin each anew: two in turns.
+            Keep::Nothing => {
+                let two = [layer(bump, None), layer(bump, None)];
+                (0..count).map(|l| two[l % 2]).collect()
             }
         };
         let w = bump.take(n * of.i * bytes);
         let gradient = if keep == Keep::All { bump.take(n * d * bytes) } else { 0 };
-        let back = (keep == Keep::All).then(|| BackMemory::new(bump, of, fed));
+        let back = (keep == Keep::All).then(|| BackMemory::new(bump, encoder, fed));
         Memory { embedded, embedded_statistics, layers, w, gradient, back }
     }
 
@@ -184,10 +241,13 @@ impl Memory {
 }
 
 impl BackMemory {
-    fn new(bump: &mut Bump, of: &Sizes, fed: &Fed) -> Self {
+    fn new(bump: &mut Bump, encoder: &Encoder, fed: &Fed) -> Self {
+        let of = &encoder.sizes;
         let (n, d, bytes) = (fed.rows.n, of.d, of.numbers.bytes());
         let slots = fed.rows.sums.iter().flatten().map(|sum| sum.slots).max().unwrap_or(0);
-        let partials = (stretches(n) * (3 * d).max(of.i)).max(slots * d);
+        let labels =
+            fed.labels.is_some().then(|| stretches(encoder.labels().map_or(0, |labels| labels.m)) * d);
+        let partials = (stretches(n) * (3 * d).max(of.i)).max(slots * d).max(labels.unwrap_or(0));
         BackMemory {
             through: bump.take(n * d * bytes),
             contexts: bump.take(n * d * bytes),
@@ -195,6 +255,16 @@ impl BackMemory {
             qkv: bump.take(3 * n * d * bytes),
             delta: bump.take(4 * n * of.heads),
             partials: bump.take(4 * partials),
+            labels: match &encoder.attend {
+                Attend::Labels(labels) => {
+                    attention::labels::Scratch::new(bump, [labels.m, d, n, of.heads], bytes)
+                }
+                _ => attention::labels::Scratch::default(),
+            },
+            kam: match &encoder.attend {
+                Attend::Knowledge(kam) => attention::kam::Scratch::new(bump, of, (fed, kam)),
+                _ => attention::kam::Scratch::default(),
+            },
         }
     }
 }

@@ -155,6 +155,29 @@ impl Arena {
     }
 }
 
+impl Arena {
+    /// Copies numbers to its beginning, and waits until that is done.
+    ///
+    /// # Errors
+    /// When there is no room made for them ([`Arena::fit`]), or the copy fails.
+    pub(crate) fn put<T: DeviceRepr>(&self, numbers: &[T]) -> Result<(), Error> {
+        self.block()?.put(0, numbers)
+    }
+
+    /// Copies the numbers at an address within it, once everything before is done.
+    ///
+    /// # Errors
+    /// When they are not there, or the copy fails.
+    pub(crate) fn get<T: DeviceRepr + Clone>(&self, at: Address, into: &mut [T]) -> Result<(), Error> {
+        let block = self.block()?;
+        block.get(at.saturating_sub(block.address()) as usize, into)
+    }
+
+    fn block(&self) -> Result<&Block, Error> {
+        self.block.as_ref().ok_or_else(|| Error::Misfit("an arena without memory; report it".to_owned()))
+    }
+}
+
 /// Memory of the host that stays where it is, so that the device can copy without the host.
 #[derive(Debug)]
 pub(crate) struct Pinned {

@@ -6,7 +6,7 @@ mod forward;
 
 use super::arenas::{Arenas, Parameter};
 use super::args::Address;
-use super::encoder::{Linear, Norm, stretches};
+use super::encoder::{Labels, Linear, Norm, stretches};
 use super::feed::{At, Drop, Feed, number};
 use super::memory::Bump;
 use crate::Error;
@@ -60,6 +60,15 @@ pub(crate) struct Fed {
     dropout: Drop,
     /// For each token, the rows of logits that it is: where they begin, and which they are.
     sources: Option<[At; 2]>,
+    /// None where only logits are wanted.
+    asked: Option<Losses>,
+    /// Whether its vectors are the embeddings of labels, not hidden states of rows.
+    pub(crate) of_labels: bool,
+}
+
+/// What is asked of a batch.
+#[derive(Debug)]
+struct Losses {
     asked: Asked,
     /// By what gradients are multiplied, f32, and losses, f64.
     scales: [At; 2],
@@ -85,13 +94,15 @@ pub(crate) struct Memory {
     /// Gradients, `[m, d]` each, and partial sums; not of a pass that only answers.
     back: [Address; 2],
     partials: Address,
+    /// Gradient of the embeddings of labels, `[m, d]`, if these are its vectors.
+    pub(crate) of_labels: Address,
 }
 
 /// Whether rows are pooled on CUDA in this way.
 ///
 /// # Errors
 /// When they are not.
-fn check(outline: &Outline) -> Result<(), Error> {
+pub(crate) fn check(outline: &Outline) -> Result<(), Error> {
     match outline.pooling {
         Pooling::Cls | Pooling::LearnedPooler => Ok(()),
         pooling => Err(Error::Misfit(format!(
@@ -105,9 +116,8 @@ impl Outputs {
     /// Outputs over arenas.
     ///
     /// # Errors
-    /// When a parameter is missing, or rows are pooled in a way that has no kernels.
+    /// When a parameter is missing.
     pub(crate) fn new(arenas: &Arenas, outline: &Outline, config: &Config) -> Result<Self, Error> {
-        check(outline)?;
         let layer = |task: &crate::output::Task| {
             if task.output != (Output::Vocabulary { decoder: crate::output::Decoder::MaskedLm }) {
                 return Linear::new(arenas, &of_outputs(&task.name)).map(Layer::Linear);
@@ -182,9 +192,72 @@ impl Outputs {
             mask_rows,
             dropout: Drop::new(feed, drop),
             sources,
-            asked,
-            scales: [feed.put(&[single(scale)]), feed.put(&[1.0 / total])],
-            zero: feed.put(&[0_u32]),
+            asked: Some(Losses {
+                asked,
+                scales: [feed.put(&[single(scale)]), feed.put(&[1.0 / total])],
+                zero: feed.put(&[0_u32]),
+            }),
+            of_labels: false,
+        })
+    }
+
+    /// What the host says of the labels' own loss: label m is of class m of the one task (`attention/label.rs`).
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub(crate) fn feed_labels(&self, feed: &mut Feed, labels: &Labels, share: f64) -> Result<Fed, Error> {
+        let (of, _) = self.output(0)?;
+        let m = labels.m;
+        let index: Vec<u32> = (0..number(m)?).collect();
+        let classes: Vec<Option<u32>> = index.iter().copied().map(Some).collect();
+        let output = Output::OneClass { classes: m, weights: None };
+        let (asked, total) = Asked::new(feed, &output, &Targets::Classes(index.clone()), Some(&classes))?;
+        let weight = labels.settings.weight(m);
+        Ok(Fed {
+            task: 0,
+            m,
+            n: m,
+            c: m,
+            stride: m.next_multiple_of(8),
+            index: feed.put(&index),
+            mask_rows: None,
+            dropout: Drop::new(feed, None),
+            sources: Some(sources(feed, &index, m)?),
+            asked: Some(Losses {
+                asked,
+                scales: [feed.put(&[single(share * of.alpha * weight / total)]), feed.put(&[weight / total])],
+                zero: feed.put(&[0_u32]),
+            }),
+            of_labels: true,
+        })
+    }
+
+    /// What the host says where only the logits of a task are wanted: of each row, or of each token.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub(crate) fn ask(&self, feed: &mut Feed, tokens: &Tokens, task: usize) -> Result<Fed, Error> {
+        let (of, _) = self.output(task)?;
+        let index: Vec<usize> = if of.output.is_of_tokens() {
+            (0..tokens.count()).collect()
+        } else {
+            check(&self.outline)?;
+            tokens.own(0).iter().map(|row| row.start).collect()
+        };
+        let index = index.into_iter().map(number).collect::<Result<Vec<u32>, _>>()?;
+        let c = of.output.width(self.vocabulary);
+        Ok(Fed {
+            task,
+            m: index.len(),
+            n: tokens.count(),
+            c,
+            stride: c.next_multiple_of(8),
+            index: feed.put(&index),
+            mask_rows: None,
+            dropout: Drop::new(feed, None),
+            sources: None,
+            asked: None,
+            of_labels: false,
         })
     }
 
@@ -205,6 +278,7 @@ impl Outputs {
             hits: some(true, 4 * m),
             back: [some(backward, vectors), some(backward, vectors)],
             partials: some(backward, 4 * stretches(m) * width),
+            of_labels: some(fed.of_labels, vectors),
         }
     }
 }

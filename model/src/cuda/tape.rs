@@ -7,8 +7,8 @@ use candle_core::cuda_backend::CudaDevice;
 use candle_core::{DType, Device, Tensor};
 
 use super::arenas::{Arenas, IsTrained};
-use super::args::Ring;
-use super::encoder::{self, Encoder, Keep};
+use super::args::{Address, Ring};
+use super::encoder::{self, Encoder, Keep, Pass};
 use super::feed::{Base, Feed};
 use super::flight::Flights;
 use super::memory::{Arena, Block, Bump};
@@ -33,7 +33,11 @@ pub(crate) struct Model {
     encoder: Encoder,
     outputs: Outputs,
     config: Config,
+    /// Gates of the passes of a training, `[l, h]`.
+    gates_lh: Option<Vec<f32>>,
     memory: Arena,
+    /// What goes up of a pass that is waited for.
+    input: Arena,
 }
 
 /// What a model is made of.
@@ -113,19 +117,26 @@ impl Model {
         trained: Option<IsTrained<'_>>,
     ) -> Result<Self, Error> {
         let Of { config, outline, attention, params, gates, numbers } = of;
-        if !attention.is_plain() {
+        let Some(attention) = attention.sibling().on_cuda() else {
             return Err(Error::Misfit(
-                "label embeddings and maps of knowledge are not trained on CUDA yet: take the device cpu"
-                    .to_owned(),
+                "this attention has no kernels for CUDA: take the device cpu, or write them".to_owned(),
             ));
-        }
+        };
         let mut cuda = Cuda::new(device, numbers)?;
         let arenas = Arenas::new(&mut cuda, params, heads, trained)?;
-        let gates_lh: Option<Vec<f32>> =
-            gates.map(|gates| (0..gates.shape()[0]).flat_map(|l| gates.layer(l).to_vec()).collect());
-        let encoder = Encoder::new(&cuda, &arenas, config, gates_lh.as_deref())?;
+        let gates_lh = gates.map(flat);
+        let encoder = Encoder::new(numbers, &arenas, config, &attention)?;
         let outputs = Outputs::new(&arenas, outline, config)?;
-        Ok(Model { cuda, arenas, encoder, outputs, config: config.clone(), memory: Arena::new() })
+        Ok(Model {
+            cuda,
+            arenas,
+            encoder,
+            outputs,
+            config: config.clone(),
+            gates_lh,
+            memory: Arena::new(),
+            input: Arena::new(),
+        })
     }
 
     fn feed(
@@ -137,15 +148,19 @@ impl Model {
         share: Option<f64>,
     ) -> Result<Fed, Error> {
         let tables = if share.is_some() { self.encoder.trained_tables() } else { [false; 3] };
-        let encoder = encoder::Fed::new(feed, &self.config, tokens, dropout, tables)?;
+        let pass = Pass { dropout, tables, gates_lh: self.gates_lh.as_deref() };
+        let encoder = self.encoder.feed(feed, &self.config, tokens, pass)?;
         let each = batches.iter().enumerate();
         let outputs = each.map(|(at, batch)| self.outputs.feed(feed, (tokens, at), batch, dropout, share));
-        Ok(Fed { encoder, outputs: outputs.collect::<Result<_, _>>()? })
+        let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+        if let (Some(share), Some(labels)) = (share, self.encoder.labels()) {
+            outputs.push(self.outputs.feed_labels(feed, labels, share)?);
+        }
+        Ok(Fed { encoder, outputs })
     }
 
     fn lay_out(&self, bump: &mut Bump, fed: &Fed, keep: Keep) -> Memory {
-        let gated = self.encoder.is_gated();
-        let encoder = encoder::Memory::new(bump, &self.encoder.sizes, &fed.encoder, keep, gated);
+        let encoder = encoder::Memory::new(bump, &self.encoder, &fed.encoder, keep);
         let bytes = self.cuda.numbers.bytes();
         let outputs = fed.outputs.iter().map(|fed| self.outputs.memory(bump, fed, bytes)).collect();
         Memory { encoder, outputs }
@@ -166,24 +181,76 @@ impl Model {
     /// Hidden states, logits and losses of a micro-batch; losses go to a slot's numbers from `first` on.
     fn forward(&mut self, fed: &Fed, base: Base, memory: &Memory, slot: Option<Slot>) -> Result<(), Error> {
         self.encoder.forward(&mut self.cuda, &fed.encoder, base, &memory.encoder)?;
-        let hidden = memory.encoder.hidden();
-        for (at, (of, memory)) in fed.outputs.iter().zip(&memory.outputs).enumerate() {
-            self.outputs.logits(&mut self.cuda, (of, base), hidden, memory)?;
+        let labels = self.encoder.labels().map_or(0, |labels| labels.embeddings.product);
+        for (at, (of, of_output)) in fed.outputs.iter().zip(&memory.outputs).enumerate() {
+            let hidden = if of.of_labels { labels } else { memory.encoder.hidden() };
+            self.outputs.logits(&mut self.cuda, (of, base), hidden, of_output)?;
             if let Some(slot) = slot {
                 let slot = Slot { field: slot.field + 2 * at, ..slot };
-                self.outputs.loss(&mut self.cuda, (of, base), memory, slot)?;
+                self.outputs.loss(&mut self.cuda, (of, base), of_output, slot)?;
             }
         }
         Ok(())
     }
 
+    /// The last hidden states `[n, d]` of tokens in main memory, and the logits `[m, c]` of some tasks' rows or tokens; heads' contexts are multiplied by gates,
+    /// if there are some.
+    ///
+    /// # Errors
+    /// When memory is lacking or the driver refuses a launch.
+    pub(crate) fn answer(
+        &mut self,
+        tokens: &Tokens,
+        tasks: &[usize],
+        gates: Option<&Mask>,
+    ) -> Result<(Tensor, Vec<Tensor>), Error> {
+        let (mut feed, gates_lh) = (Feed::default(), gates.map(flat));
+        let pass = Pass { dropout: None, tables: [false; 3], gates_lh: gates_lh.as_deref() };
+        let encoder = self.encoder.feed(&mut feed, &self.config, tokens, pass)?;
+        let outputs = tasks.iter().map(|task| self.outputs.ask(&mut feed, tokens, *task));
+        let fed = [Fed { encoder, outputs: outputs.collect::<Result<_, _>>()? }];
+        let memory = self.memory(&fed, Keep::Nothing)?;
+        let base = Base(self.input.fit(&self.cuda.stream, feed.bytes().len())?);
+        self.input.put(feed.bytes())?;
+        let ([fed], [memory]) = (&fed, &memory[..]) else {
+            return Err(Error::Misfit("no memory; report it".to_owned()));
+        };
+        self.forward(fed, base, memory, None)?;
+        let [n, d] = [tokens.count(), self.encoder.sizes.d];
+        let hidden = Tensor::from_vec(self.read(memory.encoder.hidden(), n * d)?, (n, d), &Device::Cpu)?;
+        let mut logits = vec![];
+        for (fed, memory) in fed.outputs.iter().zip(&memory.outputs) {
+            let all = self.read(memory.logits, fed.m * fed.stride)?;
+            let all = Tensor::from_vec(all, (fed.m, fed.stride), &Device::Cpu)?;
+            logits.push(all.narrow(1, 0, fed.c)?);
+        }
+        Ok((hidden, logits))
+    }
+
+    /// Numbers of the arena of activations, which are f32 in a model that answers.
+    fn read(&self, at: Address, count: usize) -> Result<Vec<f32>, Error> {
+        let mut numbers = vec![0.0_f32; count];
+        self.memory.get(at, &mut numbers)?;
+        Ok(numbers)
+    }
+
     fn backward(&mut self, fed: &Fed, base: Base, memory: &Memory) -> Result<(), Error> {
         for (at, (of, of_output)) in fed.outputs.iter().zip(&memory.outputs).enumerate() {
-            let into = Into { hidden: memory.encoder.gradient, adds: at > 0 };
+            let hidden = if of.of_labels { of_output.of_labels } else { memory.encoder.gradient };
+            let into = Into { hidden, adds: at > 0 && !of.of_labels };
             self.outputs.backward(&mut self.cuda, (of, base), of_output, into)?;
+            if of.of_labels {
+                let encoder = (&fed.encoder, base);
+                self.encoder.add_to_labels(&mut self.cuda, encoder, &memory.encoder, hidden)?;
+            }
         }
         self.encoder.backward(&mut self.cuda, &fed.encoder, base, &memory.encoder)
     }
+}
+
+/// The numbers of a mask, `[l, h]`.
+fn flat(mask: &Mask) -> Vec<f32> {
+    (0..mask.shape()[0]).flat_map(|l| mask.layer(l).to_vec()).collect()
 }
 
 impl Tape {
@@ -198,6 +265,7 @@ impl Tape {
         trained: IsTrained<'_>,
         (rule, clip_norm, most): (Rule, f64, usize),
     ) -> Result<Self, Error> {
+        outputs::check(of.outline)?;
         let model = Model::new(device, of, heads, Some(trained))?;
         let stream = model.cuda.stream.clone();
         let updates = Updates::new(&stream, &model.arenas, rule, clip_norm)?;
@@ -222,7 +290,7 @@ impl Tape {
         for Micro { tokens, batches, dropout, share } in micros {
             feds.push(model.feed(&mut feed, tokens, batches, Some(*dropout), Some(*share))?);
         }
-        let batches = micros.iter().map(|micro| micro.batches.len()).sum();
+        let batches = feds.iter().map(|fed| fed.outputs.len()).sum();
         if batches > self.most {
             return Err(Error::Misfit(format!(
                 "a step of {batches} batches, at most {} were said; report it",
@@ -276,10 +344,11 @@ impl Tape {
         let (model, mut feed) = (&mut self.model, Feed::default());
         let fed = [model.feed(&mut feed, tokens, batches, None, None)?];
         let memory = model.memory(&fed, Keep::Nothing)?;
-        let input = Block::of(&model.cuda.stream, feed.bytes())?;
+        let base = Base(model.input.fit(&model.cuda.stream, feed.bytes().len())?);
+        model.input.put(feed.bytes())?;
         let found = Block::zeros(&model.cuda.stream, 16 * batches.len())?;
         let slot = Slot { numbers: found.address(), width: 2 * batches.len(), field: 0 };
-        model.forward(&fed[0], Base(input.address()), &memory[0], Some(slot))?;
+        model.forward(&fed[0], base, &memory[0], Some(slot))?;
         let mut numbers = vec![0.0_f64; 2 * batches.len()];
         found.get(0, &mut numbers)?;
         Ok(numbers.chunks_exact(2).map(|both| [both[0], both[1]]).collect())

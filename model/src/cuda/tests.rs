@@ -9,12 +9,15 @@ use candle_core::{Device, Tensor};
 use batch::task::Task;
 
 use super::args::SIZES;
+use crate::attention::kam::{Auxiliary, Merge, Skip};
+use crate::attention::label;
 use crate::device::ActivationDtype;
 use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
 use crate::optim::adamw::Missing;
 use crate::optim::bert::Kind;
 use crate::output::{Batch, Decoder, OutputDropout};
+use crate::predict::Predictor;
 use crate::train::heads::{Mode, Shared};
 use crate::train::tests::{self, finetune};
 use crate::train::{Setup, StepRecord, Trainer};
@@ -175,6 +178,42 @@ fn poolers_words_and_shared_masks_are_the_cpus() {
 }
 
 #[test]
+fn labels_are_the_cpus() {
+    let _beside = beside();
+    let first = |seed| finetune::batches(seed).into_iter().take(1).collect();
+    for mode in [label::Mode::Paper, label::Mode::Repo] {
+        agrees(&format!("labels, {mode:?}"), &finetune::labels::labelled(mode), first, 1e-4);
+    }
+    let mut frozen = finetune::labels::labelled(label::Mode::Paper);
+    frozen.outline.pooling = Pooling::Cls;
+    frozen.train.frozen = vec!["embeddings.".to_owned(), "encoder.layer.0.attention.self.query".to_owned()];
+    agrees("labels, a frozen projection", &frozen, first, 1e-4);
+}
+
+#[test]
+fn maps_of_knowledge_are_the_cpus() {
+    let _beside = beside();
+    for (skip, auxiliary, merge) in [
+        (Skip::PostAdd, Auxiliary::ZeroPad, Merge::Convolution),
+        (Skip::PreAdd, Auxiliary::Qk, Merge::Convolution),
+        (Skip::None, Auxiliary::ZeroPad, Merge::Mean),
+    ] {
+        let mut setup = finetune::knowledge::alone();
+        (setup.outline.pooling, setup.encoder.max_position_embeddings) = (Pooling::LearnedPooler, 40);
+        let of = setup.outline.knowledge.as_mut().unwrap();
+        (of.skip, of.auxiliary, of.merge) = (skip, auxiliary, merge);
+        let known = |seed| vec![finetune::knowledge::known(seed)];
+        agrees(&format!("{skip:?} {auxiliary:?} {merge:?}"), &setup, known, 1e-4);
+        let [a, b] = [Device::Cpu, device()].map(|device| {
+            let (trainer, _) = trained(&setup, &device, 3, known);
+            let loss = trainer.evaluate(&known(9)).unwrap()["one"].loss;
+            (loss, trainer.predictor().hidden(&known(9)[0].rows).unwrap().concat())
+        });
+        assert!((a.0 - b.0).abs() < 1e-4 && distance(&a.1, &b.1) < 1e-4, "{skip:?}");
+    }
+}
+
+#[test]
 fn padding_that_is_seen_by_none_is_the_cpus() {
     let _beside = beside();
     let padded = |seed| {
@@ -287,6 +326,40 @@ fn held_out_losses_are_the_cpus() {
             "{task}"
         );
     }
+}
+
+#[test]
+fn answers_and_vectors_are_the_cpus() {
+    let _beside = beside();
+    let mut setup = finetune::setup();
+    setup.gates = Some(Mask::new([2, 4], vec![1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 1.0, 0.25]).unwrap());
+    let [cpu, cuda] = [Device::Cpu, device()].map(|device| trained(&setup, &device, 2, finetune::batches).0);
+    let near = |a: &[Vec<f32>], b: &[Vec<f32>]| {
+        assert!(a.len() == b.len() && distance(&a.concat(), &b.concat()) < 1e-4, "{a:?} {b:?}");
+    };
+    let rows = finetune::rows(7);
+    let both = |cpu: &Predictor, cuda: &Predictor| {
+        let tasks: Vec<usize> = (0..6).collect();
+        let [a, b] = [cpu, cuda].map(|model| model.logits_of(&tasks, &rows).unwrap());
+        a.iter().zip(&b).for_each(|(a, b)| near(a, b));
+        near(&cpu.hidden(&rows).unwrap(), &cuda.hidden(&rows).unwrap());
+        for pooling in [Pooling::Cls, Pooling::Mean, Pooling::Max, Pooling::LearnedPooler] {
+            near(&cpu.pooled(&rows, pooling).unwrap(), &cuda.pooled(&rows, pooling).unwrap());
+        }
+    };
+    both(cpu.predictor(), cuda.predictor());
+    both(&cpu.predictor().clone().without_gates(), &cuda.predictor().clone().without_gates());
+    // It follows the training, and what was saved answers the same.
+    let mut cuda = cuda;
+    let before = cuda.predictor().hidden(&rows).unwrap();
+    cuda.step(0, &finetune::batches(3)).unwrap();
+    let after = cuda.predictor().hidden(&rows).unwrap();
+    assert_ne!(before, after);
+    let dir = tempfile::tempdir().unwrap();
+    cuda.save_checkpoint(dir.path()).unwrap();
+    let loaded = Predictor::load(dir.path(), &device()).unwrap();
+    assert_eq!(loaded.hidden(&rows).unwrap(), after);
+    near(&Predictor::load(dir.path(), &Device::Cpu).unwrap().hidden(&rows).unwrap(), &after);
 }
 
 #[test]

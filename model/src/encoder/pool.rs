@@ -52,6 +52,12 @@ pub(crate) fn pooler_specs(config: &Config) -> [Spec; 2] {
     Spec::linear(POOLER, [config.hidden_size; 2], config.initializer_range)
 }
 
+/// Whether a parameter is BERT's pooler's.
+#[cfg(feature = "cuda")]
+pub(crate) fn has(name: &str) -> bool {
+    name.starts_with(POOLER)
+}
+
 /// The weights of [`Pooling::LearnedAttn`] under `name`.
 pub(crate) fn attention_specs(name: &str, config: &Config) -> [Spec; 2] {
     Spec::linear(name, [1, config.hidden_size], config.initializer_range)

@@ -11,6 +11,7 @@ use super::record::{Records, StepRecord, TaskRecord};
 use super::step::finite;
 use super::{Setup, error};
 use crate::Error;
+use crate::attention::{self, kam, label};
 use crate::cuda::tape::{Landed, Micro, Of, Tape};
 use crate::cuda::update::Rule;
 use crate::cuda::{self, Numbers};
@@ -25,6 +26,8 @@ use crate::predict;
 pub(super) struct OnCuda {
     setup: Setup,
     params: Params,
+    /// Whether tokens attend with labels, which have a loss of their own.
+    has_labels: bool,
     tape: Mutex<Tape>,
     under_way: VecDeque<UnderWay>,
     updates: u64,
@@ -96,12 +99,21 @@ impl OnCuda {
             None => Rule::AdamW { config: train.adamw.clone(), missing: train.missing },
             Some(optimiser) => Rule::Reference(optimiser.clone()),
         };
-        let most =
-            setup.outline.tasks.len().saturating_mul(usize::try_from(train.accumulate).unwrap_or(usize::MAX));
+        let most = (setup.outline.tasks.len() + 1)
+            .saturating_mul(usize::try_from(train.accumulate).unwrap_or(usize::MAX));
         let updates = (rule, train.clip_norm, most);
         let tape = Tape::new(cuda::device(device)?, of, heads, &trained, updates)?;
+        let has_labels =
+            matches!(setup.attention().sibling().on_cuda(), Some(attention::OnCuda::Labels { .. }));
         let (setup, params) = (setup.clone(), params.clone());
-        Ok(OnCuda { setup, params, tape: Mutex::new(tape), under_way: VecDeque::new(), updates: 0 })
+        Ok(OnCuda {
+            setup,
+            params,
+            has_labels,
+            tape: Mutex::new(tape),
+            under_way: VecDeque::new(),
+            updates: 0,
+        })
     }
 
     fn tape(&self) -> MutexGuard<'_, Tape> {
@@ -114,14 +126,18 @@ impl OnCuda {
         if name.starts_with("pooler.") {
             return tasks().any(|task| !task.output.is_of_tokens());
         }
-        !name.starts_with(OUTPUTS) || tasks().any(|task| name.starts_with(&task.prefix()))
+        let of_attention = name == label::name() || name.starts_with(&kam::prefix());
+        !name.starts_with(OUTPUTS) || of_attention || tasks().any(|task| name.starts_with(&task.prefix()))
     }
 
     /// What a step that has ended says of itself.
     fn record(&self, of: &UnderWay, landed: &Landed) -> Result<StepRecord, Error> {
-        let (mut tasks, mut total, mut losses) = (Records::new(), 0.0, landed.losses.iter());
+        let (mut tasks, mut total, mut left) = (Records::new(), 0.0, &landed.losses[..]);
+        let mut labels = self.has_labels.then_some(0.0);
         for micro in &of.micro {
-            for (asked, found) in micro.batches.iter().zip(losses.by_ref()) {
+            let (own, rest) = left.split_at(micro.batches.len().min(left.len()));
+            left = rest;
+            for (asked, found) in micro.batches.iter().zip(own) {
                 let (task, record) = (self.setup.outline.task(asked.task)?, asked.record(*found));
                 finite(of.step, record.loss, || format!("the loss of {}", task.name))?;
                 total += task.alpha * micro.share * record.loss;
@@ -130,13 +146,21 @@ impl OnCuda {
                     .and_modify(|sum: &mut TaskRecord| *sum = sum.with(&record))
                     .or_insert(record);
             }
+            // The labels' own loss stands behind those of the batches; they are those of the one task.
+            if let (Some(sum), Some(([loss, _], rest))) = (&mut labels, left.split_first()) {
+                finite(of.step, *loss, || "the loss of the labels".to_owned())?;
+                *sum += micro.share * loss;
+                left = rest;
+            }
         }
+        let alpha = self.setup.outline.tasks.first().map_or(0.0, |task| task.alpha);
+        total += alpha * labels.unwrap_or(0.0);
         Ok(StepRecord {
             step: of.step,
             epoch: of.epoch,
             loss: total,
             tasks,
-            labels: None,
+            labels,
             learning_rate: of.rate,
             grad_norm: landed.norm,
             tokens: of.micro.iter().map(|micro| micro.tokens).sum(),

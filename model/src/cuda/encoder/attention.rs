@@ -1,10 +1,15 @@
-//! Attention's launches: those for heads of 32 and 64 on tensor cores, and those for any.
+//! Attention's launches: those for heads of 32 and 64 on tensor cores, and those for any; plain, by labels, by maps of knowledge.
 
-use super::super::args::{AttentionBackward, AttentionDelta, AttentionForward};
+pub(super) mod kam;
+pub(super) mod labels;
+
+use super::super::arenas::Arenas;
+use super::super::args::{AttentionBackward, AttentionDelta, AttentionForward, LabelBackward, LabelForward};
 use super::super::feed::Base;
 use super::super::{Cuda, Launch, Numbers};
-use super::{BackMemory, Encoder, Fed, LayerMemory};
+use super::{BackMemory, Encoder, Fed, LayerMemory, Memory};
 use crate::Error;
+use crate::attention::OnCuda;
 
 /// The kernels for heads so wide, and the queries or keys of one block.
 fn kernels(numbers: Numbers, k: usize) -> (&'static str, usize) {
@@ -27,6 +32,30 @@ fn scale(k: usize) -> f32 {
     crate::nn::single(1.0 / (k as f64).sqrt())
 }
 
+/// What tokens attend by, over its parameters' arenas.
+#[derive(Debug)]
+pub(super) enum Attend {
+    Plain,
+    Labels(labels::Labels),
+    Knowledge(kam::Kam),
+}
+
+impl Attend {
+    /// An attention over arenas.
+    ///
+    /// # Errors
+    /// When a parameter is missing.
+    pub(super) fn new(arenas: &Arenas, of: &OnCuda, layers: usize) -> Result<Self, Error> {
+        Ok(match of {
+            OnCuda::Plain => Attend::Plain,
+            OnCuda::Labels { settings, classes } => {
+                Attend::Labels(labels::Labels::new(arenas, *settings, *classes)?)
+            }
+            OnCuda::Knowledge(settings) => Attend::Knowledge(kam::Kam::new(arenas, settings, layers)?),
+        })
+    }
+}
+
 /// Contexts of queries, keys and values.
 ///
 /// # Errors
@@ -36,18 +65,33 @@ pub(super) fn forward(
     of: &Encoder,
     fed: &Fed,
     base: Base,
-    (l, at): (usize, &LayerMemory),
+    (l, memory): (usize, &Memory),
 ) -> Result<(), Error> {
+    let at = &memory.layers[l];
+    if let Attend::Knowledge(kam) = &of.attend {
+        return kam.forward(cuda, of, (fed, base), (l, memory));
+    }
+    let (suffix, tile) = kernels(cuda.numbers, of.sizes.d / of.sizes.heads);
+    let plain = plain(of, (fed, base), (l, at));
+    match &of.attend {
+        Attend::Labels(asked) => {
+            asked.ask(cuda, of, fed, (l, at))?;
+            let args = LabelForward { plain, labels: at.labels.of_kernels(0) };
+            cuda.launch(&format!("attention_labels_forward_{suffix}"), grid(of, fed, tile), &args)
+        }
+        _ => cuda.launch(&format!("attention_forward_{suffix}"), grid(of, fed, tile), &plain),
+    }
+}
+
+fn plain(of: &Encoder, (fed, base): (&Fed, Base), (l, at): (usize, &LayerMemory)) -> AttentionForward {
     let k = of.sizes.d / of.sizes.heads;
-    let (suffix, tile) = kernels(cuda.numbers, k);
-    let gated = if of.is_gated() { at.gated } else { 0 };
-    let args = AttentionForward {
+    AttentionForward {
         qkv: at.qkv,
         row_starts: base.of(fed.rows.starts),
         seen: base.of_some(fed.rows.seen),
-        gates: of.gates(l),
+        gates: fed.gates_of(base, l, of.sizes.heads),
         context: at.context,
-        gated,
+        gated: if fed.gates.is_some() { at.gated } else { 0 },
         lse: at.lse,
         dropout: fed.layers[l][0].on(base),
         n: fed.rows.n as u64,
@@ -55,8 +99,7 @@ pub(super) fn forward(
         k: k as u32,
         scale: scale(k),
         unused: 0,
-    };
-    cuda.launch(&format!("attention_forward_{suffix}"), grid(of, fed, tile), &args)
+    }
 }
 
 /// The gradient of queries, keys and values from that of (gated) contexts.
@@ -68,16 +111,20 @@ pub(super) fn backward(
     of: &Encoder,
     fed: &Fed,
     base: Base,
-    (l, at, back): (usize, &LayerMemory, &BackMemory),
+    (l, memory, back): (usize, &Memory, &BackMemory),
 ) -> Result<(), Error> {
+    let at = &memory.layers[l];
+    if let Attend::Knowledge(kam) = &of.attend {
+        return kam.backward(cuda, of, (fed, base), (l, memory, back));
+    }
     let (n, heads, k) = (fed.rows.n, of.sizes.heads, of.sizes.d / of.sizes.heads);
     let (suffix, tile) = kernels(cuda.numbers, k);
-    let row_starts = base.of(fed.rows.starts);
+    let (row_starts, gates) = (base.of(fed.rows.starts), fed.gates_of(base, l, heads));
     let delta = AttentionDelta {
         context: at.context,
         d_out: back.contexts,
         row_starts,
-        gates: of.gates(l),
+        gates,
         each: 0,
         delta: back.delta,
         n: n as u64,
@@ -87,11 +134,11 @@ pub(super) fn backward(
         unused: 0,
     };
     cuda.launch_on_numbers("attention_delta", Launch::of(n.div_ceil(4), 128), &delta)?;
-    let args = AttentionBackward {
+    let plain = AttentionBackward {
         qkv: at.qkv,
         row_starts,
         seen: base.of_some(fed.rows.seen),
-        gates: of.gates(l),
+        gates,
         d_out: back.contexts,
         lse: at.lse,
         delta: back.delta,
@@ -104,6 +151,16 @@ pub(super) fn backward(
         unused: 0,
     };
     let grid = grid(of, fed, tile);
-    cuda.launch(&format!("attention_backward_q_{suffix}"), grid, &args)?;
-    cuda.launch(&format!("attention_backward_kv_{suffix}"), grid, &args)
+    match &of.attend {
+        Attend::Labels(asked) => {
+            let args = LabelBackward { plain, labels: at.labels.of_kernels(back.labels.d_best) };
+            cuda.launch(&format!("attention_labels_backward_q_{suffix}"), grid, &args)?;
+            cuda.launch(&format!("attention_labels_backward_kv_{suffix}"), grid, &args)?;
+            asked.backward(cuda, of, (fed, base), (l, at, back))
+        }
+        _ => {
+            cuda.launch(&format!("attention_backward_q_{suffix}"), grid, &plain)?;
+            cuda.launch(&format!("attention_backward_kv_{suffix}"), grid, &plain)
+        }
+    }
 }

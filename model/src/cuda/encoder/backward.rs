@@ -6,6 +6,7 @@ use super::super::args::{
 use super::super::feed::{Base, Drop, TableSum};
 use super::super::product::{self, Matrices};
 use super::super::{Cuda, Launch};
+use super::attention::Attend;
 use super::weights::Linear;
 use super::{
     BackMemory, Encoder, Fed, LayerMemory, Memory, Norm, Sizes, Statistics, rows_per_block, stretches,
@@ -25,6 +26,23 @@ struct Through<'a> {
 }
 
 impl Encoder {
+    /// Adds a gradient `[m, d]` to that of the embeddings of labels.
+    ///
+    /// # Errors
+    /// When the driver refuses a launch.
+    pub(crate) fn add_to_labels(
+        &self,
+        cuda: &mut Cuda,
+        (fed, base): (&Fed, Base),
+        memory: &Memory,
+        x: Address,
+    ) -> Result<(), Error> {
+        match (self.labels(), &memory.back) {
+            (Some(labels), Some(back)) => labels.add(cuda, (fed, base), self.sizes.d, [x, back.partials]),
+            _ => Ok(()),
+        }
+    }
+
     /// Adds the gradients of the encoder's parameters, given that of the last hidden states in `memory.gradient`.
     ///
     /// # Errors
@@ -37,17 +55,25 @@ impl Encoder {
         memory: &Memory,
     ) -> Result<(), Error> {
         let Some(back) = &memory.back else { return Ok(()) };
+        let kam = match &self.attend {
+            Attend::Knowledge(kam) => Some(kam),
+            _ => None,
+        };
+        kam.map_or(Ok(()), |kam| kam.begin_backward(cuda, self, fed, back))?;
         if let Some(lowest) = self.lowest() {
             for l in (lowest..self.layers.len()).rev() {
+                kam.map_or(Ok(()), |kam| {
+                    kam.restore_backward(cuda, self, (fed, base), (memory.gradient, back))
+                })?;
                 let further = l > lowest || self.embedding_is_trained();
                 self.layer_backward(cuda, (fed, base), (l, memory, back), further)?;
             }
         }
-        if self.embedding_is_trained() {
-            self.embedding_backward(cuda, (fed, base), memory, back)
-        } else {
-            Ok(())
+        if !self.embedding_is_trained() {
+            return Ok(());
         }
+        kam.map_or(Ok(()), |kam| kam.end_backward(cuda, self, fed, (memory.gradient, back)))?;
+        self.embedding_backward(cuda, (fed, base), memory, back)
     }
 
     fn layer_backward(
@@ -89,7 +115,7 @@ impl Encoder {
         cuda.weight([n, d, d], &layer.output, at.gated, d_out)?;
         let contexts = Matrices { x: back.contexts, weight: layer.output.weight.product, y: d_out };
         cuda.input([n, d, d], contexts, false)?;
-        super::attention::backward(cuda, self, fed, base, (l, at, back))?;
+        super::attention::backward(cuda, self, fed, base, (l, memory, back))?;
         self.projections(cuda, n, (l, memory, back), further)
     }
 
@@ -284,7 +310,7 @@ impl Cuda {
     ///
     /// # Errors
     /// When the driver refuses a launch.
-    fn table(
+    pub(super) fn table(
         &mut self,
         d: usize,
         table: Address,

@@ -73,15 +73,8 @@ impl Encoder {
         let (n, d, i) = (fed.rows.n, of.d, of.i);
         let [_, of_output, of_feed_forward] = &fed.layers[l];
         let x = memory.input(l);
-        // The biases of the three stand side by side, too.
-        let [query, ..] = &layer.query_key_value;
-        cuda.product(
-            n,
-            [d, 3 * d],
-            Matrices { x, weight: query.weight.product, y: at.qkv },
-            query.bias.product,
-        )?;
-        attention::forward(cuda, self, fed, base, (l, at))?;
+        self.project(cuda, n, &layer.query_key_value, [x, at.qkv])?;
+        attention::forward(cuda, self, fed, base, (l, memory))?;
         cuda.product(n, [d, d], on(at.gated, &layer.output, at.sums[0]), 0)?;
         let attended = Normed {
             x: at.sums[0],
@@ -114,7 +107,40 @@ impl Encoder {
             statistics: at.statistics[1],
             dropout: of_feed_forward,
         };
-        fed_forward.launch(cuda, of, n, base)
+        fed_forward.launch(cuda, of, n, base)?;
+        match &self.attend {
+            attention::Attend::Knowledge(kam) => {
+                kam.restore(cuda, self, (fed, base), [at.y, memory.embedded])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Queries, keys and values side by side: one product where their weights stand side by side, as in a training.
+    fn project(
+        &self,
+        cuda: &mut Cuda,
+        n: usize,
+        three: &[Linear; 3],
+        [x, qkv]: [Address; 2],
+    ) -> Result<(), Error> {
+        let (d, bytes) = (self.sizes.d, cuda.numbers.bytes());
+        let follows = |one: Address, next: Address, count: usize| one + (count * bytes) as u64 == next;
+        let [query, key, value] = three;
+        let together = [(query, key), (key, value)].iter().all(|(one, next)| {
+            follows(one.weight.product, next.weight.product, d * d)
+                && follows(one.bias.product, next.bias.product, d)
+        });
+        if together {
+            let of = Matrices { x, weight: query.weight.product, y: qkv };
+            return cuda.product(n, [d, 3 * d], of, query.bias.product);
+        }
+        for (part, linear) in three.iter().enumerate() {
+            let of = Matrices { x, weight: linear.weight.product, y: qkv + (part * d * bytes) as u64 };
+            let sizes = product::Sizes { n, i: d, o: d, stride: 3 * d };
+            cuda.products.forward(&cuda.stream, sizes, of, linear.bias.product)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,11 +1,12 @@
 //! Where the weights of the encoder's layers and their gradients stand.
 
-use super::super::Cuda;
+use super::super::Numbers;
 use super::super::arenas::{Arenas, Parameter};
-use super::super::args::{Address, GATES_OF_ALL, Gates};
-use super::super::memory::Block;
 use super::Sizes;
+use super::attention::Attend;
+use super::attention::labels::Labels;
 use crate::Error;
+use crate::attention::OnCuda;
 use crate::encoder::config::Config;
 use crate::nn::single;
 
@@ -47,8 +48,7 @@ pub(crate) struct Encoder {
     pub(crate) sizes: Sizes,
     pub(super) embedding: Embedding,
     pub(super) layers: Vec<Layer>,
-    /// `[l, h]`, if heads have gates.
-    gates: Option<Block>,
+    pub(super) attend: Attend,
 }
 
 impl Linear {
@@ -115,15 +115,15 @@ impl Embedding {
 }
 
 impl Encoder {
-    /// The encoder over arenas, its heads behind gates `[l, h]` if there are some.
+    /// The encoder over arenas.
     ///
     /// # Errors
     /// When a parameter is missing, or its sizes are beyond what kernels take.
     pub(crate) fn new(
-        cuda: &Cuda,
+        numbers: Numbers,
         arenas: &Arenas,
         config: &Config,
-        gates_lh: Option<&[f32]>,
+        attention: &OnCuda,
     ) -> Result<Self, Error> {
         let (d, heads) = (config.hidden_size, config.num_attention_heads);
         if !d.is_multiple_of(4) || d > 1024 || !config.intermediate_size.is_multiple_of(4) || d / heads > 128
@@ -133,34 +133,17 @@ impl Encoder {
                 config.intermediate_size
             )));
         }
-        let sizes = Sizes {
-            d,
-            heads,
-            i: config.intermediate_size,
-            epsilon: single(config.layer_norm_eps),
-            numbers: cuda.numbers,
-        };
+        let sizes =
+            Sizes { d, heads, i: config.intermediate_size, epsilon: single(config.layer_norm_eps), numbers };
         let layers =
             (0..config.num_hidden_layers).map(|l| Layer::new(arenas, l)).collect::<Result<_, _>>()?;
-        let gates = gates_lh.map(|gates_lh| Block::of(&cuda.stream, gates_lh)).transpose()?;
-        Ok(Encoder { sizes, embedding: Embedding::new(arenas)?, layers, gates })
+        let attend = Attend::new(arenas, attention, config.num_hidden_layers)?;
+        Ok(Encoder { sizes, embedding: Embedding::new(arenas)?, layers, attend })
     }
 
     /// Of which tables of tokens, positions and segments a gradient is wanted.
     pub(crate) fn trained_tables(&self) -> [bool; 3] {
         self.embedding.tables.map(|table| table.gradient != 0)
-    }
-
-    /// Whether heads have gates.
-    pub(crate) fn is_gated(&self) -> bool {
-        self.gates.is_some()
-    }
-
-    /// The gates of a layer's heads.
-    pub(super) fn gates(&self, layer: usize) -> Gates {
-        let of = |gates: &Block| gates.address() + 4 * (layer * self.sizes.heads) as u64;
-        let values: Address = self.gates.as_ref().map_or(0, of);
-        Gates { values, of: GATES_OF_ALL, unused: 0 }
     }
 
     /// Whether anything is trained of the embeddings.
@@ -173,6 +156,19 @@ impl Encoder {
         if self.embedding_is_trained() {
             return (!self.layers.is_empty()).then_some(0);
         }
-        self.layers.iter().position(Layer::is_trained)
+        let learns = |l: usize| match &self.attend {
+            Attend::Knowledge(kam) => kam.is_trained(l),
+            Attend::Labels(labels) => labels.embeddings.gradient != 0,
+            Attend::Plain => false,
+        };
+        (0..self.layers.len()).find(|l| self.layers[*l].is_trained() || learns(*l))
+    }
+
+    /// Labels that its tokens attend with, if they do.
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        match &self.attend {
+            Attend::Labels(labels) => Some(labels),
+            _ => None,
+        }
     }
 }

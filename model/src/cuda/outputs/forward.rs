@@ -127,11 +127,12 @@ impl Outputs {
         memory: &Memory,
         slot: Slot,
     ) -> Result<(), Error> {
-        let [scale, share] = fed.scales.map(|at| base.of(at));
+        let Some(of) = &fed.asked else { return Ok(()) };
+        let [scale, share] = of.scales.map(|at| base.of(at));
         let (m, c, stride, logits) = (fed.m, fed.c as u32, fed.stride as u32, memory.logits);
         let d_logits = if fed.sources.is_some() { logits } else { 0 };
         let Memory { losses, hits, .. } = *memory;
-        match &fed.asked {
+        match &of.asked {
             Asked::One { classes, weights } => {
                 let (classes, weights) = (base.of(*classes), base.of_some(*weights));
                 let args = CrossEntropy {
@@ -189,10 +190,10 @@ impl Outputs {
                 cuda.launch_on_numbers("group_cross_entropy", Launch::of(count.div_ceil(4), 128), &args)?;
             }
         }
-        let hits = if fed.asked.has_hits() { hits } else { 0 };
+        let hits = if of.asked.has_hits() { hits } else { 0 };
         let ring =
-            Ring { numbers: slot.numbers, slot: base.of(fed.zero), width: slot.width as u32, unused: 0 };
-        let (m, field) = (fed.asked.losses(m) as u64, slot.field as u32);
+            Ring { numbers: slot.numbers, slot: base.of(of.zero), width: slot.width as u32, unused: 0 };
+        let (m, field) = (of.asked.losses(m) as u64, slot.field as u32);
         cuda.launch(
             "loss_finish",
             Launch::of(1, 256),

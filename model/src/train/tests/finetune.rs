@@ -1,8 +1,8 @@
 //! Tests of fine-tuning on small made-up rows.
 
 mod best;
-mod knowledge;
-mod labels;
+pub(crate) mod knowledge;
+pub(crate) mod labels;
 mod refused;
 
 use std::path::Path;

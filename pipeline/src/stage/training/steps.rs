@@ -9,7 +9,7 @@ use model::Device;
 use model::output::Batch;
 use model::train::patience::{Best, Measured, Verdict};
 use model::train::writer::Writer;
-use model::train::{Setup, Trainer};
+use model::train::{Setup, StepRecord, Trainer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -163,22 +163,35 @@ impl Training<'_> {
         while trainer.steps() < self.planned {
             self.context.check()?;
             let (epoch, micro) = progress.waiting(|| self.micro_batches_of(trainer.steps(), &mut batches))?;
-            let record = trainer.accumulated(epoch, &micro)?;
-            records.check()?;
-            records.push(METRICS, &record)?;
-            let (loss, learning_rate) = (record.loss, record.learning_rate);
-            progress.trained(Step { loss, learning_rate, tokens: record.tokens as u64 });
+            let landed = trainer.advance(epoch, &micro)?;
+            self.told(records, &landed)?;
+            let stored = trainer.steps().is_multiple_of(self.checkpoint_every);
+            if stored || trainer.evaluation_is_due() || trainer.steps() == self.planned {
+                // What goes by the weights waits for the device; nothing else does.
+                self.told(records, &trainer.settle()?)?;
+            }
             if self.evaluate(&mut trainer, records)? == Some(Verdict::Stop) {
                 stop = Stop::Patience;
                 break;
             }
-            if trainer.steps().is_multiple_of(self.checkpoint_every) {
+            if stored {
                 written(&mut writer, out)?;
                 writer.write(trainer.snapshot(&state, &records.along(batches.state()?)?)?)?;
             }
         }
         written(&mut writer, out)?;
         self.finish(&trainer, records, stop)
+    }
+
+    /// Writes down what steps have said.
+    fn told(&self, records: &mut Records, landed: &[StepRecord]) -> anyhow::Result<()> {
+        records.check()?;
+        for record in landed {
+            records.push(METRICS, record)?;
+            let (loss, learning_rate) = (record.loss, record.learning_rate);
+            self.context.progress().trained(Step { loss, learning_rate, tokens: record.tokens as u64 });
+        }
+        Ok(())
     }
 
     /// Micro-batches of so many steps.

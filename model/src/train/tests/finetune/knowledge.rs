@@ -39,7 +39,7 @@ fn sample(words: [u32; 2], auxiliary: u16) -> Sample {
 }
 
 /// Rows whose class is that of their first word; every second has auxiliary tokens.
-fn known(seed: u64) -> Batch {
+pub(crate) fn known(seed: u64) -> Batch {
     let (mut rows, words) = (Rows::default(), words(seed));
     for (at, word) in words.iter().enumerate() {
         let sample = sample([*word, 7], u16::try_from(at % 2 * 3).unwrap());
@@ -48,7 +48,7 @@ fn known(seed: u64) -> Batch {
     Batch { task: 0, rows, targets: Targets::Classes(words.iter().map(|word| word % 3).collect()) }
 }
 
-fn alone() -> Setup {
+pub(crate) fn alone() -> Setup {
     let mut setup = knowing();
     setup.outline.tasks.truncate(1);
     setup

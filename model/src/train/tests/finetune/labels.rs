@@ -10,7 +10,7 @@ use crate::encoder::Pass;
 const EMBEDDINGS: &str = "outputs.label_attention.embeddings";
 
 /// The first task alone, with its labels.
-fn labelled(mode: Mode) -> Setup {
+pub(crate) fn labelled(mode: Mode) -> Setup {
     let mut setup = setup();
     setup.outline.tasks.truncate(1);
     setup.outline.pooling = Pooling::LearnedPooler;
