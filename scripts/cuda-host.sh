@@ -5,7 +5,8 @@
 #
 # Prints a line for each kernel. The last line is JSON; the exit status says whether everything passed. Needs g++ 12 or later and python3; no GPU, no CUDA.
 # JOBS says how many compilers and tests run at a time (2). Also leaves target/cuda/host/libengraft_kernels.so, the kernels for the mock driver, with
-# kernels.txt, which names them, and the mock driver in target/cuda/mock (model/cuda/mock/build.sh), which is tested last; that needs cudarc's source.
+# kernels.txt, which names them, and the mock driver in target/cuda/mock (model/cuda/mock/build.sh); that needs cudarc's source. Last, the model crate is built
+# with CUDA against the mock (scripts/cuda-workspace.sh), and whole training steps are compared with the CPU's and counted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export work=${CARGO_TARGET_DIR:-target}/cuda/host
@@ -80,12 +81,29 @@ else
   echo "the mock driver was not built" >> "$work/failed"
 fi
 
+# Whole steps: the trainer's own launches on the mock, against the CPU's numbers, and what a step asks of the driver.
+mock=$(cd "$work/../mock" && pwd)
+kernels=$(cd "$work" && pwd)/libengraft_kernels.so
+workspace=$(scripts/cuda-workspace.sh)
+if ! (cd "$workspace" && LIBRARY_PATH=$mock LD_LIBRARY_PATH=$mock MOCK_KERNELS=$kernels CARGO_TERM_COLOR=never \
+  cargo test --release -p engraft-model --features cuda --lib -- cuda:: --nocapture) > "$work/steps.said" 2>&1; then
+  tail -n 60 "$work/steps.said" >&2
+  echo "failed steps on the mock driver" >> "$work/failed"
+fi
+grep -E '^test .* (ok|FAILED)$' "$work/steps.said" || true
+
 python3 - "$work" $((SECONDS - began)) << 'PYTHON'
 import json, pathlib, re, sys
 
 work, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 kernels = (work / "kernels.txt").read_text().split()
 found = {}
+steps = {}
+for line in (work / "steps.said").read_text().splitlines():
+    if counted := re.search(r"a step in (\w+): (\{.*\})", line):
+        steps[counted[1]] = json.loads(counted[2])
+if not steps:
+    print("no step was counted")
 for said in sorted(work.glob("*/*.said")):
     for line in said.read_text().splitlines():
         name, cases, launches, error, verdict = re.match(r"(\S+) +(\d+) cases +(\d+) launches  error (\S+)  (\S+)", line).groups()
@@ -103,9 +121,12 @@ for name in untested:
 broken = (work / "failed").read_text().splitlines() if (work / "failed").exists() else []
 for line in broken:
     print(line)
-failed = sum(not of["ok"] for of in found.values()) + len(untested) + len(broken)
+failed = sum(not of["ok"] for of in found.values()) + len(untested) + len(broken) + (not steps)
 tested = len(kernels) - len(untested)
-print(json.dumps({"kernels_tested": tested, "failed": failed, "cases": sum(of["cases"] for of in found.values()),
-                  "launches": sum(of["launches"] for of in found.values()), "seconds": seconds}, separators=(",", ":")))
+# Of a step of 12 layers in bf16, behind the first one: kernels and products together.
+one = steps.get("Bf16", {})
+of_step = {"launches": one.get("launches", 0) + one.get("products", 0), **{what: one.get(what) for what in ("waits", "uploads", "allocations")}}
+print(json.dumps({**of_step, "kernels_tested": tested, "failed": failed, "cases": sum(of["cases"] for of in found.values()),
+                  "kernel_launches": sum(of["launches"] for of in found.values()), "seconds": seconds}, separators=(",", ":")))
 sys.exit(failed > 0)
 PYTHON

@@ -17,7 +17,7 @@ pub(crate) mod product;
 pub(crate) mod tape;
 pub(crate) mod update;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use candle_core::cuda_backend::cudarc::cublaslt::sys::cudaDataType;
@@ -168,6 +168,51 @@ fn load(context: &Arc<CudaContext>) -> Result<Arc<CudaModule>, Error> {
         }
     };
     Ok(context.load_module(image).w()?)
+}
+
+/// Readies a device that was just opened: memory that was freed stays with this process, and no event is made of each allocation, since one stream orders all
+/// uses.
+///
+/// # Errors
+/// When the driver refuses it.
+pub(crate) fn set_up(device: &CudaDevice) -> candle_core::Result<()> {
+    use candle_core::cuda_backend::cudarc::driver::{result, sys};
+    let (stream, keep) = (device.cuda_stream(), u64::MAX);
+    let context = stream.context();
+    if context.has_async_alloc() {
+        // SAFETY: the pool is the device's own, and the driver reads one number.
+        unsafe {
+            let pool = result::device::get_default_mem_pool(context.cu_device()).w()?;
+            let which = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+            result::mem_pool::set_attribute(pool, which, std::ptr::from_ref(&keep).cast_mut().cast()).w()?;
+        }
+    }
+    // SAFETY: this process has one stream on the device, `device::cuda` sees to it.
+    unsafe { device.disable_event_tracking() };
+    Ok(())
+}
+
+/// What is to be known of a device.
+///
+/// # Errors
+/// When the driver does not answer.
+pub(crate) fn facts(device: &CudaDevice) -> Result<BTreeMap<&'static str, String>, Error> {
+    use candle_core::cuda_backend::cudarc::{cublaslt, driver};
+    let stream = device.cuda_stream();
+    let context = stream.context();
+    let (major, minor) = context.compute_capability().w()?;
+    let mut driver_version = 0;
+    // SAFETY: the driver writes one number.
+    unsafe { driver::sys::cuDriverGetVersion(&raw mut driver_version) }.result().w()?;
+    // SAFETY: it asks for nothing.
+    let cublaslt = unsafe { cublaslt::sys::cublasLtGetVersion() };
+    Ok(BTreeMap::from([
+        ("name", context.name().w()?),
+        ("capability", format!("{major}.{minor}")),
+        ("memory_mib", (context.total_mem().w()? >> 20).to_string()),
+        ("cuda_of_driver", format!("{}.{}", driver_version / 1000, driver_version % 1000 / 10)),
+        ("cublaslt", cublaslt.to_string()),
+    ]))
 }
 
 /// The CUDA device behind a device.

@@ -157,7 +157,14 @@ static IN_USE: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
 /// A CUDA device with one stream, on which everything waits for what came before, whichever thread asked for it. Without one that is made
 /// for it, each thread has a stream of its own, and nothing orders these.
 fn cuda(number: usize) -> candle_core::Result<Device> {
-    in_use(&IN_USE, number, Device::new_cuda_with_stream)
+    in_use(&IN_USE, number, |number| {
+        let device = Device::new_cuda_with_stream(number)?;
+        #[cfg(feature = "cuda")]
+        if let Device::Cuda(cuda) = &device {
+            crate::cuda::set_up(cuda)?;
+        }
+        Ok(device)
+    })
 }
 
 /// The device of this number, made when it is first asked for: two handles of one device would be two devices to the tensor library, whose
@@ -177,6 +184,18 @@ fn in_use(
 }
 
 impl Chosen {
+    /// What is to be known of a GPU: its name, capability, memory, driver and the library of products; none of the CPU.
+    ///
+    /// # Errors
+    /// When the driver does not answer.
+    pub fn facts(&self) -> Result<Option<BTreeMap<&'static str, String>>, Error> {
+        #[cfg(feature = "cuda")]
+        if let Device::Cuda(device) = &self.device {
+            return crate::cuda::facts(device).map(Some);
+        }
+        Ok(None)
+    }
+
     /// Which device it is and why, such as `cpu: this build has no CUDA`.
     #[must_use]
     pub fn describe(&self) -> String {

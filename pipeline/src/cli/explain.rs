@@ -39,7 +39,11 @@ pub(super) fn plan(findings: &[Finding], detail: Detail) -> Vec<String> {
         vec![stage, state(finding.state).to_owned(), why_short(finding, detail)]
     };
     let rows: Vec<_> = findings.iter().map(row).collect();
-    table(&["STAGE", "STATE", "WHY"], &rows)
+    let mut lines = table(&["STAGE", "STATE", "WHY"], &rows);
+    let open = findings.iter().filter(|finding| !matches!(finding.state, State::Fresh | State::Restore));
+    let devices: BTreeSet<&String> = open.filter_map(|finding| finding.computes_on.as_ref()).collect();
+    lines.extend(devices.into_iter().map(|device| format!("models are computed on {device}")));
+    lines
 }
 
 fn why_short(finding: &Finding, detail: Detail) -> String {
@@ -64,6 +68,7 @@ pub(super) fn finding_json(finding: &Finding) -> Value {
         "error": finding.error,
         "restores": finding.restores.as_ref().map(|line| line.artifact),
         "begins_with": finding.begins_with,
+        "computes_on": finding.computes_on,
     })
 }
 

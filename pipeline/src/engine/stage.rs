@@ -74,6 +74,11 @@ pub(crate) trait Stage: Send + Sync {
         None
     }
 
+    /// The device that a model is computed on and why it was taken, of stages that compute one.
+    fn computes_on(&self) -> Option<String> {
+        None
+    }
+
     /// Whether an interrupted run can be resumed.
     fn resume(&self) -> Resume {
         Resume::Never

@@ -48,6 +48,8 @@ pub(crate) struct Finding {
     pub restores: Option<Line>,
     /// The model that it goes on from, if it is a training.
     pub begins_with: Option<String>,
+    /// The device that a model is computed on, if one is.
+    pub computes_on: Option<String>,
 }
 
 /// Why one stage will run or has run.
@@ -162,8 +164,9 @@ impl Finding {
             Ok(judged) => (judged.reasons, judged.notes, None),
             Err(error) => (Vec::new(), Vec::new(), Some(error)),
         };
-        let (stage, begins_with) = (stage.name().to_owned(), stage.begins_with());
-        Self { stage, state, reasons, notes, error, last: last.cloned(), restores: None, begins_with }
+        let (begins_with, computes_on) = (stage.begins_with(), stage.computes_on());
+        let (stage, last) = (stage.name().to_owned(), last.cloned());
+        Self { stage, state, reasons, notes, error, last, restores: None, begins_with, computes_on }
     }
 
     /// As far as is known: a stage whose artifact is kept would not run.

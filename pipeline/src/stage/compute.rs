@@ -56,6 +56,11 @@ impl Compute {
         }
     }
 
+    /// Which device it comes to, and why.
+    pub(crate) fn told(&self) -> String {
+        self.device.choose().map_or_else(|error| error.to_string(), |chosen| chosen.describe())
+    }
+
     /// The device, which is left among the facts with the reason why it was taken, and with the operations that are composed of several there.
     ///
     /// # Errors
@@ -63,6 +68,9 @@ impl Compute {
     pub(crate) fn device(&self, context: &Context) -> anyhow::Result<Device> {
         let chosen = self.device.choose()?;
         context.record("device", chosen.describe());
+        if let Some(facts) = chosen.facts()? {
+            context.record("gpu", serde_json::json!(facts));
+        }
         let composed = forms(&chosen.device, self.dtype).into_iter();
         let composed: Vec<&str> =
             composed.filter(|(_, form)| *form == Form::Composed).map(|(name, _)| name).collect();

@@ -281,6 +281,10 @@ impl Stage for Finetune {
         }
     }
 
+    fn computes_on(&self) -> Option<String> {
+        Some(self.tried.compute.told())
+    }
+
     fn inputs(&self) -> Vec<Input> {
         let mut inputs = self.tried.inputs();
         inputs.push(self.base.input());

@@ -275,6 +275,10 @@ impl Stage for Asking {
         self.vocabulary.0.describe(to);
     }
 
+    fn computes_on(&self) -> Option<String> {
+        Some(self.compute.told())
+    }
+
     fn inputs(&self) -> Vec<Input> {
         let mut inputs = vec![self.data.input(), self.base.input()];
         inputs.extend(self.vocabulary.0.inputs());

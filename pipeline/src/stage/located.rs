@@ -34,6 +34,10 @@ impl Stage for Located {
         self.stage.begins_with()
     }
 
+    fn computes_on(&self) -> Option<String> {
+        self.stage.computes_on()
+    }
+
     fn resume(&self) -> Resume {
         self.stage.resume()
     }

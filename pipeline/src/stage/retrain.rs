@@ -291,6 +291,10 @@ impl Stage for Retrain {
         self.mask.iter().for_each(|mask| mask.describe(to));
     }
 
+    fn computes_on(&self) -> Option<String> {
+        Some(self.from.compute.told())
+    }
+
     fn inputs(&self) -> Vec<Input> {
         // The audit is an input so that nothing is trained on shards that leak.
         let artifacts = ["shards", "audit"].map(Input::artifact);

@@ -252,6 +252,10 @@ impl Stage for Together {
         describe::config(to, "recipe.quirks", quirks);
     }
 
+    fn computes_on(&self) -> Option<String> {
+        self.tried.first().map(|tried| tried.compute.told())
+    }
+
     fn inputs(&self) -> Vec<Input> {
         let mut inputs: Vec<Input> = self.tried.iter().map(|tried| Input::artifact(tried.stage())).collect();
         inputs.extend(self.tried.first().into_iter().flat_map(Tried::tools));

@@ -175,6 +175,10 @@ impl Stage for Measuring {
         self.described(to);
     }
 
+    fn computes_on(&self) -> Option<String> {
+        Some(self.tried.compute.told())
+    }
+
     fn inputs(&self) -> Vec<Input> {
         self.read()
     }

@@ -50,6 +50,10 @@ impl Stage for Pruning {
         to.field("finetune.seed", self.seed.into());
     }
 
+    fn computes_on(&self) -> Option<String> {
+        Some(self.tried.compute.told())
+    }
+
     fn inputs(&self) -> Vec<Input> {
         let more = [Input::artifact(&self.of), Input::artifact(HARD)];
         self.tried.inputs().into_iter().chain(more).collect()
