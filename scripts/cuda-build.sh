@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The engraft binary with CUDA, made on a machine that has neither GPU nor driver nor CUDA toolkit.
 #
-# Where a toolkit is installed (nvcc on the PATH) none of this is needed: `cargo build --release --features cuda`.
+# Where a toolkit is installed (nvcc on the PATH), `scripts/cuda-kernels.sh` and `cargo build --release --features cuda` are enough.
 # Here the compiler and the headers come as Python wheels (160 MB), and stand-ins for the libraries that the driver and the
 # toolkit bring are made from the names that cudarc asks for; the real ones are needed only where the binary runs.
 #
@@ -41,11 +41,13 @@ stand_in cublasLt libcublasLt.so.13 cublaslt
 stand_in curand libcurand.so.10 curand
 stand_in nvrtc libnvrtc.so.13 nvrtc
 
-# 3. The binary. What is said to the linker goes to the binary alone: in RUSTFLAGS it would compile every dependency anew.
+# 3. Our kernels, and the binary with them. What is said to the linker goes to the binary alone: in RUSTFLAGS it would compile every dependency anew.
 export CUDA_HOME=$toolkit PATH=$toolkit/bin:$PATH
 export CUDA_COMPUTE_CAP=${CAP:-90} CUDARC_CUDA_VERSION=13000 NVCC_CCBIN=${NVCC_CCBIN:-$(command -v g++)}
 export LIBRARY_PATH=$toolkit/lib:$toolkit/lib/stubs${LIBRARY_PATH:+:$LIBRARY_PATH}
 nvcc --version | tail -2
+TOOLKIT=$toolkit CARGO_TARGET_DIR=$target scripts/cuda-kernels.sh
+export ENGRAFT_CUDA_KERNELS=$target/cuda
 cargo rustc --release --locked -p engraft --bin engraft --features cuda -- -C link-arg=-Wl,--allow-shlib-undefined
 strip -o "$target/cuda/engraft" "$target/release/engraft"
 # It does not start without a driver, so it must not be taken for the usual one.

@@ -12,6 +12,7 @@ mod error;
 pub(crate) mod feed;
 pub(crate) mod flight;
 pub(crate) mod memory;
+pub(crate) mod ops;
 pub(crate) mod outputs;
 pub(crate) mod product;
 pub(crate) mod tape;

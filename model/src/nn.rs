@@ -22,6 +22,7 @@ pub(crate) mod product;
 pub mod scalars;
 pub mod softmax;
 pub mod squared_error;
+pub mod varlen;
 
 pub(crate) use form::{at_least_single, fused, in_single};
 #[cfg(test)]
@@ -29,5 +30,7 @@ pub(crate) use host::reads_here;
 pub(crate) use host::{Host, edit, fill_rows, on_cpu, read, sum_rows, wide};
 pub(crate) use math::{single, sum2};
 
+#[cfg(test)]
+mod candle_nn_test;
 #[cfg(test)]
 pub(crate) mod check;

@@ -15,6 +15,7 @@ use crate::encoder::tokens::Tokens;
 use crate::encoder::{LayerDropout, Place};
 use attention::Attend;
 pub(crate) use attention::labels::Labels;
+pub(super) use attention::{kernels, scale};
 use base::rng::CounterRng;
 pub(crate) use weights::{Encoder, Linear, Norm};
 

@@ -4,11 +4,12 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use candle_core::{Device, Tensor};
+use candle_core::{Device, Tensor, Var};
 
 use batch::task::Task;
 
 use super::args::SIZES;
+use super::ops;
 use crate::attention::kam::{Auxiliary, Merge, Skip};
 use crate::attention::label;
 use crate::device::ActivationDtype;
@@ -367,6 +368,41 @@ fn answers_and_vectors_are_the_cpus() {
     let loaded = Predictor::load(dir.path(), &device()).unwrap();
     assert_eq!(loaded.hidden(&rows).unwrap(), after);
     near(&Predictor::load(dir.path(), &Device::Cpu).unwrap().hidden(&rows).unwrap(), &after);
+}
+
+#[test]
+fn operations_for_other_users_of_candle_are_the_cpus() {
+    use crate::nn::check::randn;
+    let _beside = beside();
+    let values = |tensor: &Tensor| {
+        tensor.to_device(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()
+    };
+    // Values, and of each argument the gradient that one of the result leads to. What candle computes between is done on the CPU: its kernels are not here.
+    type Forward<'a> = &'a dyn Fn(&[Tensor]) -> candle_core::Result<Tensor>;
+    type Back<'a> = &'a dyn Fn(&[Tensor], &Tensor) -> candle_core::Result<Vec<Tensor>>;
+    let both = |name: &str, forward: Forward<'_>, back: Back<'_>, at: &[Tensor]| {
+        let vars: Vec<Var> = at.iter().map(|t| Var::from_tensor(t).unwrap()).collect();
+        let here: Vec<Tensor> = vars.iter().map(|var| var.as_tensor().clone()).collect();
+        let y = forward(&here).unwrap();
+        let grad = randn(9, y.dims());
+        let grads = (&y * &grad).unwrap().sum_all().unwrap().backward().unwrap();
+        let there: Vec<Tensor> = at.iter().map(|t| t.to_device(&device()).unwrap()).collect();
+        assert!(distance(&values(&y), &values(&forward(&there).unwrap())) < 1e-5, "{name}");
+        let found = back(&there, &grad.to_device(&device()).unwrap()).unwrap();
+        for (var, b) in vars.iter().zip(&found) {
+            let apart = distance(&values(grads.get(var).unwrap()), &values(b));
+            assert!(apart < 1e-5, "{name}: {apart}");
+        }
+    };
+    let back = |a: &[Tensor], g: &Tensor| Ok(vec![ops::gelu_gradient(&a[0], g)?]);
+    both("gelu", &|a| crate::nn::gelu::gelu(&a[0]), &back, &[randn(1, &[37, 20])]);
+    let norm = |a: &[Tensor]| crate::nn::layer_norm::layer_norm(&a[0], [&a[1], &a[2]], 1e-12);
+    let back = |a: &[Tensor], g: &Tensor| Ok(ops::layer_norm_gradient(&a[0], &a[1], g, 1e-12)?.to_vec());
+    both("layer norm", &norm, &back, &[randn(1, &[37, 20]), randn(2, &[20]), randn(3, &[20])]);
+    let attention = |a: &[Tensor]| crate::nn::varlen::attention(&a[0], &[3, 1, 20], 2);
+    let of = ops::AttentionOf { starts: vec![0, 3, 4, 24], longest: 20, heads: 2, d: 16 };
+    let back = |a: &[Tensor], g: &Tensor| Ok(vec![ops::attention_gradient(&of, &a[0], g)?]);
+    both("attention", &attention, &back, &[randn(1, &[24, 48])]);
 }
 
 #[test]

@@ -69,6 +69,12 @@ pub(crate) fn fused(tensor: &Tensor) -> bool {
     Form::of(tensor.device(), tensor.dtype()) == Form::Fused
 }
 
+/// Whether an operation that has kernels takes this tensor there: f32 on CUDA, the numbers of its last axis a multiple of 4.
+pub(crate) fn by_kernels(tensor: &Tensor) -> bool {
+    let fits = tensor.dims().last().is_some_and(|width| width.is_multiple_of(4) && *width <= 1024);
+    cfg!(feature = "cuda") && tensor.device().is_cuda() && tensor.dtype() == DType::F32 && fits
+}
+
 /// The same numbers in f32 if they have fewer digits. Differentiable; the gradient comes in the type of `x`.
 pub(crate) fn at_least_single(x: &Tensor) -> Result<Tensor> {
     if matches!(x.dtype(), DType::BF16 | DType::F16) { x.to_dtype(DType::F32) } else { Ok(x.clone()) }

@@ -2,7 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
-use super::form::{fused, in_single};
+use super::form::{by_kernels, fused, in_single};
 use super::host::{Host, fill_rows, read, wide};
 use super::math::{erf, exp};
 
@@ -11,7 +11,7 @@ use super::math::{erf, exp};
 /// # Errors
 /// When the tensor library fails.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
-    in_single(x, |x| if fused(x) { x.contiguous()?.apply_op1(Gelu) } else { x.gelu_erf() })
+    in_single(x, |x| if fused(x) || by_kernels(x) { x.contiguous()?.apply_op1(Gelu) } else { x.gelu_erf() })
 }
 
 /// Turns `x` into GELU's derivatives there; `y` are its values.
@@ -51,8 +51,21 @@ impl CustomOp1 for Gelu {
         Ok((CpuStorage::F32(y), layout.shape().clone()))
     }
 
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        x: &candle_core::CudaStorage,
+        layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        crate::cuda::ops::gelu(x, layout)
+    }
+
     fn bwd(&self, arg: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
         let grad = grad.contiguous()?;
+        #[cfg(feature = "cuda")]
+        if arg.device().is_cuda() {
+            return crate::cuda::ops::gelu_gradient(arg, &grad).map(Some);
+        }
         let (x, g) = (Host::of(arg)?, Host::of(&grad)?);
         let (x, g) = (x.get()?, g.get()?);
         let mut dx = vec![0.0; x.len()];

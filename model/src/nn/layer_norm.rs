@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, CustomOp3, D, Device, Layout, Result, Shape, Tensor};
 use rayon::prelude::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator, ParallelSliceMut};
 
-use super::form::{fused, in_single};
+use super::form::{by_kernels, fused, in_single};
 use super::host::{BLOCK, Host, fill_rows, read, wide};
 use super::math::{single, sum, sum2};
 use crate::params::Params;
@@ -14,6 +14,12 @@ pub struct LayerNorm {
     gain_d: Tensor,
     bias_d: Tensor,
     epsilon: f64,
+}
+
+impl candle_core::Module for LayerNorm {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        LayerNorm::forward(self, x)
+    }
 }
 
 impl LayerNorm {
@@ -51,7 +57,7 @@ impl LayerNorm {
 /// When the shapes do not fit.
 pub fn layer_norm(x_nd: &Tensor, [gain_d, bias_d]: [&Tensor; 2], epsilon: f64) -> Result<Tensor> {
     in_single(x_nd, |x_nd| {
-        if fused(x_nd) {
+        if fused(x_nd) || (by_kernels(x_nd) && by_kernels(gain_d)) {
             return x_nd.contiguous()?.apply_op3(gain_d, bias_d, Norm { epsilon: single(epsilon) });
         }
         composed(x_nd, [gain_d, bias_d], epsilon)
@@ -174,6 +180,20 @@ impl CustomOp3 for Norm {
         Ok((CpuStorage::F32(y), lx.shape().clone()))
     }
 
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        x: &candle_core::CudaStorage,
+        lx: &Layout,
+        gain: &candle_core::CudaStorage,
+        lg: &Layout,
+        bias: &candle_core::CudaStorage,
+        lb: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        let of = crate::cuda::ops::NormOf::new((x, lx), (gain, lg), (bias, lb), self.epsilon)?;
+        crate::cuda::ops::layer_norm(&x.device, of, lx.shape())
+    }
+
     fn bwd(
         &self,
         x: &Tensor,
@@ -183,6 +203,11 @@ impl CustomOp3 for Norm {
         grad: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let grad = grad.contiguous()?;
+        #[cfg(feature = "cuda")]
+        if x.device().is_cuda() {
+            let [dx, d_gain, d_bias] = crate::cuda::ops::layer_norm_gradient(x, gain, &grad, self.epsilon)?;
+            return Ok((Some(dx), Some(d_gain), Some(d_bias)));
+        }
         let (x_host, g_host, gain_host) = (Host::of(x)?, Host::of(&grad)?, Host::of(gain)?);
         let (x_values, g, gain_values) = (x_host.get()?, g_host.get()?, gain_host.get()?);
         let d = gain_values.len();

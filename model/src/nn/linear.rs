@@ -21,6 +21,12 @@ pub struct Linear {
     buffers: Buffers,
 }
 
+impl candle_core::Module for Linear {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        Linear::forward(self, x)
+    }
+}
+
 impl Linear {
     /// The layer whose parameters are `name.weight` `[o, i]` and `name.bias` `[o]`.
     ///

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::attention::OnCuda;
 
 /// The kernels for heads so wide, and the queries or keys of one block.
-fn kernels(numbers: Numbers, k: usize) -> (&'static str, usize) {
+pub(in super::super) fn kernels(numbers: Numbers, k: usize) -> (&'static str, usize) {
     match (numbers, k) {
         (Numbers::Bf16, 32) => ("32", 64),
         (Numbers::Bf16, 64) => ("64", 64),
@@ -28,7 +28,7 @@ fn grid(of: &Encoder, fed: &Fed, tile: usize) -> Launch {
 }
 
 /// 1 / sqrt k, rounded as the CPU rounds it.
-fn scale(k: usize) -> f32 {
+pub(in super::super) fn scale(k: usize) -> f32 {
     crate::nn::single(1.0 / (k as f64).sqrt())
 }
 
