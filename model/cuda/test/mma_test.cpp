@@ -15,7 +15,7 @@ void product(uint32_t transposed) {
       for (int k = 0; k < 16; k++) expected[i * 16 + j] += x[i * 16 + k] * (transposed ? y[k * 16 + j] : y[j * 16 + k]);
     }
   }
-  test::check(transposed ? "transposed" : "plain", 1e-6, [&] {
+  test::check(transposed ? "transposed" : "plain", test::slack<float>(), [&] {
     const Buffer<test::bf16> a(x), b(y);
     Buffer<float> c(256);
     const auto* left = reinterpret_cast<const uint16_t*>(a.get());

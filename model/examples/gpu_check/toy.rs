@@ -3,8 +3,9 @@
 use std::error::Error;
 
 use base::rng::CounterRng;
-use batch::rows::Rows;
-use model::attention::Chosen;
+use batch::rows::{Known, Rows};
+use model::attention::label::{self, LabelAttention};
+use model::attention::{Chosen, kam};
 use model::device::{ActivationDtype, Recompute};
 use model::encoder::config;
 use model::encoder::pool::Pooling;
@@ -34,10 +35,10 @@ impl Sizes {
         Sizes { layers: 2, hidden: 16, heads: 4, vocabulary: 50, rows: 8, longest: 12 };
     /// MiniLM's encoder with a small vocabulary.
     pub(crate) const MINILM: Sizes =
-        Sizes { layers: 6, hidden: 384, heads: 12, vocabulary: 1000, rows: 24, longest: 70 };
+        Sizes { layers: 6, hidden: 384, heads: 12, vocabulary: 1000, rows: 8, longest: 70 };
 }
 
-/// A training, and how many micro-batches its steps have.
+/// A training and the sizes of its batches.
 #[derive(Debug, Clone)]
 pub(crate) struct Toy {
     pub(crate) name: &'static str,
@@ -45,6 +46,8 @@ pub(crate) struct Toy {
     pub(crate) sizes: Sizes,
 }
 
+/// Maps of what is known of a row.
+const MAPS: usize = 2;
 /// The tasks, one of each kind of output.
 const TASKS: [&str; 7] = ["one", "any", "score", "rank", "pairs", "tags", "words"];
 
@@ -125,6 +128,24 @@ impl Toy {
         Toy { name, setup, sizes }
     }
 
+    /// The first task alone, on tokens that attend with labels.
+    fn labelled(self, mode: label::Mode) -> Self {
+        self.with(|setup| {
+            setup.outline.tasks.truncate(1);
+            setup.outline.pooling = Pooling::LearnedPooler;
+            setup.outline.labels = Some(LabelAttention { mode, lambda: 3.0 });
+        })
+    }
+
+    /// The first task alone, on tokens that attend by maps of knowledge.
+    fn knowing(self, skip: kam::Skip, auxiliary: kam::Auxiliary) -> Self {
+        let merge = kam::Merge::Convolution;
+        self.with(|setup| {
+            setup.outline.tasks.truncate(1);
+            setup.outline.knowledge = Some(kam::Settings { maps: MAPS, alpha: 0.2, skip, auxiliary, merge });
+        })
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
         change(&mut self.setup);
         self
@@ -157,6 +178,10 @@ impl Toy {
                 setup.outline.pooling = Pooling::LearnedPooler;
                 setup.outline.tasks[6].output = masked_lm;
             }),
+            tiny("labels").labelled(label::Mode::Paper),
+            tiny("labels, as released").labelled(label::Mode::Repo),
+            tiny("maps of knowledge").knowing(kam::Skip::PostAdd, kam::Auxiliary::ZeroPad),
+            tiny("maps before the softmax").knowing(kam::Skip::PreAdd, kam::Auxiliary::Qk),
         ];
         if large == Size::Real {
             all.push(Toy::new("6 x 384, heads of 32", Sizes::MINILM));
@@ -186,8 +211,16 @@ impl Toy {
     /// # Errors
     /// When a number is beyond what ids are.
     pub(crate) fn micro(&self, step: u64) -> Result<Vec<Vec<Batch>>, Box<dyn Error>> {
-        let many = self.setup.train.accumulate;
-        (0..many).map(|number| batches(self.sizes, step * many + number)).collect()
+        let (many, tasks) = (self.setup.train.accumulate, self.setup.outline.tasks.len());
+        let micro = (0..many).map(|number| {
+            let mut batches = batches(self.sizes, step * many + number)?;
+            batches.truncate(tasks);
+            if self.setup.outline.knowledge.is_some() {
+                batches.iter_mut().for_each(|batch| know(&mut batch.rows, step));
+            }
+            Ok(batches)
+        });
+        micro.collect()
     }
 }
 
@@ -216,6 +249,16 @@ fn rows(of: Sizes, seed: u64) -> Result<Rows, Box<dyn Error>> {
         rows.push(tokens.map(|id| (id, 0)).chain([(3, 1)]));
     }
     Ok(rows)
+}
+
+/// Gives rows maps of what is known: of every fifth pair something, and of every third row all but the last two tokens are its own.
+fn know(rows: &mut Rows, seed: u64) {
+    let key = CounterRng::new(seed).named("known");
+    let count = MAPS * rows.lengths.iter().map(|length| length * length).sum::<usize>();
+    let number = |i: u64| if key.bits(i).is_multiple_of(5) { 0.5 } else { 0.0 };
+    let real = rows.lengths.iter().enumerate();
+    let real = real.map(|(i, length)| if i % 3 == 0 { length - 2 } else { *length }).collect();
+    rows.known = Some(Known { maps: MAPS, real, numbers: (0..count as u64).map(number).collect() });
 }
 
 /// A batch of each task.

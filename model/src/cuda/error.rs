@@ -32,6 +32,13 @@ pub(super) fn memory(bytes: usize, source: DriverError) -> Error {
     Error::Misfit(format!("the GPU does not give {} MiB of memory: {source}", bytes.div_ceil(1 << 20)))
 }
 
+/// A step for which there is no memory: nothing was launched.
+pub(super) fn no_room(tokens: usize, error: &Error) -> Error {
+    Error::Misfit(format!(
+        "a step of {tokens} tokens: {error}; make it smaller by `batch` (or the tokens of `stream.batching`) and several of them to a step by `accumulate`, or take dtype bf16"
+    ))
+}
+
 /// A copy or an event that failed.
 pub(super) fn driver(what: &str, source: DriverError) -> Error {
     Error::Misfit(format!("{what}: {source}"))

@@ -14,7 +14,7 @@ use super::flight::Flights;
 use super::memory::{Arena, Block, Bump};
 use super::outputs::{self, Into, Outputs, Slot};
 use super::update::{Places, Rule, Updates};
-use super::{Cuda, Numbers};
+use super::{Cuda, Numbers, error};
 use crate::Error;
 use crate::attention::Chosen;
 use crate::encoder::config::Config;
@@ -174,7 +174,9 @@ impl Model {
             bump.taken()
         });
         let bytes = measured.max().unwrap_or(0);
-        let base = self.memory.fit(&self.cuda.stream, bytes)?;
+        let tokens = feds.iter().map(|fed| fed.encoder.rows.n).max().unwrap_or(0);
+        let base =
+            self.memory.fit(&self.cuda.stream, bytes).map_err(|error| error::no_room(tokens, &error))?;
         Ok(feds.iter().map(|fed| self.lay_out(&mut Bump::new(Some(base)), fed, keep)).collect())
     }
 

@@ -17,7 +17,7 @@ use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
 use crate::optim::adamw::Missing;
 use crate::optim::bert::Kind;
-use crate::output::{Batch, Decoder, OutputDropout};
+use crate::output::{Batch, Decoder, OutputDropout, Targets};
 use crate::predict::Predictor;
 use crate::train::heads::{Mode, Shared};
 use crate::train::tests::{self, finetune};
@@ -426,6 +426,30 @@ fn what_is_no_number_is_named_and_changes_nothing() {
     let mut trainer = Trainer::new(setup, &device()).unwrap();
     let text = trainer.step(0, &tests::batches(1)[..1]).unwrap_err().to_string();
     assert!(text.contains("by step 1, no gradient reaches [outputs.object.bias"), "{text}");
+}
+
+#[test]
+fn a_step_without_room_is_refused_before_anything_moves() {
+    let _beside = beside();
+    let mut setup = finetune::setup();
+    setup.outline.tasks.truncate(1);
+    // A feed-forward layer so wide that a few thousand tokens are more than the device's 80 GiB.
+    (setup.encoder.num_hidden_layers, setup.encoder.intermediate_size) = (1, 1 << 18);
+    let mut trainer = Trainer::new(setup, &device()).unwrap();
+    let mut large = finetune::batches(1).swap_remove(0);
+    let one = large.clone();
+    let Targets::Classes(classes) = &mut large.targets else { panic!("classes") };
+    for _ in 0..1000 {
+        classes.extend([0; 8]);
+        large.rows.ids.extend_from_slice(&one.rows.ids);
+        large.rows.types.extend_from_slice(&one.rows.types);
+        large.rows.lengths.extend_from_slice(&one.rows.lengths);
+    }
+    let before = bits(&trainer);
+    let text = trainer.step(0, &[large]).unwrap_err().to_string();
+    assert!(text.contains("tokens: the GPU does not give") && text.contains("`batch`"), "{text}");
+    assert!(bits(&trainer) == before && trainer.steps() == 0);
+    assert_eq!(trainer.step(0, &[one]).unwrap().step, 1);
 }
 
 #[test]

@@ -74,7 +74,8 @@ impl Compute {
         let composed = forms(&chosen.device, self.dtype).into_iter();
         let composed: Vec<&str> =
             composed.filter(|(_, form)| *form == Form::Composed).map(|(name, _)| name).collect();
-        if !composed.is_empty() {
+        // On CUDA kernels make whole steps; what is composed there is told in docs/trainer.md.
+        if !composed.is_empty() && chosen.device.is_cpu() {
             context.record("composed_operations", composed.join(", "));
         }
         Ok(chosen.device)
