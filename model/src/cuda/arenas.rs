@@ -131,7 +131,7 @@ impl Arenas {
             match self.numbers {
                 Numbers::Bf16 => cuda.launch("cast_to_bf16", how, &Cast { x, y, count })?,
                 Numbers::F32 => {
-                    cuda.launch("scaled_add_f32", how, &ScaledAdd { x, y, count, a: 1.0, b: 0.0 })?
+                    cuda.launch("scaled_add_f32", how, &ScaledAdd { x, y, count, a: 1.0, b: 0.0 })?;
                 }
             }
         }

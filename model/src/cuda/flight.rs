@@ -14,6 +14,13 @@ use crate::Error;
 /// Steps that the host may be ahead.
 const DEPTH: usize = 4;
 
+/// Whether to wait for a step that is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Yes,
+    No,
+}
+
 /// One place for a step in flight.
 #[derive(Debug)]
 struct Place {
@@ -125,16 +132,16 @@ impl<T> Flights<T> {
         Ok(())
     }
 
-    /// The oldest step with the numbers that it left, if it is done; `wait` waits for it. None where none is under way, or it is not done.
+    /// The oldest step with the numbers that it left, if it is done or waited for. None where none is under way, or it is not done.
     ///
     /// # Errors
     /// When a step has failed on the device.
-    pub(crate) fn landed(&mut self, wait: bool) -> Result<Option<(T, Vec<f64>)>, Error> {
+    pub(crate) fn landed(&mut self, waits: Waits) -> Result<Option<(T, Vec<f64>)>, Error> {
         let failed = |e| error::driver("a step on the GPU", e);
         let Some((place, _)) = self.under_way.front() else { return Ok(None) };
         let place = &self.places[*place];
         if !place.done.try_is_complete().map_err(failed)? {
-            if !wait {
+            if waits == Waits::No {
                 return Ok(None);
             }
             place.done.synchronize().map_err(failed)?;

@@ -283,12 +283,11 @@ impl Outputs {
     }
 }
 
+/// Tokens, and the classes that are asked of them.
+type Picked = (Vec<u32>, Option<Vec<Option<u32>>>);
+
 /// The token of each row of logits, and the class that is asked of each, where one is.
-fn picked(
-    output: &Output,
-    rows: &[Span],
-    targets: &Targets,
-) -> Result<(Vec<u32>, Option<Vec<Option<u32>>>), Error> {
+fn picked(output: &Output, rows: &[Span], targets: &Targets) -> Result<Picked, Error> {
     if let (Output::Vocabulary { .. }, Targets::Tokens(words)) = (output, targets) {
         let (places, words) = tag::asked(rows, words)?;
         return Ok((places, Some(words)));

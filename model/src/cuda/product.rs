@@ -27,6 +27,15 @@ enum Kind {
     Weight,
 }
 
+/// What a product is added to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Onto {
+    /// Nothing: what stands there is overwritten.
+    Nothing,
+    /// What stands there.
+    Itself,
+}
+
 /// What decides about an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Shape {
@@ -36,7 +45,7 @@ struct Shape {
     o: usize,
     /// How far rows of y lie apart.
     stride: usize,
-    adds: bool,
+    onto: Onto,
 }
 
 /// A linear layer's sizes: so many rows, inputs and outputs; rows of outputs lie `stride` numbers apart.
@@ -111,7 +120,7 @@ impl Products {
         of: Matrices,
         bias: Address,
     ) -> Result<(), Error> {
-        let shape = Shape::new(Kind::Forward { bias: bias != 0 }, sizes, false);
+        let shape = Shape::new(Kind::Forward { bias: bias != 0 }, sizes, Onto::Nothing);
         self.run(stream, shape, [of.weight, of.x, of.y], bias)
     }
 
@@ -121,14 +130,14 @@ impl Products {
         stream: &CudaStream,
         sizes: Sizes,
         of: Matrices,
-        adds: bool,
+        onto: Onto,
     ) -> Result<(), Error> {
-        self.run(stream, Shape::new(Kind::Input, sizes, adds), [of.weight, of.y, of.x], 0)
+        self.run(stream, Shape::new(Kind::Input, sizes, onto), [of.weight, of.y, of.x], 0)
     }
 
     /// `dW += dy^T x`, dW in f32.
     pub(crate) fn weight(&mut self, stream: &CudaStream, sizes: Sizes, of: Matrices) -> Result<(), Error> {
-        self.run(stream, Shape::new(Kind::Weight, sizes, true), [of.x, of.y, of.weight], 0)
+        self.run(stream, Shape::new(Kind::Weight, sizes, Onto::Itself), [of.x, of.y, of.weight], 0)
     }
 
     fn run(
@@ -150,7 +159,7 @@ impl Products {
             let which = sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
             describe(plan.description, which, &bias)?;
         }
-        let (one, rest) = (1.0_f32, if shape.adds { 1.0_f32 } else { 0.0 });
+        let (one, rest) = (1.0_f32, if shape.onto == Onto::Itself { 1.0_f32 } else { 0.0 });
         let [of_a, of_b, of_d] = plan.layouts;
         // SAFETY: the tape hands in addresses of allocations that hold matrices of these sizes; the stream orders their uses.
         unsafe {
@@ -233,8 +242,8 @@ impl Products {
 }
 
 impl Shape {
-    fn new(kind: Kind, Sizes { n, i, o, stride }: Sizes, adds: bool) -> Self {
-        Shape { kind, n, i, o, stride, adds }
+    fn new(kind: Kind, Sizes { n, i, o, stride }: Sizes, onto: Onto) -> Self {
+        Shape { kind, n, i, o, stride, onto }
     }
 }
 

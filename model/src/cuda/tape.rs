@@ -7,10 +7,10 @@ use candle_core::cuda_backend::CudaDevice;
 use candle_core::{DType, Device, Tensor};
 
 use super::arenas::{Arenas, IsTrained};
-use super::args::{Address, Ring};
+use super::args::Ring;
 use super::encoder::{self, Encoder, Keep, Pass};
 use super::feed::{Base, Feed};
-use super::flight::Flights;
+use super::flight::{Flights, Waits};
 use super::memory::{Arena, Block, Bump};
 use super::outputs::{self, Into, Outputs, Slot};
 use super::update::{Places, Rule, Updates};
@@ -28,16 +28,16 @@ use crate::params::Params;
 /// A model on the device.
 #[derive(Debug)]
 pub(crate) struct Model {
-    cuda: Cuda,
-    arenas: Arenas,
-    encoder: Encoder,
-    outputs: Outputs,
-    config: Config,
+    pub(super) cuda: Cuda,
+    pub(super) arenas: Arenas,
+    pub(super) encoder: Encoder,
+    pub(super) outputs: Outputs,
+    pub(super) config: Config,
     /// Gates of the passes of a training, `[l, h]`.
-    gates_lh: Option<Vec<f32>>,
-    memory: Arena,
+    pub(super) gates_lh: Option<Vec<f32>>,
+    pub(super) memory: Arena,
     /// What goes up of a pass that is waited for.
-    input: Arena,
+    pub(super) input: Arena,
 }
 
 /// What a model is made of.
@@ -94,15 +94,15 @@ pub(crate) struct Tape {
 }
 
 /// A micro-batch as it is fed.
-struct Fed {
-    encoder: encoder::Fed,
-    outputs: Vec<outputs::Fed>,
+pub(super) struct Fed {
+    pub(super) encoder: encoder::Fed,
+    pub(super) outputs: Vec<outputs::Fed>,
 }
 
 /// Memory of a micro-batch.
-struct Memory {
-    encoder: encoder::Memory,
-    outputs: Vec<outputs::Memory>,
+pub(super) struct Memory {
+    pub(super) encoder: encoder::Memory,
+    pub(super) outputs: Vec<outputs::Memory>,
 }
 
 impl Model {
@@ -167,7 +167,7 @@ impl Model {
     }
 
     /// Memory for the largest of some micro-batches; all begin at the same place.
-    fn memory(&mut self, feds: &[Fed], keep: Keep) -> Result<Vec<Memory>, Error> {
+    pub(super) fn memory(&mut self, feds: &[Fed], keep: Keep) -> Result<Vec<Memory>, Error> {
         let measured = feds.iter().map(|fed| {
             let mut bump = Bump::new(None);
             self.lay_out(&mut bump, fed, keep);
@@ -181,7 +181,13 @@ impl Model {
     }
 
     /// Hidden states, logits and losses of a micro-batch; losses go to a slot's numbers from `first` on.
-    fn forward(&mut self, fed: &Fed, base: Base, memory: &Memory, slot: Option<Slot>) -> Result<(), Error> {
+    pub(super) fn forward(
+        &mut self,
+        fed: &Fed,
+        base: Base,
+        memory: &Memory,
+        slot: Option<Slot>,
+    ) -> Result<(), Error> {
         self.encoder.forward(&mut self.cuda, &fed.encoder, base, &memory.encoder)?;
         let labels = self.encoder.labels().map_or(0, |labels| labels.embeddings.product);
         for (at, (of, of_output)) in fed.outputs.iter().zip(&memory.outputs).enumerate() {
@@ -193,47 +199,6 @@ impl Model {
             }
         }
         Ok(())
-    }
-
-    /// The last hidden states `[n, d]` of tokens in main memory, and the logits `[m, c]` of some tasks' rows or tokens; heads' contexts are multiplied by gates,
-    /// if there are some.
-    ///
-    /// # Errors
-    /// When memory is lacking or the driver refuses a launch.
-    pub(crate) fn answer(
-        &mut self,
-        tokens: &Tokens,
-        tasks: &[usize],
-        gates: Option<&Mask>,
-    ) -> Result<(Tensor, Vec<Tensor>), Error> {
-        let (mut feed, gates_lh) = (Feed::default(), gates.map(flat));
-        let pass = Pass { dropout: None, tables: [false; 3], gates_lh: gates_lh.as_deref() };
-        let encoder = self.encoder.feed(&mut feed, &self.config, tokens, pass)?;
-        let outputs = tasks.iter().map(|task| self.outputs.ask(&mut feed, tokens, *task));
-        let fed = [Fed { encoder, outputs: outputs.collect::<Result<_, _>>()? }];
-        let memory = self.memory(&fed, Keep::Nothing)?;
-        let base = Base(self.input.fit(&self.cuda.stream, feed.bytes().len())?);
-        self.input.put(feed.bytes())?;
-        let ([fed], [memory]) = (&fed, &memory[..]) else {
-            return Err(Error::Misfit("no memory; report it".to_owned()));
-        };
-        self.forward(fed, base, memory, None)?;
-        let [n, d] = [tokens.count(), self.encoder.sizes.d];
-        let hidden = Tensor::from_vec(self.read(memory.encoder.hidden(), n * d)?, (n, d), &Device::Cpu)?;
-        let mut logits = vec![];
-        for (fed, memory) in fed.outputs.iter().zip(&memory.outputs) {
-            let all = self.read(memory.logits, fed.m * fed.stride)?;
-            let all = Tensor::from_vec(all, (fed.m, fed.stride), &Device::Cpu)?;
-            logits.push(all.narrow(1, 0, fed.c)?);
-        }
-        Ok((hidden, logits))
-    }
-
-    /// Numbers of the arena of activations, which are f32 in a model that answers.
-    fn read(&self, at: Address, count: usize) -> Result<Vec<f32>, Error> {
-        let mut numbers = vec![0.0_f32; count];
-        self.memory.get(at, &mut numbers)?;
-        Ok(numbers)
     }
 
     fn backward(&mut self, fed: &Fed, base: Base, memory: &Memory) -> Result<(), Error> {
@@ -251,7 +216,7 @@ impl Model {
 }
 
 /// The numbers of a mask, `[l, h]`.
-fn flat(mask: &Mask) -> Vec<f32> {
+pub(super) fn flat(mask: &Mask) -> Vec<f32> {
     (0..mask.shape()[0]).flat_map(|l| mask.layer(l).to_vec()).collect()
 }
 
@@ -322,12 +287,12 @@ impl Tape {
         self.flights.is_full()
     }
 
-    /// What the oldest step has left, if it is done; `wait` waits for it. None where none is under way, or it is not done.
+    /// What the oldest step has left, if it is done or waited for. None where none is under way, or it is not done.
     ///
     /// # Errors
     /// When a step has failed on the device.
-    pub(crate) fn landed(&mut self, wait: bool) -> Result<Option<Landed>, Error> {
-        let Some((UnderWay { batches }, numbers)) = self.flights.landed(wait)? else { return Ok(None) };
+    pub(crate) fn landed(&mut self, waits: Waits) -> Result<Option<Landed>, Error> {
+        let Some((UnderWay { batches }, numbers)) = self.flights.landed(waits)? else { return Ok(None) };
         let (of_batches, squares) = numbers.split_at(2 * self.most + 2);
         let losses = of_batches[2..].chunks_exact(2).take(batches).map(|both| [both[0], both[1]]).collect();
         let names: Vec<&str> = self.model.arenas.iter().map(|(name, _, _)| name).collect();

@@ -12,6 +12,7 @@ use super::step::finite;
 use super::{Setup, error};
 use crate::Error;
 use crate::attention::{self, kam, label};
+use crate::cuda::flight::Waits;
 use crate::cuda::tape::{Landed, Micro, Of, Tape};
 use crate::cuda::update::Rule;
 use crate::cuda::{self, Numbers};
@@ -193,7 +194,11 @@ impl Machine for OnCuda {
     fn landed(&mut self, wait: Wait, coverage: &mut Coverage) -> Result<Option<StepRecord>, Error> {
         let landed = {
             let mut tape = self.tape();
-            let waits = wait == Wait::ForAll || (wait == Wait::ForRoom && tape.is_full());
+            let waits = match wait {
+                Wait::ForAll => Waits::Yes,
+                Wait::ForRoom if tape.is_full() => Waits::Yes,
+                Wait::ForRoom | Wait::No => Waits::No,
+            };
             tape.landed(waits)?
         };
         let Some((landed, of)) = landed.zip(self.under_way.pop_front()) else { return Ok(None) };

@@ -4,7 +4,7 @@ use super::super::args::{
     Address, ColumnSum, ColumnsFinish, EmbeddingBackward, GeluBackward, NormBackward, RowsSum, RowsSumFinish,
 };
 use super::super::feed::{Base, Drop, TableSum};
-use super::super::product::{self, Matrices};
+use super::super::product::{self, Matrices, Onto};
 use super::super::{Cuda, Launch};
 use super::attention::Attend;
 use super::weights::Linear;
@@ -23,6 +23,13 @@ struct Through<'a> {
     bias: Address,
     dropout: &'a Drop,
     back: &'a BackMemory,
+}
+
+/// Whether anything in front of a layer is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Below {
+    Moves,
+    Rests,
 }
 
 impl Encoder {
@@ -65,8 +72,9 @@ impl Encoder {
                 kam.map_or(Ok(()), |kam| {
                     kam.restore_backward(cuda, self, (fed, base), (memory.gradient, back))
                 })?;
-                let further = l > lowest || self.embedding_is_trained();
-                self.layer_backward(cuda, (fed, base), (l, memory, back), further)?;
+                let below =
+                    if l > lowest || self.embedding_is_trained() { Below::Moves } else { Below::Rests };
+                self.layer_backward(cuda, (fed, base), (l, memory, back), below)?;
             }
         }
         if !self.embedding_is_trained() {
@@ -81,7 +89,7 @@ impl Encoder {
         cuda: &mut Cuda,
         (fed, base): (&Fed, Base),
         (l, memory, back): (usize, &Memory, &BackMemory),
-        further: bool,
+        below: Below,
     ) -> Result<(), Error> {
         let (layer, at, of) = (&self.layers[l], &memory.layers[l], &self.sizes);
         let (n, d, i, g) = (fed.rows.n, of.d, of.i, memory.gradient);
@@ -96,12 +104,20 @@ impl Encoder {
             back,
         };
         let dz = fed_forward.launch(cuda, of, n, base)?;
-        cuda.input([n, i, d], Matrices { x: back.wide, weight: layer.narrow.weight.product, y: dz }, false)?;
+        cuda.input(
+            [n, i, d],
+            Matrices { x: back.wide, weight: layer.narrow.weight.product, y: dz },
+            Onto::Nothing,
+        )?;
         self.gelu(cuda, n, (layer.widen.bias.gradient, at, back))?;
         // The values of GELU stand where what went into it stood.
         cuda.weight([n, i, d], &layer.narrow, at.u, dz)?;
         cuda.weight([n, d, i], &layer.widen, at.a, back.wide)?;
-        cuda.input([n, d, i], Matrices { x: g, weight: layer.widen.weight.product, y: back.wide }, true)?;
+        cuda.input(
+            [n, d, i],
+            Matrices { x: g, weight: layer.widen.weight.product, y: back.wide },
+            Onto::Itself,
+        )?;
         let attended = Through {
             dy: g,
             sum: at.sums[0],
@@ -114,9 +130,9 @@ impl Encoder {
         let d_out = attended.launch(cuda, of, n, base)?;
         cuda.weight([n, d, d], &layer.output, at.gated, d_out)?;
         let contexts = Matrices { x: back.contexts, weight: layer.output.weight.product, y: d_out };
-        cuda.input([n, d, d], contexts, false)?;
+        cuda.input([n, d, d], contexts, Onto::Nothing)?;
         super::attention::backward(cuda, self, fed, base, (l, memory, back))?;
-        self.projections(cuda, n, (l, memory, back), further)
+        self.projections(cuda, n, (l, memory, back), below)
     }
 
     /// Of the projections of queries, keys and values, and through them if anything below is trained.
@@ -125,7 +141,7 @@ impl Encoder {
         cuda: &mut Cuda,
         n: usize,
         (l, memory, back): (usize, &Memory, &BackMemory),
-        further: bool,
+        below: Below,
     ) -> Result<(), Error> {
         let (three, d) = (&self.layers[l].query_key_value, self.sizes.d);
         let biases = three.map(|linear| linear.bias.gradient);
@@ -145,9 +161,9 @@ impl Encoder {
                 }
             }
         }
-        if further {
+        if below == Below::Moves {
             let of = Matrices { x: memory.gradient, weight: query.weight.product, y: back.qkv };
-            cuda.input([n, d, 3 * d], of, true)?;
+            cuda.input([n, d, 3 * d], of, Onto::Itself)?;
         }
         Ok(())
     }
@@ -247,8 +263,8 @@ impl Cuda {
     ///
     /// # Errors
     /// When cuBLASLt refuses it.
-    pub(crate) fn input(&mut self, [n, i, o]: [usize; 3], of: Matrices, adds: bool) -> Result<(), Error> {
-        self.products.input(&self.stream, product::Sizes::dense(n, i, o), of, adds)
+    pub(crate) fn input(&mut self, [n, i, o]: [usize; 3], of: Matrices, onto: Onto) -> Result<(), Error> {
+        self.products.input(&self.stream, product::Sizes::dense(n, i, o), of, onto)
     }
 
     /// `dW += dy^T x`, where that gradient is wanted.

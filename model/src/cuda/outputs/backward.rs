@@ -3,7 +3,7 @@
 use super::super::args::{Address, GatherBackward, GeluBackward, NormBackward, TanhBackward};
 use super::super::encoder::{Linear, rows_per_block, stretches};
 use super::super::feed::Base;
-use super::super::product::{Matrices, Sizes};
+use super::super::product::{Matrices, Onto, Sizes};
 use super::super::{Cuda, Launch, args};
 use super::{Fed, Layer, Memory, Outputs};
 use crate::Error;
@@ -46,7 +46,11 @@ impl Outputs {
             cuda.launch_on_numbers("tanh_backward", how, &args)?;
             cuda.weight([m, d, d], pooler, memory.picked, dy)?;
             self.bias(cuda, (m, d), [dy, memory.partials], pooler.bias.gradient)?;
-            cuda.input([m, d, d], Matrices { x: other, weight: pooler.weight.product, y: dy }, false)?;
+            cuda.input(
+                [m, d, d],
+                Matrices { x: other, weight: pooler.weight.product, y: dy },
+                Onto::Nothing,
+            )?;
             dy = other;
         }
         let pools = self.pooler_of(fed).is_some();
@@ -81,7 +85,7 @@ impl Outputs {
         // Of the columns behind the last class the sums go where nothing is read: a parameter's slice ends at a multiple of 8.
         self.bias(cuda, (fed.m, fed.stride), [memory.logits, memory.partials], of.bias.gradient)?;
         let of = Matrices { x: dx, weight: of.weight.product, y: memory.logits };
-        cuda.products.input(&cuda.stream, sizes, of, false)
+        cuda.products.input(&cuda.stream, sizes, of, Onto::Nothing)
     }
 
     /// Of a bias: the sums of the columns of dy.
@@ -143,6 +147,6 @@ impl Outputs {
         cuda.launch_on_numbers("gelu_backward", how, &args)?;
         cuda.finish(partials, [dense.bias.gradient, 0, 0], [stretches(m), 1, d])?;
         cuda.weight([m, d, d], dense, x, other)?;
-        cuda.input([m, d, d], Matrices { x: one, weight: dense.weight.product, y: other }, false)
+        cuda.input([m, d, d], Matrices { x: one, weight: dense.weight.product, y: other }, Onto::Nothing)
     }
 }

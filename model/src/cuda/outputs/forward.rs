@@ -9,7 +9,7 @@ use super::super::feed::Base;
 use super::super::product::{Matrices, Sizes};
 use super::super::{Cuda, Launch, args};
 use super::asked::Asked;
-use super::{Fed, Layer, Memory, Outputs};
+use super::{Fed, Layer, Losses, Memory, Outputs};
 use crate::Error;
 
 /// Blocks of 8 rows and 128 columns.
@@ -21,9 +21,18 @@ fn tiles(rows: usize, d: usize) -> Launch {
 fn threads(c: usize) -> u32 {
     match c {
         ..=64 => 32,
-        ..=1024 => 256,
+        65..=1024 => 256,
         _ => 1024,
     }
+}
+
+fn any_classes(
+    [logits, d_logits, scale, losses]: [Address; 4],
+    [set_starts, set_classes, positive]: [Address; 3],
+    m: u64,
+    [c, stride]: [u32; 2],
+) -> BinaryCrossEntropy {
+    BinaryCrossEntropy { logits, d_logits, set_starts, set_classes, positive, scale, losses, m, c, stride }
 }
 
 /// Where a loss goes: numbers of a slot on the device, and the place of this one among them.
@@ -128,7 +137,23 @@ impl Outputs {
         slot: Slot,
     ) -> Result<(), Error> {
         let Some(of) = &fed.asked else { return Ok(()) };
-        let [scale, share] = of.scales.map(|at| base.of(at));
+        self.losses(cuda, (fed, of, base), memory)?;
+        let hits = if of.asked.has_hits() { memory.hits } else { 0 };
+        let numbers = slot.numbers;
+        let ring = Ring { numbers, slot: base.of(of.zero), width: slot.width as u32, unused: 0 };
+        let (losses, share) = (memory.losses, base.of(of.scales[1]));
+        let (m, field) = (of.asked.losses(fed.m) as u64, slot.field as u32);
+        let args = LossFinish { losses, hits, share, ring, m, field, unused: 0 };
+        cuda.launch("loss_finish", Launch::of(1, 256), &args)
+    }
+
+    fn losses(
+        &self,
+        cuda: &mut Cuda,
+        (fed, of, base): (&Fed, &Losses, Base),
+        memory: &Memory,
+    ) -> Result<(), Error> {
+        let scale = base.of(of.scales[0]);
         let (m, c, stride, logits) = (fed.m, fed.c as u32, fed.stride as u32, memory.logits);
         let d_logits = if fed.sources.is_some() { logits } else { 0 };
         let Memory { losses, hits, .. } = *memory;
@@ -152,19 +177,9 @@ impl Outputs {
             Asked::Any { starts, classes, positive } => {
                 let (set_starts, set_classes) = (base.of(*starts), base.of(*classes));
                 let (positive, m) = (base.of_some(*positive), m as u64);
-                let args = BinaryCrossEntropy {
-                    logits,
-                    d_logits,
-                    set_starts,
-                    set_classes,
-                    positive,
-                    scale,
-                    losses,
-                    m,
-                    c,
-                    stride,
-                };
                 let how = Launch::of(fed.m, if fed.c > 64 { 128 } else { 32 });
+                let sets = [set_starts, set_classes, positive];
+                let args = any_classes([logits, d_logits, scale, losses], sets, m, [c, stride]);
                 cuda.launch_on_numbers("binary_cross_entropy", how, &args)?;
             }
             Asked::Score { targets } => {
@@ -190,14 +205,6 @@ impl Outputs {
                 cuda.launch_on_numbers("group_cross_entropy", Launch::of(count.div_ceil(4), 128), &args)?;
             }
         }
-        let hits = if of.asked.has_hits() { hits } else { 0 };
-        let ring =
-            Ring { numbers: slot.numbers, slot: base.of(of.zero), width: slot.width as u32, unused: 0 };
-        let (m, field) = (of.asked.losses(m) as u64, slot.field as u32);
-        cuda.launch(
-            "loss_finish",
-            Launch::of(1, 256),
-            &LossFinish { losses, hits, share, ring, m, field, unused: 0 },
-        )
+        Ok(())
     }
 }

@@ -117,6 +117,13 @@ impl Scratch {
     }
 }
 
+/// Which way a convolution is gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Backward,
+}
+
 /// What all launches of a layer share.
 struct Site {
     rows: KamRows,
@@ -188,7 +195,7 @@ impl Kam {
         KamScores { rows: site.rows, qkv, before, scores, scale, unused: 0 }
     }
 
-    fn merge(&self, l: usize, site: &Site, [squares, out]: [Address; 2], backward: bool) -> KamMerge {
+    fn merge(&self, l: usize, site: &Site, [squares, out]: [Address; 2], way: Way) -> KamMerge {
         let [weights, bias] = self.convolutions.get(l).map_or([0; 2], |both| both.map(|of| of.master));
         KamMerge {
             rows: site.rows,
@@ -200,7 +207,7 @@ impl Kam {
             map_count: self.settings.maps as u32,
             alpha: single(self.settings.alpha),
             rest: single(1.0 - self.settings.alpha),
-            backward: u32::from(backward),
+            backward: u32::from(way == Way::Backward),
         }
     }
 
@@ -216,7 +223,7 @@ impl Kam {
         let (scores, mixed) = (at.kam.probs, at.kam.mixed);
         let args = self.scores(of, &site, at.qkv, [self.before(l, memory), scores]);
         cuda.launch_on_numbers("kam_scores", site.tokens(), &args)?;
-        cuda.launch("kam_merge", site.tiles(), &self.merge(l, &site, [scores, mixed], false))?;
+        cuda.launch("kam_merge", site.tiles(), &self.merge(l, &site, [scores, mixed], Way::Forward))?;
         let how =
             Launch { grid: [site.count, site.heads, site.longest.div_ceil(4)], threads: 128, shared: 0 };
         cuda.launch("kam_softmax", how, &KamSoftmax { rows: site.rows, mixed, probs: at.kam.probs })?;
@@ -276,7 +283,7 @@ impl Kam {
             cuda.launch_on_numbers("kam_scores", site.tokens(), &args)?;
             self.learn(cuda, l, &site, scratch)?;
         }
-        cuda.launch("kam_merge", site.tiles(), &self.merge(l, &site, [d_mixed, d_scores], true))?;
+        cuda.launch("kam_merge", site.tiles(), &self.merge(l, &site, [d_mixed, d_scores], Way::Backward))?;
         let scale = scale(of.sizes.d / of.sizes.heads);
         let args = KamProducts { rows: site.rows, qkv: at.qkv, d_scores, d_qkv: back.qkv, scale, unused: 0 };
         cuda.launch_on_numbers("kam_d_queries", site.tokens(), &args)?;

@@ -4,7 +4,7 @@ use super::super::super::arenas::{Arenas, Parameter};
 use super::super::super::args::{self, Address, Cast, ColumnSum, LabelGradients, LabelScores};
 use super::super::super::feed::{Base, Feed, TableSum};
 use super::super::super::memory::Bump;
-use super::super::super::product::{Matrices, Sizes};
+use super::super::super::product::{Matrices, Onto, Sizes};
 use super::super::super::{Cuda, Launch, Numbers};
 use super::super::{BackMemory, Encoder, LayerMemory, rows_per_block, stretches};
 use super::scale;
@@ -186,7 +186,7 @@ impl Labels {
             return Ok(());
         }
         let into = Matrices { x: scratch.embeddings, weight: query.weight.product, y: rounded };
-        cuda.products.input(&cuda.stream, Sizes::dense(m, d, d), into, false)?;
+        cuda.products.input(&cuda.stream, Sizes::dense(m, d, d), into, Onto::Nothing)?;
         self.add(cuda, (fed, base), d, [scratch.embeddings, back.partials])
     }
 
