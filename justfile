@@ -41,6 +41,10 @@ nightly:
 cuda-host:
     bash scripts/cuda-host.sh
 
+# What a GPU is to prove, on a machine with one (scripts/gpu-check.sh build makes what it needs, without).
+gpu-check:
+    bash scripts/gpu-check.sh
+
 # Everything that CI does.
 ci:
     bash .ci/run

@@ -199,7 +199,13 @@ impl Toy {
                 setup.train.schedule.peak = 3e-3;
             })
         };
-        let mut all = vec![of("heads of 32", 64, 2), of("heads of 64", 128, 2), of("heads of 16", 48, 3)];
+        let mut all = vec![
+            of("heads of 32", 64, 2),
+            of("heads of 64", 128, 2),
+            of("heads of 16", 48, 3),
+            of("labels, heads of 32", 64, 2).labelled(label::Mode::Paper),
+            of("maps of knowledge", 64, 2).knowing(kam::Skip::PostAdd, kam::Auxiliary::ZeroPad),
+        ];
         if large == Size::Real {
             all.push(Toy::new("6 x 384, heads of 32", Sizes::MINILM));
         }
