@@ -1,6 +1,9 @@
 //! With CUDA: the kernels as `scripts/cuda-kernels.sh` left them, so that they are part of the library.
 
-#![allow(clippy::disallowed_methods)] // A build script: its settings are the environment's, and what it writes is cargo's own.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a build script: its settings are the environment's, and what it writes is cargo's own"
+)]
 
 use std::path::PathBuf;
 use std::{env, fs, process};

@@ -7,7 +7,7 @@
 //! On the CPU in f32 each is one loop over the memory; on CUDA (`--features cuda`) a kernel. A model built of them is candle's: variables, a graph, its
 //! backward pass.
 
-#![allow(clippy::print_stdout)] // An example says what it found.
+#![allow(clippy::print_stdout, reason = "an example says what it found")]
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use model::nn::gelu::gelu;

@@ -4,7 +4,10 @@
 //! say, losses and norms, comes down when somebody asks, steps later. Between the two nothing is allocated and nothing is waited for. Weights are the tensor
 //! library's variables, device and stream are its [`CudaDevice`].
 #![allow(unsafe_code)] // Launches and copies are the driver's, which Rust cannot see into.
-#![allow(clippy::cast_possible_truncation)] // Kernels count in 32 bits; what comes from batches has been checked (`feed::number`), the rest are sizes of models.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "kernels count in 32 bits: what comes from batches is checked by `feed::number`, the rest are sizes of models"
+)]
 
 mod answer;
 pub(crate) mod arenas;

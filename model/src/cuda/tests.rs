@@ -95,7 +95,7 @@ fn agrees_for(steps: u64, name: &str, setup: &Setup, batches: fn(u64) -> Vec<Bat
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // The mock driver's own variable.
+#[allow(clippy::disallowed_methods, reason = "the mock driver's own variable")]
 fn sizes_are_those_of_the_kernels() {
     let path = CString::new(std::env::var("MOCK_KERNELS").unwrap()).unwrap();
     // SAFETY: the library is the kernels', and the function has this signature.

@@ -35,7 +35,7 @@ impl Dropout {
     #[cfg(feature = "cuda")]
     pub(crate) fn for_kernels(self) -> (u64, u32, f32) {
         let bound = (f64::from(single(self.rate)) * f64::from(1_u32 << 24)).ceil();
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From 0 to 2^24.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 2^24")]
         let bound = bound as u32;
         (self.key.key(), bound, single(1.0 / (1.0 - self.rate)))
     }
