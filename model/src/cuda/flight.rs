@@ -88,6 +88,7 @@ impl<T> Flights<T> {
     /// When memory is lacking or the copy fails.
     pub(crate) fn begin(&mut self, feed: &Feed) -> Result<Begun, Error> {
         let (stream, bytes) = (self.stream.clone(), feed.bytes());
+        stream.context().bind_to_thread().map_err(|e| error::driver("a step on the GPU", e))?;
         self.make_room(bytes.len())?;
         let room = self.places.get_mut(self.next).filter(|_| self.under_way.len() < DEPTH);
         let Some((place, up)) = room.and_then(|place| Some((&place.numbers, place.up.as_mut()?))) else {
@@ -139,6 +140,7 @@ impl<T> Flights<T> {
     pub(crate) fn landed(&mut self, waits: Waits) -> Result<Option<(T, Vec<f64>)>, Error> {
         let failed = |e| error::driver("a step on the GPU", e);
         let Some((place, _)) = self.under_way.front() else { return Ok(None) };
+        self.stream.context().bind_to_thread().map_err(failed)?;
         let place = &self.places[*place];
         if !place.done.try_is_complete().map_err(failed)? {
             if waits == Waits::No {
@@ -149,5 +151,12 @@ impl<T> Flights<T> {
         let each = place.down.as_slice().chunks_exact(8);
         let numbers = each.filter_map(|bytes| bytes.try_into().ok().map(f64::from_ne_bytes)).collect();
         Ok(self.under_way.pop_front().map(|(_, of)| (of, numbers)))
+    }
+}
+
+impl<T> Drop for Flights<T> {
+    /// The device may still be copying to and from the host's memory, which goes with this.
+    fn drop(&mut self) {
+        let _ended = self.stream.synchronize();
     }
 }

@@ -73,6 +73,8 @@ impl Block {
     pub(crate) fn put<T: DeviceRepr>(&self, at: usize, numbers: &[T]) -> Result<(), Error> {
         self.holds(at, size_of_val(numbers))?;
         let failed = |e| error::driver("a copy to the GPU", e);
+        // Whichever thread asks.
+        self.stream.context().bind_to_thread().map_err(failed)?;
         // SAFETY: so many bytes are there; the host waits, so the numbers live as long as they are read.
         unsafe { result::memcpy_htod_async(self.address + at as u64, numbers, self.stream.cu_stream()) }
             .map_err(failed)?;
@@ -86,6 +88,7 @@ impl Block {
     pub(crate) fn get<T: DeviceRepr + Clone>(&self, at: usize, into: &mut [T]) -> Result<(), Error> {
         self.holds(at, size_of_val(into))?;
         let failed = |e| error::driver("a copy from the GPU", e);
+        self.stream.context().bind_to_thread().map_err(failed)?;
         // SAFETY: as in `put`.
         unsafe { result::memcpy_dtoh_async(into, self.address + at as u64, self.stream.cu_stream()) }
             .map_err(failed)?;

@@ -46,6 +46,8 @@ struct Shape {
     /// How far rows of y lie apart.
     stride: usize,
     onto: Onto,
+    /// Bytes at a multiple of which all three matrices begin, at most [`ALIGNED`].
+    aligned: u32,
 }
 
 /// A linear layer's sizes: so many rows, inputs and outputs; rows of outputs lie `stride` numbers apart.
@@ -88,6 +90,9 @@ pub(crate) struct Products {
     workspace: Address,
     plans: HashMap<Shape, Plan>,
 }
+
+/// What cuBLASLt takes for granted of where matrices begin, unless it is told otherwise.
+const ALIGNED: u64 = 256;
 
 /// Plans that are kept; ragged steps bring new shapes for ever.
 const PLANS: usize = 4096;
@@ -147,6 +152,10 @@ impl Products {
         [a, b, d]: [Address; 3],
         bias: Address,
     ) -> Result<(), Error> {
+        stream.context().bind_to_thread().map_err(|e| error::driver("a product on the GPU", e))?;
+        // The lowest bit of any of them.
+        let together = a | b | d | ALIGNED;
+        let shape = Shape { aligned: 1 << together.trailing_zeros(), ..shape };
         if !self.plans.contains_key(&shape) {
             if self.plans.len() >= PLANS {
                 self.plans.drain().for_each(|(_, plan)| drop(plan));
@@ -215,7 +224,7 @@ impl Products {
         };
         let layouts =
             [layout(of_a, a.0, a.1, a.2)?, layout(of_b, b.0, b.1, b.2)?, layout(of_d, d.0, d.1, d.2)?];
-        let algorithm = self.algorithm(description, layouts)?;
+        let algorithm = self.algorithm(description, layouts, shape.aligned)?;
         Ok(Plan { description, layouts, algorithm })
     }
 
@@ -224,14 +233,30 @@ impl Products {
         &self,
         description: sys::cublasLtMatmulDesc_t,
         [a, b, d]: [sys::cublasLtMatrixLayout_t; 3],
+        aligned: u32,
     ) -> Result<sys::cublasLtMatmulAlgo_t, Error> {
         let preference = result::create_matmul_pref().map_err(error::product)?;
         let most = WORKSPACE;
-        let which = sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+        use sys::cublasLtMatmulPreferenceAttributes_t as Preference;
+        let which = Preference::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+        let begins = [
+            Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+            Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+            Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+            Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        ];
         // SAFETY: everything was made above and lives until the end of the function.
         unsafe {
-            let set =
+            let mut set =
                 result::set_matmul_pref_attribute(preference, which, pointer(&most), size_of::<usize>());
+            for which in begins {
+                set = set.and(result::set_matmul_pref_attribute(
+                    preference,
+                    which,
+                    pointer(&aligned),
+                    size_of::<u32>(),
+                ));
+            }
             let found = set.and_then(|()| {
                 result::get_matmul_algo_heuristic(self.handle, description, a, b, d, d, preference)
             });
@@ -243,7 +268,7 @@ impl Products {
 
 impl Shape {
     fn new(kind: Kind, Sizes { n, i, o, stride }: Sizes, onto: Onto) -> Self {
-        Shape { kind, n, i, o, stride, onto }
+        Shape { kind, n, i, o, stride, onto, aligned: 1 }
     }
 }
 
