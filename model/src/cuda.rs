@@ -36,7 +36,7 @@ use candle_core::{Device, Storage, Tensor};
 
 use crate::Error;
 use crate::device::ActivationDtype;
-use args::{Address, Args};
+use args::{Address, Args, GeluBackward, GeluForward, NormBackward, NormForward};
 use memory::Block;
 use product::{Products, WORKSPACE};
 
@@ -98,6 +98,34 @@ impl Launch {
     pub(crate) fn of(blocks: usize, threads: u32) -> Self {
         Launch { grid: [blocks, 1, 1], threads, shared: 0 }
     }
+
+    /// A block for each stretch of n rows and 128 columns.
+    pub(crate) fn stretches(n: usize, width: usize) -> Self {
+        Launch { grid: [stretches(n), width.div_ceil(128), 1], threads: 256, shared: 0 }
+    }
+
+    /// A block for each stretch of n rows `d` wide, whose warps add up `groups` sums of columns in shared memory.
+    pub(crate) fn sums(n: usize, groups: usize, d: usize) -> Self {
+        Launch { grid: [stretches(n), 1, 1], threads: 128, shared: 4 * groups * d * size_of::<f32>() }
+    }
+
+    /// A block for each 8 rows and 128 columns.
+    pub(crate) fn tiles(rows: usize, d: usize) -> Self {
+        Launch { grid: [rows.div_ceil(8), d.div_ceil(128), 1], threads: 256, shared: 0 }
+    }
+}
+
+/// Stretches of rows whose partial sums are added in order, at most.
+const STRETCHES: usize = 512;
+
+/// Rows of a stretch, a multiple of the warps of a block.
+pub(crate) fn rows_per_block(n: usize) -> usize {
+    n.max(1).div_ceil(STRETCHES).next_multiple_of(8)
+}
+
+/// How many stretches there are.
+pub(crate) fn stretches(n: usize) -> usize {
+    n.max(1).div_ceil(rows_per_block(n))
 }
 
 /// A device with its stream, our kernels on it, and products.
@@ -158,6 +186,52 @@ impl Cuda {
         args: &A,
     ) -> Result<(), Error> {
         self.launch(&format!("{kernel}_{}", self.numbers.suffix()), how, args)
+    }
+
+    /// `y = GELU(x + bias)` of `[n, width]`, x then with the bias; a null bias is none.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    pub(crate) fn gelu_forward(
+        &mut self,
+        [n, width]: [usize; 2],
+        bias: Address,
+        [x, y]: [Address; 2],
+    ) -> Result<(), Error> {
+        let rows_per_block = rows_per_block(n) as u32;
+        let args = GeluForward { x, bias, y, n: n as u64, width: width as u32, rows_per_block };
+        self.launch_on_numbers("gelu_forward", Launch::stretches(n, width), &args)
+    }
+
+    /// The gradient dx of x `[n, width]`, which may be dy, with partial sums of its columns; GELU's values go to y unless it is null.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    pub(crate) fn gelu_backward(
+        &mut self,
+        [n, width]: [usize; 2],
+        [x, y]: [Address; 2],
+        [dy, dx, partials]: [Address; 3],
+    ) -> Result<(), Error> {
+        let rows_per_block = rows_per_block(n) as u32;
+        let args = GeluBackward { x, dy, y, dx, partials, n: n as u64, width: width as u32, rows_per_block };
+        self.launch_on_numbers("gelu_backward", Launch::stretches(n, width), &args)
+    }
+
+    /// Normalises rows.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    pub(crate) fn norm_forward(&mut self, args: &NormForward) -> Result<(), Error> {
+        self.launch_on_numbers("norm_forward", Launch::of(args.n.div_ceil(4) as usize, 128), args)
+    }
+
+    /// The gradient of [`Cuda::norm_forward`], with partial sums of gain, shift and bias.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    pub(crate) fn norm_backward(&mut self, args: &NormBackward) -> Result<(), Error> {
+        self.launch_on_numbers("norm_backward", Launch::sums(args.n as usize, 3, args.d as usize), args)
     }
 }
 

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use syn::visit::Visit;
+
 /// Lines before the tests, at most.
 const LINES: usize = 400;
 
@@ -107,6 +109,44 @@ fn every_file_says_what_it_is_and_stays_small() {
             complaints.push(format!("{path}: name the module file after the module, beside its folder"));
         }
     }
+    report(&complaints);
+}
+
+/// The functions of a file, but for those of its tests, that take a tuple apart among their arguments.
+#[derive(Default)]
+struct TakeTuplesApart(Vec<String>);
+
+impl<'ast> Visit<'ast> for TakeTuplesApart {
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if !module.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")) {
+            syn::visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        let is_tuple = |input: &syn::FnArg| matches!(input, syn::FnArg::Typed(of) if matches!(*of.pat, syn::Pat::Tuple(_)));
+        if signature.inputs.iter().any(is_tuple) {
+            self.0.push(signature.ident.to_string());
+        }
+    }
+}
+
+#[test]
+fn no_function_takes_a_tuple_apart_among_its_arguments() {
+    let (mut complaints, mut files) = (Vec::new(), 0);
+    let aside = ["tests/", "benches/", "examples/", "tests.rs"];
+    for (path, text) in sources() {
+        if text.contains("#![cfg(test)]") || aside.iter().any(|aside| path.contains(aside)) {
+            continue;
+        }
+        files += 1;
+        let mut found = TakeTuplesApart::default();
+        found.visit_file(&syn::parse_file(&text).unwrap());
+        complaints.extend(found.0.iter().map(|name| {
+            format!("{path}: `{name}`: give each argument a name, or what belongs together a type")
+        }));
+    }
+    assert!(files > 500, "only {files} files were looked at");
     report(&complaints);
 }
 

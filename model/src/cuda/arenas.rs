@@ -30,12 +30,18 @@ pub(crate) struct Parameter {
     pub(crate) gradient: Address,
 }
 
+/// Where a parameter stands, and whether it is trained.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    segment: Segment,
+    trained: bool,
+}
+
 /// The arenas, with the table of what stands where.
 #[derive(Debug)]
 pub(crate) struct Arenas {
     /// By name, in the order of the segments.
-    places: BTreeMap<String, Segment>,
-    trained: Vec<bool>,
+    places: BTreeMap<String, Place>,
     numbers: Numbers,
     /// The weights as products read them; none of a model that only answers in f32, whose products read the weights themselves.
     shadow: Option<Block>,
@@ -105,14 +111,14 @@ impl Arenas {
             let master = address(tensor, &stream)?;
             let start = starts.get(name).copied().unwrap_or(0);
             let segment = table.push(tensor.dims(), [master, start as u64], heads.shares(name));
-            places.insert(name.to_owned(), segment);
+            let trained = trained.is_some_and(|trained| trained(name));
+            places.insert(name.to_owned(), Place { segment, trained });
         }
         let training = trained.map(|_| table.training(&stream, count)).transpose()?;
-        let trained = places.keys().map(|name| trained.is_some_and(|trained| trained(name))).collect();
         let numbers = cuda.numbers;
         let own = training.is_some() || numbers == Numbers::Bf16;
         let shadow = own.then(|| Block::zeros(&stream, count * numbers.bytes())).transpose()?;
-        let arenas = Arenas { places, trained, numbers, shadow, training };
+        let arenas = Arenas { places, numbers, shadow, training };
         arenas.refresh(cuda)?;
         Ok(arenas)
     }
@@ -125,7 +131,7 @@ impl Arenas {
         if self.shadow.is_none() {
             return Ok(());
         }
-        for segment in self.places.values() {
+        for Place { segment, .. } in self.places.values() {
             let (x, y, count) = (segment.master, self.product_of(segment), segment.count);
             let how = Launch::of((count as usize).div_ceil(4096).min(1024), 256);
             match self.numbers {
@@ -143,9 +149,11 @@ impl Arenas {
     /// # Errors
     /// When there is none of the name.
     pub(crate) fn parameter(&self, name: &str) -> Result<Parameter, Error> {
-        let (at, segment) = self.place(name)?;
+        let Some(Place { segment, trained }) = self.places.get(name) else {
+            return Err(Error::Misfit(format!("the model has no parameter named {name}; report it")));
+        };
         let gradient = match &self.training {
-            Some(training) if self.trained[at] => training.gradient.address() + 4 * segment.start,
+            Some(training) if *trained => training.gradient.address() + 4 * segment.start,
             _ => 0,
         };
         Ok(Parameter { master: segment.master, product: self.product_of(segment), gradient })
@@ -156,24 +164,9 @@ impl Arenas {
         self.shadow.as_ref().map_or(segment.master, of)
     }
 
-    /// A parameter's number in the table, and its segment.
-    ///
-    /// # Errors
-    /// When there is none of the name.
-    pub(crate) fn place(&self, name: &str) -> Result<(usize, &Segment), Error> {
-        let mut all = self.places.iter().enumerate();
-        let found = all.find(|(_, (of, _))| of.as_str() == name);
-        found
-            .map(|(at, (_, segment))| (at, segment))
-            .ok_or_else(|| Error::Misfit(format!("the model has no parameter named {name}; report it")))
-    }
-
     /// Names and segments in the table's order, and whether each is trained.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Segment, bool)> {
-        self.places
-            .iter()
-            .zip(&self.trained)
-            .map(|((name, segment), trained)| (name.as_str(), segment, *trained))
+        self.places.iter().map(|(name, of)| (name.as_str(), &of.segment, of.trained))
     }
 
     /// How many parameters there are.

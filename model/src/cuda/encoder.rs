@@ -5,10 +5,10 @@ mod backward;
 mod forward;
 mod weights;
 
-use super::Numbers;
 use super::args::{Address, GATES_OF_ALL, Gates};
 use super::feed::{At, Base, Drop, Feed, Rows};
 use super::memory::Bump;
+use super::{Numbers, stretches};
 use crate::Error;
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
@@ -166,17 +166,18 @@ pub(crate) struct Memory {
     back: Option<BackMemory>,
 }
 
-/// Stretches of rows whose partial sums are added in order, at most.
-const STRETCHES: usize = 512;
-
-/// Rows of a stretch, a multiple of the warps of a block.
-pub(crate) fn rows_per_block(n: usize) -> usize {
-    n.max(1).div_ceil(STRETCHES).next_multiple_of(8)
+/// A layer of a pass.
+#[derive(Debug, Clone, Copy)]
+struct Depth<'a> {
+    l: usize,
+    memory: &'a Memory,
 }
 
-/// How many stretches there are.
-pub(crate) fn stretches(n: usize) -> usize {
-    n.max(1).div_ceil(rows_per_block(n))
+impl<'a> Depth<'a> {
+    /// What the layer computes.
+    fn at(self) -> &'a LayerMemory {
+        &self.memory.layers[self.l]
+    }
 }
 
 impl Memory {
@@ -263,7 +264,7 @@ impl BackMemory {
                 _ => attention::labels::Scratch::default(),
             },
             kam: match &encoder.attend {
-                Attend::Knowledge(kam) => attention::kam::Scratch::new(bump, of, (fed, kam)),
+                Attend::Knowledge(kam) => attention::kam::Scratch::new(bump, of, fed, kam),
                 _ => attention::kam::Scratch::default(),
             },
         }

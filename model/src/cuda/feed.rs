@@ -24,6 +24,21 @@ pub(crate) struct At(usize);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base(pub(crate) Address);
 
+/// What the host says of something, and where its feed begins on the device.
+#[derive(Debug)]
+pub(crate) struct Sent<'a, T> {
+    pub(crate) fed: &'a T,
+    pub(crate) base: Base,
+}
+
+impl<T> Clone for Sent<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Sent<'_, T> {}
+
 impl Base {
     /// Where something of the feed stands.
     pub(crate) fn of(self, At(place): At) -> Address {

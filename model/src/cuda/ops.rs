@@ -9,11 +9,10 @@ use candle_core::op::BackpropOp;
 use candle_core::{DType, Error as TensorError, Layout, Result, Shape, Storage, Tensor};
 
 use super::args::{
-    Address, Args, AttentionBackward, AttentionDelta, AttentionForward, ColumnsFinish, GeluBackward,
-    GeluForward, NormBackward, NormForward,
+    Address, Args, AttentionBackward, AttentionDelta, AttentionForward, ColumnsFinish, NormBackward,
+    NormForward,
 };
-use super::encoder::{rows_per_block, stretches};
-use super::{Cuda, Launch, Numbers};
+use super::{Cuda, Launch, Numbers, rows_per_block, stretches};
 use crate::Error;
 
 /// Kernels of each device that was asked.
@@ -91,10 +90,7 @@ pub(crate) fn gelu(x: &CudaStorage, layout: &Layout) -> Result<(CudaStorage, Sha
     // Whole rows, then what is left as a row of its own.
     for (first, rows, width) in pieces(count) {
         let (x, y) = (from + 4 * first as u64, y.address + 4 * first as u64);
-        let (n, rows_per_block) = (rows as u64, rows_per_block(rows) as u32);
-        let args = GeluForward { x, bias: 0, y, n, width: width as u32, rows_per_block };
-        let how = Launch { grid: [stretches(rows), width.div_ceil(128), 1], threads: 256, shared: 0 };
-        on(&device, |cuda| cuda.launch("gelu_forward_f32", how, &args))?;
+        on(&device, |cuda| cuda.gelu_forward([rows, width], 0, [x, y]))?;
     }
     Ok((y.storage, layout.shape().clone()))
 }
@@ -117,11 +113,8 @@ pub(crate) fn gelu_gradient(x: &Tensor, grad: &Tensor) -> Result<Tensor> {
     for (first, rows, width) in pieces(count) {
         let partials = Taken::new(DType::F32, &device, stretches(rows) * width)?;
         let [x, dy, dx] = [from, dy, dx.address].map(|at| at + 4 * first as u64);
-        let (n, rows_per_block) = (rows as u64, rows_per_block(rows) as u32);
-        let partials = partials.address;
-        let args = GeluBackward { x, dy, y: 0, dx, partials, n, width: width as u32, rows_per_block };
-        let how = Launch { grid: [stretches(rows), width.div_ceil(128), 1], threads: 256, shared: 0 };
-        on(&device, |cuda| cuda.launch("gelu_backward_f32", how, &args))?;
+        let back = [dy, dx, partials.address];
+        on(&device, |cuda| cuda.gelu_backward([rows, width], [x, 0], back))?;
     }
     Ok(dx.into_tensor(x.shape()))
 }
@@ -172,7 +165,7 @@ impl NormOf {
             d: self.d as u32,
             epsilon: self.epsilon,
         };
-        on(device, |cuda| cuda.launch("norm_forward_f32", Launch::of(self.n.div_ceil(4), 128), &args))
+        on(device, |cuda| cuda.norm_forward(&args))
     }
 }
 
@@ -220,7 +213,6 @@ pub(crate) fn layer_norm_gradient(
         d: d as u32,
         rows_per_block: rows_per_block(n) as u32,
     };
-    let how = Launch { grid: [stretches(n), 1, 1], threads: 128, shared: 4 * 3 * d * 4 };
     let (d_gain, d_shift) = (Taken::new(DType::F32, &device, d)?, Taken::new(DType::F32, &device, d)?);
     let finish = ColumnsFinish {
         partials: partials.address,
@@ -231,7 +223,7 @@ pub(crate) fn layer_norm_gradient(
         accumulate: 0,
     };
     on(&device, |cuda| {
-        cuda.launch("norm_backward_f32", how, &args)?;
+        cuda.norm_backward(&args)?;
         cuda.launch("columns_finish", Launch::of((3 * d).div_ceil(32), 256), &finish)
     })?;
     Ok([dx.into_tensor(x.shape()), d_gain.into_tensor(gain.shape()), d_shift.into_tensor(gain.shape())])

@@ -6,9 +6,10 @@ mod forward;
 
 use super::arenas::{Arenas, Parameter};
 use super::args::Address;
-use super::encoder::{Labels, Linear, Norm, stretches};
+use super::encoder::{Labels, Linear, Norm};
 use super::feed::{At, Drop, Feed, number};
 use super::memory::Bump;
+use super::stretches;
 use crate::Error;
 use crate::checkpoint::masked_lm::NAME as MASKED_LM;
 use crate::encoder::config::Config;
@@ -162,7 +163,8 @@ impl Outputs {
     pub(crate) fn feed(
         &self,
         feed: &mut Feed,
-        (tokens, number_of_batch): (&Tokens, usize),
+        tokens: &Tokens,
+        number_of_batch: usize,
         batch: &Batch,
         dropout: Option<CounterRng>,
         share: Option<f64>,

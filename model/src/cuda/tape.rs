@@ -9,7 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use super::arenas::{Arenas, IsTrained};
 use super::args::Ring;
 use super::encoder::{self, Encoder, Keep, Pass};
-use super::feed::{Base, Feed};
+use super::feed::{Base, Feed, Sent};
 use super::flight::{Flights, Waits};
 use super::memory::{Arena, Block, Bump};
 use super::outputs::{self, Into, Outputs, Slot};
@@ -75,6 +75,15 @@ pub(crate) struct Landed {
     pub(crate) wild: Option<String>,
     /// The norm of each parameter's gradient, by name.
     pub(crate) norms: BTreeMap<String, f64>,
+}
+
+/// How steps are made.
+#[derive(Debug)]
+pub(crate) struct Stepping {
+    pub(crate) rule: Rule,
+    pub(crate) clip_norm: f64,
+    /// Batches that a step can have.
+    pub(crate) most: usize,
 }
 
 /// A step under way.
@@ -151,7 +160,7 @@ impl Model {
         let pass = Pass { dropout, tables, gates_lh: self.gates_lh.as_deref() };
         let encoder = self.encoder.feed(feed, &self.config, tokens, pass)?;
         let each = batches.iter().enumerate();
-        let outputs = each.map(|(at, batch)| self.outputs.feed(feed, (tokens, at), batch, dropout, share));
+        let outputs = each.map(|(at, batch)| self.outputs.feed(feed, tokens, at, batch, dropout, share));
         let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?;
         if let (Some(share), Some(labels)) = (share, self.encoder.labels()) {
             outputs.push(self.outputs.feed_labels(feed, labels, share)?);
@@ -188,14 +197,14 @@ impl Model {
         memory: &Memory,
         slot: Option<Slot>,
     ) -> Result<(), Error> {
-        self.encoder.forward(&mut self.cuda, &fed.encoder, base, &memory.encoder)?;
+        self.encoder.forward(&mut self.cuda, Sent { fed: &fed.encoder, base }, &memory.encoder)?;
         let labels = self.encoder.labels().map_or(0, |labels| labels.embeddings.product);
         for (at, (of, of_output)) in fed.outputs.iter().zip(&memory.outputs).enumerate() {
             let hidden = if of.of_labels { labels } else { memory.encoder.hidden() };
-            self.outputs.logits(&mut self.cuda, (of, base), hidden, of_output)?;
+            self.outputs.logits(&mut self.cuda, Sent { fed: of, base }, hidden, of_output)?;
             if let Some(slot) = slot {
                 let slot = Slot { field: slot.field + 2 * at, ..slot };
-                self.outputs.loss(&mut self.cuda, (of, base), of_output, slot)?;
+                self.outputs.loss(&mut self.cuda, Sent { fed: of, base }, of_output, slot)?;
             }
         }
         Ok(())
@@ -205,13 +214,13 @@ impl Model {
         for (at, (of, of_output)) in fed.outputs.iter().zip(&memory.outputs).enumerate() {
             let hidden = if of.of_labels { of_output.of_labels } else { memory.encoder.gradient };
             let into = Into { hidden, adds: at > 0 && !of.of_labels };
-            self.outputs.backward(&mut self.cuda, (of, base), of_output, into)?;
+            self.outputs.backward(&mut self.cuda, Sent { fed: of, base }, of_output, into)?;
             if of.of_labels {
-                let encoder = (&fed.encoder, base);
+                let encoder = Sent { fed: &fed.encoder, base };
                 self.encoder.add_to_labels(&mut self.cuda, encoder, &memory.encoder, hidden)?;
             }
         }
-        self.encoder.backward(&mut self.cuda, &fed.encoder, base, &memory.encoder)
+        self.encoder.backward(&mut self.cuda, Sent { fed: &fed.encoder, base }, &memory.encoder)
     }
 }
 
@@ -221,7 +230,7 @@ pub(super) fn flat(mask: &Mask) -> Vec<f32> {
 }
 
 impl Tape {
-    /// A training of a model by a rule; `most` batches make a step at most.
+    /// A training of a model.
     ///
     /// # Errors
     /// As [`Model::new`].
@@ -230,8 +239,9 @@ impl Tape {
         of: Of<'_>,
         heads: &HeadMask,
         trained: IsTrained<'_>,
-        (rule, clip_norm, most): (Rule, f64, usize),
+        stepping: Stepping,
     ) -> Result<Self, Error> {
+        let Stepping { rule, clip_norm, most } = stepping;
         outputs::check(of.outline)?;
         let model = Model::new(device, of, heads, Some(trained))?;
         let stream = model.cuda.stream.clone();

@@ -13,7 +13,7 @@ use super::{Setup, error};
 use crate::Error;
 use crate::attention::{self, kam, label};
 use crate::cuda::flight::Waits;
-use crate::cuda::tape::{Landed, Micro, Of, Tape};
+use crate::cuda::tape::{Landed, Micro, Of, Stepping, Tape};
 use crate::cuda::update::Rule;
 use crate::cuda::{self, Numbers};
 use crate::optim::head_mask::HeadMask;
@@ -102,8 +102,8 @@ impl OnCuda {
         };
         let most = (setup.outline.tasks.len() + 1)
             .saturating_mul(usize::try_from(train.accumulate).unwrap_or(usize::MAX));
-        let updates = (rule, train.clip_norm, most);
-        let tape = Tape::new(cuda::device(device)?, of, heads, &trained, updates)?;
+        let stepping = Stepping { rule, clip_norm: train.clip_norm, most };
+        let tape = Tape::new(cuda::device(device)?, of, heads, &trained, stepping)?;
         let has_labels =
             matches!(setup.attention().sibling().on_cuda(), Some(attention::OnCuda::Labels { .. }));
         let (setup, params) = (setup.clone(), params.clone());

@@ -5,9 +5,9 @@ pub(super) mod labels;
 
 use super::super::arenas::Arenas;
 use super::super::args::{AttentionBackward, AttentionDelta, AttentionForward, LabelBackward, LabelForward};
-use super::super::feed::Base;
+use super::super::feed::Sent;
 use super::super::{Cuda, Launch, Numbers};
-use super::{BackMemory, Encoder, Fed, LayerMemory, Memory};
+use super::{BackMemory, Depth, Encoder, Fed};
 use crate::Error;
 use crate::attention::OnCuda;
 
@@ -63,19 +63,18 @@ impl Attend {
 pub(super) fn forward(
     cuda: &mut Cuda,
     of: &Encoder,
-    fed: &Fed,
-    base: Base,
-    (l, memory): (usize, &Memory),
+    sent: Sent<'_, Fed>,
+    depth: Depth<'_>,
 ) -> Result<(), Error> {
-    let at = &memory.layers[l];
+    let (fed, at) = (sent.fed, depth.at());
     if let Attend::Knowledge(kam) = &of.attend {
-        return kam.forward(cuda, of, (fed, base), (l, memory));
+        return kam.forward(cuda, of, sent, depth);
     }
     let (suffix, tile) = kernels(cuda.numbers, of.sizes.d / of.sizes.heads);
-    let plain = plain(of, (fed, base), (l, at));
+    let plain = plain(of, sent, depth);
     match &of.attend {
         Attend::Labels(asked) => {
-            asked.ask(cuda, of, fed, (l, at))?;
+            asked.ask(cuda, of, fed, depth)?;
             let args = LabelForward { plain, labels: at.labels.of_kernels(0) };
             cuda.launch(&format!("attention_labels_forward_{suffix}"), grid(of, fed, tile), &args)
         }
@@ -83,7 +82,8 @@ pub(super) fn forward(
     }
 }
 
-fn plain(of: &Encoder, (fed, base): (&Fed, Base), (l, at): (usize, &LayerMemory)) -> AttentionForward {
+fn plain(of: &Encoder, Sent { fed, base }: Sent<'_, Fed>, depth: Depth<'_>) -> AttentionForward {
+    let (l, at) = (depth.l, depth.at());
     let k = of.sizes.d / of.sizes.heads;
     AttentionForward {
         qkv: at.qkv,
@@ -109,13 +109,13 @@ fn plain(of: &Encoder, (fed, base): (&Fed, Base), (l, at): (usize, &LayerMemory)
 pub(super) fn backward(
     cuda: &mut Cuda,
     of: &Encoder,
-    fed: &Fed,
-    base: Base,
-    (l, memory, back): (usize, &Memory, &BackMemory),
+    sent: Sent<'_, Fed>,
+    depth: Depth<'_>,
+    back: &BackMemory,
 ) -> Result<(), Error> {
-    let at = &memory.layers[l];
+    let (Sent { fed, base }, l, at) = (sent, depth.l, depth.at());
     if let Attend::Knowledge(kam) = &of.attend {
-        return kam.backward(cuda, of, (fed, base), (l, memory, back));
+        return kam.backward(cuda, of, sent, depth, back);
     }
     let (n, heads, k) = (fed.rows.n, of.sizes.heads, of.sizes.d / of.sizes.heads);
     let (suffix, tile) = kernels(cuda.numbers, k);
@@ -156,7 +156,7 @@ pub(super) fn backward(
             let args = LabelBackward { plain, labels: at.labels.of_kernels(back.labels.d_best) };
             cuda.launch(&format!("attention_labels_backward_q_{suffix}"), grid, &args)?;
             cuda.launch(&format!("attention_labels_backward_kv_{suffix}"), grid, &args)?;
-            asked.backward(cuda, of, (fed, base), (l, at, back))
+            asked.backward(cuda, of, sent, depth, back)
         }
         _ => {
             cuda.launch(&format!("attention_backward_q_{suffix}"), grid, &plain)?;

@@ -1,16 +1,14 @@
 //! The backward pass: 19 launches a layer. Gradients of parameters are added to the arena's, which an update leaves at 0.
 
 use super::super::args::{
-    Address, ColumnSum, ColumnsFinish, EmbeddingBackward, GeluBackward, NormBackward, RowsSum, RowsSumFinish,
+    Address, ColumnSum, ColumnsFinish, EmbeddingBackward, NormBackward, RowsSum, RowsSumFinish,
 };
-use super::super::feed::{Base, Drop, TableSum};
+use super::super::feed::{Base, Drop, Sent, TableSum};
 use super::super::product::{self, Matrices, Onto};
-use super::super::{Cuda, Launch};
+use super::super::{Cuda, Launch, rows_per_block, stretches};
 use super::attention::Attend;
 use super::weights::Linear;
-use super::{
-    BackMemory, Encoder, Fed, LayerMemory, Memory, Norm, Sizes, Statistics, rows_per_block, stretches,
-};
+use super::{BackMemory, Depth, Encoder, Fed, LayerMemory, Memory, Norm, Sizes, Statistics};
 use crate::Error;
 
 /// What goes back through a norm: its gradient takes the place of dy, and that of what was dropped from goes to `through` if anything was.
@@ -40,12 +38,12 @@ impl Encoder {
     pub(crate) fn add_to_labels(
         &self,
         cuda: &mut Cuda,
-        (fed, base): (&Fed, Base),
+        sent: Sent<'_, Fed>,
         memory: &Memory,
         x: Address,
     ) -> Result<(), Error> {
         match (self.labels(), &memory.back) {
-            (Some(labels), Some(back)) => labels.add(cuda, (fed, base), self.sizes.d, [x, back.partials]),
+            (Some(labels), Some(back)) => labels.add(cuda, sent, self.sizes.d, [x, back.partials]),
             _ => Ok(()),
         }
     }
@@ -57,8 +55,7 @@ impl Encoder {
     pub(crate) fn backward(
         &self,
         cuda: &mut Cuda,
-        fed: &Fed,
-        base: Base,
+        sent: Sent<'_, Fed>,
         memory: &Memory,
     ) -> Result<(), Error> {
         let Some(back) = &memory.back else { return Ok(()) };
@@ -66,32 +63,32 @@ impl Encoder {
             Attend::Knowledge(kam) => Some(kam),
             _ => None,
         };
-        kam.map_or(Ok(()), |kam| kam.begin_backward(cuda, self, fed, back))?;
+        kam.map_or(Ok(()), |kam| kam.begin_backward(cuda, self, sent.fed, back))?;
         if let Some(lowest) = self.lowest() {
             for l in (lowest..self.layers.len()).rev() {
-                kam.map_or(Ok(()), |kam| {
-                    kam.restore_backward(cuda, self, (fed, base), (memory.gradient, back))
-                })?;
+                kam.map_or(Ok(()), |kam| kam.restore_backward(cuda, self, sent, memory.gradient, back))?;
                 let below =
                     if l > lowest || self.embedding_is_trained() { Below::Moves } else { Below::Rests };
-                self.layer_backward(cuda, (fed, base), (l, memory, back), below)?;
+                self.layer_backward(cuda, sent, Depth { l, memory }, back, below)?;
             }
         }
         if !self.embedding_is_trained() {
             return Ok(());
         }
-        kam.map_or(Ok(()), |kam| kam.end_backward(cuda, self, fed, (memory.gradient, back)))?;
-        self.embedding_backward(cuda, (fed, base), memory, back)
+        kam.map_or(Ok(()), |kam| kam.end_backward(cuda, self, sent.fed, memory.gradient, back))?;
+        self.embedding_backward(cuda, sent, memory, back)
     }
 
     fn layer_backward(
         &self,
         cuda: &mut Cuda,
-        (fed, base): (&Fed, Base),
-        (l, memory, back): (usize, &Memory, &BackMemory),
+        sent: Sent<'_, Fed>,
+        depth: Depth<'_>,
+        back: &BackMemory,
         below: Below,
     ) -> Result<(), Error> {
-        let (layer, at, of) = (&self.layers[l], &memory.layers[l], &self.sizes);
+        let (Sent { fed, base }, Depth { l, memory }) = (sent, depth);
+        let (layer, at, of) = (&self.layers[l], depth.at(), &self.sizes);
         let (n, d, i, g) = (fed.rows.n, of.d, of.i, memory.gradient);
         let [_, of_output, of_feed_forward] = &fed.layers[l];
         let fed_forward = Through {
@@ -109,7 +106,7 @@ impl Encoder {
             Matrices { x: back.wide, weight: layer.narrow.weight.product, y: dz },
             Onto::Nothing,
         )?;
-        self.gelu(cuda, n, (layer.widen.bias.gradient, at, back))?;
+        self.gelu(cuda, n, layer.widen.bias.gradient, at, back)?;
         // The values of GELU stand where what went into it stood.
         cuda.weight([n, i, d], &layer.narrow, at.u, dz)?;
         cuda.weight([n, d, i], &layer.widen, at.a, back.wide)?;
@@ -131,8 +128,8 @@ impl Encoder {
         cuda.weight([n, d, d], &layer.output, at.gated, d_out)?;
         let contexts = Matrices { x: back.contexts, weight: layer.output.weight.product, y: d_out };
         cuda.input([n, d, d], contexts, Onto::Nothing)?;
-        super::attention::backward(cuda, self, fed, base, (l, memory, back))?;
-        self.projections(cuda, n, (l, memory, back), below)
+        super::attention::backward(cuda, self, sent, depth, back)?;
+        self.projections(cuda, n, depth, back, below)
     }
 
     /// Of the projections of queries, keys and values, and through them if anything below is trained.
@@ -140,7 +137,8 @@ impl Encoder {
         &self,
         cuda: &mut Cuda,
         n: usize,
-        (l, memory, back): (usize, &Memory, &BackMemory),
+        Depth { l, memory }: Depth<'_>,
+        back: &BackMemory,
         below: Below,
     ) -> Result<(), Error> {
         let (three, d) = (&self.layers[l].query_key_value, self.sizes.d);
@@ -173,28 +171,20 @@ impl Encoder {
         &self,
         cuda: &mut Cuda,
         n: usize,
-        (bias, at, back): (Address, &LayerMemory, &BackMemory),
+        bias: Address,
+        at: &LayerMemory,
+        back: &BackMemory,
     ) -> Result<(), Error> {
         let i = self.sizes.i;
-        let args = GeluBackward {
-            x: at.u,
-            dy: back.wide,
-            y: at.u,
-            dx: back.wide,
-            partials: back.partials,
-            n: n as u64,
-            width: i as u32,
-            rows_per_block: rows_per_block(n) as u32,
-        };
-        let how = Launch { grid: [stretches(n), i.div_ceil(128), 1], threads: 256, shared: 0 };
-        cuda.launch_on_numbers("gelu_backward", how, &args)?;
+        // GELU's values take the place of what went into it.
+        cuda.gelu_backward([n, i], [at.u; 2], [back.wide, back.wide, back.partials])?;
         cuda.finish(back.partials, [bias, 0, 0], [stretches(n), 1, i])
     }
 
     fn embedding_backward(
         &self,
         cuda: &mut Cuda,
-        (fed, base): (&Fed, Base),
+        Sent { fed, base }: Sent<'_, Fed>,
         memory: &Memory,
         back: &BackMemory,
     ) -> Result<(), Error> {
@@ -219,13 +209,13 @@ impl Encoder {
             d: d as u32,
             rows_per_block: rows_per_block(n) as u32,
         };
-        let how = Launch { grid: [stretches(n), 1, 1], threads: 128, shared: 4 * 2 * d * 4 };
+        let how = Launch::sums(n, 2, d);
         cuda.launch_on_numbers("embedding_backward", how, &args)?;
         let [gain, shift] = [of.norm.gain.gradient, of.norm.shift.gradient];
         cuda.finish(back.partials, [gain, shift, 0], [stretches(n), 2, d])?;
         for (table, sum) in of.tables.iter().zip(&fed.rows.sums) {
             if let Some(sum) = sum.as_ref().filter(|_| table.gradient != 0) {
-                cuda.table(d, table.gradient, (sum, base), [memory.gradient, back.partials])?;
+                cuda.table(d, table.gradient, Sent { fed: sum, base }, [memory.gradient, back.partials])?;
             }
         }
         Ok(())
@@ -250,8 +240,7 @@ impl Through<'_> {
             d: of.d as u32,
             rows_per_block: rows_per_block(n) as u32,
         };
-        let how = Launch { grid: [stretches(n), 1, 1], threads: 128, shared: 4 * 3 * of.d * 4 };
-        cuda.launch_on_numbers("norm_backward", how, &args)?;
+        cuda.norm_backward(&args)?;
         let out = [self.norm.gain.gradient, self.norm.shift.gradient, self.bias];
         cuda.finish(self.back.partials, out, [stretches(n), 3, of.d])?;
         Ok(if drops { self.back.through } else { self.dy })
@@ -300,7 +289,7 @@ impl Cuda {
     ) -> Result<(), Error> {
         let rows_per_block = rows_per_block(n) as u32;
         let args = ColumnSum { x, partials, n: n as u64, width: width as u32, rows_per_block };
-        let how = Launch { grid: [stretches(n), width.div_ceil(128), 1], threads: 256, shared: 0 };
+        let how = Launch::stretches(n, width);
         self.launch_on_numbers("column_sum", how, &args)
     }
 
@@ -330,7 +319,7 @@ impl Cuda {
         &mut self,
         d: usize,
         table: Address,
-        (sum, base): (&TableSum, Base),
+        Sent { fed: sum, base }: Sent<'_, TableSum>,
         [x, partials]: [Address; 2],
     ) -> Result<(), Error> {
         let args = RowsSum {

@@ -1,12 +1,11 @@
 //! The forward pass: 8 launches a layer.
 
-use super::super::args::Address;
-use super::super::args::{EmbeddingForward, GeluForward, NormForward};
-use super::super::feed::{Base, Drop};
+use super::super::args::{Address, EmbeddingForward, NormForward};
+use super::super::feed::{Base, Drop, Sent};
 use super::super::product::{self, Matrices};
 use super::super::{Cuda, Launch};
 use super::weights::{Linear, Norm};
-use super::{Encoder, Fed, Memory, Sizes, Statistics, attention, rows_per_block, stretches};
+use super::{Depth, Encoder, Fed, Memory, Sizes, Statistics, attention};
 use crate::Error;
 
 /// A norm's launch: `y = norm(dropout(x + bias) + residual)`, the sum taking the place of x.
@@ -25,21 +24,20 @@ impl Encoder {
     ///
     /// # Errors
     /// When the driver refuses a launch.
-    pub(crate) fn forward(
-        &self,
-        cuda: &mut Cuda,
-        fed: &Fed,
-        base: Base,
-        memory: &Memory,
-    ) -> Result<(), Error> {
-        self.embed(cuda, fed, base, memory)?;
+    pub(crate) fn forward(&self, cuda: &mut Cuda, sent: Sent<'_, Fed>, memory: &Memory) -> Result<(), Error> {
+        self.embed(cuda, sent, memory)?;
         for l in 0..self.layers.len() {
-            self.layer_forward(cuda, fed, base, (l, memory))?;
+            self.layer_forward(cuda, sent, Depth { l, memory })?;
         }
         Ok(())
     }
 
-    fn embed(&self, cuda: &mut Cuda, fed: &Fed, base: Base, memory: &Memory) -> Result<(), Error> {
+    fn embed(
+        &self,
+        cuda: &mut Cuda,
+        Sent { fed, base }: Sent<'_, Fed>,
+        memory: &Memory,
+    ) -> Result<(), Error> {
         let ([word_ids, position_ids, type_ids], of) = (fed.rows.ids.map(|at| base.of(at)), &self.embedding);
         let [word_table, position_table, type_table] = of.tables.map(|table| table.master);
         let args = EmbeddingForward {
@@ -62,19 +60,14 @@ impl Encoder {
         cuda.launch_on_numbers("embedding_forward", Launch::of(fed.rows.n.div_ceil(4), 128), &args)
     }
 
-    fn layer_forward(
-        &self,
-        cuda: &mut Cuda,
-        fed: &Fed,
-        base: Base,
-        (l, memory): (usize, &Memory),
-    ) -> Result<(), Error> {
-        let (layer, at, of) = (&self.layers[l], &memory.layers[l], &self.sizes);
+    fn layer_forward(&self, cuda: &mut Cuda, sent: Sent<'_, Fed>, depth: Depth<'_>) -> Result<(), Error> {
+        let (Sent { fed, base }, Depth { l, memory }) = (sent, depth);
+        let (layer, at, of) = (&self.layers[l], depth.at(), &self.sizes);
         let (n, d, i) = (fed.rows.n, of.d, of.i);
         let [_, of_output, of_feed_forward] = &fed.layers[l];
         let x = memory.input(l);
         self.project(cuda, n, &layer.query_key_value, [x, at.qkv])?;
-        attention::forward(cuda, self, fed, base, (l, memory))?;
+        attention::forward(cuda, self, sent, depth)?;
         cuda.product(n, [d, d], on(at.gated, &layer.output, at.sums[0]), 0)?;
         let attended = Normed {
             x: at.sums[0],
@@ -87,16 +80,7 @@ impl Encoder {
         };
         attended.launch(cuda, of, n, base)?;
         cuda.product(n, [d, i], on(at.a, &layer.widen, at.u), 0)?;
-        let gelu = GeluForward {
-            x: at.u,
-            bias: layer.widen.bias.master,
-            y: memory.w,
-            n: n as u64,
-            width: i as u32,
-            rows_per_block: rows_per_block(n) as u32,
-        };
-        let how = Launch { grid: [stretches(n), i.div_ceil(128), 1], threads: 256, shared: 0 };
-        cuda.launch_on_numbers("gelu_forward", how, &gelu)?;
+        cuda.gelu_forward([n, i], layer.widen.bias.master, [at.u, memory.w])?;
         cuda.product(n, [i, d], on(memory.w, &layer.narrow, at.sums[1]), 0)?;
         let fed_forward = Normed {
             x: at.sums[1],
@@ -109,9 +93,7 @@ impl Encoder {
         };
         fed_forward.launch(cuda, of, n, base)?;
         match &self.attend {
-            attention::Attend::Knowledge(kam) => {
-                kam.restore(cuda, self, (fed, base), [at.y, memory.embedded])
-            }
+            attention::Attend::Knowledge(kam) => kam.restore(cuda, self, sent, [at.y, memory.embedded]),
             _ => Ok(()),
         }
     }
@@ -165,7 +147,7 @@ impl Normed<'_> {
             d: of.d as u32,
             epsilon: of.epsilon,
         };
-        cuda.launch_on_numbers("norm_forward", Launch::of(n.div_ceil(4), 128), &args)
+        cuda.norm_forward(&args)
     }
 }
 

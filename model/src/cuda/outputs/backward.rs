@@ -1,10 +1,10 @@
 //! From the gradient of logits to that of the hidden states.
 
-use super::super::args::{Address, GatherBackward, GeluBackward, NormBackward, TanhBackward};
-use super::super::encoder::{Linear, rows_per_block, stretches};
-use super::super::feed::Base;
+use super::super::args::{Address, GatherBackward, NormBackward, TanhBackward};
+use super::super::encoder::Linear;
+use super::super::feed::Sent;
 use super::super::product::{Matrices, Onto, Sizes};
-use super::super::{Cuda, Launch, args};
+use super::super::{Cuda, Launch, args, rows_per_block, stretches};
 use super::{Fed, Layer, Memory, Outputs};
 use crate::Error;
 
@@ -25,7 +25,7 @@ impl Outputs {
     pub(crate) fn backward(
         &self,
         cuda: &mut Cuda,
-        (fed, base): (&Fed, Base),
+        Sent { fed, base }: Sent<'_, Fed>,
         memory: &Memory,
         into: Into,
     ) -> Result<(), Error> {
@@ -34,18 +34,18 @@ impl Outputs {
         let (_, layer) = self.output(fed.task)?;
         let vectors = self.vectors(fed, memory);
         match layer {
-            Layer::Linear(linear) => self.of_logits(cuda, (fed, memory), linear, [vectors, one])?,
-            Layer::MaskedLm { .. } => self.transform(cuda, (fed, memory), layer, vectors)?,
+            Layer::Linear(linear) => self.of_logits(cuda, fed, memory, linear, [vectors, one])?,
+            Layer::MaskedLm { .. } => self.transform(cuda, fed, memory, layer, vectors)?,
         }
         let mut dy = one;
         if let Some(pooler) = self.pooler_of(fed) {
             let [t, _] = memory.pooled;
             let (dropout, m_of, d_of) = (fed.dropout.on(base), m as u64, d as u32);
             let args = TanhBackward { dy, t, dx: dy, dropout, m: m_of, d: d_of, unused: 0 };
-            let how = Launch { grid: [m.div_ceil(8), d.div_ceil(128), 1], threads: 256, shared: 0 };
+            let how = Launch::tiles(m, d);
             cuda.launch_on_numbers("tanh_backward", how, &args)?;
             cuda.weight([m, d, d], pooler, memory.picked, dy)?;
-            self.bias(cuda, (m, d), [dy, memory.partials], pooler.bias.gradient)?;
+            self.bias(cuda, [m, d], [dy, memory.partials], pooler.bias.gradient)?;
             cuda.input(
                 [m, d, d],
                 Matrices { x: other, weight: pooler.weight.product, y: dy },
@@ -65,7 +65,7 @@ impl Outputs {
             d: d as u32,
             accumulate: u32::from(into.adds),
         };
-        let how = Launch { grid: [fed.n.div_ceil(8), d.div_ceil(128), 1], threads: 256, shared: 0 };
+        let how = Launch::tiles(fed.n, d);
         cuda.launch_on_numbers("gather_backward", how, &args)
     }
 
@@ -73,7 +73,8 @@ impl Outputs {
     fn of_logits(
         &self,
         cuda: &mut Cuda,
-        (fed, memory): (&Fed, &Memory),
+        fed: &Fed,
+        memory: &Memory,
         of: &Linear,
         [x, dx]: [Address; 2],
     ) -> Result<(), Error> {
@@ -83,7 +84,7 @@ impl Outputs {
             cuda.products.weight(&cuda.stream, sizes, of)?;
         }
         // Of the columns behind the last class the sums go where nothing is read: a parameter's slice ends at a multiple of 8.
-        self.bias(cuda, (fed.m, fed.stride), [memory.logits, memory.partials], of.bias.gradient)?;
+        self.bias(cuda, [fed.m, fed.stride], [memory.logits, memory.partials], of.bias.gradient)?;
         let of = Matrices { x: dx, weight: of.weight.product, y: memory.logits };
         cuda.products.input(&cuda.stream, sizes, of, Onto::Nothing)
     }
@@ -92,7 +93,7 @@ impl Outputs {
     fn bias(
         &self,
         cuda: &mut Cuda,
-        (m, width): (usize, usize),
+        [m, width]: [usize; 2],
         [dy, partials]: [Address; 2],
         bias: Address,
     ) -> Result<(), Error> {
@@ -107,13 +108,14 @@ impl Outputs {
     fn transform(
         &self,
         cuda: &mut Cuda,
-        (fed, memory): (&Fed, &Memory),
+        fed: &Fed,
+        memory: &Memory,
         layer: &Layer,
         x: Address,
     ) -> Result<(), Error> {
         let Layer::MaskedLm { dense, norm, table, bias } = layer else { return Ok(()) };
         let (m, d, [one, other], [u, w, t]) = (fed.m, self.d, memory.back, memory.transformed);
-        self.of_logits(cuda, (fed, memory), &Linear { weight: *table, bias: *bias }, [t, other])?;
+        self.of_logits(cuda, fed, memory, &Linear { weight: *table, bias: *bias }, [t, other])?;
         let ([mean, inverse], partials) = (memory.statistics, memory.partials);
         let rows_per_block = rows_per_block(m) as u32;
         let args = NormBackward {
@@ -130,21 +132,9 @@ impl Outputs {
             d: d as u32,
             rows_per_block,
         };
-        let how = Launch { grid: [stretches(m), 1, 1], threads: 128, shared: 4 * 3 * d * 4 };
-        cuda.launch_on_numbers("norm_backward", how, &args)?;
+        cuda.norm_backward(&args)?;
         cuda.finish(partials, [norm.gain.gradient, norm.shift.gradient, 0], [stretches(m), 3, d])?;
-        let args = GeluBackward {
-            x: u,
-            dy: other,
-            y: 0,
-            dx: other,
-            partials,
-            n: m as u64,
-            width: d as u32,
-            rows_per_block,
-        };
-        let how = Launch { grid: [stretches(m), d.div_ceil(128), 1], threads: 256, shared: 0 };
-        cuda.launch_on_numbers("gelu_backward", how, &args)?;
+        cuda.gelu_backward([m, d], [u, 0], [other, other, partials])?;
         cuda.finish(partials, [dense.bias.gradient, 0, 0], [stretches(m), 1, d])?;
         cuda.weight([m, d, d], dense, x, other)?;
         cuda.input([m, d, d], Matrices { x: one, weight: dense.weight.product, y: other }, Onto::Nothing)

@@ -1,21 +1,15 @@
 //! From hidden states to logits and losses.
 
 use super::super::args::{
-    Address, BinaryCrossEntropy, CrossEntropy, Gather, GeluForward, GroupCrossEntropy, LossFinish,
-    NormForward, Ring, SquaredError, TanhForward,
+    Address, BinaryCrossEntropy, CrossEntropy, Gather, GroupCrossEntropy, LossFinish, NormForward, Ring,
+    SquaredError, TanhForward,
 };
-use super::super::encoder::{rows_per_block, stretches};
-use super::super::feed::Base;
+use super::super::feed::Sent;
 use super::super::product::{Matrices, Sizes};
 use super::super::{Cuda, Launch, args};
 use super::asked::Asked;
 use super::{Fed, Layer, Losses, Memory, Outputs};
 use crate::Error;
-
-/// Blocks of 8 rows and 128 columns.
-fn tiles(rows: usize, d: usize) -> Launch {
-    Launch { grid: [rows.div_ceil(8), d.div_ceil(128), 1], threads: 256, shared: 0 }
-}
 
 /// Threads that a row of so many classes is worth.
 fn threads(c: usize) -> u32 {
@@ -51,7 +45,7 @@ impl Outputs {
     pub(crate) fn logits(
         &self,
         cuda: &mut Cuda,
-        (fed, base): (&Fed, Base),
+        Sent { fed, base }: Sent<'_, Fed>,
         hidden: Address,
         memory: &Memory,
     ) -> Result<(), Error> {
@@ -67,14 +61,14 @@ impl Outputs {
             d: d as u32,
             unused: 0,
         };
-        cuda.launch_on_numbers("gather", tiles(m, d), &args)?;
+        cuda.launch_on_numbers("gather", Launch::tiles(m, d), &args)?;
         if let Some(pooler) = pooler {
             let [t, y] = memory.pooled;
             cuda.product(m, [d, d], Matrices { x: memory.picked, weight: pooler.weight.product, y: t }, 0)?;
             let dropout = fed.dropout.on(base);
             let (m, d) = (m as u64, d as u32);
             let args = TanhForward { x: t, bias: pooler.bias.master, t, y, dropout, m, d, unused: 0 };
-            cuda.launch_on_numbers("tanh_forward", tiles(fed.m, self.d), &args)?;
+            cuda.launch_on_numbers("tanh_forward", Launch::tiles(fed.m, self.d), &args)?;
         }
         self.last(cuda, fed, memory)
     }
@@ -97,10 +91,7 @@ impl Outputs {
             Layer::MaskedLm { dense, norm, table, bias } => {
                 let [u, w, t] = memory.transformed;
                 cuda.product(m, [d, d], Matrices { x, weight: dense.weight.product, y: u }, 0)?;
-                let (n, width, rows_per_block) = (m as u64, d as u32, rows_per_block(m) as u32);
-                let gelu = GeluForward { x: u, bias: dense.bias.master, y: w, n, width, rows_per_block };
-                let how = Launch { grid: [stretches(m), d.div_ceil(128), 1], threads: 256, shared: 0 };
-                cuda.launch_on_numbers("gelu_forward", how, &gelu)?;
+                cuda.gelu_forward([m, d], dense.bias.master, [u, w])?;
                 let [mean, inverse] = memory.statistics;
                 let args = NormForward {
                     x: w,
@@ -113,11 +104,11 @@ impl Outputs {
                     mean,
                     inverse,
                     dropout: args::Dropout::NONE,
-                    n,
-                    d: width,
+                    n: m as u64,
+                    d: d as u32,
                     epsilon: self.epsilon,
                 };
-                cuda.launch_on_numbers("norm_forward", Launch::of(m.div_ceil(4), 128), &args)?;
+                cuda.norm_forward(&args)?;
                 (t, *table, *bias)
             }
         };
@@ -132,12 +123,13 @@ impl Outputs {
     pub(crate) fn loss(
         &self,
         cuda: &mut Cuda,
-        (fed, base): (&Fed, Base),
+        sent: Sent<'_, Fed>,
         memory: &Memory,
         slot: Slot,
     ) -> Result<(), Error> {
+        let Sent { fed, base } = sent;
         let Some(of) = &fed.asked else { return Ok(()) };
-        self.losses(cuda, (fed, of, base), memory)?;
+        self.losses(cuda, sent, of, memory)?;
         let hits = if of.asked.has_hits() { memory.hits } else { 0 };
         let numbers = slot.numbers;
         let ring = Ring { numbers, slot: base.of(of.zero), width: slot.width as u32, unused: 0 };
@@ -150,7 +142,8 @@ impl Outputs {
     fn losses(
         &self,
         cuda: &mut Cuda,
-        (fed, of, base): (&Fed, &Losses, Base),
+        Sent { fed, base }: Sent<'_, Fed>,
+        of: &Losses,
         memory: &Memory,
     ) -> Result<(), Error> {
         let scale = base.of(of.scales[0]);

@@ -16,16 +16,6 @@ fn every_pooling_and_both_entity_outputs_pass_the_gate() {
     }
 }
 
-/// Texts of which the fourth token is asked for: it is the second plus one. As the task of this number.
-pub(super) fn masked_texts(task: usize, seed: u64) -> Batch {
-    let key = CounterRng::new(seed);
-    let word = |i: u64| 10 + u32::try_from(key.bits(i) % 20).unwrap();
-    let rows: Vec<Vec<u32>> = (0..12).map(|i| vec![2, word(i), 7, 4, 3]).collect();
-    let refs: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
-    let classes: Vec<u32> = rows.iter().map(|row| row[1] + 1).collect();
-    Batch { task, rows: ragged(&refs), targets: single(&rows, 3, &classes) }
-}
-
 #[test]
 fn masked_texts_are_learned_with_their_own_output_or_that_of_entities() {
     for entity in [Decoder::Linear, Decoder::MaskedLm] {

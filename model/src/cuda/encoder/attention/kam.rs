@@ -5,10 +5,10 @@ use super::super::super::args::{
     Address, Fill, KamContext, KamDMixed, KamMerge, KamProducts, KamRows, KamScores, KamSoftmax, KamWeights,
     Restore,
 };
-use super::super::super::feed::{At, Base, Feed, number};
+use super::super::super::feed::{At, Feed, Sent, number};
 use super::super::super::memory::Bump;
 use super::super::super::{Cuda, Launch};
-use super::super::{BackMemory, Encoder, Memory, Sizes};
+use super::super::{BackMemory, Depth, Encoder, Memory, Sizes};
 use super::scale;
 use crate::Error;
 use crate::attention::kam::{Auxiliary, Merge, Settings, Skip, bias_name, weight_name};
@@ -103,7 +103,7 @@ impl Kept {
 }
 
 impl Scratch {
-    pub(in super::super) fn new(bump: &mut Bump, of: &Sizes, (fed, kam): (&super::super::Fed, &Kam)) -> Self {
+    pub(in super::super) fn new(bump: &mut Bump, of: &Sizes, fed: &super::super::Fed, kam: &Kam) -> Self {
         let Some(known) = &fed.known else { return Scratch::default() };
         let squares = 4 * of.heads * known.cells;
         let learned = of.heads * (of.heads + kam.settings.maps) * 9 + of.heads;
@@ -165,7 +165,7 @@ impl Kam {
         self.convolutions.get(l).is_some_and(|both| both.iter().any(|parameter| parameter.gradient != 0))
     }
 
-    fn site(&self, of: &Encoder, (fed, base): (&super::super::Fed, Base)) -> Result<Site, Error> {
+    fn site(&self, of: &Encoder, Sent { fed, base }: Sent<'_, super::super::Fed>) -> Result<Site, Error> {
         let known =
             fed.known.as_ref().ok_or_else(|| Error::Misfit("rows without maps; report it".to_owned()))?;
         let rows = KamRows {
@@ -215,10 +215,11 @@ impl Kam {
         &self,
         cuda: &mut Cuda,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
-        (l, memory): (usize, &Memory),
+        sent: Sent<'_, super::super::Fed>,
+        depth: Depth<'_>,
     ) -> Result<(), Error> {
-        let (site, at) = (self.site(of, (fed, base))?, &memory.layers[l]);
+        let Depth { l, memory } = depth;
+        let (site, at) = (self.site(of, sent)?, depth.at());
         // The probabilities' memory holds the scores first.
         let (scores, mixed) = (at.kam.probs, at.kam.mixed);
         let args = self.scores(of, &site, at.qkv, [self.before(l, memory), scores]);
@@ -227,18 +228,19 @@ impl Kam {
         let how =
             Launch { grid: [site.count, site.heads, site.longest.div_ceil(4)], threads: 128, shared: 0 };
         cuda.launch("kam_softmax", how, &KamSoftmax { rows: site.rows, mixed, probs: at.kam.probs })?;
-        let args = self.context(of, (fed, base), (l, memory, &site), [0, 0]);
+        let args = self.context(of, sent, depth, &site, [0, 0]);
         cuda.launch_on_numbers("kam_context", site.tokens(), &args)
     }
 
     fn context(
         &self,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
-        (l, memory, site): (usize, &Memory, &Site),
+        Sent { fed, base }: Sent<'_, super::super::Fed>,
+        depth: Depth<'_>,
+        site: &Site,
         [d_out, d_qkv]: [Address; 2],
     ) -> KamContext {
-        let at = &memory.layers[l];
+        let (l, at) = (depth.l, depth.at());
         KamContext {
             rows: site.rows,
             qkv: at.qkv,
@@ -256,14 +258,16 @@ impl Kam {
         &self,
         cuda: &mut Cuda,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
-        (l, memory, back): (usize, &Memory, &BackMemory),
+        sent: Sent<'_, super::super::Fed>,
+        depth: Depth<'_>,
+        back: &BackMemory,
     ) -> Result<(), Error> {
-        let (site, at, scratch) = (self.site(of, (fed, base))?, &memory.layers[l], &back.kam);
+        let Depth { l, memory } = depth;
+        let (site, at, scratch) = (self.site(of, sent)?, depth.at(), &back.kam);
         let (d_scores, last) = (scratch.d_scores[l % 2], l + 1 == memory.layers.len());
         let next = if last || self.settings.skip == Skip::None { 0 } else { scratch.d_scores[(l + 1) % 2] };
         let d_mixed = scratch.d_mixed;
-        let context = self.context(of, (fed, base), (l, memory, &site), [back.contexts, back.qkv]);
+        let context = self.context(of, sent, depth, &site, [back.contexts, back.qkv]);
         let args = KamDMixed {
             rows: site.rows,
             qkv: at.qkv,
@@ -318,10 +322,10 @@ impl Kam {
         &self,
         cuda: &mut Cuda,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
+        sent: Sent<'_, super::super::Fed>,
         [y, first]: [Address; 2],
     ) -> Result<(), Error> {
-        self.restoring(cuda, "restore", of, (fed, base), [y, first])
+        self.restoring(cuda, "restore", of, sent, [y, first])
     }
 
     /// The gradient of an auxiliary token behind a layer is that of its embedding.
@@ -329,10 +333,11 @@ impl Kam {
         &self,
         cuda: &mut Cuda,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
-        (dy, back): (Address, &BackMemory),
+        sent: Sent<'_, super::super::Fed>,
+        dy: Address,
+        back: &BackMemory,
     ) -> Result<(), Error> {
-        self.restoring(cuda, "restore_backward", of, (fed, base), [dy, back.kam.first])
+        self.restoring(cuda, "restore_backward", of, sent, [dy, back.kam.first])
     }
 
     fn restoring(
@@ -340,12 +345,12 @@ impl Kam {
         cuda: &mut Cuda,
         kernel: &str,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
+        Sent { fed, base }: Sent<'_, super::super::Fed>,
         [y, first]: [Address; 2],
     ) -> Result<(), Error> {
         let Some((rows, count)) = fed.known.as_ref().and_then(|known| known.auxiliary) else { return Ok(()) };
         let args = Restore { y, first, rows: base.of(rows), count: count as u32, d: of.sizes.d as u32 };
-        let how = Launch { grid: [count.div_ceil(8), of.sizes.d.div_ceil(128), 1], threads: 256, shared: 0 };
+        let how = Launch::tiles(count, of.sizes.d);
         cuda.launch_on_numbers(kernel, how, &args)
     }
 
@@ -371,7 +376,8 @@ impl Kam {
         cuda: &mut Cuda,
         of: &Encoder,
         fed: &super::super::Fed,
-        (gradient, back): (Address, &BackMemory),
+        gradient: Address,
+        back: &BackMemory,
     ) -> Result<(), Error> {
         if fed.known.as_ref().is_none_or(|known| known.auxiliary.is_none()) {
             return Ok(());

@@ -2,11 +2,11 @@
 
 use super::super::super::arenas::{Arenas, Parameter};
 use super::super::super::args::{self, Address, Cast, ColumnSum, LabelGradients, LabelScores};
-use super::super::super::feed::{Base, Feed, TableSum};
+use super::super::super::feed::{Feed, Sent, TableSum};
 use super::super::super::memory::Bump;
 use super::super::super::product::{Matrices, Onto, Sizes};
-use super::super::super::{Cuda, Launch, Numbers};
-use super::super::{BackMemory, Encoder, LayerMemory, rows_per_block, stretches};
+use super::super::super::{Cuda, Launch, Numbers, rows_per_block, stretches};
+use super::super::{BackMemory, Depth, Encoder};
 use super::scale;
 use crate::Error;
 use crate::attention::label::{LabelAttention, Mode, name};
@@ -103,8 +103,9 @@ impl Labels {
         cuda: &mut Cuda,
         of: &Encoder,
         fed: &super::super::Fed,
-        (l, at): (usize, &LayerMemory),
+        depth: Depth<'_>,
     ) -> Result<(), Error> {
+        let (l, at) = (depth.l, depth.at());
         let (d, heads, n) = (of.sizes.d, of.sizes.heads, fed.rows.n);
         let [query, ..] = &of.layers[l].query_key_value;
         let asked =
@@ -129,9 +130,11 @@ impl Labels {
         &self,
         cuda: &mut Cuda,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
-        (l, at, back): (usize, &LayerMemory, &BackMemory),
+        sent: Sent<'_, super::super::Fed>,
+        depth: Depth<'_>,
+        back: &BackMemory,
     ) -> Result<(), Error> {
+        let (Sent { fed, base }, at) = (sent, depth.at());
         let (d, heads, n) = (of.sizes.d, of.sizes.heads, fed.rows.n);
         let scratch = &back.labels;
         let args = LabelGradients {
@@ -153,15 +156,16 @@ impl Labels {
         cuda.launch_on_numbers("label_keys", how, &args)?;
         let how = Launch { grid: [self.m, heads, 1], threads: 256, shared: 0 };
         cuda.launch_on_numbers("label_queries", how, &args)?;
-        self.through_projection(cuda, of, (fed, base), (l, back))
+        self.through_projection(cuda, of, sent, depth.l, back)
     }
 
     fn through_projection(
         &self,
         cuda: &mut Cuda,
         of: &Encoder,
-        (fed, base): (&super::super::Fed, Base),
-        (l, back): (usize, &BackMemory),
+        sent: Sent<'_, super::super::Fed>,
+        l: usize,
+        back: &BackMemory,
     ) -> Result<(), Error> {
         let (d, m, scratch) = (of.sizes.d, self.m, &back.labels);
         let [query, ..] = &of.layers[l].query_key_value;
@@ -178,7 +182,7 @@ impl Labels {
             let rows_per_block = rows_per_block(m) as u32;
             let (x, partials, width) = (scratch.d_queries, back.partials, d as u32);
             let args = ColumnSum { x, partials, n: m as u64, width, rows_per_block };
-            let how = Launch { grid: [stretches(m), d.div_ceil(128), 1], threads: 256, shared: 0 };
+            let how = Launch::stretches(m, d);
             cuda.launch("column_sum_f32", how, &args)?;
             cuda.finish(back.partials, [query.bias.gradient, 0, 0], [stretches(m), 1, d])?;
         }
@@ -187,7 +191,7 @@ impl Labels {
         }
         let into = Matrices { x: scratch.embeddings, weight: query.weight.product, y: rounded };
         cuda.products.input(&cuda.stream, Sizes::dense(m, d, d), into, Onto::Nothing)?;
-        self.add(cuda, (fed, base), d, [scratch.embeddings, back.partials])
+        self.add(cuda, sent, d, [scratch.embeddings, back.partials])
     }
 
     /// Adds a gradient `[m, d]` to that of the embeddings.
@@ -197,13 +201,13 @@ impl Labels {
     pub(in super::super) fn add(
         &self,
         cuda: &mut Cuda,
-        (fed, base): (&super::super::Fed, Base),
+        Sent { fed, base }: Sent<'_, super::super::Fed>,
         d: usize,
         [x, partials]: [Address; 2],
     ) -> Result<(), Error> {
         match &fed.labels {
             Some(Fed { sum }) if self.embeddings.gradient != 0 => {
-                cuda.table(d, self.embeddings.gradient, (sum, base), [x, partials])
+                cuda.table(d, self.embeddings.gradient, Sent { fed: sum, base }, [x, partials])
             }
             _ => Ok(()),
         }

@@ -1,0 +1,86 @@
+//! Tasks of shards beside sets in one recipe.
+
+use engraft_tests::{artifacts, assert_same, json, json_lines};
+
+use super::engraft;
+
+/// A recipe of a set and of tasks of shards, with every setting of trainings that is not usual.
+const WITH_SHARDS: &str = r#"
+version = 5
+extends = "world"
+world.scale = 0.3
+vocabulary.train.size = 600
+compute.recompute = "layers"
+
+[shards]
+tasks = ["relation", "masked_lm", "synonyms"]
+items_per_group = 50
+masked_lm.files = { paths = ["world:text"], format.text = "paragraph" }
+
+[encoder]
+from = "fresh"
+hidden_size = 16
+num_hidden_layers = 2
+num_attention_heads = 4
+intermediate_size = 32
+
+[[benchmarks]]
+name = "questions"
+set = { format.trec.classes = "coarse", train = ["world:sets/questions.label"], drawn = { dev = 0.2, test = 0.2 }, licence = "free" }
+
+[finetune]
+on = []
+epochs = 1
+checkpoint_every = 2
+accumulate = 2
+max_steps = 20
+schedule = "cosine"
+optimiser.kind = "adamax"
+hidden_dropout = 0.1
+attention_dropout = 0.2
+patience = { every = 3, measure = "macro_f1", evaluations = 30 }
+max_examples = { train = 40, dev = 20, test = 20 }
+
+[[recipes]]
+name = "beside"
+tasks = ["questions"]
+shards = ["relation", "masked_lm", "synonyms"]
+schedule = { round_robin = "paper" }
+weights = { masked_lm = 0.5 }
+batch_of = { masked_lm = 6, relation = 8 }
+batch = 4
+"#;
+
+#[test]
+fn tasks_of_shards_take_turns_with_a_set_and_a_killed_recipe_ends_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    base::whole::write_whole(&folder.join("sets.toml"), WITH_SHARDS.as_bytes()).unwrap();
+    engraft(&["run", "recipe-beside-1"], folder, "out").ok();
+    let stage = folder.join("out/recipe-beside-1");
+    let steps = json_lines(stage.join("metrics.jsonl"));
+    for task in ["questions", "relation", "masked_lm", "synonyms"] {
+        assert!(steps.iter().any(|step| step["tasks"][task]["accuracy"].is_number()), "{task}");
+    }
+    assert!(steps.len() == 20 && steps.iter().any(|step| step["tasks"].as_object().unwrap().len() == 2));
+    let looks = json_lines(stage.join("dev.jsonl"));
+    let at: Vec<u64> = looks.iter().map(|look| look["step"].as_u64().unwrap()).collect();
+    assert_eq!(at, [3, 6, 9, 12, 15, 18, 20]);
+    let outputs = json(stage.join("model/outputs.json"));
+    assert_eq!(outputs["outputs"]["tasks"].as_array().unwrap().len(), 4);
+    assert_eq!(json(stage.join("model/task.json"))["tasks"].as_array().unwrap().len(), 1);
+    // What was learned of masked texts is there under published names, and the rates of training in the sizes.
+    let weights = std::fs::read(stage.join("model/model.safetensors")).unwrap();
+    let names = safetensors::SafeTensors::deserialize(&weights).unwrap();
+    assert!(names.tensor("cls.predictions.transform.dense.weight").is_ok());
+    assert_eq!(json(stage.join("model/config.json"))["attention_probs_dropout_prob"], 0.2);
+    let killed = engraft(&["run", "recipe-beside-1"], folder, "killed").kill_at("recipe-beside-1:working:12");
+    assert_eq!(killed.output().code(), None);
+    engraft(&["run", "recipe-beside-1"], folder, "killed").ok();
+    assert_same(&artifacts(&folder.join("out")), &artifacts(&folder.join("killed")), "killed");
+    let refused = |set: &str| engraft(&["plan"], folder, "no").set(set).output().text();
+    let text = refused(r#"recipes.beside.shards=["relation", "masked_lm", "tagging"]"#);
+    assert!(text.contains("recipes.beside.shards has \"tagging\", but shards.tasks has"), "{text}");
+    let text = refused("finetune.patience.measure=\"pearson\"");
+    assert!(text.contains("finetune.patience.measure is \"pearson\", which questions does not have, expected one of accuracy"), "{text}");
+}
