@@ -2,6 +2,7 @@
 //! fine-tuning and recipes: their tasks are outputs like others ([`crate::output::shards`] has those of shards).
 
 mod best;
+pub mod collective;
 mod composed;
 pub mod config;
 mod coverage;
@@ -12,6 +13,7 @@ mod machine;
 #[cfg(feature = "cuda")]
 mod on_cuda;
 pub mod patience;
+mod ranks;
 pub mod record;
 mod seal;
 mod state;
@@ -40,6 +42,8 @@ use coverage::Coverage;
 use heads::Mode;
 use machine::Machine;
 use patience::Watch;
+pub use ranks::Next;
+use ranks::Ranks;
 pub use record::{Records, StepRecord, TaskRecord};
 use seal::Seal;
 pub use state::Snapshot;
@@ -51,6 +55,8 @@ pub struct Trainer {
     params: Params,
     /// What computes the steps.
     machine: Box<dyn Machine>,
+    /// With whom it trains.
+    ranks: Ranks,
     /// Parameters that do not move, with the reason.
     frozen: BTreeMap<String, &'static str>,
     /// How updates spare kept heads.
@@ -116,7 +122,8 @@ impl Trainer {
         }
         let device = device.clone();
         let watch = Watch::new();
-        Ok(Trainer { setup, params, machine, frozen, heads, seal, coverage, predictor, watch, device })
+        let ranks = Ranks::default();
+        Ok(Trainer { setup, params, machine, ranks, frozen, heads, seal, coverage, predictor, watch, device })
     }
 
     /// The model as it is after the steps made so far, without gradients; it follows later ones.

@@ -2,7 +2,7 @@
 
 use batch::rows::Rows;
 
-use super::{Output, Task};
+use super::{Output, RankLoss, Task};
 use crate::Error;
 
 /// Rows that belong together: a query's candidates, of which one is right.
@@ -75,6 +75,17 @@ impl Targets {
         match self {
             Targets::Groups(groups) => groups.len(),
             _ => self.rows(),
+        }
+    }
+
+    /// What a mean over them is divided by: the sum of the classes' weights, else how many losses there are.
+    pub(crate) fn weight(&self, output: &Output) -> f64 {
+        match (output, self) {
+            (Output::OneClass { weights: Some(weights), .. }, Targets::Classes(classes)) => {
+                classes.iter().filter_map(|class| weights.get(*class as usize)).sum()
+            }
+            (Output::Rank { loss: RankLoss::Binary }, _) => self.rows() as f64,
+            _ => self.asked() as f64,
         }
     }
 

@@ -8,6 +8,7 @@ use candle_core::{DType, Device, Tensor};
 
 use super::coverage::Coverage;
 use super::machine::{Job, Machine, Wait};
+use super::ranks::{Ranks, Shares};
 use super::record::{Records, StepRecord, TaskRecord, Weighed};
 use super::step::finite;
 use super::{Setup, error};
@@ -41,19 +42,22 @@ pub(super) struct Composed {
     /// Gates of the forward pass in training, `[l, h]`.
     pub(super) gates_lh: Option<Tensor>,
     device: Device,
+    /// With whom it trains.
+    ranks: Ranks,
     /// The last step, until it is told of.
     done: Option<StepRecord>,
 }
 
 /// What micro-batches come to, one or several together.
-struct Micro {
+#[derive(Default)]
+pub(super) struct Micro {
     /// Of the mean of the micro-batches' losses.
-    grads: BTreeMap<String, Tensor>,
-    loss: f64,
-    tasks: Records,
-    labels: Option<f64>,
-    tokens: usize,
-    rows: usize,
+    pub(super) grads: BTreeMap<String, Tensor>,
+    pub(super) loss: f64,
+    pub(super) tasks: Records,
+    pub(super) labels: Option<f64>,
+    pub(super) tokens: usize,
+    pub(super) rows: usize,
 }
 
 impl Micro {
@@ -121,14 +125,36 @@ impl Composed {
             heads: heads.clone(),
             gates_lh: gates.map(|gates| gates.gates(device)).transpose()?,
             device: device.clone(),
+            ranks: Ranks::default(),
             done: None,
         })
     }
 
-    /// The gradients of a micro-batch, whose loss counts so much of the step's.
+    /// The gradients of a micro-batch, whose loss counts so much of the step's; its numbers are those of all ranks, its gradients this one's.
     fn micro(&self, step: u64, batches: &[&Batch], dropout: CounterRng, share: f64) -> Result<Micro, Error> {
-        let (losses, tokens) = self.losses(step, batches, Some(dropout))?;
-        let of_labels = self.outputs.own_loss(&*self.attention)?;
+        let tasks = &self.setup.outline.tasks;
+        let shares = self.ranks.shares(tasks, batches)?;
+        let own = if batches.is_empty() {
+            Micro::default()
+        } else {
+            self.own_micro(step, batches, &shares, dropout, share)?
+        };
+        self.ranks.together(tasks, own, &shares)
+    }
+
+    /// Of this rank's batches.
+    fn own_micro(
+        &self,
+        step: u64,
+        batches: &[&Batch],
+        shares: &Shares,
+        dropout: CounterRng,
+        share: f64,
+    ) -> Result<Micro, Error> {
+        let (mut losses, tokens) = self.losses(step, batches, Some(dropout))?;
+        losses.iter_mut().for_each(|of| of.share = shares.of_task(of.batch.task));
+        let of_labels = self.outputs.own_loss(&*self.attention)?.map(|loss| loss * shares.of_labels());
+        let of_labels = of_labels.transpose()?;
         let (total, loss) = self.total(step, &losses, of_labels.as_ref())?;
         let tasks = TaskRecord::of(&losses)?;
         let labels = of_labels.map(|loss| scalars::read(&[&loss])).transpose()?.and_then(|mut of| of.pop());
@@ -157,7 +183,7 @@ impl Composed {
             let rows = self.outputs.rows(&tokens, i, batch.task);
             let loss = self.outputs.loss(x_nd, rows, batch, dropout)?;
             let task = &self.setup.outline.tasks[batch.task];
-            Ok(Weighed { task: &task.name, alpha: task.alpha, batch, loss })
+            Ok(Weighed { task: &task.name, alpha: task.alpha, share: 1.0, batch, loss })
         });
         Ok((losses.collect::<Result<_, Error>>()?, tokens))
     }
@@ -171,7 +197,7 @@ impl Composed {
     ) -> Result<(Tensor, f64), Error> {
         let mut all: Vec<(&str, f64, &Tensor)> = vec![];
         for of in losses {
-            all.push((of.task, of.alpha, &of.loss.loss));
+            all.push((of.task, of.alpha * of.share, &of.loss.loss));
             all.extend(of_labels.map(|loss| ("the labels", of.alpha, loss)));
         }
         let mut total = Tensor::zeros((), DType::F32, &self.device)?;
@@ -235,16 +261,17 @@ impl Machine for Composed {
         let Job { step, epoch, micro } = job;
         let mut sum: Option<Micro> = None;
         for (number, batches) in (0..).zip(micro) {
-            let dropout = self.setup.dropout_key(*step, number);
+            let dropout = self.setup.dropout_key(*step, self.ranks.number_of(number));
             let made = self.micro(*step, batches, dropout, 1.0 / micro.len() as f64)?;
             sum = Some(match sum {
                 Some(sum) => sum.with(made)?,
                 None => made,
             });
         }
-        let Some(Micro { grads, loss, tasks, labels, tokens, rows }) = sum else {
+        let Some(Micro { grads, loss, tasks, labels, tokens, rows }) = sum.filter(|sum| sum.rows > 0) else {
             return Err(error::no_batch(*step));
         };
+        let grads = self.ranks.gradients(&self.params, &self.trained, grads)?;
         let Made { rate: learning_rate, grad_norm } = self.update(*step, grads, &tasks, coverage)?;
         let (step, epoch) = (*step, *epoch);
         self.done =
@@ -263,6 +290,11 @@ impl Machine for Composed {
     fn evaluate(&self, step: u64, batches: &[&Batch]) -> Result<Records, Error> {
         let (losses, _) = self.losses(step, batches, None)?;
         Ok(TaskRecord::of(&losses)?)
+    }
+
+    fn join(&mut self, ranks: &Ranks) -> Result<(), Error> {
+        self.ranks = ranks.clone();
+        Ok(())
     }
 
     fn updates(&self) -> u64 {

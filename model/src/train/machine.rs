@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use super::coverage::Coverage;
+use super::ranks::Ranks;
 use super::record::{Records, StepRecord};
 use crate::Error;
 use crate::optim::moments::Moments;
@@ -16,7 +17,7 @@ pub(super) struct Job<'a> {
     pub(super) step: u64,
     /// The epoch as the caller counts.
     pub(super) epoch: u64,
-    /// The batches of each micro-batch, at most one of each task, all with an alpha above 0.
+    /// The batches of each micro-batch, at most one of each task, all with an alpha above 0; of a rank among others there may be none.
     pub(super) micro: Vec<Vec<&'a Batch>>,
 }
 
@@ -57,6 +58,12 @@ pub(super) trait Machine: Debug + Send {
     /// # Errors
     /// When a batch does not fit.
     fn evaluate(&self, step: u64, batches: &[&Batch]) -> Result<Records, Error>;
+
+    /// From now on it is one rank among others.
+    ///
+    /// # Errors
+    /// When it makes no steps with others.
+    fn join(&mut self, ranks: &Ranks) -> Result<(), Error>;
 
     /// Updates begun so far.
     fn updates(&self) -> u64;

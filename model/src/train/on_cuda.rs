@@ -7,6 +7,7 @@ use candle_core::Device;
 
 use super::coverage::Coverage;
 use super::machine::{Job, Machine, Wait};
+use super::ranks::Ranks;
 use super::record::{Records, StepRecord, TaskRecord};
 use super::step::finite;
 use super::{Setup, error};
@@ -224,6 +225,16 @@ impl Machine for OnCuda {
             Ok((outline.task(batch.task)?.name.clone(), Asked::of(batch).record(found)))
         })
         .collect()
+    }
+
+    fn join(&mut self, ranks: &Ranks) -> Result<(), Error> {
+        if ranks.are_several() {
+            return Err(Error::Misfit(
+                "several ranks train on the CPU, not on CUDA yet: take the device cpu, or one rank"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     fn updates(&self) -> u64 {

@@ -32,6 +32,8 @@ pub(super) struct Weighed<'a> {
     pub(super) task: &'a str,
     /// The weight of its loss.
     pub(super) alpha: f64,
+    /// What this rank's loss counts among those of all ranks; 1 of one alone.
+    pub(super) share: f64,
     pub(super) batch: &'a Batch,
     pub(super) loss: Loss,
 }

@@ -116,6 +116,12 @@ impl Run {
     pub(super) fn new(setup: &Setup, [mask, gates]: [Option<String>; 2]) -> Result<Self, Error> {
         Ok(Run { setup: to_json(Path::new(INDEX), setup)?, mask, gates })
     }
+
+    /// All of it, for a digest.
+    pub(super) fn text(&self) -> String {
+        let Run { setup, mask, gates } = self;
+        format!("{setup} {mask:?} {gates:?}")
+    }
 }
 
 /// Any part of a state as JSON.

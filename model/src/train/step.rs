@@ -44,7 +44,10 @@ impl Trainer {
             )));
         }
         let active = micro.iter().map(|batches| self.active(step, batches.as_ref()));
-        let micro = active.collect::<Result<_, _>>()?;
+        let micro: Vec<Vec<&Batch>> = active.collect::<Result<_, _>>()?;
+        if !self.ranks.are_several() && micro.iter().any(Vec::is_empty) {
+            return Err(error::no_batch(step));
+        }
         let mut records = self.landed(Wait::ForRoom)?;
         self.machine.begin(&Job { step, epoch, micro }, &mut self.coverage)?;
         records.extend(self.landed(Wait::No)?);
@@ -83,7 +86,11 @@ impl Trainer {
     /// When a batch does not fit.
     pub fn evaluate(&self, batches: &[Batch]) -> Result<Records, Error> {
         let step = self.steps();
-        self.machine.evaluate(step, &self.active(step, batches)?)
+        let active = self.active(step, batches)?;
+        if active.is_empty() {
+            return Err(error::no_batch(step));
+        }
+        self.machine.evaluate(step, &active)
     }
 
     /// The machine of a trainer on the CPU.
@@ -104,7 +111,7 @@ impl Trainer {
                 active.push(batch);
             }
         }
-        if active.is_empty() { Err(error::no_batch(step)) } else { Ok(active) }
+        Ok(active)
     }
 }
 

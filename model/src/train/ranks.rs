@@ -1,0 +1,228 @@
+//! One rank among those that train a model together: what its batches count, and what all of them come to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+
+use super::Trainer;
+use super::collective::{Collective, Solo};
+use super::composed::Micro;
+use super::record::TaskRecord;
+use crate::Error;
+use crate::output::{Batch, Task};
+use crate::params::Params;
+
+/// A rank with the others.
+#[derive(Debug, Clone)]
+pub(super) struct Ranks(Arc<dyn Collective>);
+
+impl Default for Ranks {
+    fn default() -> Self {
+        Ranks(Arc::new(Solo))
+    }
+}
+
+/// What the ranks of a training do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Another step.
+    Step,
+    /// No further one.
+    Stop,
+}
+
+/// What this rank's part of a micro-batch counts.
+#[derive(Debug)]
+pub(super) struct Shares {
+    /// Of each task's loss, by its number.
+    tasks: Vec<f64>,
+    /// Ranks that have rows.
+    ranks: f64,
+}
+
+impl Shares {
+    /// What this rank's mean of a task counts in the mean of all ranks.
+    pub(super) fn of_task(&self, task: usize) -> f64 {
+        self.tasks.get(task).copied().unwrap_or(0.0)
+    }
+
+    /// What the loss of the labels counts, which is the same on every rank that has rows.
+    pub(super) fn of_labels(&self) -> f64 {
+        1.0 / self.ranks
+    }
+}
+
+/// Numbers of a task in what ranks add up.
+const OF_TASK: usize = 6;
+/// Numbers before those of the tasks.
+const OF_ALL: usize = 5;
+
+impl Ranks {
+    /// Whether there are others.
+    pub(super) fn are_several(&self) -> bool {
+        self.0.world() > 1
+    }
+
+    /// The number of this rank's micro-batch among those of a step.
+    pub(super) fn number_of(&self, micro_batch: u64) -> u64 {
+        micro_batch * self.0.world() as u64 + self.0.rank() as u64
+    }
+
+    /// What this rank's batches of a micro-batch count.
+    ///
+    /// # Errors
+    /// When a rank has stopped.
+    pub(super) fn shares(&self, tasks: &[Task], batches: &[&Batch]) -> Result<Shares, Error> {
+        if !self.are_several() {
+            return Ok(Shares { tasks: vec![1.0; tasks.len()], ranks: 1.0 });
+        }
+        let mut own = vec![0.0; tasks.len() + 1];
+        for batch in batches {
+            if let Some(task) = tasks.get(batch.task) {
+                own[batch.task] = batch.targets.weight(&task.output);
+                own[tasks.len()] = 1.0;
+            }
+        }
+        let mut all = own.clone();
+        self.0.sum(&mut all)?;
+        let share = |(own, all): (&f64, &f64)| if *all > 0.0 { own / all } else { 0.0 };
+        let of_tasks = own.iter().zip(&all).take(tasks.len()).map(share).collect();
+        Ok(Shares { tasks: of_tasks, ranks: all[tasks.len()] })
+    }
+
+    /// The numbers of a micro-batch over all ranks. Its gradients stay this rank's: [`Ranks::gradients`] adds those of a whole step.
+    ///
+    /// # Errors
+    /// When a rank has stopped.
+    pub(super) fn together(&self, tasks: &[Task], own: Micro, shares: &Shares) -> Result<Micro, Error> {
+        if !self.are_several() {
+            return Ok(own);
+        }
+        let [labels, has_labels] = own.labels.map_or([0.0; 2], |labels| [labels, 1.0]);
+        let mut numbers = vec![own.loss, labels, has_labels, own.tokens as f64, own.rows as f64];
+        for (number, task) in tasks.iter().enumerate() {
+            numbers.extend(own.tasks.get(&task.name).map_or([0.0; OF_TASK], |of| {
+                let targets = of.targets as f64;
+                let hits = of.accuracy.unwrap_or(0.0) * targets;
+                let has_hits = f64::from(u8::from(of.accuracy.is_some()));
+                [of.loss * shares.of_task(number), hits, has_hits, targets, of.samples as f64, 1.0]
+            }));
+        }
+        self.0.sum(&mut numbers)?;
+        let (of_all, of_tasks) = numbers.split_at(OF_ALL);
+        let mut records = BTreeMap::new();
+        for (task, of) in tasks.iter().zip(of_tasks.chunks_exact(OF_TASK)) {
+            if of[5] > 0.0 {
+                let accuracy = (of[2] > 0.0).then(|| of[1] / of[3].max(1.0));
+                let record =
+                    TaskRecord { loss: of[0], accuracy, targets: whole(of[3]), samples: whole(of[4]) };
+                records.insert(task.name.clone(), record);
+            }
+        }
+        Ok(Micro {
+            grads: own.grads,
+            loss: of_all[0],
+            tasks: records,
+            labels: (of_all[2] > 0.0).then_some(of_all[1]),
+            tokens: whole(of_all[3]),
+            rows: whole(of_all[4]),
+        })
+    }
+
+    /// The sums of this rank's gradients and those of the others. What no rank has a gradient of has none.
+    ///
+    /// # Errors
+    /// When a rank has stopped, or memory is lacking.
+    pub(super) fn gradients(
+        &self,
+        params: &Params,
+        trained: &[String],
+        mut own: BTreeMap<String, Tensor>,
+    ) -> Result<BTreeMap<String, Tensor>, Error> {
+        if !self.are_several() {
+            return Ok(own);
+        }
+        let mut has: Vec<f64> =
+            trained.iter().map(|name| f64::from(u8::from(own.contains_key(name)))).collect();
+        self.0.sum(&mut has)?;
+        let of_some: Vec<&String> =
+            trained.iter().zip(&has).filter(|(_, has)| **has > 0.0).map(|(name, _)| name).collect();
+        let mut flat = vec![];
+        for name in &of_some {
+            match own.remove(*name) {
+                Some(grad) => flat.extend(grad.to_device(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?),
+                None => flat.resize(flat.len() + params.get(name)?.elem_count(), 0.0),
+            }
+        }
+        self.0.sum_gradients(&mut flat)?;
+        let (mut all, mut rest) = (BTreeMap::new(), &flat[..]);
+        for name in of_some {
+            let param = params.get(name)?;
+            let (numbers, behind) = rest.split_at(param.elem_count());
+            rest = behind;
+            let grad = Tensor::from_slice(numbers, param.shape(), &Device::Cpu)?;
+            all.insert(name.clone(), grad.to_device(param.device())?);
+        }
+        Ok(all)
+    }
+}
+
+/// A count that was added as a number.
+fn whole(count: f64) -> usize {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a sum of counts, exact to 2^53"
+    )]
+    let count = count as usize;
+    count
+}
+
+impl Trainer {
+    /// The same trainer as one rank among others, each with a share of every batch: a step is then that of all their batches together, by as many
+    /// micro-batches on every rank. All ranks wait here for one another.
+    ///
+    /// # Errors
+    /// When the device makes no steps with others, a rank has stopped, or this one has other settings, weights or steps than rank 0.
+    pub fn among(mut self, others: Arc<dyn Collective>) -> Result<Self, Error> {
+        let ranks = Ranks(others);
+        self.machine.join(&ranks)?;
+        if ranks.are_several() {
+            let own = [self.begun_with()?, self.steps()].map(|number| number as f64);
+            let mut of_first = if ranks.0.rank() == 0 { own } else { [0.0; 2] };
+            ranks.0.sum(&mut of_first)?;
+            if own != of_first {
+                return Err(Error::Misfit(format!(
+                    "rank {} begins with other settings or weights than rank 0, or after another step: start all ranks with one configuration and from one state",
+                    ranks.0.rank()
+                )));
+            }
+        }
+        self.ranks = ranks;
+        Ok(self)
+    }
+
+    /// What all ranks do next: they stop as soon as one of them does. Where there are several, each asks before every step.
+    ///
+    /// # Errors
+    /// When a rank has stopped without saying so.
+    pub fn next(&self, own: Next) -> Result<Next, Error> {
+        let mut stops = [f64::from(u8::from(own == Next::Stop))];
+        self.ranks.0.sum(&mut stops)?;
+        Ok(if stops[0] > 0.0 { Next::Stop } else { Next::Step })
+    }
+
+    /// A digest of settings and weights, of as many bits as a number of two words holds exactly.
+    fn begun_with(&self) -> Result<u64, Error> {
+        let mut digest = blake3::Hasher::new();
+        let run = self.setup.run()?;
+        digest.update(run.text().as_bytes());
+        for (_, tensor) in self.params.iter() {
+            let numbers = tensor.to_device(&Device::Cpu)?.flatten_all()?.to_vec1::<f32>()?;
+            digest.update(&numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>());
+        }
+        let [a, b, c, d, e, f, ..] = *digest.finalize().as_bytes();
+        Ok(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]))
+    }
+}
