@@ -46,6 +46,7 @@ use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
 use crate::engine::memo::Belief;
 use crate::engine::origin::{Claim, Origin};
+use crate::engine::ranks::Launch;
 use crate::engine::run::Outcome;
 use crate::engine::survey::State;
 use crate::engine::verify::Verify;
@@ -106,6 +107,9 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
     let engine = engine(command, &remotes, cancel.clone())?;
+    if let Some(followed) = follow(&engine, &cancel) {
+        return followed;
+    }
     if let Some(goals) = looked_at(&command.subcommand) {
         engine.admitted()?;
         if let Err(error) = outside::bring(&engine, &remotes, goals, &cancel) {
@@ -229,6 +233,7 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         origin: Some(origin(common.config.as_deref())?),
         claim: if replace { Claim::Replace } else { Claim::Respect },
         keep: bounds(&command.subcommand, &config),
+        launch: launch(&command.subcommand)?,
     };
     Ok(Engine::new(stages, settings)?)
 }
@@ -282,6 +287,27 @@ fn faults() -> anyhow::Result<Faults> {
         Ok(given) if !given.is_empty() => given.parse().context("ENGRAFT_KILL_AT"),
         _ => Ok(Faults::none()),
     }
+}
+
+/// With whom a run was started, by the variables of `torchrun`.
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn launch(subcommand: &Subcommand) -> anyhow::Result<Option<Launch>> {
+    match subcommand {
+        Subcommand::Run { .. } => Launch::given(|name| std::env::var(name).ok()),
+        _ => Ok(None),
+    }
+}
+
+/// What a run comes to that works along with that of rank 0; nothing of others.
+fn follow(engine: &Engine, cancel: &CancelToken) -> Option<anyhow::Result<Exit>> {
+    Some(match engine.follow(&print::note)? {
+        Ok(()) => Ok(Exit::Ok),
+        Err(_) if cancel.is_cancelled() => Ok(Exit::Interrupted),
+        Err(error) => {
+            print::note(&format!("error: {}", failure::text(&error)));
+            Ok(Exit::Failed)
+        }
+    })
 }
 
 fn run(engine: &Engine, stages: &[String], common: &Common, show: watch::Show) -> anyhow::Result<Exit> {

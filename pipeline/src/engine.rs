@@ -32,6 +32,7 @@ pub(crate) mod observe;
 pub(crate) mod origin;
 pub(crate) mod progress;
 mod publish;
+pub(crate) mod ranks;
 mod restore;
 pub(crate) mod run;
 pub(crate) mod stage;
@@ -53,6 +54,7 @@ use kept::Bounds;
 use layout::Layout;
 use memo::{Belief, Memo};
 use origin::{Claim, Origin};
+use ranks::Launch;
 use stage::Stage;
 
 /// Tells the time since the Unix epoch. It goes into the ledger and onto the screen only, never into an artifact or a decision.
@@ -82,6 +84,8 @@ pub(crate) struct Settings {
     pub claim: Claim,
     /// How much is kept of what a run replaces.
     pub keep: Bounds,
+    /// With whom this process was started, if with others.
+    pub launch: Option<Launch>,
 }
 
 /// The stages of a pipeline and the folder in which they leave their artifacts.

@@ -111,6 +111,7 @@ impl Trial {
             version: "0.0.0".to_owned(),
             belief: Belief::Stamps,
             origin: None,
+            launch: None,
             claim: Claim::Respect,
             keep: Bounds::default(),
         };

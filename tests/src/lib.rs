@@ -75,7 +75,7 @@ impl Engraft {
     pub fn plain(verb: &[&str], out: &Path) -> Self {
         let mut command = Command::new(binary());
         command.args(verb).arg("--out").arg(out);
-        command.env_remove("ENGRAFT_KILL_AT").env("NO_COLOR", "1");
+        command.env_remove("ENGRAFT_KILL_AT").env_remove("WORLD_SIZE").env("NO_COLOR", "1");
         Self(command)
     }
 
@@ -165,6 +165,18 @@ fn unreachable_start(error: &std::io::Error) -> ! {
 pub struct Running(Child);
 
 impl Running {
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it cannot be waited for.
+    #[must_use]
+    pub fn wait(self) -> Ran {
+        match self.0.wait_with_output() {
+            Ok(output) => Ran(output),
+            Err(error) => unreachable_start(&error),
+        }
+    }
+
     /// Sends it SIGINT, as Ctrl-C does, and waits for its end.
     ///
     /// # Panics

@@ -31,6 +31,7 @@ mod parity_samples;
 mod parity_transformers;
 mod plan_run;
 mod query;
+mod ranks;
 mod real_data;
 mod remote_shards;
 mod same_bytes;

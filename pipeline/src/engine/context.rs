@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base::cancel::Cancelled;
 use serde_json::{Map, Value};
@@ -13,6 +13,7 @@ use super::digest::Digest;
 use super::error::Error;
 use super::live::Live;
 use super::progress::Progress;
+use super::ranks::Others;
 
 /// The fact with the warnings of a stage, a list of texts.
 pub(crate) const WARNINGS: &str = "warnings";
@@ -30,6 +31,7 @@ pub(crate) struct Context {
     pub(super) facts: Mutex<Map<String, Value>>,
     pub(super) previous: Option<PathBuf>,
     pub(super) live: Live,
+    pub(super) others: Option<Arc<Others>>,
 }
 
 impl Context {
@@ -90,6 +92,11 @@ impl Context {
     #[must_use]
     pub(crate) fn previous(&self) -> Option<&Path> {
         self.previous.as_deref()
+    }
+
+    /// The processes that work along, if this one was started with others and leads them.
+    pub(crate) fn others(&self) -> Option<&Others> {
+        self.others.as_deref()
     }
 
     /// Shows these files of [`Context::out`] to whoever looks on while the stage runs, in `live/STAGE/`: files that grow line by line.

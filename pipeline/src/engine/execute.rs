@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -25,6 +25,7 @@ use super::live::Live;
 use super::memo::{Belief, Memo};
 use super::progress::Progress;
 use super::publish::{Finished, check_place};
+use super::ranks::Others;
 use super::stage::{Input, Resume, Stage};
 use super::{Settings, describe::Description};
 
@@ -32,6 +33,8 @@ use super::{Settings, describe::Description};
 pub(super) struct Records {
     pub(super) ledger: Mutex<Ledger>,
     pub(super) memo: Memo,
+    /// The processes that work along.
+    pub(super) others: Option<Arc<Others>>,
 }
 
 impl Records {
@@ -96,35 +99,12 @@ impl Task<'_> {
 
     /// Lets the stage work; a panic in it is its failure, not the runner's.
     fn work(&self, work: &Path, progress: &Progress) -> anyhow::Result<Map<String, Value>> {
-        let mut context = self.context(work, progress);
+        let mut context = context_of(self.stage, self.layout, self.settings, work, progress);
+        context.others.clone_from(&self.records.others);
         catch_unwind(AssertUnwindSafe(|| self.stage.run(&mut context))).unwrap_or_else(|panic| {
             Err(anyhow::anyhow!("the stage panicked: {}", message(panic.as_ref())))
         })?;
         Ok(context.facts.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn context(&self, work: &Path, progress: &Progress) -> Context {
-        let mut context = Context {
-            stage: self.stage.name().to_owned(),
-            out: work.to_owned(),
-            files: [].into(),
-            artifacts: [].into(),
-            jobs: self.settings.jobs,
-            progress: progress.clone(),
-            facts: Mutex::new(Map::new()),
-            previous: Some(self.layout.artifact(self.stage.name())).filter(|folder| folder.is_dir()),
-            live: Live::new(self.layout, self.stage.name(), work),
-        };
-        for input in self.stage.inputs() {
-            match input {
-                Input::File { label, path } => context.files.insert(label, path),
-                Input::Artifact(name) => {
-                    let folder = self.layout.artifact(&name);
-                    context.artifacts.insert(name, folder)
-                }
-            };
-        }
-        context
     }
 
     /// An outside file that changed while it was read would make the ledger lie.
@@ -182,6 +162,38 @@ impl Task<'_> {
     fn pass(&self, point: Point) {
         self.settings.faults.pass(self.stage.name(), point);
     }
+}
+
+/// What a stage sees that works in a folder.
+pub(super) fn context_of(
+    stage: &dyn Stage,
+    layout: &Layout,
+    settings: &Settings,
+    work: &Path,
+    progress: &Progress,
+) -> Context {
+    let mut context = Context {
+        stage: stage.name().to_owned(),
+        out: work.to_owned(),
+        files: [].into(),
+        artifacts: [].into(),
+        jobs: settings.jobs,
+        progress: progress.clone(),
+        facts: Mutex::new(Map::new()),
+        previous: Some(layout.artifact(stage.name())).filter(|folder| folder.is_dir()),
+        live: Live::new(layout, stage.name(), work),
+        others: None,
+    };
+    for input in stage.inputs() {
+        match input {
+            Input::File { label, path } => context.files.insert(label, path),
+            Input::Artifact(name) => {
+                let folder = layout.artifact(&name);
+                context.artifacts.insert(name, folder)
+            }
+        };
+    }
+    context
 }
 
 /// Removes work folders that a crash left, save those that a stage may take up again, and keeps an artifact that it left on its way.

@@ -77,7 +77,7 @@ impl Engine {
         }
         sweep(&self.graph, &self.layout, &self.settings, &ledger);
         live::sweep(&self.layout);
-        let records = Records { ledger, memo: Memo::load(&self.layout.memo()) };
+        let records = Records { ledger, memo: Memo::load(&self.layout.memo()), others: self.others()? };
         let session = Session { engine: self, goals, observer, records };
         let outcomes = session.schedule(&needed);
         // A memo that cannot be saved costs the next run some reading, nothing else.

@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::context::Context;
 use super::describe::Describe;
+use super::ranks::Joined;
 
 /// One thing that a stage reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +101,15 @@ pub(crate) trait Stage: Send + Sync {
     /// # Errors
     /// Whatever keeps the stage from finishing. Nothing it has written becomes visible then.
     fn run(&self, context: &mut Context) -> anyhow::Result<()>;
+
+    /// Does another rank's part of the work of rank 0, which has said `more`: reads the declared inputs, writes nothing.
+    ///
+    /// # Errors
+    /// Whatever keeps it from doing so.
+    fn follow(&self, context: &Context, joined: Joined, more: Value) -> anyhow::Result<()> {
+        let _ = (joined, more);
+        anyhow::bail!("stage {} has no part for other ranks; report it", context.stage())
+    }
 
     /// Lines that `engraft inspect` shows about one file of the artifact, such as its schema and number of rows.
     ///

@@ -143,6 +143,7 @@ pub(super) fn settings(out: &Path) -> Settings {
         origin: None,
         claim: Claim::Respect,
         keep: Bounds::default(),
+        launch: None,
     }
 }
 

@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::config::origin::Origin;
 use crate::engine::context::Context;
 use crate::engine::describe::Describe;
+use crate::engine::ranks::Joined;
 use crate::engine::stage::{Artifacts, Input, Resume, Stage};
 
 pub(super) struct Located {
@@ -48,6 +51,10 @@ impl Stage for Located {
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
         self.stage.run(context).map_err(|error| self.origin.locate(error))
+    }
+
+    fn follow(&self, context: &Context, joined: Joined, more: Value) -> anyhow::Result<()> {
+        self.stage.follow(context, joined, more).map_err(|error| self.origin.locate(error))
     }
 
     fn inspect(&self, file: &Path) -> anyhow::Result<Vec<String>> {

@@ -22,9 +22,10 @@ use model::output::shards::Sizes;
 use model::train::heads::Mode;
 use model::train::patience::Patience;
 use model::train::{self, Setup, Trainer};
-use serde_json::json;
+use serde_json::{Value, json};
 use tasks::shard::hub;
 use tasks::shard::index::Index;
+use tasks::stream::lane::Share;
 use tasks::stream::schedule;
 use tasks::stream::steps::{self as stream, Shards, Worker};
 use tasks::task::has_negatives;
@@ -35,10 +36,11 @@ use super::frozen;
 use super::location::Places;
 use super::metrics;
 use super::training::METRICS;
-use super::training::steps::{Evaluation, FROZEN, Training, ended};
+use super::training::steps::{Evaluation, FROZEN, Sharing, Training, ended};
 use crate::bundle::card::{self, Card, Kind};
 use crate::engine::context::Context;
 use crate::engine::describe::{self, Describe};
+use crate::engine::ranks::{Joined, Others};
 use crate::engine::stage::{Artifacts, Input, Resume, Stage};
 use checks::Planned;
 pub(crate) use config::Config;
@@ -86,6 +88,24 @@ pub(crate) enum Which<'a> {
         /// The stage that searches the mask, if it needs one.
         mask: Option<&'a str>,
     },
+}
+
+/// Which rank of a training this process is.
+enum Role {
+    /// The first, or the only one.
+    Lead,
+    /// Another one, with what rank 0 has said.
+    Follow { joined: Joined, more: Value },
+}
+
+impl Role {
+    /// Its part of every batch.
+    fn share(&self, context: &Context) -> Share {
+        match self {
+            Role::Lead => Share { rank: 0, world: context.others().map_or(1, Others::world) },
+            Role::Follow { joined, .. } => Share { rank: joined.rank, world: joined.world },
+        }
+    }
 }
 
 impl Retrain {
@@ -192,7 +212,7 @@ impl Retrain {
         Some(Patience { every: patience.every, evaluations: patience.evaluations })
     }
 
-    fn train(&self, context: &Context, index: &Index) -> anyhow::Result<()> {
+    fn train(&self, context: &Context, index: &Index, role: Role) -> anyhow::Result<()> {
         let tasks = self.config.tasks(&self.from.shards.config.tasks);
         let index = &index.of_tasks(&tasks);
         let shards = Shards::in_folder(context.artifact("shards")?, index);
@@ -203,11 +223,12 @@ impl Retrain {
         };
         let shards = Shards { redraw, ..shards };
         let how = self.config.stream.config(self.config.seed);
-        let stream = stream::Stream::new(&shards, &how, Worker::ONLY)?;
+        let share = role.share(context);
+        let stream = stream::Stream::new(&shards, &how, Worker { share, ..Worker::ONLY })?;
         let Planned { micro_batches, steps: planned } = self.planned(&stream)?;
         let setup = self.setup(context, index, planned)?;
         let outline = setup.outline.clone();
-        let held_out = self.config.patience.as_ref();
+        let held_out = self.config.patience.as_ref().filter(|_| share.rank == 0);
         let held_out = held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience)).transpose();
         let held_out = held_out.with_context(|| format!("{}.patience", self.table))?;
         let device = self.from.compute.device(context)?;
@@ -219,6 +240,7 @@ impl Retrain {
             planned,
             checkpoint_every: self.config.checkpoint_every,
             evaluation: held_out.as_ref().map(|held_out| held_out as &dyn Evaluation),
+            sharing: Sharing::Batches,
         };
         let begin = |setup: Setup| {
             Ok(match setup.train.heads.mode {
@@ -228,7 +250,11 @@ impl Retrain {
             })
         };
         let ahead = self.config.stream.steps_ahead;
-        training.to_the_end(begin, |state, steps| Streamed::new(stream, &outline, ahead, state, steps))
+        let batches = |state, steps| Streamed::new(stream, &outline, ahead, state, steps);
+        match role {
+            Role::Lead => training.to_the_end(begin, batches),
+            Role::Follow { joined, more } => training.follow(joined, &more, begin, batches),
+        }
     }
 }
 
@@ -332,7 +358,7 @@ impl Stage for Retrain {
     }
 
     fn run(&self, context: &mut Context) -> anyhow::Result<()> {
-        self.train(context, &Index::read(context.artifact("shards")?)?)?;
+        self.train(context, &Index::read(context.artifact("shards")?)?, Role::Lead)?;
         let (source, case) = (&self.from.shards.vocabulary, self.from.shards.case);
         let rule = source.load(context, case)?.rule();
         let most = model::checkpoint::sizes(&context.out().join(MODEL))?.max_position_embeddings;
@@ -340,6 +366,11 @@ impl Stage for Retrain {
         model::checkpoint::digests::seal(&context.out().join(MODEL))?;
         self.card(context)?;
         record(context, context.out())
+    }
+
+    fn follow(&self, context: &Context, joined: Joined, more: Value) -> anyhow::Result<()> {
+        let index = Index::read(context.artifact("shards")?)?;
+        self.train(context, &index, Role::Follow { joined, more })
     }
 }
 

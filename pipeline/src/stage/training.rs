@@ -324,6 +324,15 @@ impl Records {
     }
 }
 
+/// What a state that kept `along` says of the stream.
+///
+/// # Errors
+/// When it says nothing of it.
+fn stream_of(state: &Path, along: &Value) -> anyhow::Result<Value> {
+    let along = Along::deserialize(along).with_context(|| state.join(STATE_INDEX).display().to_string())?;
+    Ok(along.stream)
+}
+
 fn index(out: &Path) -> String {
     out.join(STATE).join(STATE_INDEX).display().to_string()
 }

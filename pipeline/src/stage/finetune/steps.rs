@@ -29,7 +29,7 @@ use super::sharded::{self, Sharded};
 use crate::engine::context::Context;
 use crate::stage::compute::Compute;
 use crate::stage::encoder::{fits, with_dropout};
-use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Training};
+use crate::stage::training::steps::{Batches, Evaluated, Evaluation, Sharing, Training};
 
 /// The file with one line per look at the part `dev`, or whichever models are chosen by, within the artifact.
 pub(super) const LOOKS: &str = "dev.jsonl";
@@ -101,6 +101,7 @@ impl Run<'_> {
             planned,
             checkpoint_every: self.tried.fixed.checkpoint_every,
             evaluation: Some(self),
+            sharing: Sharing::Nothing,
         };
         training.to_the_end(
             |setup| self.begin(setup, base),

@@ -59,7 +59,8 @@ impl Batches for Streamed<'_> {
 }
 
 fn read(outline: &Outline, batches: &[batch::Batch]) -> anyhow::Result<Vec<Batch>> {
-    batches.iter().map(|batch| Ok(shards::batch(outline, batch)?)).collect()
+    // Where a batch has fewer items than there are ranks, some have none of them.
+    batches.iter().filter(|batch| batch.rows > 0).map(|batch| Ok(shards::batch(outline, batch)?)).collect()
 }
 
 /// The stream of held-out samples.

@@ -2,20 +2,25 @@
 //! progress. A stage gives it a setup, batches and, if there is one, an evaluation.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use base::whole::write_whole;
 use model::Device;
 use model::output::Batch;
+use model::train::collective::peers::Peer;
 use model::train::patience::{Best, Measured, Verdict};
 use model::train::writer::Writer;
-use model::train::{Setup, StepRecord, Trainer};
+use model::train::{Next, Setup, StepRecord, Trainer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Found, METRICS, Records, STATE, drop_state, found, refused, seal, state_is_there, total};
+use super::{
+    Found, METRICS, Records, STATE, drop_state, found, refused, seal, state_is_there, stream_of, total,
+};
 use crate::engine::context::Context;
 use crate::engine::progress::{self, Step};
+use crate::engine::ranks::{Joined, Others};
 use crate::stage::encoder::MODEL;
 
 /// The parameters that were not trained, with the reason, within the artifact.
@@ -99,6 +104,27 @@ pub(in crate::stage) struct Training<'a> {
     /// Steps between states.
     pub(in crate::stage) checkpoint_every: u64,
     pub(in crate::stage) evaluation: Option<&'a dyn Evaluation>,
+    /// Whether other processes take a share of every batch.
+    pub(in crate::stage) sharing: Sharing,
+}
+
+/// Whether the processes that were started together share the batches of a training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::stage) enum Sharing {
+    /// Each takes its part of every batch.
+    Batches,
+    /// Rank 0 trains alone.
+    Nothing,
+}
+
+/// What rank 0 tells the others of a training.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Begins {
+    /// With fresh weights, or those of a checkpoint.
+    Anew,
+    /// Where its last state stands.
+    FromState,
 }
 
 impl Training<'_> {
@@ -111,11 +137,12 @@ impl Training<'_> {
     ) -> anyhow::Result<()> {
         let out = self.context.out();
         let lines = self.lines();
+        let _turn = self.others().map(Others::turn);
         let (trainer, mut records, batches) = match found(self.context, &lines)? {
             // A kill between the end of training and that of the stage does not cost the training.
             Found::Ended => return drop_state(out),
             Found::Nothing => {
-                let trainer = begin(self.setup.clone())?;
+                let trainer = self.among(begin(self.setup.clone())?, Begins::Anew)?;
                 (trainer, Records::begin(out, &lines)?, batches(None, 0)?)
             }
             Found::State => {
@@ -132,6 +159,57 @@ impl Training<'_> {
         drop_state(out)
     }
 
+    /// The processes that take a share of every batch.
+    fn others(&self) -> Option<&Others> {
+        self.context.others().filter(|_| self.sharing == Sharing::Batches)
+    }
+
+    /// The trainer as that of rank 0, if there are other ranks; they are told how it begins.
+    fn among(&self, trainer: Trainer, begins: Begins) -> anyhow::Result<Trainer> {
+        let world = self.context.others().map_or(1, Others::world);
+        let Some(others) = self.others() else {
+            if world > 1 {
+                let stage = self.context.stage();
+                self.context.warn(format!("rank 0 of {world} trains {stage} alone: only `pretrain` and `retrain` share their batches among ranks"));
+            }
+            return Ok(trainer);
+        };
+        self.context.record("ranks", world);
+        let joined = others.call(self.context, serde_json::to_value(begins)?)?;
+        Ok(trainer.among(peer(joined))?)
+    }
+
+    /// Does another rank's part of a training: the same steps of its share of the batches, without evaluations, lines or states. `more` is what rank 0 has said.
+    pub(in crate::stage) fn follow<B: Batches>(
+        &self,
+        joined: Joined,
+        more: &Value,
+        begin: impl FnOnce(Setup) -> anyhow::Result<Trainer>,
+        batches: impl FnOnce(Option<Value>, u64) -> anyhow::Result<B>,
+    ) -> anyhow::Result<()> {
+        let peer = peer(joined);
+        let (trainer, mut batches) = match Begins::deserialize(more)? {
+            Begins::Anew => (begin(self.setup.clone())?, batches(None, 0)?),
+            Begins::FromState => {
+                let state = self.context.out().join(STATE);
+                let (trainer, along) = Trainer::resume(self.setup.clone(), &state, self.device)?;
+                let shown = self.shown(trainer.steps());
+                (trainer, batches(Some(stream_of(&state, &along)?), shown)?)
+            }
+        };
+        let mut trainer = trainer.among(peer)?;
+        while trainer.steps() < self.planned {
+            self.context.check()?;
+            if trainer.next(Next::Step)? == Next::Stop {
+                break;
+            }
+            let (epoch, micro) = self.micro_batches_of(trainer.steps(), &mut batches)?;
+            trainer.advance(epoch, &micro)?;
+        }
+        trainer.settle()?;
+        Ok(())
+    }
+
     /// The files with a line for each step and evaluation.
     fn lines(&self) -> Vec<&'static str> {
         std::iter::once(METRICS).chain(self.evaluation.map(Evaluation::file)).collect()
@@ -144,6 +222,7 @@ impl Training<'_> {
     ) -> anyhow::Result<(Trainer, Records, B)> {
         let out = self.context.out();
         let (trainer, along) = Trainer::resume(self.setup.clone(), &out.join(STATE), self.device)?;
+        let trainer = self.among(trainer, Begins::FromState)?;
         let (records, state) = Records::resume(out, &self.lines(), &along)?;
         let batches = batches(Some(state), self.shown(trainer.steps()))
             .with_context(|| out.join(STATE).display().to_string())?;
@@ -162,6 +241,7 @@ impl Training<'_> {
         let (mut stop, mut writer) = (Stop::AllEpochs, Writer::default());
         while trainer.steps() < self.planned {
             self.context.check()?;
+            trainer.next(Next::Step)?;
             let (epoch, micro) = progress.waiting(|| self.micro_batches_of(trainer.steps(), &mut batches))?;
             let landed = trainer.advance(epoch, &micro)?;
             self.told(records, &landed)?;
@@ -172,6 +252,10 @@ impl Training<'_> {
             }
             if self.evaluate(&mut trainer, records)? == Some(Verdict::Stop) {
                 stop = Stop::Patience;
+                if trainer.steps() < self.planned {
+                    // Who has made all steps does not ask for another.
+                    trainer.next(Next::Stop)?;
+                }
                 break;
             }
             if stored {
@@ -243,6 +327,12 @@ impl Training<'_> {
         let ended = Ended { steps: trainer.steps(), planned: self.planned, stop, best: trainer.best() };
         Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }
+}
+
+/// The rank that this process is in a training.
+fn peer(joined: Joined) -> Arc<Peer> {
+    let Joined { rank, world, conversation, streams } = joined;
+    Arc::new(Peer::new(rank, world, conversation, streams))
 }
 
 /// Waits for the state that is being written.
