@@ -8,12 +8,12 @@ run *ARGS:
 
 # All tests, as CI runs them.
 test:
-    cargo test --release --workspace
+    cargo test --workspace
 
 # What CI checks before the tests.
 lint:
     cargo fmt --check
-    cargo clippy --release --workspace --all-targets -- -D warnings
+    cargo clippy --workspace --all-targets -- -D warnings
 
 # What the house is measured by, before the second plan and now (ARCHITECTURE.md).
 measure:
@@ -21,7 +21,7 @@ measure:
 
 # The API documentation.
 doc:
-    RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 # Licences and advisories of all dependencies (needs `cargo install cargo-deny`).
 deny:

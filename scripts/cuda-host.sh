@@ -86,7 +86,7 @@ mock=$(cd "$work/../mock" && pwd)
 kernels=$(cd "$work" && pwd)/libengraft_kernels.so
 workspace=$(scripts/cuda-workspace.sh)
 if ! (cd "$workspace" && LIBRARY_PATH=$mock LD_LIBRARY_PATH=$mock MOCK_KERNELS=$kernels CARGO_TERM_COLOR=never \
-  cargo test --release -p engraft-model --features cuda --lib -- cuda:: --nocapture) > "$work/steps.said" 2>&1; then
+  cargo test -p engraft-model --features cuda --lib -- cuda:: --nocapture) > "$work/steps.said" 2>&1; then
   tail -n 60 "$work/steps.said" >&2
   echo "failed steps on the mock driver" >> "$work/failed"
 fi

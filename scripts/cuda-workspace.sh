@@ -32,8 +32,8 @@ for member in base tasks/batch model; do ln -sfn "$root/$member" "$out/$member";
   echo 'resolver = "3"'
   echo 'members = ["base", "tasks/batch", "model"]'
   sed -n '/^\[workspace.package\]/,/^\[profile/p' Cargo.toml | sed '/^\[profile/d'
-  # What is tested here is small; what takes long is the compiler.
-  printf '[profile.release]\ndebug = false\nopt-level = 1\n\n'
+  sed -n '/^\[profile.dev\]/,$p' Cargo.toml
+  echo
   echo '[patch.crates-io]'
   echo 'candle-kernels = { path = "candle-kernels" }'
 } | put "$out/Cargo.toml"

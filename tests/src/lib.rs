@@ -61,7 +61,7 @@ pub fn binary() -> PathBuf {
     let test = std::env::current_exe().ok();
     let folder = test.as_deref().and_then(Path::parent).and_then(Path::parent);
     let binary = folder.map(|folder| folder.join("engraft")).unwrap_or_default();
-    assert!(binary.exists(), "{} is not built: run `cargo test --release --workspace`", binary.display());
+    assert!(binary.exists(), "{} is not built: run `cargo test --workspace`", binary.display());
     binary
 }
 
