@@ -10,6 +10,7 @@ mod error;
 mod frozen;
 pub mod heads;
 mod machine;
+mod micro;
 #[cfg(feature = "cuda")]
 mod on_cuda;
 pub mod patience;

@@ -18,6 +18,7 @@ mod print;
 mod project;
 #[cfg(feature = "query")]
 mod query;
+mod ranks;
 mod report;
 mod settings;
 mod signals;
@@ -46,7 +47,6 @@ use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
 use crate::engine::memo::Belief;
 use crate::engine::origin::{Claim, Origin};
-use crate::engine::ranks::Launch;
 use crate::engine::run::Outcome;
 use crate::engine::survey::State;
 use crate::engine::verify::Verify;
@@ -107,7 +107,7 @@ fn obey(command: &Command) -> anyhow::Result<Exit> {
     }
     let remotes = Arc::new(Remotes::new(outside::options(&command.common, &cancel)));
     let engine = engine(command, &remotes, cancel.clone())?;
-    if let Some(followed) = follow(&engine, &cancel) {
+    if let Some(followed) = ranks::follow(&engine, &cancel) {
         return followed;
     }
     if let Some(goals) = looked_at(&command.subcommand) {
@@ -233,7 +233,7 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         origin: Some(origin(common.config.as_deref())?),
         claim: if replace { Claim::Replace } else { Claim::Respect },
         keep: bounds(&command.subcommand, &config),
-        launch: launch(&command.subcommand)?,
+        launch: ranks::launch(&command.subcommand)?,
     };
     Ok(Engine::new(stages, settings)?)
 }
@@ -289,29 +289,9 @@ fn faults() -> anyhow::Result<Faults> {
     }
 }
 
-/// With whom a run was started, by the variables of `torchrun`.
-#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
-fn launch(subcommand: &Subcommand) -> anyhow::Result<Option<Launch>> {
-    match subcommand {
-        Subcommand::Run { .. } => Launch::given(|name| std::env::var(name).ok()),
-        _ => Ok(None),
-    }
-}
-
-/// What a run comes to that works along with that of rank 0; nothing of others.
-fn follow(engine: &Engine, cancel: &CancelToken) -> Option<anyhow::Result<Exit>> {
-    Some(match engine.follow(&print::note)? {
-        Ok(()) => Ok(Exit::Ok),
-        Err(_) if cancel.is_cancelled() => Ok(Exit::Interrupted),
-        Err(error) => {
-            print::note(&format!("error: {}", failure::text(&error)));
-            Ok(Exit::Failed)
-        }
-    })
-}
-
 fn run(engine: &Engine, stages: &[String], common: &Common, show: watch::Show) -> anyhow::Result<Exit> {
     let (started, format) = (now(), show.format);
+    engine.leads().iter().for_each(|leads| print::note(leads));
     let watching = watch::choose(show, Arc::new(now));
     let live = live::Live::new(engine.layout(), engine.graph().names(), watching.as_ref());
     let summary = live.while_working(|| engine.run(stages, &live))?;

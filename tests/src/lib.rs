@@ -6,6 +6,7 @@ pub mod server;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -165,6 +166,20 @@ fn unreachable_start(error: &std::io::Error) -> ! {
 pub struct Running(Child);
 
 impl Running {
+    /// Waits until a line on standard error has a text; what comes behind is not kept.
+    ///
+    /// # Panics
+    /// When it ends without having said so.
+    #[must_use]
+    pub fn once_it_says(mut self, text: &str) -> Self {
+        let Some(stderr) = self.0.stderr.take() else { return self };
+        let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains(text)), "it ended without {text:?}");
+        // A full pipe would stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        self
+    }
+
     /// Waits for its end.
     ///
     /// # Panics

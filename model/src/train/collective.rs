@@ -126,8 +126,12 @@ impl<T: Copy + AddAssign + Send + Sync> Meeting<T> {
         let mut round = self.wait(self.lock(), |round| round.sum.is_none())?;
         round.brought[rank] = Some(numbers.to_vec());
         if round.brought.iter().all(Option::is_some) {
-            let brought: Vec<Vec<T>> = round.brought.iter_mut().filter_map(Option::take).collect();
-            round.sum = Some(Arc::new(added(brought)?));
+            let mut brought = round.brought.iter_mut().filter_map(Option::take);
+            let mut sum = brought.next().unwrap_or_default();
+            for (rank, numbers) in (1..).zip(brought) {
+                add(&mut sum, rank, &numbers)?;
+            }
+            round.sum = Some(Arc::new(sum));
             round.taken = 0;
             self.changed.notify_all();
         }
@@ -149,26 +153,22 @@ impl<T: Copy + AddAssign + Send + Sync> Meeting<T> {
     }
 }
 
-/// The sum of what ranks have brought, added in their order.
-fn added<T: Copy + AddAssign + Send + Sync>(brought: Vec<Vec<T>>) -> Result<Vec<T>, Error> {
-    let mut ranks = brought.into_iter();
-    let mut sum = ranks.next().unwrap_or_default();
-    for (rank, numbers) in (1..).zip(ranks) {
-        if numbers.len() != sum.len() {
-            return Err(Error::Misfit(format!(
-                "rank {rank} brings {} numbers to a sum, and rank 0 {}: they were started with different settings",
-                numbers.len(),
-                sum.len()
-            )));
-        }
-        let blocks = sum.par_chunks_mut(BLOCK).zip(numbers.par_chunks(BLOCK));
-        blocks.for_each(|(sum, more)| sum.iter_mut().zip(more).for_each(|(sum, one)| *sum += *one));
+/// Adds what a rank has brought to the sum of those before it.
+fn add<T: Copy + AddAssign + Send + Sync>(sum: &mut [T], rank: usize, numbers: &[T]) -> Result<(), Error> {
+    if numbers.len() != sum.len() {
+        return Err(Error::Misfit(format!(
+            "rank {rank} brings {} numbers to a sum, and rank 0 {}: they were started with different settings",
+            numbers.len(),
+            sum.len()
+        )));
     }
-    Ok(sum)
+    let blocks = sum.par_chunks_mut(BLOCK).zip(numbers.par_chunks(BLOCK));
+    blocks.for_each(|(sum, more)| sum.iter_mut().zip(more).for_each(|(sum, one)| *sum += *one));
+    Ok(())
 }
 
 fn stopped(rank: usize, world: usize) -> Error {
-    Error::Misfit(format!("rank {rank} of {world} has stopped; what it says itself is the reason"))
+    Error::Misfit(format!("rank {rank} of {world} has stopped: see its own output for the reason"))
 }
 
 impl Thread {

@@ -7,7 +7,7 @@ use candle_core::{Device, Tensor};
 
 use super::Trainer;
 use super::collective::{Collective, Solo};
-use super::composed::Micro;
+use super::micro::Micro;
 use super::record::TaskRecord;
 use crate::Error;
 use crate::output::{Batch, Task};

@@ -214,8 +214,8 @@ impl Progress {
         CancelToken::when(move || progress.check().is_err())
     }
 
-    /// The token of the run itself.
-    pub(super) fn cancel(&self) -> &CancelToken {
+    /// The token of the run itself: asking it is no step of work.
+    pub(crate) fn cancel(&self) -> &CancelToken {
         &self.0.cancel
     }
 

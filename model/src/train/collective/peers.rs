@@ -4,12 +4,16 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use base::cancel::CancelToken;
 use base::frame::{Head, Kind};
 
-use super::{Collective, added, stopped};
+use super::{Collective, add, stopped};
 use crate::Error;
 
+/// How long to wait before looking whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
 /// Bytes that are sent at a time.
 const CHUNK: usize = 1 << 20;
 
@@ -20,6 +24,8 @@ pub struct Peer {
     world: usize,
     training: u32,
     peers: Mutex<Vec<TcpStream>>,
+    /// Set when somebody asks to stop.
+    cancel: CancelToken,
 }
 
 /// A number as it is sent.
@@ -60,7 +66,14 @@ impl Peer {
     /// 1 and up, in their order; of another rank than 0 the one to rank 0.
     #[must_use]
     pub fn new(rank: usize, world: usize, training: u32, peers: Vec<TcpStream>) -> Self {
-        Peer { rank, world, training, peers: Mutex::new(peers) }
+        Peer { rank, world, training, peers: Mutex::new(peers), cancel: CancelToken::NEVER }
+    }
+
+    /// The same, which waits no longer once somebody asks to stop.
+    #[must_use]
+    pub fn until(mut self, cancel: CancelToken) -> Self {
+        self.cancel = cancel;
+        self
     }
 
     fn peers(&self) -> MutexGuard<'_, Vec<TcpStream>> {
@@ -76,11 +89,10 @@ impl Peer {
             numbers.copy_from_slice(&sum);
             return Ok(());
         }
-        let mut brought = vec![numbers.to_vec()];
         for (rank, peer) in (1..).zip(peers.iter_mut()) {
-            brought.push(self.receive(peer, rank, numbers.len())?);
+            let brought: Vec<T> = self.receive(peer, rank, numbers.len())?;
+            add(numbers, rank, &brought)?;
         }
-        numbers.copy_from_slice(&added(brought)?);
         for (rank, peer) in (1..).zip(peers.iter_mut()) {
             self.send(peer, numbers).map_err(|error| lost(rank, self.world, &error))?;
         }
@@ -99,9 +111,24 @@ impl Peer {
         to.flush()
     }
 
+    /// Waits for another rank, and looks now and then whether somebody asks to stop.
+    fn wait(&self, from: &TcpStream) -> std::io::Result<()> {
+        from.set_read_timeout(Some(LOOK))?;
+        let come = loop {
+            self.cancel.check()?;
+            match from.peek(&mut [0]) {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                come => break come,
+            }
+        };
+        from.set_read_timeout(None)?;
+        come.map(drop)
+    }
+
     fn receive<T: Sent>(&self, from: &mut TcpStream, rank: usize, count: usize) -> Result<Vec<T>, Error> {
         let gone = |error: std::io::Error| lost(rank, self.world, &error);
         let head = loop {
+            self.wait(from).map_err(gone)?;
             let head = Head::read(from).map_err(gone)?;
             // What was sent in a training before has nobody who waits for it.
             if head.conversation >= self.training {

@@ -135,9 +135,21 @@ impl Training<'_> {
         begin: impl FnOnce(Setup) -> anyhow::Result<Trainer>,
         batches: impl FnOnce(Option<Value>, u64) -> anyhow::Result<B>,
     ) -> anyhow::Result<()> {
+        let _turn = self.others().map(Others::turn);
+        let trained = self.train(begin, batches);
+        if let (Err(_), Some(others)) = (&trained, self.others()) {
+            others.release(self.context.stage());
+        }
+        trained
+    }
+
+    fn train<B: Batches>(
+        &self,
+        begin: impl FnOnce(Setup) -> anyhow::Result<Trainer>,
+        batches: impl FnOnce(Option<Value>, u64) -> anyhow::Result<B>,
+    ) -> anyhow::Result<()> {
         let out = self.context.out();
         let lines = self.lines();
-        let _turn = self.others().map(Others::turn);
         let (trainer, mut records, batches) = match found(self.context, &lines)? {
             // A kill between the end of training and that of the stage does not cost the training.
             Found::Ended => return drop_state(out),
@@ -147,9 +159,10 @@ impl Training<'_> {
             }
             Found::State => {
                 let resumed = self.resumed(batches).with_context(|| refused(self.context))?;
+                let (trainer, records, batches) = resumed;
                 // Not before it is known to be good: what is left of a damaged state stays as it is.
                 state_is_there(out)?;
-                resumed
+                (self.among(trainer, Begins::FromState)?, records, batches)
             }
         };
         let ended = self.steps(trainer, &mut records, batches);
@@ -169,14 +182,20 @@ impl Training<'_> {
         let world = self.context.others().map_or(1, Others::world);
         let Some(others) = self.others() else {
             if world > 1 {
-                let stage = self.context.stage();
-                self.context.warn(format!("rank 0 of {world} trains {stage} alone: only `pretrain` and `retrain` share their batches among ranks"));
+                self.context.record("ranks", format!("rank 0 alone, of {world}"));
             }
             return Ok(trainer);
         };
         self.context.record("ranks", world);
-        let joined = others.call(self.context, serde_json::to_value(begins)?)?;
-        Ok(trainer.among(peer(joined))?)
+        let joined = others.call(self.context.stage(), self.context.out(), serde_json::to_value(begins)?)?;
+        Ok(trainer.among(self.peer(joined))?)
+    }
+
+    /// The rank that this process is in the training.
+    fn peer(&self, joined: Joined) -> Arc<Peer> {
+        let Joined { rank, world, conversation, streams } = joined;
+        let cancel = self.context.progress().cancel().clone();
+        Arc::new(Peer::new(rank, world, conversation, streams).until(cancel))
     }
 
     /// Does another rank's part of a training: the same steps of its share of the batches, without evaluations, lines or states. `more` is what rank 0 has said.
@@ -187,7 +206,7 @@ impl Training<'_> {
         begin: impl FnOnce(Setup) -> anyhow::Result<Trainer>,
         batches: impl FnOnce(Option<Value>, u64) -> anyhow::Result<B>,
     ) -> anyhow::Result<()> {
-        let peer = peer(joined);
+        let peer = self.peer(joined);
         let (trainer, mut batches) = match Begins::deserialize(more)? {
             Begins::Anew => (begin(self.setup.clone())?, batches(None, 0)?),
             Begins::FromState => {
@@ -222,7 +241,6 @@ impl Training<'_> {
     ) -> anyhow::Result<(Trainer, Records, B)> {
         let out = self.context.out();
         let (trainer, along) = Trainer::resume(self.setup.clone(), &out.join(STATE), self.device)?;
-        let trainer = self.among(trainer, Begins::FromState)?;
         let (records, state) = Records::resume(out, &self.lines(), &along)?;
         let batches = batches(Some(state), self.shown(trainer.steps()))
             .with_context(|| out.join(STATE).display().to_string())?;
@@ -327,12 +345,6 @@ impl Training<'_> {
         let ended = Ended { steps: trainer.steps(), planned: self.planned, stop, best: trainer.best() };
         Ok(write_whole(&out.join(ENDED), &serde_json::to_vec_pretty(&ended)?)?)
     }
-}
-
-/// The rank that this process is in a training.
-fn peer(joined: Joined) -> Arc<Peer> {
-    let Joined { rank, world, conversation, streams } = joined;
-    Arc::new(Peer::new(rank, world, conversation, streams))
 }
 
 /// Waits for the state that is being written.
