@@ -2,6 +2,10 @@
 //! what one conversation has left behind is not taken for the next one's.
 
 use std::io::{ErrorKind, Read, Result, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::cancel::CancelToken;
 
 /// What a frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub struct Head {
     pub bytes: u64,
 }
 
+/// How long to wait before looking whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
 /// Bytes of a head.
 const BYTES: usize = 13;
 /// Bytes that a text has at most.
@@ -72,6 +78,23 @@ impl Head {
         let skipped = std::io::copy(&mut from.take(self.bytes), &mut std::io::sink())?;
         if skipped < self.bytes { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
+}
+
+/// Waits until something comes or the connection ends, and looks now and then whether somebody asks to stop.
+///
+/// # Errors
+/// When somebody does, or the connection is broken.
+pub fn wait(from: &TcpStream, cancel: &CancelToken) -> Result<()> {
+    from.set_read_timeout(Some(LOOK))?;
+    let come = loop {
+        cancel.check()?;
+        match from.peek(&mut [0]) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            come => break come,
+        }
+    };
+    from.set_read_timeout(None)?;
+    come.map(drop)
 }
 
 /// Sends a text.

@@ -118,7 +118,10 @@ struct TakeTuplesApart(Vec<String>);
 
 impl<'ast> Visit<'ast> for TakeTuplesApart {
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
-        if !module.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")) {
+        let is_test = |of: &syn::Attribute| {
+            of.path().is_ident("cfg") && of.parse_args::<syn::Path>().is_ok_and(|of| of.is_ident("test"))
+        };
+        if !module.attrs.iter().any(is_test) {
             syn::visit::visit_item_mod(self, module);
         }
     }

@@ -2,21 +2,17 @@
 //!
 //! Types are told as far as settings need it: what holds values of a type (`Option`, `Vec`, maps, references, boxes) counts as that type, and so does
 //! what iterators and closures hand on. A value of an unknown type reads nothing, so a field cannot pass by the name of another one.
+mod patterns;
+mod scope;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::punctuated::Punctuated;
 use syn::visit::Visit;
-use syn::{Expr, GenericArgument, Pat, PathArguments, Stmt, Token, Type};
+use syn::{Expr, Pat, Stmt, Token};
 
-use super::items::{Body, Field, Id, Items, Named};
-
-/// What a value is.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Ty {
-    Unknown,
-    Is(Id),
-    Tuple(Vec<Ty>),
-}
+use super::items::{Body, Id, Items, Named};
+use scope::{Scope, Ty, segments};
 
 /// A field by its type, its variant (of an enum), and its name.
 pub(super) type Read = (Id, Option<String>, String);
@@ -72,70 +68,6 @@ pub(super) fn reads(items: &Items, ignored: &[&str]) -> BTreeSet<Read> {
     found
 }
 
-/// Where a type is named.
-#[derive(Clone, Copy)]
-struct Scope<'i> {
-    items: &'i Items,
-    module: &'i [String],
-    this: Option<Id>,
-}
-
-fn segments(path: &syn::Path) -> Vec<String> {
-    path.segments.iter().map(|of| of.ident.to_string()).collect()
-}
-
-impl Scope<'_> {
-    fn named(&self, path: &syn::Path) -> Option<Named> {
-        let names = segments(path);
-        match (names.as_slice(), self.this) {
-            ([this], Some(id)) if this == "Self" => Some(Named::Kind(id)),
-            ([this, variant], Some(id)) if this == "Self" => Some(Named::Variant(id, variant.clone())),
-            _ => self.items.resolve(self.module, &names, 0),
-        }
-    }
-
-    /// The type, or that of what it holds.
-    fn of_type(&self, of: &Type) -> Ty {
-        match of {
-            Type::Reference(of) => self.of_type(&of.elem),
-            Type::Slice(of) => self.of_type(&of.elem),
-            Type::Array(of) => self.of_type(&of.elem),
-            Type::Paren(of) => self.of_type(&of.elem),
-            Type::Group(of) => self.of_type(&of.elem),
-            Type::Tuple(of) => Ty::Tuple(of.elems.iter().map(|of| self.of_type(of)).collect()),
-            Type::ImplTrait(of) => self.of_bounds(&of.bounds),
-            Type::TraitObject(of) => self.of_bounds(&of.bounds),
-            Type::Path(of) => match self.named(&of.path) {
-                Some(Named::Kind(id)) => Ty::Is(id),
-                _ => self.of_arguments(&of.path),
-            },
-            _ => Ty::Unknown,
-        }
-    }
-
-    /// Of `Iterator<Item = T>` that is `T`.
-    fn of_bounds(&self, bounds: &Punctuated<syn::TypeParamBound, Token![+]>) -> Ty {
-        let each = bounds.iter().filter_map(|bound| match bound {
-            syn::TypeParamBound::Trait(of) => Some(self.of_arguments(&of.path)),
-            _ => None,
-        });
-        each.into_iter().find(|of| *of != Ty::Unknown).unwrap_or(Ty::Unknown)
-    }
-
-    fn of_arguments(&self, path: &syn::Path) -> Ty {
-        let Some(PathArguments::AngleBracketed(of)) = path.segments.last().map(|last| &last.arguments) else {
-            return Ty::Unknown;
-        };
-        let each = of.args.iter().filter_map(|argument| match argument {
-            GenericArgument::Type(of) => Some(self.of_type(of)),
-            GenericArgument::AssocType(of) => Some(self.of_type(&of.ty)),
-            _ => None,
-        });
-        // Of a map that is its values', of a result what it is.
-        each.into_iter().find(|of| *of != Ty::Unknown).unwrap_or(Ty::Unknown)
-    }
-}
-
 struct Reader<'i> {
     scope: Scope<'i>,
     methods: &'i Methods<'i>,
@@ -158,86 +90,6 @@ const MAPS: [&str; 10] = [
 ];
 
 impl<'i> Reader<'i> {
-    fn kind_fields(&self, of: &Named) -> Option<(Id, Option<String>, &'i [Field])> {
-        let items = self.scope.items;
-        match of {
-            Named::Kind(id) => Some((*id, None, &items.kinds[*id].fields)),
-            Named::Variant(id, name) => {
-                let (_, fields) = items.kinds[*id].variants.iter().find(|(of, _)| of == name)?;
-                Some((*id, Some(name.clone()), fields))
-            }
-            _ => None,
-        }
-    }
-
-    /// The type of a field, as the file of its struct says it.
-    fn of_field(&self, id: Id, field: &Field) -> Ty {
-        let module = &self.scope.items.kinds[id].module;
-        Scope { items: self.scope.items, module, this: Some(id) }.of_type(&field.of)
-    }
-
-    fn read(&mut self, of: &Named, name: &str) -> Ty {
-        let Some((id, variant, fields)) = self.kind_fields(of) else { return Ty::Unknown };
-        let Some(field) = fields.iter().find(|field| field.name == name) else { return Ty::Unknown };
-        let ty = self.of_field(id, field);
-        self.found.insert((id, variant, name.to_owned()));
-        ty
-    }
-
-    fn bind(&mut self, pattern: &Pat, ty: &Ty) {
-        match pattern {
-            Pat::Ident(of) => {
-                if let Some((_, below)) = &of.subpat {
-                    self.bind(below, ty);
-                }
-                self.values.last_mut().unwrap().insert(of.ident.to_string(), ty.clone());
-            }
-            Pat::Struct(of) => {
-                let Some(named) = self.scope.named(&of.path) else { return };
-                for field in &of.fields {
-                    let syn::Member::Named(name) = &field.member else { continue };
-                    if matches!(*field.pat, Pat::Wild(_)) {
-                        continue;
-                    }
-                    let ty = self.read(&named, &name.to_string());
-                    self.bind(&field.pat, &ty);
-                }
-            }
-            Pat::TupleStruct(of) => match self.scope.named(&of.path) {
-                Some(named @ (Named::Variant(..) | Named::Kind(_))) => {
-                    for (place, pattern) in of.elems.iter().enumerate() {
-                        if !matches!(pattern, Pat::Wild(_) | Pat::Rest(_)) {
-                            let ty = self.read(&named, &place.to_string());
-                            self.bind(pattern, &ty);
-                        }
-                    }
-                }
-                // `Some`, `Ok`.
-                _ => of.elems.iter().for_each(|pattern| self.bind(pattern, ty)),
-            },
-            Pat::Tuple(of) => self.each(&of.elems, ty),
-            Pat::Slice(of) => of.elems.iter().for_each(|pattern| self.bind(pattern, ty)),
-            Pat::Or(of) => of.cases.iter().for_each(|pattern| self.bind(pattern, ty)),
-            Pat::Reference(of) => self.bind(&of.pat, ty),
-            Pat::Paren(of) => self.bind(&of.pat, ty),
-            Pat::Type(of) => {
-                let ty = self.scope.of_type(&of.ty);
-                self.bind(&of.pat, &ty);
-            }
-            _ => {}
-        }
-    }
-
-    fn each(&mut self, patterns: &Punctuated<Pat, Token![,]>, ty: &Ty) {
-        for (place, pattern) in patterns.iter().enumerate() {
-            let of = match ty {
-                Ty::Tuple(each) => each.get(place).cloned().unwrap_or(Ty::Unknown),
-                other => other.clone(),
-            };
-            self.bind(pattern, &of);
-        }
-    }
-
     fn within<T>(&mut self, of: impl FnOnce(&mut Self) -> T) -> T {
         self.values.push(BTreeMap::new());
         let found = of(self);

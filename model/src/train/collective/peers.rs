@@ -3,19 +3,15 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use base::cancel::CancelToken;
-use base::frame::{Head, Kind};
+use base::frame::{Head, Kind, wait};
+use pulp::bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use super::{Collective, add, stopped};
 use crate::Error;
-
-/// How long to wait before looking whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
-/// Bytes that are sent at a time.
-const CHUNK: usize = 1 << 20;
 
 /// A rank of a training, with its connections: rank 0 has one to each other rank, in their order, another one to rank 0.
 #[derive(Debug)]
@@ -28,38 +24,11 @@ pub struct Peer {
     cancel: CancelToken,
 }
 
-/// A number as it is sent.
-trait Sent: Copy + std::ops::AddAssign + Send + Sync + Default {
-    const BYTES: usize;
+/// A number as it is sent: its bytes in memory, which all machines that engraft runs on order alike.
+trait Sent: Pod + AddAssign + Send + Sync {}
 
-    fn put(self, bytes: &mut Vec<u8>);
-
-    fn take(bytes: &[u8]) -> Self;
-}
-
-impl Sent for f32 {
-    const BYTES: usize = 4;
-
-    fn put(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
-
-    fn take(bytes: &[u8]) -> Self {
-        bytes.try_into().map_or(f32::NAN, f32::from_le_bytes)
-    }
-}
-
-impl Sent for f64 {
-    const BYTES: usize = 8;
-
-    fn put(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
-
-    fn take(bytes: &[u8]) -> Self {
-        bytes.try_into().map_or(f64::NAN, f64::from_le_bytes)
-    }
-}
+impl Sent for f32 {}
+impl Sent for f64 {}
 
 impl Peer {
     /// A rank of the training of this number, the same on all ranks and higher than that of any before over the same connections. `peers` are those to ranks
@@ -100,35 +69,15 @@ impl Peer {
     }
 
     fn send<T: Sent>(&self, to: &mut TcpStream, numbers: &[T]) -> std::io::Result<()> {
-        let bytes = (numbers.len() * T::BYTES) as u64;
-        Head { kind: Kind::Numbers, conversation: self.training, bytes }.write(to)?;
-        let mut chunk = Vec::with_capacity(CHUNK);
-        for numbers in numbers.chunks(CHUNK / T::BYTES) {
-            chunk.clear();
-            numbers.iter().for_each(|number| number.put(&mut chunk));
-            to.write_all(&chunk)?;
-        }
-        to.flush()
-    }
-
-    /// Waits for another rank, and looks now and then whether somebody asks to stop.
-    fn wait(&self, from: &TcpStream) -> std::io::Result<()> {
-        from.set_read_timeout(Some(LOOK))?;
-        let come = loop {
-            self.cancel.check()?;
-            match from.peek(&mut [0]) {
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                come => break come,
-            }
-        };
-        from.set_read_timeout(None)?;
-        come.map(drop)
+        let bytes: &[u8] = cast_slice(numbers);
+        Head { kind: Kind::Numbers, conversation: self.training, bytes: bytes.len() as u64 }.write(to)?;
+        to.write_all(bytes)
     }
 
     fn receive<T: Sent>(&self, from: &mut TcpStream, rank: usize, count: usize) -> Result<Vec<T>, Error> {
         let gone = |error: std::io::Error| lost(rank, self.world, &error);
         let head = loop {
-            self.wait(from).map_err(gone)?;
+            wait(from, &self.cancel).map_err(gone)?;
             let head = Head::read(from).map_err(gone)?;
             // What was sent in a training before has nobody who waits for it.
             if head.conversation >= self.training {
@@ -139,19 +88,16 @@ impl Peer {
         if head.kind != Kind::Numbers || head.conversation != self.training {
             return Err(stopped(rank, self.world));
         }
-        if head.bytes != (count * T::BYTES) as u64 {
+        let mut numbers = vec![T::zeroed(); count];
+        let bytes: &mut [u8] = cast_slice_mut(&mut numbers);
+        if head.bytes != bytes.len() as u64 {
             return Err(Error::Misfit(format!(
                 "rank {rank} sends {} bytes to a sum of {count} numbers of {} bytes: the ranks were started with different settings, or by different versions of engraft",
                 head.bytes,
-                T::BYTES
+                size_of::<T>()
             )));
         }
-        let (mut numbers, mut chunk) = (Vec::with_capacity(count), vec![0; CHUNK]);
-        while numbers.len() < count {
-            let bytes = ((count - numbers.len()) * T::BYTES).min(CHUNK);
-            from.read_exact(&mut chunk[..bytes]).map_err(gone)?;
-            numbers.extend(chunk[..bytes].chunks_exact(T::BYTES).map(T::take));
-        }
+        from.read_exact(bytes).map_err(gone)?;
         Ok(numbers)
     }
 }
@@ -234,7 +180,6 @@ mod tests {
                             assert_eq!(hear(stream).unwrap(), format!("training {training}"));
                         }
                         let peer = Peer::new(rank, numbers.len(), training, peers(&streams));
-                        // More than is sent at a time.
                         let mut gradients = vec![numbers[rank]; (1 << 18) + 5];
                         peer.sum_gradients(&mut gradients).unwrap();
                         assert!(gradients.iter().all(|number| number.to_bits() == expected.to_bits()));

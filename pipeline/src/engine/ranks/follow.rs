@@ -1,17 +1,16 @@
 //! The other ranks: find rank 0, and do their part of the stages that it calls them to.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
-use base::frame::{hear, tell};
+use base::frame::{hear, tell, wait};
 
 use super::super::Engine;
 use super::super::execute::context_of;
 use super::super::progress::Progress;
-use super::{Hello, Joined, Launch, Order, PAUSE, Place, lasting, pause, place};
+use super::{Hello, Joined, Launch, Order, Place, lasting, pause, place};
 
 /// Looks for rank 0, which may have to fetch what it reads first: a day.
 const DAY: u32 = 1_728_000;
@@ -55,10 +54,10 @@ impl Engine {
             );
             let context = context_of(stage, &self.layout, &self.settings, &work, &progress);
             for (label, path) in &context.files {
-                let path = path.display();
                 ensure!(
-                    context.files[label].exists(),
-                    "input file {label} is not at {path} for rank {rank}: what lies outside the output folder has to be on every machine, and rank 0 alone fetches from URLs"
+                    path.exists(),
+                    "input file {label} is not at {} for rank {rank}: what lies outside the output folder has to be on every machine, and rank 0 alone fetches from URLs",
+                    path.display()
                 );
             }
             let joined = Joined { rank, world, conversation, streams: vec![stream.try_clone()?] };
@@ -94,18 +93,7 @@ impl Engine {
 
     /// The next order. It looks now and then whether somebody asks to stop.
     fn heard(&self, stream: &mut TcpStream) -> anyhow::Result<Order> {
-        stream.set_read_timeout(Some(PAUSE))?;
-        let mut first = [0];
-        loop {
-            self.settings.cancel.check()?;
-            match stream.peek(&mut first) {
-                Ok(0) => bail!("the connection is closed"),
-                Ok(_) => break,
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        stream.set_read_timeout(None)?;
+        wait(stream, &self.settings.cancel)?;
         Ok(serde_json::from_str(&hear(stream)?)?)
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Others {
     turn: Mutex<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Connected {
     /// By rank, from 1.
     streams: Vec<Option<TcpStream>>,
