@@ -85,8 +85,11 @@ fi
 mock=$(cd "$work/../mock" && pwd)
 kernels=$(cd "$work" && pwd)/libengraft_kernels.so
 workspace=$(scripts/cuda-workspace.sh)
-if ! (cd "$workspace" && LIBRARY_PATH=$mock LD_LIBRARY_PATH=$mock MOCK_KERNELS=$kernels CARGO_TERM_COLOR=never \
-  cargo test -p engraft-model --features cuda --lib -- cuda:: --nocapture) > "$work/steps.said" 2>&1; then
+goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
+on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
+rm -f "$work/steps.said"
+if ! on_mock cargo test -p engraft-model --features cuda --lib -- cuda:: --nocapture ||
+  ! on_mock ENGRAFT_GOLDENS="$goldens" ENGRAFT_GOLDENS_DEVICE=cuda:0 cargo test -p engraft-parity --test parity -- parity_machine retrain; then
   tail -n 60 "$work/steps.said" >&2
   echo "failed steps on the mock driver" >> "$work/failed"
 fi

@@ -11,7 +11,7 @@ cd "$root"
 target=${CARGO_TARGET_DIR:-$root/target}
 case $target in /*) ;; *) target=$root/$target ;; esac
 out=${1:-$target/cuda/workspace}
-mkdir -p "$out/candle-kernels/src" "$out/.cargo" "$out/tasks"
+mkdir -p "$out/candle-kernels/src" "$out/.cargo" "$out/tasks" "$out/parity"
 version=$(sed -n '/^name = "candle-kernels"/{n;s/version = "\(.*\)"/\1/p;q}' Cargo.lock)
 find_source() { find "${CARGO_HOME:-$HOME/.cargo}"/registry/src -maxdepth 2 -name "candle-kernels-$version" -print -quit; }
 kernels=$(find_source)
@@ -30,14 +30,25 @@ for member in base tasks/batch model; do ln -sfn "$root/$member" "$out/$member";
 {
   echo '[workspace]'
   echo 'resolver = "3"'
-  echo 'members = ["base", "tasks/batch", "model"]'
+  echo 'members = ["base", "tasks/batch", "model", "parity"]'
   sed -n '/^\[workspace.package\]/,/^\[profile/p' Cargo.toml | sed '/^\[profile/d'
-  sed -n '/^\[profile.dev\]/,$p' Cargo.toml
+  # The kernels are compiled already, and what is computed on the CPU beside them is small.
+  sed -n '/^\[profile.dev\]/,$p' Cargo.toml | sed '/^\[profile.dev.package.engraft-model\]/,/^opt-level/s/^opt-level.*/opt-level = 1/'
   echo
   echo '[patch.crates-io]'
   echo 'candle-kernels = { path = "candle-kernels" }'
 } | put "$out/Cargo.toml"
 [ -e "$out/Cargo.lock" ] && [ "$out/Cargo.lock" -nt Cargo.lock ] || cp Cargo.lock "$out/Cargo.lock"
+# The tests against golden numbers that go through trainers and predictors, without the crates that the others need.
+{
+  printf '[package]\nname = "engraft-parity"\nversion = "0.0.0"\nedition = "2024"\n\n[lib]\nname = "engraft_tests"\npath = "lib.rs"\n\n'
+  printf '[[test]]\nname = "parity"\npath = "parity.rs"\n\n[dependencies]\n'
+  printf '%s.workspace = true\n' anyhow candle-core engraft-batch serde_json
+  echo 'engraft-model = { workspace = true, features = ["cuda"] }'
+} | put "$out/parity/Cargo.toml"
+echo "#[path = \"$root/tests/src/golden.rs\"] pub mod golden;" | put "$out/parity/lib.rs"
+for test in parity_kam parity_machine parity_head/retrain; do echo "#[path = \"$root/tests/tests/$test.rs\"] mod $(basename "$test");"; done |
+  put "$out/parity/parity.rs"
 printf '[package]\nname = "candle-kernels"\nversion = "%s"\nedition = "2021"\n' "$version" | put "$out/candle-kernels/Cargo.toml"
 {
   echo 'mod ptx {'

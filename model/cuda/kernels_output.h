@@ -30,6 +30,63 @@ typedef struct {
   uint32_t accumulate; /* 1: add to what is there */
 } GatherBackward;
 
+/* How a row of tokens becomes one vector: the mean, the maximum of every column, the mean by weights. */
+enum { kPoolMean = 0, kPoolMaximum = 1, kPoolWeighted = 2 };
+
+/* pool_forward_T: a vector of each row, behind dropout. Row i has spans[2 i + 1] tokens, at least one, from token spans[2 i] on. */
+typedef struct {
+  const void* x;         /* T [n, d] */
+  const uint32_t* spans; /* [m, 2] */
+  const float* weights;  /* [n], where they are asked for (pool_weights_T) */
+  uint32_t* places;      /* [m, d]: the first token of each maximum; may be null where no gradient is wanted */
+  void* y;               /* T [m, d] */
+  Dropout dropout;       /* number (row, column) has index row * d + column */
+  uint64_t m;
+  uint32_t d;
+  uint32_t how;
+} PoolForward;
+
+/* pool_backward_T: dx of every token; those of no row get 0. */
+typedef struct {
+  const void* dy;          /* T [m, d] */
+  const int32_t* rows;     /* [n]: the row of each token, -1 of those that are in none */
+  const uint32_t* spans;   /* [m, 2] */
+  const float *weights, *d_scores; /* [n], of the mean by weights: as pool_weights_T and pool_scores_backward_T left them */
+  const float* vector;     /* [d], of the mean by weights */
+  const uint32_t* places;  /* [m, d], of the maximum */
+  void* dx;                /* T [n, d] */
+  Dropout dropout;
+  uint64_t n;
+  uint32_t d;
+  uint32_t how;
+  uint32_t accumulate; /* 1: add to what is there */
+  uint32_t unused;
+} PoolBackward;
+
+/* pool_weights_T: within each row softmax_t(vector x_t); a bias would not change it. A block a row. */
+typedef struct {
+  const void* x;         /* T [n, d] */
+  const uint32_t* spans; /* [m, 2] */
+  const float* vector;   /* [d] */
+  float* weights;        /* [n]; of tokens in no row nothing is written */
+  uint32_t d;
+  uint32_t unused;
+} PoolWeights;
+
+/* pool_scores_backward_T: gradients of the scores, and each row's part of those of vector and bias. A block a row. */
+typedef struct {
+  const void* x;         /* T [n, d] */
+  const void* dy;        /* T [m, d] */
+  const uint32_t* spans; /* [m, 2] */
+  const float* weights;  /* [n] */
+  float* d_scores;       /* [n] */
+  float* d_vector;       /* [m, d] */
+  float* d_bias;         /* [m]; rounding alone */
+  Dropout dropout;
+  uint32_t d;
+  uint32_t unused;
+} PoolScoresBackward;
+
 /* tanh_forward_T: t = tanh(x + bias), y = dropout(t). */
 typedef struct {
   const void* x;     /* T [m, d] */

@@ -55,7 +55,7 @@ impl Numbers {
     /// Those of a training.
     pub(crate) fn of(dtype: ActivationDtype) -> Self {
         match dtype {
-            ActivationDtype::F32 => Numbers::F32,
+            ActivationDtype::F32 | ActivationDtype::Tf32 => Numbers::F32,
             ActivationDtype::Bf16 => Numbers::Bf16,
         }
     }
@@ -140,15 +140,16 @@ pub(crate) struct Cuda {
 }
 
 impl Cuda {
-    /// Kernels and products on a device, for activations of `numbers`.
+    /// Kernels and products on a device, for activations of this dtype.
     ///
     /// # Errors
     /// When the driver refuses the kernels, or cuBLASLt does not begin.
-    pub(crate) fn new(device: &CudaDevice, numbers: Numbers) -> Result<Self, Error> {
+    pub(crate) fn new(device: &CudaDevice, dtype: ActivationDtype) -> Result<Self, Error> {
         let stream = device.cuda_stream();
         let module = load(stream.context())?;
         let workspace = Block::new(&stream, WORKSPACE)?;
-        let products = Products::new(numbers, workspace.address())?;
+        let products = Products::new(dtype, workspace.address())?;
+        let numbers = Numbers::of(dtype);
         Ok(Cuda { stream, module, functions: HashMap::new(), numbers, products, _workspace: workspace })
     }
 

@@ -44,6 +44,8 @@ pub enum ActivationDtype {
     /// Single precision.
     #[default]
     F32,
+    /// Single precision, but for the factors of matrix products, which tensor cores of GPUs take with 11 significant bits: on CUDA alone.
+    Tf32,
     /// Half the memory, the range of f32 and 8 significant bits, for GPUs with hardware for it. Norms, softmax, dropout, sums over rows and losses
     /// are computed in f32.
     Bf16,
@@ -56,8 +58,8 @@ pub enum Recompute {
     /// Nothing: all activations are kept until the backward pass.
     #[default]
     None,
-    /// Each layer's forward pass, in the backward pass: only the inputs of layers are kept, for about a third more time. On the CPU, with f32 and
-    /// BERT's own attention or label embeddings.
+    /// Each layer's forward pass, in the backward pass: only the inputs of layers are kept, for about a third more time. With BERT's own attention
+    /// or label embeddings, and on the CPU in f32.
     Layers,
 }
 
@@ -208,7 +210,7 @@ impl ActivationDtype {
     #[must_use]
     pub fn dtype(self) -> DType {
         match self {
-            ActivationDtype::F32 => DType::F32,
+            ActivationDtype::F32 | ActivationDtype::Tf32 => DType::F32,
             ActivationDtype::Bf16 => DType::BF16,
         }
     }
@@ -233,8 +235,9 @@ mod tests {
             assert!(error.contains(&format!("device `{wrong}`: expected auto, cpu or cuda:N")), "{error}");
         }
         assert_eq!(
-            serde_json::to_string(&[ActivationDtype::F32, ActivationDtype::Bf16]).unwrap(),
-            r#"["f32","bf16"]"#
+            serde_json::to_string(&[ActivationDtype::F32, ActivationDtype::Tf32, ActivationDtype::Bf16])
+                .unwrap(),
+            r#"["f32","tf32","bf16"]"#
         );
         assert!(serde_json::from_str::<ActivationDtype>("\"f16\"").is_err());
     }

@@ -24,14 +24,12 @@ pub mod writer;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use base::setting::InvalidSetting;
 use candle_core::{Device, Tensor};
 use serde_json::Value;
 
 use crate::Error;
 use crate::attention::label;
 use crate::checkpoint::{self, masked_lm};
-use crate::device::Recompute;
 use crate::encoder::Encoder;
 use crate::head::slices::listed;
 use crate::optim::head_mask::HeadMask;
@@ -102,14 +100,7 @@ impl Trainer {
         let heads = train.heads.over(setup.mask.as_ref());
         let frozen = frozen::frozen(&setup, &params, &heads)?;
         let params = params.freeze(|name| frozen.contains_key(name));
-        if train.recompute == Recompute::Layers && !device.is_cpu() {
-            return Err(InvalidSetting::new(
-                "recompute",
-                "layers",
-                "none on this device: layers are recomputed on the CPU",
-            )
-            .into());
-        }
+        setup.check_on(device)?;
         let chosen = setup.attention();
         let trained = |name: &str| !frozen.contains_key(name);
         let machine = machine(&setup, &params, trained, &heads, device)?;
@@ -139,16 +130,25 @@ impl Trainer {
     /// # Errors
     /// When it attends with no labels or other ones, or has made a step.
     pub fn begin_labels(&mut self, embeddings_md: &Tensor) -> Result<(), Error> {
-        if self.steps() > 0 {
+        self.begin(&BTreeMap::from([(label::name(), embeddings_md.clone())]))
+    }
+
+    /// Gives parameters other numbers than those drawn or loaded, before the first step.
+    ///
+    /// # Errors
+    /// When it has no such parameter or one of another shape, or has made a step.
+    pub fn begin(&mut self, with: &BTreeMap<String, Tensor>) -> Result<(), Error> {
+        if let (Some(name), 1..) = (with.keys().next(), self.steps()) {
             return Err(Error::Misfit(format!(
-                "after {steps} steps the embeddings of labels cannot begin anew; set them before the first step",
+                "after {steps} steps {name} cannot begin anew; set it before the first step",
                 steps = self.steps()
             )));
         }
-        let embeddings_md = embeddings_md.to_device(&self.device)?;
-        self.params.set(&label::name(), &embeddings_md)?;
+        for (name, numbers) in with {
+            self.params.set(name, &numbers.to_device(&self.device)?)?;
+        }
         self.machine.weights_were_set()?;
-        // Where labels are frozen, this is what they are frozen as.
+        // What is frozen is frozen as it is now.
         self.seal = Seal::of(&self.params, &self.frozen, &self.heads)?;
         Ok(())
     }

@@ -7,8 +7,14 @@ use anyhow::{Context, Result, ensure};
 use batch::task::Task;
 use batch::{Batch, Targets};
 use candle_core::{DType, Device, Tensor};
+use model::device::{ActivationDtype, Recompute, Wanted};
 use model::encoder::config::Config;
 use model::encoder::tokens::Tokens;
+use model::optim::adamw::{AdamWConfig, Missing};
+use model::optim::head_mask::SoftOn;
+use model::optim::schedule::{Decay, Schedule};
+use model::train;
+use model::train::heads::{Heads, Mode, Shared};
 
 /// The folder of golden numbers: `ENGRAFT_GOLDENS`, or `tests/fixtures/golden`.
 #[expect(clippy::disallowed_methods, reason = "the folder of golden numbers is the tests' one setting")]
@@ -16,6 +22,55 @@ use model::encoder::tokens::Tokens;
 pub fn folder() -> PathBuf {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden");
     std::env::var_os("ENGRAFT_GOLDENS").map_or(default, PathBuf::from)
+}
+
+/// The unpacked folder of all-MiniLM-L6-v2, which `ENGRAFT_MINILM` names; without it a test that needs it says that it skips.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "as the folder; a test that does nothing says so"
+)]
+#[must_use]
+pub fn minilm() -> Option<PathBuf> {
+    let found = std::env::var_os("ENGRAFT_MINILM").map(PathBuf::from);
+    if found.is_none() {
+        eprintln!(
+            "skipped: set ENGRAFT_MINILM to the unpacked folder of all-MiniLM-L6-v2 to compare with it"
+        );
+    }
+    found
+}
+
+/// The device of trainers and predictors: what `ENGRAFT_GOLDENS_DEVICE` names, or the CPU.
+///
+/// # Errors
+/// When it cannot be had.
+#[expect(clippy::disallowed_methods, reason = "as the folder")]
+pub fn device() -> Result<Device> {
+    let name = std::env::var("ENGRAFT_GOLDENS_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
+    Ok(name.parse::<Wanted>()?.device()?)
+}
+
+/// A training without clipping, at a rate that is the same in all its steps, in f32.
+#[must_use]
+pub fn training(rate: f64) -> train::Config {
+    let (peak, decay) = (rate, Decay::Linear);
+    train::Config {
+        seed: 0,
+        schedule: Schedule { peak, warmup_steps: 0, total_steps: 1 << 40, decay, reference: None },
+        adamw: AdamWConfig::default(),
+        missing: Missing::Zero,
+        optimiser: None,
+        // A norm that no gradient has.
+        clip_norm: f64::MAX,
+        frozen: vec![],
+        heads: Heads { mode: Mode::None, shared: Shared::Train, soft_on: SoftOn::Step },
+        accumulate: 1,
+        patience: None,
+        covered_by: 1,
+        recompute: Recompute::None,
+        dtype: ActivationDtype::F32,
+    }
 }
 
 /// The JSON file `NAME.json` of the folder.

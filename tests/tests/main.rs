@@ -21,6 +21,7 @@ mod parity;
 mod parity_head;
 mod parity_kam;
 mod parity_label;
+mod parity_machine;
 mod parity_maps;
 mod parity_masked_lm;
 mod parity_metrics;

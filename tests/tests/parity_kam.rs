@@ -19,7 +19,7 @@ use model::nn::gradients::gradients;
 use model::params::Params;
 
 /// What a variant's name says.
-fn settings(variant: &str, alpha: f64) -> Result<(Settings, &'static str)> {
+pub(crate) fn settings(variant: &str, alpha: f64) -> Result<(Settings, &'static str)> {
     let of = |alpha, skip, auxiliary| Settings { maps: 3, alpha, skip, auxiliary, merge: Merge::Convolution };
     if variant == "vanilla_alpha0" {
         return Ok((of(0.0, Skip::None, Auxiliary::Qk), "inputs_noaux"));

@@ -1,31 +1,19 @@
 //! A published checkpoint, all-MiniLM-L6-v2, against golden numbers computed with `transformers` (part j): its tokens and its hidden states.
 //! `ENGRAFT_MINILM` names its unpacked folder; without it the test says that it skips.
-#![allow(clippy::print_stderr, reason = "a test that does nothing says so")]
 
 use anyhow::{Context, Result, ensure};
 use batch::Targets;
 use batch::task::Task;
 use candle_core::{D, Device, Tensor};
-use engraft_tests::golden::{self, Golden, folder, json};
+use engraft_tests::golden::{self, Golden, folder, json, minilm};
 use model::checkpoint;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::{Encoder, Pass};
 use tasks::token::encode::{Case, Vocabulary};
 
-#[expect(clippy::disallowed_methods, reason = "the place of the checkpoint is the test's one setting")]
-fn checkpoint_folder() -> Option<std::path::PathBuf> {
-    let found = std::env::var_os("ENGRAFT_MINILM").map(std::path::PathBuf::from);
-    if found.is_none() {
-        eprintln!(
-            "skipped: set ENGRAFT_MINILM to the unpacked folder of all-MiniLM-L6-v2 to compare with it"
-        );
-    }
-    found
-}
-
 #[test]
 fn a_published_checkpoint_says_what_transformers_says() -> Result<()> {
-    let Some(minilm) = checkpoint_folder() else { return Ok(()) };
+    let Some(minilm) = minilm() else { return Ok(()) };
     ensure!(folder().join("j_minilm.json").exists(), "{}: no part j", folder().display());
     let mut golden = Golden::open("j_minilm")?;
     let loaded = checkpoint::load(&minilm, &Device::Cpu)?;
@@ -58,7 +46,7 @@ fn a_published_checkpoint_says_what_transformers_says() -> Result<()> {
 
 #[test]
 fn its_tokenizer_gives_the_tokens_that_transformers_gives() -> Result<()> {
-    let Some(minilm) = checkpoint_folder() else { return Ok(()) };
+    let Some(minilm) = minilm() else { return Ok(()) };
     let said = json("j_minilm")?;
     let sentences: Vec<String> = serde_json::from_value(said["sentences"].clone())?;
     let expected: Vec<Vec<String>> = serde_json::from_value(said["tokens"].clone())?;

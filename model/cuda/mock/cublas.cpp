@@ -30,7 +30,7 @@ Status cublasGemmStridedBatchedEx(void* handle, int op_a, int op_b, int m, int n
   const int scale = type_c == mock::kF64 ? mock::kF64 : mock::kF32;
   const mock::Matrix result{c, type_c, false, ld_c, stride_c};
   const mock::Product product{m, n, k, batch, scalar(alpha, scale), scalar(beta, scale), {const_cast<void*>(a), type_a, op_a != 0, ld_a, stride_a},
-                              {const_cast<void*>(b), type_b, op_b != 0, ld_b, stride_b}, result, result, nullptr, type_c, 0};
+                              {const_cast<void*>(b), type_b, op_b != 0, ld_b, stride_b}, result, result, nullptr, type_c, 0, false};
   return mock::enqueue(static_cast<Handle*>(handle)->stream, "cublas", product) ? kExecutionFailed : kSuccess;
 }
 Status cublasGemmEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a, int type_a, int ld_a, const void* b,

@@ -156,7 +156,7 @@ Status cublasLtMatmul(void*, void* description, const void* alpha, const void* a
     return kInvalidValue;
   }
   mock::Product product{rows, columns, inner, ld.batch, scalar(alpha), scalar(beta), matrix(a, la, ta), matrix(b, lb, tb), matrix(c, lc, false),
-                        matrix(d, ld, false), of.epilogue == kBias ? of.bias : nullptr, ld.type, of.bias_stride};
+                        matrix(d, ld, false), of.epilogue == kBias ? of.bias : nullptr, ld.type, of.bias_stride, of.compute == kComputeTf32};
   return mock::enqueue(stream, ld.type == mock::kF32 && la.type == mock::kBf16 ? "cublasLt bf16 to f32" : la.type == mock::kBf16 ? "cublasLt bf16" : "cublasLt f32",
                        product)
              ? kExecutionFailed

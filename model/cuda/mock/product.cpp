@@ -37,18 +37,33 @@ void write(void* memory, int type, int64_t at, double value) {
 /// op(X) of `rows` by `columns` as it is read: row i, column j at i + j ld, or the other way round.
 int64_t place(const Matrix& of, int64_t batch, int64_t i, int64_t j) { return batch * of.stride + (of.transposed ? j + i * of.ld : i + j * of.ld); }
 
+/// To the nearest of TF32, ties away from 0, as the instruction that converts them does.
+double rounded_to_tf32(double value) {
+  const auto x = static_cast<float>(value);
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x1000U) & 0xffffe000U;
+  float rounded;
+  std::memcpy(&rounded, &bits, sizeof rounded);
+  return rounded;
+}
+
 template <class Sum>
 void multiply(const Product& of) {
   // The left factor by columns, so that the inner loop runs over rows and compilers make vector code of it.
+  const auto factor = [&](const Matrix& matrix, int64_t at) {
+    const double value = read(matrix.memory, matrix.type, at);
+    return static_cast<Sum>(of.tf32 ? rounded_to_tf32(value) : value);
+  };
   std::vector<Sum> left(static_cast<size_t>(of.m * of.k)), column(static_cast<size_t>(of.m));
   for (int64_t batch = 0; batch < of.batch; batch++) {
     for (int64_t p = 0; p < of.k; p++) {
-      for (int64_t i = 0; i < of.m; i++) left[static_cast<size_t>(p * of.m + i)] = static_cast<Sum>(read(of.a.memory, of.a.type, place(of.a, batch, i, p)));
+      for (int64_t i = 0; i < of.m; i++) left[static_cast<size_t>(p * of.m + i)] = factor(of.a, place(of.a, batch, i, p));
     }
     for (int64_t j = 0; j < of.n; j++) {
       std::fill(column.begin(), column.end(), Sum{0});
       for (int64_t p = 0; p < of.k; p++) {
-        const auto right = static_cast<Sum>(read(of.b.memory, of.b.type, place(of.b, batch, p, j)));
+        const auto right = factor(of.b, place(of.b, batch, p, j));
         const Sum* from = left.data() + p * of.m;
         for (int64_t i = 0; i < of.m; i++) column[static_cast<size_t>(i)] += from[i] * right;
       }

@@ -26,6 +26,8 @@ struct Product {
   const void* bias;
   int bias_type;
   int64_t bias_stride;
+  /// Factors are rounded to the 11 significant bits of TF32.
+  bool tf32;
 };
 
 bool known(int type);

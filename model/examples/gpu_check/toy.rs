@@ -178,6 +178,9 @@ impl Toy {
                 setup.outline.pooling = Pooling::LearnedPooler;
                 setup.outline.tasks[6].output = masked_lm;
             }),
+            tiny("pooled by the maximum").with(|setup| setup.outline.pooling = Pooling::Max),
+            tiny("pooled by learned scores").with(|setup| setup.outline.pooling = Pooling::LearnedAttn),
+            tiny("layers computed twice").with(|setup| setup.train.recompute = Recompute::Layers),
             tiny("labels").labelled(label::Mode::Paper),
             tiny("labels, as released").labelled(label::Mode::Repo),
             tiny("maps of knowledge").knowing(kam::Skip::PostAdd, kam::Auxiliary::ZeroPad),
@@ -189,7 +192,7 @@ impl Toy {
         Ok(all)
     }
 
-    /// The trainings whose bf16 has to stay near the CPU's f32: heads of 32 and 64 have kernels of their own, others go through the general ones.
+    /// The trainings whose bf16, or TF32, has to stay near the CPU's f32: heads of 32 and 64 have kernels of their own, others go through the general ones.
     pub(crate) fn halves(large: Size) -> Vec<Toy> {
         let of = |name, hidden, heads| {
             let sizes = Sizes { hidden, heads, ..Sizes::TINY };
@@ -197,6 +200,7 @@ impl Toy {
             toy.with(|setup| {
                 setup.encoder.initializer_range = 0.05;
                 setup.train.schedule.peak = 3e-3;
+                setup.train.dtype = ActivationDtype::Bf16;
             })
         };
         let mut all = vec![
@@ -205,9 +209,11 @@ impl Toy {
             of("heads of 16", 48, 3),
             of("labels, heads of 32", 64, 2).labelled(label::Mode::Paper),
             of("maps of knowledge", 64, 2).knowing(kam::Skip::PostAdd, kam::Auxiliary::ZeroPad),
+            of("tf32", 64, 2).with(|setup| setup.train.dtype = ActivationDtype::Tf32),
         ];
         if large == Size::Real {
-            all.push(Toy::new("6 x 384, heads of 32", Sizes::MINILM));
+            let real = Toy::new("6 x 384, heads of 32", Sizes::MINILM);
+            all.push(real.with(|setup| setup.train.dtype = ActivationDtype::Bf16));
         }
         all
     }

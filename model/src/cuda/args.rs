@@ -133,6 +133,21 @@ args! {
         dy: Address, starts: Address, sources: Address, mask_rows: Address, dx: Address, dropout: Dropout,
         n: u64, d: u32, accumulate: u32,
     }
+    PoolForward ["pool_forward_f32"] {
+        x: Address, spans: Address, weights: Address, places: Address, y: Address, dropout: Dropout, m: u64, d: u32,
+        how: u32,
+    }
+    PoolBackward ["pool_backward_f32"] {
+        dy: Address, rows: Address, spans: Address, weights: Address, d_scores: Address, vector: Address,
+        places: Address, dx: Address, dropout: Dropout, n: u64, d: u32, how: u32, accumulate: u32, unused: u32,
+    }
+    PoolWeights ["pool_weights_f32"] {
+        x: Address, spans: Address, vector: Address, weights: Address, d: u32, unused: u32,
+    }
+    PoolScoresBackward ["pool_scores_backward_f32"] {
+        x: Address, dy: Address, spans: Address, weights: Address, d_scores: Address, d_vector: Address,
+        d_bias: Address, dropout: Dropout, d: u32, unused: u32,
+    }
     TanhForward ["tanh_forward_f32"] {
         x: Address, bias: Address, t: Address, y: Address, dropout: Dropout, m: u64, d: u32, unused: u32,
     }
@@ -183,6 +198,13 @@ args! {
 
 /// [`Segment::shares`] of parameters that heads do not divide.
 pub(crate) const NO_SHARES: u32 = u32::MAX;
+
+/// [`PoolForward::how`]: the mean.
+pub(crate) const POOL_MEAN: u32 = 0;
+/// The maximum of every column.
+pub(crate) const POOL_MAXIMUM: u32 = 1;
+/// The mean by weights.
+pub(crate) const POOL_WEIGHTED: u32 = 2;
 
 /// Numbers of a chunk of the arenas.
 pub(crate) const CHUNK_NUMBERS: usize = 4096;

@@ -102,6 +102,8 @@ impl Fed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     All,
+    /// What goes into each layer, which is then computed a second time.
+    Inputs,
     Nothing,
 }
 
@@ -159,6 +161,7 @@ pub(crate) struct Memory {
     embedded: Address,
     embedded_statistics: Statistics,
     layers: Vec<LayerMemory>,
+    keep: Keep,
     /// After GELU, `[n, i]`.
     w: Address,
     /// The gradient that goes from layer to layer, `[n, d]`.
@@ -214,6 +217,11 @@ impl Memory {
         let count = fed.layers.len();
         let layers: Vec<LayerMemory> = match keep {
             Keep::All => (0..count).map(|_| layer(bump, None)).collect(),
+            // The same memory for all but what comes of each.
+            Keep::Inputs => {
+                let one = layer(bump, Some(embedded));
+                (0..count).map(|_| LayerMemory { y: bump.take(n * d * bytes), ..one }).collect()
+            }
             // The same memory for all: a layer reads its input last when it adds it to what attention gives, before it writes its output.
             Keep::Nothing if fed.known.is_none() => {
                 let one = layer(bump, Some(embedded));
@@ -226,9 +234,10 @@ impl Memory {
             }
         };
         let w = bump.take(n * of.i * bytes);
-        let gradient = if keep == Keep::All { bump.take(n * d * bytes) } else { 0 };
-        let back = (keep == Keep::All).then(|| BackMemory::new(bump, encoder, fed));
-        Memory { embedded, embedded_statistics, layers, w, gradient, back }
+        let trains = keep != Keep::Nothing;
+        let gradient = if trains { bump.take(n * d * bytes) } else { 0 };
+        let back = trains.then(|| BackMemory::new(bump, encoder, fed));
+        Memory { embedded, embedded_statistics, layers, keep, w, gradient, back }
     }
 
     /// The last hidden states, `[n, d]`.

@@ -14,6 +14,7 @@ use super::args::{
 };
 use super::{Cuda, Launch, Numbers, rows_per_block, stretches};
 use crate::Error;
+use crate::device::ActivationDtype;
 
 /// Kernels of each device that was asked.
 static SHARED: Mutex<Vec<(DeviceId, Cuda)>> = Mutex::new(vec![]);
@@ -24,7 +25,7 @@ fn on<R>(device: &CudaDevice, f: impl FnOnce(&mut Cuda) -> std::result::Result<R
     let at = match all.iter().position(|(id, _)| *id == device.id()) {
         Some(at) => at,
         None => {
-            all.push((device.id(), Cuda::new(device, Numbers::F32).map_err(TensorError::wrap)?));
+            all.push((device.id(), Cuda::new(device, ActivationDtype::F32).map_err(TensorError::wrap)?));
             all.len() - 1
         }
     };

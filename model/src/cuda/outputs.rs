@@ -3,6 +3,7 @@
 mod asked;
 mod backward;
 mod forward;
+mod pool;
 
 use super::arenas::{Arenas, Parameter};
 use super::args::Address;
@@ -13,7 +14,6 @@ use super::stretches;
 use crate::Error;
 use crate::checkpoint::masked_lm::NAME as MASKED_LM;
 use crate::encoder::config::Config;
-use crate::encoder::pool::Pooling;
 use crate::encoder::tokens::{Span, Tokens};
 use crate::nn::dropout::Dropout;
 use crate::nn::single;
@@ -23,6 +23,7 @@ use asked::Asked;
 pub(crate) use backward::Into;
 use base::rng::CounterRng;
 pub(crate) use forward::Slot;
+use pool::{Picks, Pool};
 
 /// The layer from vectors to logits.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +37,7 @@ enum Layer {
 pub(crate) struct Outputs {
     outline: Outline,
     layers: Vec<Layer>,
-    /// BERT's pooler, where rows are pooled by it.
-    pooler: Option<Linear>,
+    pool: Pool,
     d: usize,
     vocabulary: usize,
     epsilon: f32,
@@ -54,17 +54,19 @@ pub(crate) struct Fed {
     /// Classes, and numbers from a row of logits to the next.
     pub(crate) c: usize,
     pub(crate) stride: usize,
-    /// The token of each row of logits.
-    index: At,
-    /// Rows that share a mask of dropout, where they do.
-    mask_rows: Option<At>,
+    picks: Picks,
     dropout: Drop,
-    /// For each token, the rows of logits that it is: where they begin, and which they are.
-    sources: Option<[At; 2]>,
     /// None where only logits are wanted.
     asked: Option<Losses>,
     /// Whether its vectors are the embeddings of labels, not hidden states of rows.
     pub(crate) of_labels: bool,
+}
+
+/// What is wanted of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Answers,
+    Gradient,
 }
 
 /// What is asked of a batch.
@@ -80,8 +82,11 @@ struct Losses {
 /// Memory of one task's batch.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Picked hidden states, `[m, d]`; behind dropout where no pooler comes next.
+    /// Picked or pooled hidden states, `[m, d]`; behind dropout where no pooler comes next.
     picked: Address,
+    /// Of rows weighted by scores: weights and gradients of the scores, f32 `[n]` each; of rows' maxima: their tokens, u32 `[m, d]`.
+    scores: [Address; 2],
+    places: Address,
     /// Behind the pooler's tanh, and behind its dropout.
     pooled: [Address; 2],
     /// Of a masked-LM output: before and after GELU, and normalised, `[m, d]`; mean and inverse deviation.
@@ -97,20 +102,6 @@ pub(crate) struct Memory {
     partials: Address,
     /// Gradient of the embeddings of labels, `[m, d]`, if these are its vectors.
     pub(crate) of_labels: Address,
-}
-
-/// Whether rows are pooled on CUDA in this way.
-///
-/// # Errors
-/// When they are not.
-pub(crate) fn check(outline: &Outline) -> Result<(), Error> {
-    match outline.pooling {
-        Pooling::Cls | Pooling::LearnedPooler => Ok(()),
-        pooling => Err(Error::Misfit(format!(
-            "rows are pooled by {found}, which has no kernels for CUDA yet; take the pooling cls or learned_pooler, or the device cpu",
-            found = pooling.name()
-        ))),
-    }
 }
 
 impl Outputs {
@@ -131,10 +122,9 @@ impl Outputs {
                 bias: arenas.parameter(&format!("{name}.decoder.bias"))?,
             })
         };
-        let pools = outline.pooling == Pooling::LearnedPooler;
         Ok(Outputs {
             layers: outline.tasks.iter().map(layer).collect::<Result<_, _>>()?,
-            pooler: pools.then(|| Linear::new(arenas, "pooler.dense")).transpose()?,
+            pool: Pool::new(arenas, outline.pooling)?,
             outline: outline.clone(),
             d: config.hidden_size,
             vocabulary: config.vocab_size,
@@ -148,12 +138,6 @@ impl Outputs {
             .get(task)
             .ok_or_else(|| Error::Misfit(format!("there is no task number {task}; report it")))?;
         Ok((self.outline.task(task)?, layer))
-    }
-
-    /// Whether rows of a task go through the pooler.
-    fn pooler_of(&self, fed: &Fed) -> Option<&Linear> {
-        let of_tokens = self.outline.tasks.get(fed.task).is_some_and(|task| task.output.is_of_tokens());
-        self.pooler.as_ref().filter(|_| !of_tokens)
     }
 
     /// What the host says of the batch `number` of a step. `share` is what its loss counts, 0 where no gradient is wanted.
@@ -172,9 +156,9 @@ impl Outputs {
         let (of, _) = self.output(batch.task)?;
         let of_tokens = of.output.is_of_tokens();
         let rows = if of_tokens { tokens.samples(number_of_batch) } else { tokens.own(number_of_batch) };
-        let (index, classes) = picked(&of.output, rows, &batch.targets)?;
+        let wanted = if share.is_some() { Wanted::Gradient } else { Wanted::Answers };
         let c = of.output.width(self.vocabulary);
-        let (asked, total) = Asked::new(feed, &of.output, &batch.targets, classes.as_deref())?;
+        let total = batch.targets.weight(&of.output);
         let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
         let variational =
             self.outline.thinned == OutputDropout::Variational && matches!(of.output, Output::Tag { .. });
@@ -182,18 +166,22 @@ impl Outputs {
             let of_rows = (0_u32..).zip(rows).flat_map(|(row, span)| std::iter::repeat_n(row, span.len));
             feed.put(&of_rows.collect::<Vec<u32>>())
         });
-        let sources = share.map(|_| sources(feed, &index, tokens.count())).transpose()?;
+        let (m, picks, classes) = if of_tokens {
+            let (index, classes) = places(&of.output, rows, &batch.targets)?;
+            (index.len(), Picks::tokens(feed, &index, tokens.count(), wanted, mask_rows)?, classes)
+        } else {
+            (rows.len(), self.picks(feed, tokens, rows, wanted)?, batch.targets.classes())
+        };
+        let asked = Asked::new(feed, &of.output, &batch.targets, classes.as_deref())?;
         let scale = share.unwrap_or(0.0) * of.alpha / total;
         Ok(Fed {
             task: batch.task,
-            m: index.len(),
+            m,
             n: tokens.count(),
             c,
             stride: c.next_multiple_of(8),
-            index: feed.put(&index),
-            mask_rows,
+            picks,
             dropout: Drop::new(feed, drop),
-            sources,
             asked: Some(Losses {
                 asked,
                 scales: [feed.put(&[single(scale)]), feed.put(&[1.0 / total])],
@@ -213,7 +201,8 @@ impl Outputs {
         let index: Vec<u32> = (0..number(m)?).collect();
         let classes: Vec<Option<u32>> = index.iter().copied().map(Some).collect();
         let output = Output::OneClass { classes: m, weights: None };
-        let (asked, total) = Asked::new(feed, &output, &Targets::Classes(index.clone()), Some(&classes))?;
+        let targets = Targets::Classes(index.clone());
+        let (asked, total) = (Asked::new(feed, &output, &targets, Some(&classes))?, targets.weight(&output));
         let weight = labels.settings.weight(m);
         Ok(Fed {
             task: 0,
@@ -221,10 +210,8 @@ impl Outputs {
             n: m,
             c: m,
             stride: m.next_multiple_of(8),
-            index: feed.put(&index),
-            mask_rows: None,
+            picks: Picks::tokens(feed, &index, m, Wanted::Gradient, None)?,
             dropout: Drop::new(feed, None),
-            sources: Some(sources(feed, &index, m)?),
             asked: Some(Losses {
                 asked,
                 scales: [feed.put(&[single(share * of.alpha * weight / total)]), feed.put(&[weight / total])],
@@ -240,24 +227,22 @@ impl Outputs {
     /// When there is no such task.
     pub(crate) fn ask(&self, feed: &mut Feed, tokens: &Tokens, task: usize) -> Result<Fed, Error> {
         let (of, _) = self.output(task)?;
-        let index: Vec<usize> = if of.output.is_of_tokens() {
-            (0..tokens.count()).collect()
+        let (m, picks) = if of.output.is_of_tokens() {
+            let all: Vec<u32> = (0..number(tokens.count())?).collect();
+            (all.len(), Picks::tokens(feed, &all, all.len(), Wanted::Answers, None)?)
         } else {
-            check(&self.outline)?;
-            tokens.own(0).iter().map(|row| row.start).collect()
+            let rows = tokens.own(0);
+            (rows.len(), self.picks(feed, tokens, rows, Wanted::Answers)?)
         };
-        let index = index.into_iter().map(number).collect::<Result<Vec<u32>, _>>()?;
         let c = of.output.width(self.vocabulary);
         Ok(Fed {
             task,
-            m: index.len(),
+            m,
             n: tokens.count(),
             c,
             stride: c.next_multiple_of(8),
-            index: feed.put(&index),
-            mask_rows: None,
+            picks,
             dropout: Drop::new(feed, None),
-            sources: None,
             asked: None,
             of_labels: false,
         })
@@ -268,10 +253,15 @@ impl Outputs {
         let (m, vectors) = (fed.m, fed.m * self.d * bytes);
         let wide = matches!(self.layers.get(fed.task), Some(Layer::MaskedLm { .. }));
         let mut some = |wanted: bool, bytes: usize| if wanted { bump.take(bytes) } else { 0 };
-        let (pools, backward) = (self.pooler_of(fed).is_some(), fed.sources.is_some());
-        let width = (3 * self.d).max(fed.stride);
+        let (pools, backward) = (self.pooler_of(fed).is_some(), fed.picks.have_gradient());
+        let (weighted, maximum) = (self.is_weighted(fed), self.is_maximum(fed));
+        // Sums of columns of stretches of rows, or of each row what it adds to the scores' vector and bias.
+        let stretched = stretches(m) * (3 * self.d).max(fed.stride);
+        let partials = if weighted { stretched.max(m * (self.d + 1)) } else { stretched };
         Memory {
             picked: some(true, vectors),
+            scores: [some(weighted, 4 * fed.n), some(weighted && backward, 4 * fed.n)],
+            places: some(maximum && backward, 4 * m * self.d),
             pooled: [some(pools, vectors), some(pools && fed.dropout.is_active(), vectors)],
             transformed: [some(wide, vectors), some(wide, vectors), some(wide, vectors)],
             statistics: [some(wide, 4 * m), some(wide, 4 * m)],
@@ -279,39 +269,26 @@ impl Outputs {
             losses: some(true, 8 * m),
             hits: some(true, 4 * m),
             back: [some(backward, vectors), some(backward, vectors)],
-            partials: some(backward, 4 * stretches(m) * width),
+            partials: some(backward, 4 * partials),
             of_labels: some(fed.of_labels, vectors),
         }
     }
 }
 
 /// Tokens, and the classes that are asked of them.
-type Picked = (Vec<u32>, Option<Vec<Option<u32>>>);
+type Places = (Vec<u32>, Option<Vec<Option<u32>>>);
 
-/// The token of each row of logits, and the class that is asked of each, where one is.
-fn picked(output: &Output, rows: &[Span], targets: &Targets) -> Result<Picked, Error> {
-    if let (Output::Vocabulary { .. }, Targets::Tokens(words)) = (output, targets) {
-        let (places, words) = tag::asked(rows, words)?;
-        return Ok((places, Some(words)));
-    }
-    let places: Vec<usize> = if output.is_of_tokens() {
-        rows.iter().flat_map(|row| row.start..row.start + row.len).collect()
-    } else {
-        rows.iter().map(|row| row.start).collect()
+/// The tokens of rows that an output speaks of, and the class that is asked of each, where one is.
+fn places(output: &Output, rows: &[Span], targets: &Targets) -> Result<Places, Error> {
+    let (places, classes) = match (output, targets) {
+        (Output::Vocabulary { .. }, Targets::Tokens(words)) => {
+            let (places, words) = tag::asked(rows, words)?;
+            (places, Some(words))
+        }
+        _ => {
+            let places = rows.iter().flat_map(|row| row.start..row.start + row.len);
+            (places.map(number).collect::<Result<_, _>>()?, targets.classes())
+        }
     };
-    Ok((places.into_iter().map(number).collect::<Result<_, _>>()?, targets.classes()))
-}
-
-/// For each of n tokens, the rows that it is: where they begin `[n + 1]`, and which they are, rising.
-fn sources(feed: &mut Feed, index: &[u32], n: usize) -> Result<[At; 2], Error> {
-    let mut of_tokens: Vec<u32> = (0..number(index.len())?).collect();
-    of_tokens.sort_by_key(|row| index[*row as usize]);
-    let mut starts = vec![0_u32; n + 1];
-    for token in index {
-        starts[*token as usize + 1] += 1;
-    }
-    for token in 0..n {
-        starts[token + 1] += starts[token];
-    }
-    Ok([feed.put(&starts), feed.put(&of_tokens)])
+    Ok((places, classes))
 }

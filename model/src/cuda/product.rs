@@ -12,6 +12,7 @@ use candle_core::cuda_backend::cudarc::driver::CudaStream;
 use super::args::Address;
 use super::{Numbers, error};
 use crate::Error;
+use crate::device::ActivationDtype;
 
 /// Bytes that cuBLASLt may work in: what NVIDIA recommends for Hopper.
 pub(crate) const WORKSPACE: usize = 32 << 20;
@@ -107,13 +108,17 @@ impl std::fmt::Debug for Products {
 }
 
 impl Products {
-    /// Products of matrices of `numbers`, in [`WORKSPACE`] bytes at `workspace`.
+    /// Products of activations of this dtype, in [`WORKSPACE`] bytes at `workspace`.
     ///
     /// # Errors
     /// When the library does not begin.
-    pub(crate) fn new(numbers: Numbers, workspace: Address) -> Result<Self, Error> {
+    pub(crate) fn new(dtype: ActivationDtype, workspace: Address) -> Result<Self, Error> {
         let handle = result::create_handle().map_err(error::product)?;
-        let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
+        let (numbers, single) = (Numbers::of(dtype), sys::cublasComputeType_t::CUBLAS_COMPUTE_32F);
+        let compute = match dtype {
+            ActivationDtype::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+            ActivationDtype::F32 | ActivationDtype::Bf16 => single,
+        };
         Ok(Products { handle, numbers, compute, workspace, plans: HashMap::new() })
     }
 

@@ -14,9 +14,10 @@ use super::flight::{Flights, Waits};
 use super::memory::{Arena, Block, Bump};
 use super::outputs::{self, Into, Outputs, Slot};
 use super::update::{Places, Rule, Updates};
-use super::{Cuda, Numbers, error};
+use super::{Cuda, error};
 use crate::Error;
 use crate::attention::Chosen;
+use crate::device::{ActivationDtype, Recompute};
 use crate::encoder::config::Config;
 use crate::encoder::tokens::Tokens;
 use crate::head::mask::Mask;
@@ -38,6 +39,8 @@ pub(crate) struct Model {
     pub(super) memory: Arena,
     /// What goes up of a pass that is waited for.
     pub(super) input: Arena,
+    /// What a training's forward pass leaves for the backward pass.
+    keep: Keep,
 }
 
 /// What a model is made of.
@@ -50,7 +53,8 @@ pub(crate) struct Of<'a> {
     pub(crate) params: &'a Params,
     /// Gates of the forward pass.
     pub(crate) gates: Option<&'a Mask>,
-    pub(crate) numbers: Numbers,
+    pub(crate) dtype: ActivationDtype,
+    pub(crate) recompute: Recompute,
 }
 
 /// One micro-batch of a step.
@@ -125,16 +129,16 @@ impl Model {
         heads: &HeadMask,
         trained: Option<IsTrained<'_>>,
     ) -> Result<Self, Error> {
-        let Of { config, outline, attention, params, gates, numbers } = of;
+        let Of { config, outline, attention, params, gates, dtype, recompute } = of;
         let Some(attention) = attention.sibling().on_cuda() else {
             return Err(Error::Misfit(
                 "this attention has no kernels for CUDA: take the device cpu, or write them".to_owned(),
             ));
         };
-        let mut cuda = Cuda::new(device, numbers)?;
+        let mut cuda = Cuda::new(device, dtype)?;
         let arenas = Arenas::new(&mut cuda, params, heads, trained)?;
         let gates_lh = gates.map(flat);
-        let encoder = Encoder::new(numbers, &arenas, config, &attention)?;
+        let encoder = Encoder::new(cuda.numbers, &arenas, config, &attention)?;
         let outputs = Outputs::new(&arenas, outline, config)?;
         Ok(Model {
             cuda,
@@ -145,6 +149,10 @@ impl Model {
             gates_lh,
             memory: Arena::new(),
             input: Arena::new(),
+            keep: match recompute {
+                Recompute::None => Keep::All,
+                Recompute::Layers => Keep::Inputs,
+            },
         })
     }
 
@@ -212,12 +220,12 @@ impl Model {
 
     fn backward(&mut self, fed: &Fed, base: Base, memory: &Memory) -> Result<(), Error> {
         for (at, (of, of_output)) in fed.outputs.iter().zip(&memory.outputs).enumerate() {
-            let hidden = if of.of_labels { of_output.of_labels } else { memory.encoder.gradient };
-            let into = Into { hidden, adds: at > 0 && !of.of_labels };
+            let gradient = if of.of_labels { of_output.of_labels } else { memory.encoder.gradient };
+            let into = Into { hidden: memory.encoder.hidden(), gradient, adds: at > 0 && !of.of_labels };
             self.outputs.backward(&mut self.cuda, Sent { fed: of, base }, of_output, into)?;
             if of.of_labels {
                 let encoder = Sent { fed: &fed.encoder, base };
-                self.encoder.add_to_labels(&mut self.cuda, encoder, &memory.encoder, hidden)?;
+                self.encoder.add_to_labels(&mut self.cuda, encoder, &memory.encoder, gradient)?;
             }
         }
         self.encoder.backward(&mut self.cuda, Sent { fed: &fed.encoder, base }, &memory.encoder)
@@ -242,7 +250,6 @@ impl Tape {
         stepping: Stepping,
     ) -> Result<Self, Error> {
         let Stepping { rule, clip_norm, most } = stepping;
-        outputs::check(of.outline)?;
         let model = Model::new(device, of, heads, Some(trained))?;
         let stream = model.cuda.stream.clone();
         let updates = Updates::new(&stream, &model.arenas, rule, clip_norm)?;
@@ -274,7 +281,7 @@ impl Tape {
                 self.most
             )));
         }
-        let memories = model.memory(&feds, Keep::All)?;
+        let memories = model.memory(&feds, model.keep)?;
         let steps = feed.put(&self.updates.next(&model.arenas, rate, has_gradient));
         let zero = feed.put(&[0_u32]);
         let begun = self.flights.begin(&feed)?;

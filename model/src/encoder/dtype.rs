@@ -17,7 +17,7 @@ impl Encoder {
 /// Activations of this dtype. What comes is f32, or of more digits, which are kept where f32 is asked for.
 pub(super) fn rounded(x_nd: Tensor, dtype: ActivationDtype) -> Result<Tensor> {
     match dtype {
-        ActivationDtype::F32 => Ok(x_nd),
+        ActivationDtype::F32 | ActivationDtype::Tf32 => Ok(x_nd),
         ActivationDtype::Bf16 => x_nd.to_dtype(dtype.dtype()),
     }
 }

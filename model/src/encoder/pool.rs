@@ -10,7 +10,8 @@ use crate::nn::linear::Linear;
 use crate::nn::softmax::softmax;
 use crate::params::{Params, Spec};
 
-const POOLER: &str = "pooler.dense";
+/// What its parameters are called in checkpoints.
+pub(crate) const POOLER: &str = "pooler.dense";
 
 /// How a row's hidden states become one vector (KIMERA, section 2.2). Real tokens only, `[CLS]` and `[SEP]` included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]

@@ -78,12 +78,13 @@ impl Targets {
         }
     }
 
-    /// What a mean over them is divided by: the sum of the classes' weights, else how many losses there are.
+    /// What a mean of an output's losses over them is divided by: the sum of the classes' weights, else how many losses there are.
     pub(crate) fn weight(&self, output: &Output) -> f64 {
         match (output, self) {
             (Output::OneClass { weights: Some(weights), .. }, Targets::Classes(classes)) => {
                 classes.iter().filter_map(|class| weights.get(*class as usize)).sum()
             }
+            (Output::AnyClasses { classes, .. }, _) => (self.rows() * classes) as f64,
             (Output::Rank { loss: RankLoss::Binary }, _) => self.rows() as f64,
             _ => self.asked() as f64,
         }

@@ -9,8 +9,9 @@ use candle_core::{Device, Tensor};
 use super::Predictor;
 use crate::Error;
 use crate::attention::Chosen;
+use crate::cuda;
 use crate::cuda::tape::{Model, Of};
-use crate::cuda::{self, Numbers};
+use crate::device::{ActivationDtype, Recompute};
 use crate::encoder::tokens::Tokens;
 use crate::optim::head_mask::{HeadMask, SoftOn};
 
@@ -67,7 +68,8 @@ impl Predictor {
             attention: &self.kernels.attention,
             params: &self.params,
             gates: None,
-            numbers: Numbers::F32,
+            dtype: ActivationDtype::F32,
+            recompute: Recompute::None,
         };
         Model::new(cuda::device(&self.device)?, of, &HeadMask::new(None, SoftOn::Step), None)
     }

@@ -2,6 +2,7 @@
 
 use base::rng::CounterRng;
 use base::setting::InvalidSetting;
+use candle_core::Device;
 use serde::{Deserialize, Serialize};
 
 use super::heads::{Heads, Mode};
@@ -112,6 +113,25 @@ impl Setup {
         self.train.heads.gates(self.mask.as_ref()).or_else(|| self.gates.clone())
     }
 
+    /// Whether a device computes in the numbers asked for, and recomputes what it is asked to.
+    ///
+    /// # Errors
+    /// Names the setting that it cannot keep.
+    pub(super) fn check_on(&self, device: &Device) -> Result<(), InvalidSetting> {
+        let Config { dtype, recompute, .. } = self.train;
+        match (device.is_cpu(), dtype, recompute) {
+            (true, ActivationDtype::Tf32, _) => {
+                Err(InvalidSetting::new("dtype", "tf32", "f32 or bf16 on the CPU: tf32 is of tensor cores"))
+            }
+            (true, ActivationDtype::Bf16, Recompute::Layers) => Err(InvalidSetting::new(
+                "recompute",
+                "layers",
+                "none: on the CPU, layers are recomputed with dtype f32",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether every setting is in its range, and masks and gates are what the mode needs and the encoder has.
     ///
     /// # Errors
@@ -126,12 +146,9 @@ impl Setup {
             }
         }
         self.train.check()?;
-        let of_layers = self.train.dtype == ActivationDtype::F32
-            && self.attention.is_plain()
-            && self.outline.knowledge.is_none();
+        let of_layers = self.attention.is_plain() && self.outline.knowledge.is_none();
         if self.train.recompute == Recompute::Layers && !of_layers {
-            let expected =
-                "none: layers are recomputed with dtype f32 and BERT's own attention or label embeddings";
+            let expected = "none: layers are recomputed with BERT's own attention or label embeddings";
             return Err(InvalidSetting::new("recompute", "layers", expected).into());
         }
         let encoder::Config { num_hidden_layers, num_attention_heads, .. } = self.encoder;

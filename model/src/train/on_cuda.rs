@@ -13,13 +13,13 @@ use super::step::finite;
 use super::{Setup, error};
 use crate::Error;
 use crate::attention::{self, kam, label};
+use crate::cuda;
 use crate::cuda::flight::Waits;
 use crate::cuda::tape::{Landed, Micro, Of, Stepping, Tape};
 use crate::cuda::update::Rule;
-use crate::cuda::{self, Numbers};
 use crate::optim::head_mask::HeadMask;
 use crate::optim::moments::Moments;
-use crate::output::{Batch, Targets};
+use crate::output::{Batch, Targets, pool_name};
 use crate::params::{OUTPUTS, Params};
 use crate::predict;
 
@@ -95,7 +95,8 @@ impl OnCuda {
             attention: &setup.attention(),
             params,
             gates: gates.as_ref(),
-            numbers: Numbers::of(train.dtype),
+            dtype: train.dtype,
+            recompute: train.recompute,
         };
         let rule = match &train.optimiser {
             None => Rule::AdamW { config: train.adamw.clone(), missing: train.missing },
@@ -125,7 +126,7 @@ impl OnCuda {
     /// Whether a parameter has a gradient in a step with these tasks.
     fn has_gradient(&self, name: &str, tasks: &[usize]) -> bool {
         let tasks = || tasks.iter().filter_map(|task| self.setup.outline.tasks.get(*task));
-        if name.starts_with("pooler.") {
+        if name.starts_with("pooler.") || name.starts_with(&pool_name()) {
             return tasks().any(|task| !task.output.is_of_tokens());
         }
         let of_attention = name == label::name() || name.starts_with(&kam::prefix());

@@ -37,11 +37,16 @@ impl Compute {
     /// # Errors
     /// Says what.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            self.recompute == Recompute::None || self.dtype == ActivationDtype::F32,
-            "compute.recompute is layers, and compute.dtype is bf16: layers are computed a second time on the CPU in f32; leave one of them out"
-        );
-        Ok(())
+        let on_cpu = || self.device.choose().is_ok_and(|chosen| chosen.device.is_cpu());
+        match (self.dtype, self.recompute) {
+            (ActivationDtype::Tf32, _) if on_cpu() => anyhow::bail!(
+                "compute.dtype is tf32, and compute.device comes to the CPU, which has no tensor cores: take f32, or a CUDA device"
+            ),
+            (ActivationDtype::Bf16, Recompute::Layers) if on_cpu() => anyhow::bail!(
+                "compute.recompute is layers, and compute.dtype is bf16: on the CPU, layers are computed a second time in f32; leave one of them out"
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Describes it.

@@ -2,15 +2,14 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{DType, Device, Tensor};
-use engraft_tests::golden::{Golden, folder, json};
+use engraft_tests::golden::{Golden, device, folder, json, training};
 use model::attention::Chosen;
 use model::checkpoint::{self};
 use model::encoder::pool::Pooling;
 use model::head::mask::Mask;
 use model::head::slices::{self, Axis};
-use model::optim::adamw::{AdamWConfig, Missing, decays};
+use model::optim::adamw::{AdamWConfig, decays};
 use model::optim::head_mask::SoftOn;
-use model::optim::schedule::{Decay, Schedule};
 use model::output::shards::{self, Alphas, OutputConfig, Sizes};
 use model::output::{Decoder, Outline};
 use model::train::heads::{Heads, Mode, Shared};
@@ -62,41 +61,25 @@ fn trainer(golden: &Golden, losses: &Golden, hyper: &Value, name: &str) -> Resul
         outline: outline(losses)?,
         attention: Chosen::default(),
         train: train::Config {
-            seed: 0,
-            // So long that the rate is the same in all steps, in f32.
-            schedule: Schedule {
-                peak: number("lr")?,
-                warmup_steps: 0,
-                total_steps: 1 << 40,
-                decay: Decay::Linear,
-                reference: None,
-            },
             adamw: AdamWConfig {
                 beta1: beta1?,
                 beta2: beta2?,
                 epsilon: number("eps")?,
                 weight_decay: number("weight_decay")?,
             },
-            missing: Missing::Zero,
-            optimiser: None,
             clip_norm,
-            frozen: vec![],
             heads,
-            accumulate: 1,
-            patience: None,
-            covered_by: 1,
-            recompute: model::device::Recompute::None,
-            dtype: model::device::ActivationDtype::F32,
+            ..training(number("lr")?)
         },
         mask,
         gates: None,
     };
-    let trainer = Trainer::from_checkpoint(setup, &model, &Device::Cpu)?;
-    for (name, param) in trainer.params().iter() {
-        if let Some(output) = name.strip_prefix("outputs.") {
-            param.slice_set(losses.get(&format!("head.{output}"))?, 0, 0)?;
-        }
-    }
+    let mut trainer = Trainer::from_checkpoint(setup, &model, &device()?)?;
+    let outputs = trainer.params().iter().filter_map(|(name, _)| name.strip_prefix("outputs."));
+    let with = outputs
+        .map(|output| Ok((format!("outputs.{output}"), losses.get(&format!("head.{output}"))?.clone())));
+    let with = with.collect::<Result<BTreeMap<_, _>>>()?;
+    trainer.begin(&with)?;
     Ok(trainer)
 }
 
@@ -155,7 +138,7 @@ struct Run {
 fn retrained(golden: &mut Golden, losses: &Golden, lists: &Value, name: &str) -> Result<Run> {
     let hyper = &lists["hyper"];
     let mut trainer = trainer(golden, losses, hyper, name)?;
-    let copies = trainer.params().iter().map(|(name, t)| Ok((name.to_owned(), t.detach().copy()?)));
+    let copies = trainer.params().iter().map(|(name, t)| Ok((name.to_owned(), on_cpu(t)?)));
     let before = copies.collect::<Result<BTreeMap<_, _>>>()?;
     let batches = &hyper["batches(triplet indices per step)"];
     let batches: Vec<Vec<usize>> = serde_json::from_value(batches.clone())?;
@@ -173,6 +156,7 @@ fn retrained(golden: &mut Golden, losses: &Golden, lists: &Value, name: &str) ->
         let stored = format!("{name}.step{}.", i + 1);
         if golden.tensors.keys().any(|tensor| tensor.starts_with(&stored)) {
             for (parameter, param) in trainer.params().iter() {
+                let param = &on_cpu(param)?;
                 let tensor = format!("{stored}{}", parameter.replace("outputs.", "head."));
                 if golden.tensors.contains_key(&tensor) {
                     let sensitive =
@@ -267,6 +251,11 @@ fn compare_step(
     Ok(())
 }
 
+/// A copy in main memory.
+fn on_cpu(t: &Tensor) -> Result<Tensor> {
+    Ok(t.detach().to_device(&Device::Cpu)?.copy()?)
+}
+
 fn bits(t: &Tensor) -> Result<Vec<u32>> {
     Ok(t.detach().flatten_all()?.to_vec1::<f32>()?.into_iter().map(f32::to_bits).collect())
 }
@@ -283,7 +272,7 @@ fn each_slice(
         (0..layers).flat_map(|l| (0..heads).map(move |h| (l, h))).filter(|(l, h)| wanted(mask.layer(*l)[*h]))
     {
         for (name, axis) in slices::of_layer(l) {
-            let now = run.trainer.params().get(&name)?.detach();
+            let now = on_cpu(&run.trainer.params().get(&name)?)?;
             let axis = if axis == Axis::Rows { 0 } else { 1 };
             let k = now.dim(axis)? / heads;
             let part = |t: &Tensor| t.narrow(axis, h * k, k)?.contiguous();

@@ -8,7 +8,7 @@ use super::super::product::{self, Matrices, Onto};
 use super::super::{Cuda, Launch, rows_per_block, stretches};
 use super::attention::Attend;
 use super::weights::Linear;
-use super::{BackMemory, Depth, Encoder, Fed, LayerMemory, Memory, Norm, Sizes, Statistics};
+use super::{BackMemory, Depth, Encoder, Fed, Keep, LayerMemory, Memory, Norm, Sizes, Statistics};
 use crate::Error;
 
 /// What goes back through a norm: its gradient takes the place of dy, and that of what was dropped from goes to `through` if anything was.
@@ -69,6 +69,10 @@ impl Encoder {
                 kam.map_or(Ok(()), |kam| kam.restore_backward(cuda, self, sent, memory.gradient, back))?;
                 let below =
                     if l > lowest || self.embedding_is_trained() { Below::Moves } else { Below::Rests };
+                // The last layer's own are the ones that still stand there.
+                if memory.keep == Keep::Inputs && l + 1 < self.layers.len() {
+                    self.layer_forward(cuda, sent, Depth { l, memory })?;
+                }
                 self.layer_backward(cuda, sent, Depth { l, memory }, back, below)?;
             }
         }

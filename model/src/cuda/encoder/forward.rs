@@ -60,7 +60,12 @@ impl Encoder {
         cuda.launch_on_numbers("embedding_forward", Launch::of(fed.rows.n.div_ceil(4), 128), &args)
     }
 
-    fn layer_forward(&self, cuda: &mut Cuda, sent: Sent<'_, Fed>, depth: Depth<'_>) -> Result<(), Error> {
+    pub(super) fn layer_forward(
+        &self,
+        cuda: &mut Cuda,
+        sent: Sent<'_, Fed>,
+        depth: Depth<'_>,
+    ) -> Result<(), Error> {
         let (Sent { fed, base }, Depth { l, memory }) = (sent, depth);
         let (layer, at, of) = (&self.layers[l], depth.at(), &self.sizes);
         let (n, d, i) = (fed.rows.n, of.d, of.i);

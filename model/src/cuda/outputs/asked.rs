@@ -18,36 +18,27 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// The targets of a batch, and by what the sum of its losses is divided. `classes` are those of the rows of logits, where one class is asked for.
+    /// The targets of a batch. `classes` are those of the rows of logits, where one class is asked for.
     pub(super) fn new(
         feed: &mut Feed,
         output: &Output,
         targets: &Targets,
         classes: Option<&[Option<u32>]>,
-    ) -> Result<(Self, f64), Error> {
+    ) -> Result<Self, Error> {
         match (output, targets, classes) {
             (Output::OneClass { weights, .. }, _, Some(classes)) => {
-                let weight = |class: &Option<u32>| match (class, weights) {
-                    (Some(class), Some(weights)) => weights.get(*class as usize).copied().unwrap_or(1.0),
-                    (Some(_), None) => 1.0,
-                    (None, _) => 0.0,
-                };
-                let total = classes.iter().map(weight).sum();
                 let weights = weights.as_ref().map(|weights| feed.put(weights));
-                Ok((Asked::One { classes: put(feed, classes)?, weights }, total))
+                Ok(Asked::One { classes: put(feed, classes)?, weights })
             }
             (Output::Tag { .. } | Output::Vocabulary { .. }, _, Some(classes)) => {
-                let total = classes.iter().flatten().count();
-                Ok((Asked::One { classes: put(feed, classes)?, weights: None }, total as f64))
+                Ok(Asked::One { classes: put(feed, classes)?, weights: None })
             }
-            (Output::AnyClasses { classes, positive }, Targets::Sets(sets), _) => {
+            (Output::AnyClasses { positive, .. }, Targets::Sets(sets), _) => {
                 let positive = positive.as_ref().map(|positive| feed.put(positive));
-                let (starts, of_rows) = put_sets(feed, sets)?;
-                Ok((Asked::Any { starts, classes: of_rows, positive }, (sets.len() * classes) as f64))
+                let (starts, classes) = put_sets(feed, sets)?;
+                Ok(Asked::Any { starts, classes, positive })
             }
-            (Output::Score, Targets::Scores(scores), _) => {
-                Ok((Asked::Score { targets: feed.put(scores) }, scores.len() as f64))
-            }
+            (Output::Score, Targets::Scores(scores), _) => Ok(Asked::Score { targets: feed.put(scores) }),
             (Output::Rank { loss: RankLoss::Softmax }, Targets::Groups(groups), _) => {
                 let (mut starts, mut end) = (vec![0_u32], 0);
                 for group in groups {
@@ -57,10 +48,7 @@ impl Asked {
                 let right =
                     groups.iter().map(|group| number(group.right)).collect::<Result<Vec<u32>, _>>()?;
                 let count = groups.len();
-                Ok((
-                    Asked::Groups { starts: feed.put(&starts), right: feed.put(&right), count },
-                    count as f64,
-                ))
+                Ok(Asked::Groups { starts: feed.put(&starts), right: feed.put(&right), count })
             }
             (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups), _) => {
                 let of_row = |group: &Group, row| if row == group.right { vec![0] } else { vec![] };
@@ -69,7 +57,7 @@ impl Asked {
                     .flat_map(|group| (0..group.rows).map(move |row| of_row(group, row)))
                     .collect();
                 let (starts, classes) = put_sets(feed, &sets)?;
-                Ok((Asked::Any { starts, classes, positive: None }, sets.len() as f64))
+                Ok(Asked::Any { starts, classes, positive: None })
             }
             _ => Err(Error::Misfit("targets of another kind than the output's; report it".to_owned())),
         }

@@ -1,18 +1,20 @@
 //! From the gradient of logits to that of the hidden states.
 
-use super::super::args::{Address, GatherBackward, NormBackward, TanhBackward};
+use super::super::args::{Address, NormBackward};
 use super::super::encoder::Linear;
 use super::super::feed::Sent;
 use super::super::product::{Matrices, Onto, Sizes};
-use super::super::{Cuda, Launch, args, rows_per_block, stretches};
+use super::super::{Cuda, args, rows_per_block, stretches};
 use super::{Fed, Layer, Memory, Outputs};
 use crate::Error;
 
 /// Where the gradient of the last hidden states goes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Into {
-    /// `[n, d]`.
+    /// The states themselves, `[n, d]`.
     pub(crate) hidden: Address,
+    /// `[n, d]`.
+    pub(crate) gradient: Address,
     /// Whether a batch before has left something there.
     pub(crate) adds: bool,
 }
@@ -29,44 +31,16 @@ impl Outputs {
         memory: &Memory,
         into: Into,
     ) -> Result<(), Error> {
-        let Some([starts, sources]) = fed.sources else { return Ok(()) };
-        let (m, d, [one, other]) = (fed.m, self.d, memory.back);
+        if !fed.picks.have_gradient() {
+            return Ok(());
+        }
         let (_, layer) = self.output(fed.task)?;
         let vectors = self.vectors(fed, memory);
         match layer {
-            Layer::Linear(linear) => self.of_logits(cuda, fed, memory, linear, [vectors, one])?,
+            Layer::Linear(linear) => self.of_logits(cuda, fed, memory, linear, [vectors, memory.back[0]])?,
             Layer::MaskedLm { .. } => self.transform(cuda, fed, memory, layer, vectors)?,
         }
-        let mut dy = one;
-        if let Some(pooler) = self.pooler_of(fed) {
-            let [t, _] = memory.pooled;
-            let (dropout, m_of, d_of) = (fed.dropout.on(base), m as u64, d as u32);
-            let args = TanhBackward { dy, t, dx: dy, dropout, m: m_of, d: d_of, unused: 0 };
-            let how = Launch::tiles(m, d);
-            cuda.launch_on_numbers("tanh_backward", how, &args)?;
-            cuda.weight([m, d, d], pooler, memory.picked, dy)?;
-            self.bias(cuda, [m, d], [dy, memory.partials], pooler.bias.gradient)?;
-            cuda.input(
-                [m, d, d],
-                Matrices { x: other, weight: pooler.weight.product, y: dy },
-                Onto::Nothing,
-            )?;
-            dy = other;
-        }
-        let pools = self.pooler_of(fed).is_some();
-        let args = GatherBackward {
-            dy,
-            starts: base.of(starts),
-            sources: base.of(sources),
-            mask_rows: base.of_some(fed.mask_rows),
-            dx: into.hidden,
-            dropout: if pools { args::Dropout::NONE } else { fed.dropout.on(base) },
-            n: fed.n as u64,
-            d: d as u32,
-            accumulate: u32::from(into.adds),
-        };
-        let how = Launch::tiles(fed.n, d);
-        cuda.launch_on_numbers("gather_backward", how, &args)
+        self.pooled_backward(cuda, Sent { fed, base }, memory, into)
     }
 
     /// Of the layer of logits over vectors x `[m, d]`, whose gradient goes to dx.
@@ -90,7 +64,7 @@ impl Outputs {
     }
 
     /// Of a bias: the sums of the columns of dy.
-    fn bias(
+    pub(super) fn bias(
         &self,
         cuda: &mut Cuda,
         [m, width]: [usize; 2],

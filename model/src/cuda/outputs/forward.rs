@@ -1,8 +1,7 @@
 //! From hidden states to logits and losses.
 
 use super::super::args::{
-    Address, BinaryCrossEntropy, CrossEntropy, Gather, GroupCrossEntropy, LossFinish, NormForward, Ring,
-    SquaredError, TanhForward,
+    Address, BinaryCrossEntropy, CrossEntropy, GroupCrossEntropy, LossFinish, NormForward, Ring, SquaredError,
 };
 use super::super::feed::Sent;
 use super::super::product::{Matrices, Sizes};
@@ -49,27 +48,7 @@ impl Outputs {
         hidden: Address,
         memory: &Memory,
     ) -> Result<(), Error> {
-        let (m, d) = (fed.m, self.d);
-        let pooler = self.pooler_of(fed);
-        let args = Gather {
-            x: hidden,
-            index: base.of(fed.index),
-            mask_rows: base.of_some(fed.mask_rows),
-            y: memory.picked,
-            dropout: if pooler.is_some() { args::Dropout::NONE } else { fed.dropout.on(base) },
-            m: m as u64,
-            d: d as u32,
-            unused: 0,
-        };
-        cuda.launch_on_numbers("gather", Launch::tiles(m, d), &args)?;
-        if let Some(pooler) = pooler {
-            let [t, y] = memory.pooled;
-            cuda.product(m, [d, d], Matrices { x: memory.picked, weight: pooler.weight.product, y: t }, 0)?;
-            let dropout = fed.dropout.on(base);
-            let (m, d) = (m as u64, d as u32);
-            let args = TanhForward { x: t, bias: pooler.bias.master, t, y, dropout, m, d, unused: 0 };
-            cuda.launch_on_numbers("tanh_forward", Launch::tiles(fed.m, self.d), &args)?;
-        }
+        self.pooled(cuda, Sent { fed, base }, hidden, memory)?;
         self.last(cuda, fed, memory)
     }
 
@@ -148,7 +127,7 @@ impl Outputs {
     ) -> Result<(), Error> {
         let scale = base.of(of.scales[0]);
         let (m, c, stride, logits) = (fed.m, fed.c as u32, fed.stride as u32, memory.logits);
-        let d_logits = if fed.sources.is_some() { logits } else { 0 };
+        let d_logits = if fed.picks.have_gradient() { logits } else { 0 };
         let Memory { losses, hits, .. } = *memory;
         match &of.asked {
             Asked::One { classes, weights } => {

@@ -3,10 +3,10 @@
 use batch::task::Task;
 use candle_core::Device;
 
-use super::{agrees, agrees_for, beside, device, distance, numbers, trained};
+use super::{agrees, agrees_for, beside, bits, device, distance, numbers, trained};
 use crate::attention::kam::{Auxiliary, Merge, Skip};
 use crate::attention::label;
-use crate::device::ActivationDtype;
+use crate::device::{ActivationDtype, Recompute};
 use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
 use crate::optim::adamw::Missing;
@@ -65,6 +65,31 @@ fn every_optimiser_is_the_cpus() {
         (setup.train.missing, setup.train.covered_by) = (missing, 9);
         agrees_for(8, &format!("{missing:?}"), &setup, turns);
     }
+}
+
+#[test]
+fn every_pooling_is_the_cpus() {
+    let _beside = beside();
+    for pooling in [Pooling::Mean, Pooling::Max, Pooling::LearnedAttn] {
+        let mut pooled = finetune::setup();
+        pooled.outline.pooling = pooling;
+        agrees(&format!("{pooling:?}"), &pooled, finetune::batches);
+        // What was trained answers the same.
+        let [cpu, cuda] =
+            [Device::Cpu, device()].map(|device| trained(&pooled, &device, 2, finetune::batches).0);
+        let rows = finetune::rows(7);
+        let [a, b] = [cpu, cuda].map(|trainer| trainer.predictor().logits(1, &rows).unwrap().concat());
+        assert!(distance(&a, &b) < 1e-4, "{pooling:?}");
+        // Bits do not depend on chance.
+        let [a, b] = [(); 2].map(|()| bits(&trained(&pooled, &device(), 2, finetune::batches).0));
+        assert!(a == b, "{pooling:?}");
+    }
+    let mut knowing = finetune::knowledge::alone();
+    knowing.outline.pooling = Pooling::LearnedAttn;
+    agrees("weighted, without auxiliary tokens", &knowing, |seed| vec![finetune::knowledge::known(seed)]);
+    let mut labelled = finetune::labels::labelled(label::Mode::Repo);
+    labelled.outline.pooling = Pooling::Mean;
+    agrees("labels, mean", &labelled, |seed| finetune::batches(seed).into_iter().take(1).collect());
 }
 
 #[test]
@@ -154,6 +179,47 @@ fn micro_batches_are_the_cpus() {
     }
     for ((of, a), (_, b)) in cpu.0.iter().zip(&cuda.0) {
         assert!(of.ends_with("key.bias") || distance(a, b) < 1e-4, "{of}: {}", distance(a, b));
+    }
+}
+
+#[test]
+fn layers_computed_a_second_time_change_no_bit() {
+    let _beside = beside();
+    let all = |seed: u64| finetune::batches(seed);
+    let first = |seed| finetune::batches(seed).into_iter().take(1).collect();
+    let mut frozen = finetune::setup();
+    frozen.train.frozen = vec!["embeddings.".to_owned(), "encoder.layer.0.".to_owned()];
+    let mut half = finetune::setup();
+    half.train.dtype = ActivationDtype::Bf16;
+    let trainings: [(_, fn(u64) -> Vec<Batch>); 4] = [
+        (finetune::setup(), all),
+        (frozen, all),
+        (half, all),
+        (finetune::labels::labelled(label::Mode::Paper), first),
+    ];
+    for (setup, batches) in trainings {
+        let [kept, again] = [Recompute::None, Recompute::Layers].map(|recompute| {
+            let mut setup = setup.clone();
+            (setup.train.recompute, setup.encoder.num_hidden_layers) = (recompute, 3);
+            let (trainer, records) = trained(&setup, &device(), 3, batches);
+            (bits(&trainer), records)
+        });
+        assert!(kept == again);
+    }
+}
+
+#[test]
+fn tf32_stays_near_the_cpus() {
+    let _beside = beside();
+    let mut setup = finetune::setup();
+    let (_, single) = trained(&setup, &Device::Cpu, 10, finetune::batches);
+    setup.train.dtype = ActivationDtype::Tf32;
+    let (_, rounded) = trained(&setup, &device(), 10, finetune::batches);
+    for (a, b) in single.iter().zip(&rounded) {
+        let apart = ((a.loss - b.loss) / a.loss).abs();
+        // Nearer than bf16, and not f32.
+        assert!(apart > 1e-9 && apart < 0.005, "step {}: {} {}", a.step, a.loss, b.loss);
+        assert!(((a.grad_norm - b.grad_norm) / a.grad_norm).abs() < 0.02, "{a:?} {b:?}");
     }
 }
 

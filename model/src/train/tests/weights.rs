@@ -159,9 +159,12 @@ fn layers_computed_a_second_time_change_no_bit() {
     assert!(trained(Recompute::None) == trained(Recompute::Layers));
     let mut half = setup();
     (half.train.recompute, half.train.dtype) = (Recompute::Layers, ActivationDtype::Bf16);
-    let text = half.check().unwrap_err().to_string();
+    let text = Trainer::new(half.clone(), &Device::Cpu).unwrap_err().to_string();
     assert!(
-        text.contains("recompute is layers, expected none: layers are recomputed with dtype f32"),
+        text.contains("recompute is layers, expected none: on the CPU, layers are recomputed with dtype f32"),
         "{text}"
     );
+    half.train.dtype = ActivationDtype::Tf32;
+    let text = Trainer::new(half, &Device::Cpu).unwrap_err().to_string();
+    assert!(text.contains("dtype is tf32, expected f32 or bf16 on the CPU"), "{text}");
 }
