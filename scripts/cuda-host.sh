@@ -86,7 +86,7 @@ mock=$(cd "$work/../mock" && pwd)
 kernels=$(cd "$work" && pwd)/libengraft_kernels.so
 workspace=$(scripts/cuda-workspace.sh)
 goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
-on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
+on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=13 CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
 rm -f "$work/steps.said"
 if ! on_mock cargo test -p engraft-model --features cuda --lib -- cuda:: --nocapture ||
   ! on_mock ENGRAFT_GOLDENS="$goldens" ENGRAFT_GOLDENS_DEVICE=cuda:0 cargo test -p engraft-parity --test parity -- parity_machine retrain; then

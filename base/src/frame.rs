@@ -97,6 +97,24 @@ pub fn wait(from: &TcpStream, cancel: &CancelToken) -> Result<()> {
     come.map(drop)
 }
 
+/// The head that has come already, if one has, without taking it or waiting for it.
+///
+/// # Errors
+/// When the connection is broken or has ended, or what comes is no head.
+pub fn coming(from: &TcpStream) -> Result<Option<Head>> {
+    from.set_nonblocking(true)?;
+    let mut bytes = [0; BYTES];
+    let found = from.peek(&mut bytes);
+    from.set_nonblocking(false)?;
+    match found {
+        Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+        Ok(BYTES) => Head::read(&mut &bytes[..]).map(Some),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Sends a text.
 ///
 /// # Errors

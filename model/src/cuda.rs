@@ -16,7 +16,9 @@ pub(crate) mod encoder;
 mod error;
 pub(crate) mod feed;
 pub(crate) mod flight;
+mod group;
 pub(crate) mod memory;
+pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod outputs;
 pub(crate) mod product;
@@ -36,7 +38,7 @@ use candle_core::{Device, Storage, Tensor};
 
 use crate::Error;
 use crate::device::ActivationDtype;
-use args::{Address, Args, GeluBackward, GeluForward, NormBackward, NormForward};
+use args::{Address, Args, Fill, GeluBackward, GeluForward, NormBackward, NormForward};
 use memory::Block;
 use product::{Products, WORKSPACE};
 
@@ -187,6 +189,15 @@ impl Cuda {
         args: &A,
     ) -> Result<(), Error> {
         self.launch(&format!("{kernel}_{}", self.numbers.suffix()), how, args)
+    }
+
+    /// Sets so many f32 numbers.
+    ///
+    /// # Errors
+    /// When the driver refuses the launch.
+    pub(crate) fn fill(&mut self, x: Address, count: usize, value: f32) -> Result<(), Error> {
+        let args = Fill { x, count: count as u64, value, unused: 0 };
+        self.launch("fill_f32", Launch::of(count.div_ceil(1024), 256), &args)
     }
 
     /// `y = GELU(x + bias)` of `[n, width]`, x then with the bias; a null bias is none.

@@ -138,9 +138,24 @@ impl Wanted {
             Wanted::Cuda(number) => match cuda(number) {
                 Ok(device) => Ok(gpu(device, number, "as asked")),
                 Err(source) => Err(Error::Misfit(format!(
-                    "device {self}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists, or the device auto or cpu"
+                    "device {self}: it does not answer ({source}); take the number of one that `nvidia-smi -L` lists (processes started together have one each), or the device auto or cpu"
                 ))),
             },
+        }
+    }
+
+    /// The device of a process that has so many others before it on its machine, each with a device of its own: GPUs are counted on from the one asked for.
+    ///
+    /// # Errors
+    /// As [`Wanted::choose`], and when there are some GPUs, but not so many.
+    pub fn choose_beside(self, others: usize) -> Result<Chosen, Error> {
+        match self {
+            Wanted::Cuda(first) => Wanted::Cuda(first.saturating_add(others)).choose(),
+            Wanted::Auto if others > 0 && !self.choose()?.device.is_cpu() => Ok(Chosen {
+                reason: "the CUDA device of this process".to_owned(),
+                ..Wanted::Cuda(others).choose()?
+            }),
+            _ => self.choose(),
         }
     }
 

@@ -7,15 +7,25 @@ use batch::rows::Rows;
 use candle_core::{Device, Tensor};
 
 use crate::Error;
+#[cfg(feature = "cuda")]
+use crate::attention::Chosen;
 use crate::checkpoint::masked_lm::NAME;
 use crate::checkpoint::stored::Stored;
 use crate::checkpoint::{self, OUTPUTS_WEIGHTS_FILE, masked_lm};
+#[cfg(feature = "cuda")]
+use crate::cuda::outputs::Question;
 use crate::encoder::config::Config;
+#[cfg(feature = "cuda")]
+use crate::encoder::pool::Pooling;
 use crate::encoder::tokens::Tokens;
 use crate::encoder::{Encoder, Pass};
 use crate::output::masked_lm::MaskedLm;
 use crate::output::tag::gather;
-use crate::params::Params;
+#[cfg(feature = "cuda")]
+use crate::output::{Decoder, Outline, Output, OutputDropout, Task};
+use crate::params::{Params, of_outputs};
+#[cfg(feature = "cuda")]
+use crate::predict::kernels::{Kernels, Parts};
 
 /// An encoder with its output for masked words.
 #[derive(Debug, Clone)]
@@ -24,6 +34,10 @@ pub struct Filler {
     encoder: Encoder,
     output: MaskedLm,
     device: Device,
+    #[cfg(feature = "cuda")]
+    params: Params,
+    #[cfg(feature = "cuda")]
+    kernels: Kernels,
 }
 
 impl Filler {
@@ -44,11 +58,23 @@ impl Filler {
                 "give the checkpoint of a masked language model, or pretrain this encoder on texts first";
             return Err(ReadError::new(dir, found, "", remedy).into());
         }
-        let tensors = masked_lm::read(&stored, device)?;
+        let name = of_outputs(NAME);
+        let tensors = masked_lm::read(&stored, device)?.into_iter();
+        let tensors = tensors.map(|(name, tensor)| (of_outputs(&name), tensor)).collect();
         let params =
-            params.with(Params::from_tensors(&MaskedLm::specs(NAME, &config), tensors)?).freeze(|_| true);
-        let (encoder, output) = (Encoder::new(&config, &params)?, MaskedLm::new(&params, NAME, &config)?);
-        Ok(Filler { config, encoder, output, device: device.clone() })
+            params.with(Params::from_tensors(&MaskedLm::specs(&name, &config), tensors)?).freeze(|_| true);
+        let (encoder, output) = (Encoder::new(&config, &params)?, MaskedLm::new(&params, &name, &config)?);
+        let device = device.clone();
+        Ok(Filler {
+            config,
+            encoder,
+            output,
+            device,
+            #[cfg(feature = "cuda")]
+            params,
+            #[cfg(feature = "cuda")]
+            kernels: Kernels::new(&Chosen::default()),
+        })
     }
 
     /// Sizes of the encoder.
@@ -65,7 +91,8 @@ impl Filler {
         if rows.is_empty() && masked.is_empty() {
             return Ok(vec![]);
         }
-        let tokens = Tokens::new(&[("texts", rows)], &self.config, &self.device)?;
+        let device = if self.device.is_cuda() { &Device::Cpu } else { &self.device };
+        let tokens = Tokens::new(&[("texts", rows)], &self.config, device)?;
         let mut places = vec![];
         for row in 0..rows.len().max(masked.len()) {
             let (len, mask) = (rows.lengths.get(row).copied().unwrap_or(0), masked.get(row).copied());
@@ -78,16 +105,42 @@ impl Filler {
             };
             places.push(u32::try_from(tokens.spans[row].start + mask).map_err(candle_core::Error::wrap)?);
         }
-        let hidden = self.encoder.forward(&self.config, &tokens, &Pass::PLAIN)?;
-        let Some(x_nd) = hidden.last() else { return Ok(vec![]) };
-        let x_md: Tensor = gather(x_nd, &places)?;
-        let said = self.output.forward(&x_md)?.to_vec2()?;
+        let said = self.said(&tokens, &places)?.to_vec2()?;
         match said.iter().position(|logits: &Vec<f32>| logits.iter().any(|logit| !logit.is_finite())) {
             Some(row) => Err(Error::Misfit(format!(
                 "row {row}: the model says numbers that are none; look at how it was trained"
             ))),
             None => Ok(said),
         }
+    }
+
+    /// The logits `[m, vocabulary]` of some tokens.
+    fn said(&self, tokens: &Tokens, places: &[u32]) -> Result<Tensor, Error> {
+        #[cfg(feature = "cuda")]
+        if self.device.is_cuda() {
+            return self.by_kernels(tokens, places);
+        }
+        let mut hidden = self.encoder.forward(&self.config, tokens, &Pass::PLAIN)?;
+        let x_nd = hidden.pop().ok_or_else(|| Error::Misfit("no hidden states; report it".to_owned()))?;
+        Ok(self.output.forward(&gather(&x_nd, places)?)?)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn by_kernels(&self, tokens: &Tokens, places: &[u32]) -> Result<Tensor, Error> {
+        let words = Output::Vocabulary { decoder: Decoder::MaskedLm };
+        let outline = Outline {
+            tasks: vec![Task { name: NAME.to_owned(), output: words, alpha: 1.0 }],
+            pooling: Pooling::Cls,
+            dropout: 0.0,
+            thinned: OutputDropout::default(),
+            labels: None,
+            knowledge: None,
+        };
+        let question = [Question { task: 0, tokens: Some(places) }];
+        let parts = Parts { config: &self.config, outline: &outline, params: &self.params };
+        let (_, mut logits) =
+            self.kernels.ask(&self.device, parts, |model| model.answer(tokens, &question, None))?;
+        logits.pop().ok_or_else(|| Error::Misfit("no logits; report it".to_owned()))
     }
 }
 

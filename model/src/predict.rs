@@ -1,7 +1,7 @@
 //! A trained model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
 
 #[cfg(feature = "cuda")]
-mod kernels;
+pub(crate) mod kernels;
 
 use std::path::Path;
 
@@ -315,8 +315,6 @@ impl Predictor {
     /// # Errors
     /// When the batch or the mask does not fit, or a gradient is not finite.
     pub fn measure(&self, into: &mut Importance, mask: &Mask, batch: &Batch) -> Result<(), Error> {
-        let tokens = self.tokens(batch)?;
-        let loss = |x_nd: &Tensor| self.sample_losses(x_nd, &tokens, batch);
         let groups: Vec<usize>;
         let samples = match &batch.targets {
             // A query with its passages is one sample.
@@ -326,6 +324,12 @@ impl Predictor {
             }
             _ => Samples::Spans,
         };
+        #[cfg(feature = "cuda")]
+        if let Some((tokens, gradients)) = self.gates_by_kernels(into.each(), mask, batch)? {
+            return into.add_gradients(mask, &tokens, samples, gradients);
+        }
+        let tokens = self.tokens(batch)?;
+        let loss = |x_nd: &Tensor| self.sample_losses(x_nd, &tokens, batch);
         into.add_samples(&self.probe(mask), &tokens, samples, loss)
     }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The mock driver: libcuda.so.1, libcublas.so.13, libcublasLt.so.13, libcurand.so.10 and libnvrtc.so.13 on host memory.
+# The mock driver: libcuda.so.1, libcublas.so.13, libcublasLt.so.13, libcurand.so.10, libnvrtc.so.13 and libnccl.so.2 on host memory.
 #
 #   model/cuda/mock/build.sh [DIR]      writes them into DIR (target/cuda/mock), with the names that linkers look for beside them
 #
@@ -34,3 +34,4 @@ library cublas libcublas.so.13 cublas $mock/cublas.cpp $mock/product.cpp -L"$out
 library cublasLt libcublasLt.so.13 cublaslt $mock/cublaslt.cpp $mock/product.cpp -L"$out" -lcuda
 library curand libcurand.so.10 curand $mock/curand.cpp -L"$out" -lcuda
 library nvrtc libnvrtc.so.13 nvrtc -L"$out" -lcuda
+library nccl libnccl.so.2 nccl $mock/nccl.cpp -L"$out" -lcuda

@@ -8,7 +8,10 @@ using namespace mock;
 
 namespace {
 
-int context;
+/// A context of each device, and the one that a thread has; they differ in their place alone.
+constexpr int kDevices = 16;
+int contexts[kDevices];
+thread_local int* current = contexts;
 int pool;
 
 /// What an H100 says of itself, as far as somebody asks.
@@ -129,13 +132,13 @@ extern "C" {
 
 Result cuInit(unsigned) { return kSuccess; }
 Result cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
-Result cuDeviceGetCount(int* count) { return *count = 1, kSuccess; }
-Result cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kSuccess : 101; }
+Result cuDeviceGetCount(int* count) { return *count = state().devices, kSuccess; }
+Result cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal >= 0 && ordinal < state().devices ? kSuccess : 101; }
 Result cuDeviceGetName(char* name, int size, int) {
   if (size > 0) std::strncpy(name, "mock", static_cast<size_t>(size));
   return kSuccess;
 }
-Result cuDeviceGetUuid_v2(unsigned char* uuid, int) { return std::memset(uuid, 0, 16), kSuccess; }
+Result cuDeviceGetUuid_v2(unsigned char* uuid, int device) { return std::memset(uuid, device, 16), kSuccess; }
 Result cuDeviceGetUuid(unsigned char* uuid, int device) { return cuDeviceGetUuid_v2(uuid, device); }
 Result cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = state().capacity, kSuccess; }
 Result cuDeviceGetAttribute(int* value, int which, int) { return *value = attribute(which), kSuccess; }
@@ -146,11 +149,11 @@ Result cuMemPoolSetAttribute(void*, int, void*) { return kSuccess; }
 Result cuMemPoolGetAttribute(void*, int, void* value) { return std::memset(value, 0, 8), kSuccess; }
 Result cuMemPoolTrimTo(void*, size_t) { return kSuccess; }
 
-Result cuDevicePrimaryCtxRetain(void** of, int) { return *of = &context, kSuccess; }
+Result cuDevicePrimaryCtxRetain(void** of, int device) { return *of = &contexts[device], kSuccess; }
 Result cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
-Result cuCtxSetCurrent(void*) { return kSuccess; }
-Result cuCtxGetCurrent(void** of) { return *of = &context, kSuccess; }
-Result cuCtxGetDevice(int* device) { return *device = 0, kSuccess; }
+Result cuCtxSetCurrent(void* of) { return current = static_cast<int*>(of), kSuccess; }
+Result cuCtxGetCurrent(void** of) { return *of = current, kSuccess; }
+Result cuCtxGetDevice(int* device) { return *device = current ? static_cast<int>(current - contexts) : 0, kSuccess; }
 Result cuCtxSetFlags(unsigned) { return kSuccess; }
 Result cuCtxSetLimit(int, size_t) { return kSuccess; }
 Result cuCtxSynchronize() { return wait(); }

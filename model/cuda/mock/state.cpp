@@ -1,6 +1,7 @@
 // Counts, the ledger of memory, and the queue of a stream, which is empty: work is done when it is asked for.
 #include "state.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,8 @@ State& state() {
   static State* the = [] {
     auto* made = new State;
     if (const char* bytes = std::getenv("MOCK_MEMORY")) made->capacity = std::strtoull(bytes, nullptr, 10);
+    // So many devices, at most 16.
+    if (const char* devices = std::getenv("MOCK_DEVICES")) made->devices = std::clamp(std::atoi(devices), 1, 16);
     if (const char* schedule = std::getenv("MOCK_SCHEDULE")) made->schedule = std::strtoull(schedule, nullptr, 10);
     std::atexit([] {
       const char* file = std::getenv("MOCK_COUNTS");

@@ -41,6 +41,7 @@ struct State {
   /// Start and size of each allocation.
   std::map<uint64_t, size_t> memory;
   uint64_t capacity = 80ULL << 30;
+  int devices = 1;
   unsigned captures = 0;
   uint64_t schedule = 0;
   Stream unnamed;

@@ -11,7 +11,7 @@ import sys
 
 cudarc, module = pathlib.Path(sys.argv[1]), sys.argv[2]
 bindings = (cudarc / "src" / module / "sys" / "mod.rs").read_text()
-names = sorted(set(re.findall(r"\bfn ((?:cu|nvrtc)[A-Za-z0-9_]+)\s*\(", bindings)) - {"culib"})
+names = sorted(set(re.findall(r"\bfn ((?:cu|nccl|nvrtc)[A-Za-z0-9_]+)\s*\(", bindings)) - {"culib"})
 if not names:
     sys.exit(f"{cudarc} names no function of {module}")
 print('// Made by stubs.py.\nextern "C" {\nvoid mock_missing(const char*);')

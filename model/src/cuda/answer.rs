@@ -3,12 +3,15 @@
 use candle_core::{Device, Tensor};
 
 use super::args::Address;
-use super::encoder::{Keep, Pass};
+use super::encoder::{Asks, Keep, Pass};
 use super::feed::{Base, Feed};
-use super::tape::{Fed, Model, flat};
+use super::memory::Block;
+use super::model::{Fed, Model, flat};
+use super::outputs::{Asking, Counting, Question, Slot, Wanted};
 use crate::Error;
 use crate::encoder::tokens::Tokens;
 use crate::head::mask::Mask;
+use crate::output::Batch;
 
 impl Model {
     /// The last hidden states `[n, d]` of tokens in main memory, and the logits `[m, c]` of some tasks' rows or tokens; heads' contexts are multiplied by gates,
@@ -19,13 +22,14 @@ impl Model {
     pub(crate) fn answer(
         &mut self,
         tokens: &Tokens,
-        tasks: &[usize],
+        questions: &[Question<'_>],
         gates: Option<&Mask>,
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let (mut feed, gates_lh) = (Feed::default(), gates.map(flat));
-        let pass = Pass { dropout: None, tables: [false; 3], gates_lh: gates_lh.as_deref() };
+        let (gates_lh, of_gates) = (gates_lh.as_deref(), Asks::Nothing);
+        let pass = Pass { dropout: None, tables: [false; 3], gates_lh, of_gates };
         let encoder = self.encoder.feed(&mut feed, &self.config, tokens, pass)?;
-        let outputs = tasks.iter().map(|task| self.outputs.ask(&mut feed, tokens, *task));
+        let outputs = questions.iter().map(|of| self.outputs.ask(&mut feed, tokens, *of));
         let fed = [Fed { encoder, outputs: outputs.collect::<Result<_, _>>()? }];
         let memory = self.memory(&fed, Keep::Nothing)?;
         let base = Base(self.input.fit(&self.cuda.stream, feed.bytes().len())?);
@@ -43,6 +47,38 @@ impl Model {
             logits.push(all.narrow(1, 0, fed.c)?);
         }
         Ok((hidden, logits))
+    }
+
+    /// The gradients `[n, h]` of each token's private copy of every layer's gates, which all are those given, under the sum of a batch's losses: each of a row, a
+    /// token or a group counts once.
+    ///
+    /// # Errors
+    /// When the batch does not fit, memory is lacking or the driver refuses a launch.
+    pub(crate) fn gate_gradients(
+        &mut self,
+        tokens: &Tokens,
+        batch: &Batch,
+        gates: &Mask,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        let (mut feed, gates_lh) = (Feed::default(), flat(gates));
+        let (gates_lh, of_gates) = (Some(&gates_lh[..]), Asks::Gradients);
+        let pass = Pass { dropout: None, tables: [false; 3], gates_lh, of_gates };
+        let encoder = self.encoder.feed(&mut feed, &self.config, tokens, pass)?;
+        let asking = Asking { at: 0, batch, counting: Counting::Once, wanted: Wanted::Gradient };
+        let outputs = vec![self.outputs.feed(&mut feed, tokens, asking, None)?];
+        let fed = [Fed { encoder, outputs }];
+        let memory = self.memory(&fed, Keep::All)?;
+        let base = Base(self.input.fit(&self.cuda.stream, feed.bytes().len())?);
+        self.input.put(feed.bytes())?;
+        let width = self.outputs.places();
+        let losses = Block::zeros(&self.cuda.stream, 8 * width)?;
+        let ([fed], [memory]) = (&fed, &memory[..]) else {
+            return Err(Error::Misfit("no memory; report it".to_owned()));
+        };
+        self.forward(fed, base, memory, Some(Slot { numbers: losses.address(), width, field: 0 }))?;
+        self.backward(fed, base, memory)?;
+        let count = tokens.count() * self.encoder.sizes.heads;
+        memory.encoder.gates().map(|each| self.read(each, count)).collect()
     }
 
     /// Numbers of the arena of activations, which are f32 in a model that answers.

@@ -40,6 +40,7 @@ pub(crate) struct Fed {
     layers: Vec<[Drop; 3]>,
     /// Factors of heads' contexts `[l, h]`, if there are some.
     gates: Option<At>,
+    of_gates: Asks,
     labels: Option<attention::labels::Fed>,
     known: Option<attention::kam::Fed>,
 }
@@ -53,6 +54,16 @@ pub(crate) struct Pass<'a> {
     pub(crate) tables: [bool; 3],
     /// Factors of heads' contexts, `[l, h]`.
     pub(crate) gates_lh: Option<&'a [f32]>,
+    /// Whether their gradients are wanted.
+    pub(crate) of_gates: Asks,
+}
+
+/// What is asked of the backward pass about gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Nothing,
+    /// The gradient of each token's private copy of every layer's gates.
+    Gradients,
 }
 
 impl Encoder {
@@ -67,7 +78,7 @@ impl Encoder {
         tokens: &Tokens,
         pass: Pass<'_>,
     ) -> Result<Fed, Error> {
-        let Pass { dropout, tables, gates_lh } = pass;
+        let Pass { dropout, tables, gates_lh, of_gates } = pass;
         let (mut labels, mut known) = (None, None);
         match &self.attend {
             Attend::Plain => tokens.check_unknown()?,
@@ -86,7 +97,7 @@ impl Encoder {
             .map(|layer| places.map(|place| Drop::new(feed, of(layer).at(place))))
             .collect();
         let gates = gates_lh.map(|gates_lh| feed.put(gates_lh));
-        Ok(Fed { rows, embedding, layers, gates, labels, known })
+        Ok(Fed { rows, embedding, layers, gates, of_gates, labels, known })
     }
 }
 
@@ -132,6 +143,8 @@ struct LayerMemory {
     /// Before GELU, `[n, i]`.
     u: Address,
     y: Address,
+    /// Gradients of tokens' gates, `[n, h]` f32; null where nothing asks for them.
+    each_gate: Address,
     labels: attention::labels::Kept,
     kam: attention::kam::Kept,
 }
@@ -203,6 +216,10 @@ impl Memory {
                 a: bump.take(n * d * bytes),
                 u: bump.take(n * of.i * bytes),
                 y: y.unwrap_or_else(|| bump.take(n * d * bytes)),
+                each_gate: match fed.of_gates {
+                    Asks::Nothing => 0,
+                    Asks::Gradients => bump.take(4 * n * of.heads),
+                },
                 labels: match &encoder.attend {
                     Attend::Labels(labels) => {
                         attention::labels::Kept::new(bump, [labels.m, d, n, of.heads], bytes)
@@ -243,6 +260,11 @@ impl Memory {
     /// The last hidden states, `[n, d]`.
     pub(crate) fn hidden(&self) -> Address {
         self.layers.last().map_or(self.embedded, |layer| layer.y)
+    }
+
+    /// Gradients of tokens' gates of each layer, `[n, h]` f32.
+    pub(crate) fn gates(&self) -> impl Iterator<Item = Address> {
+        self.layers.iter().map(|layer| layer.each_gate)
     }
 
     /// What goes into a layer.

@@ -133,6 +133,17 @@ impl<T> Flights<T> {
         Ok(())
     }
 
+    /// Whether the oldest step is done, or there is none.
+    ///
+    /// # Errors
+    /// When it has failed on the device.
+    pub(crate) fn is_done(&self) -> Result<bool, Error> {
+        let failed = |e| error::driver("a step on the GPU", e);
+        let Some((place, _)) = self.under_way.front() else { return Ok(true) };
+        self.stream.context().bind_to_thread().map_err(failed)?;
+        self.places[*place].done.try_is_complete().map_err(failed)
+    }
+
     /// The oldest step with the numbers that it left, if it is done or waited for. None where none is under way, or it is not done.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use super::args::Address;
 use super::encoder::{Labels, Linear, Norm};
 use super::feed::{At, Drop, Feed, number};
 use super::memory::Bump;
+use super::model::Share;
 use super::stretches;
 use crate::Error;
 use crate::checkpoint::masked_lm::NAME as MASKED_LM;
@@ -64,9 +65,37 @@ pub(crate) struct Fed {
 
 /// What is wanted of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+pub(crate) enum Wanted {
     Answers,
     Gradient,
+}
+
+/// What the losses of a batch count.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Counting {
+    /// Their mean, times the task's alpha.
+    Mean(Share),
+    /// Each of a row, a token or a group once, whatever its class weighs.
+    Once,
+}
+
+/// A batch whose loss is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    /// Its number among those of the tokens.
+    pub(crate) at: usize,
+    pub(crate) batch: &'a Batch,
+    pub(crate) counting: Counting,
+    pub(crate) wanted: Wanted,
+}
+
+/// Logits that are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question<'a> {
+    /// The task's number.
+    pub(crate) task: usize,
+    /// The tokens, in their order, of an output that speaks of tokens; all of them where none are named.
+    pub(crate) tokens: Option<&'a [u32]>,
 }
 
 /// What is asked of a batch.
@@ -140,7 +169,17 @@ impl Outputs {
         Ok((self.outline.task(task)?, layer))
     }
 
-    /// What the host says of the batch `number` of a step. `share` is what its loss counts, 0 where no gradient is wanted.
+    /// Numbers of all tasks and of the labels in a slot, two of each.
+    pub(crate) fn places(&self) -> usize {
+        2 * (self.outline.tasks.len() + 1)
+    }
+
+    /// Which two of them are a batch's.
+    pub(crate) fn place(&self, fed: &Fed) -> usize {
+        if fed.of_labels { self.outline.tasks.len() } else { fed.task }
+    }
+
+    /// What the host says of a batch.
     ///
     /// # Errors
     /// When targets and rows do not belong together.
@@ -148,15 +187,12 @@ impl Outputs {
         &self,
         feed: &mut Feed,
         tokens: &Tokens,
-        number_of_batch: usize,
-        batch: &Batch,
+        Asking { at, batch, counting, wanted }: Asking<'_>,
         dropout: Option<CounterRng>,
-        share: Option<f64>,
     ) -> Result<Fed, Error> {
         let (of, _) = self.output(batch.task)?;
         let of_tokens = of.output.is_of_tokens();
-        let rows = if of_tokens { tokens.samples(number_of_batch) } else { tokens.own(number_of_batch) };
-        let wanted = if share.is_some() { Wanted::Gradient } else { Wanted::Answers };
+        let rows = if of_tokens { tokens.samples(at) } else { tokens.own(at) };
         let c = of.output.width(self.vocabulary);
         let total = batch.targets.weight(&of.output);
         let drop = dropout.map(|key| Dropout::new(key.named(&of.name), self.outline.dropout));
@@ -172,8 +208,18 @@ impl Outputs {
         } else {
             (rows.len(), self.picks(feed, tokens, rows, wanted)?, batch.targets.classes())
         };
-        let asked = Asked::new(feed, &of.output, &batch.targets, classes.as_deref())?;
-        let scale = share.unwrap_or(0.0) * of.alpha / total;
+        let [scale, of_loss] = match counting {
+            Counting::Mean(share) => [share.gradient * of.alpha / total, share.loss / total],
+            Counting::Once => [1.0, 1.0],
+        };
+        let unweighted = match (counting, &of.output) {
+            (Counting::Once, Output::OneClass { classes, .. }) => {
+                Some(Output::OneClass { classes: *classes, weights: None })
+            }
+            _ => None,
+        };
+        let output = unweighted.as_ref().unwrap_or(&of.output);
+        let asked = Asked::new(feed, output, &batch.targets, classes.as_deref())?;
         Ok(Fed {
             task: batch.task,
             m,
@@ -184,7 +230,7 @@ impl Outputs {
             dropout: Drop::new(feed, drop),
             asked: Some(Losses {
                 asked,
-                scales: [feed.put(&[single(scale)]), feed.put(&[1.0 / total])],
+                scales: [feed.put(&[single(scale)]), feed.put(&[of_loss])],
                 zero: feed.put(&[0_u32]),
             }),
             of_labels: false,
@@ -195,7 +241,7 @@ impl Outputs {
     ///
     /// # Errors
     /// When there are too many.
-    pub(crate) fn feed_labels(&self, feed: &mut Feed, labels: &Labels, share: f64) -> Result<Fed, Error> {
+    pub(crate) fn feed_labels(&self, feed: &mut Feed, labels: &Labels, share: Share) -> Result<Fed, Error> {
         let (of, _) = self.output(0)?;
         let m = labels.m;
         let index: Vec<u32> = (0..number(m)?).collect();
@@ -214,22 +260,28 @@ impl Outputs {
             dropout: Drop::new(feed, None),
             asked: Some(Losses {
                 asked,
-                scales: [feed.put(&[single(share * of.alpha * weight / total)]), feed.put(&[weight / total])],
+                scales: [
+                    feed.put(&[single(share.gradient * of.alpha * weight / total)]),
+                    feed.put(&[share.loss * weight / total]),
+                ],
                 zero: feed.put(&[0_u32]),
             }),
             of_labels: true,
         })
     }
 
-    /// What the host says where only the logits of a task are wanted: of each row, or of each token.
+    /// What the host says where only the logits of a task are wanted: of each row, or of tokens.
     ///
     /// # Errors
     /// When there is no such task.
-    pub(crate) fn ask(&self, feed: &mut Feed, tokens: &Tokens, task: usize) -> Result<Fed, Error> {
+    pub(crate) fn ask(&self, feed: &mut Feed, tokens: &Tokens, of: Question<'_>) -> Result<Fed, Error> {
+        let Question { task, tokens: places } = of;
         let (of, _) = self.output(task)?;
         let (m, picks) = if of.output.is_of_tokens() {
-            let all: Vec<u32> = (0..number(tokens.count())?).collect();
-            (all.len(), Picks::tokens(feed, &all, all.len(), Wanted::Answers, None)?)
+            let all: Vec<u32> =
+                if places.is_none() { (0..number(tokens.count())?).collect() } else { vec![] };
+            let places = places.unwrap_or(&all);
+            (places.len(), Picks::tokens(feed, places, tokens.count(), Wanted::Answers, None)?)
         } else {
             let rows = tokens.own(0);
             (rows.len(), self.picks(feed, tokens, rows, Wanted::Answers)?)

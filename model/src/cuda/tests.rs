@@ -1,5 +1,6 @@
 //! Steps on the mock driver (`scripts/cuda-host.sh`): the numbers of the CPU's, and what a step asks of the driver.
 
+mod heads;
 mod machines;
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -285,6 +286,23 @@ fn a_step_without_room_is_refused_before_anything_moves() {
     assert!(text.contains("tokens: the GPU does not give") && text.contains("`batch`"), "{text}");
     assert!(bits(&trainer) == before && trainer.steps() == 0);
     assert_eq!(trainer.step(0, &[one]).unwrap().step, 1);
+}
+
+/// As many devices as a test has ranks: those of the mock, which has `MOCK_DEVICES`.
+fn of_rank(rank: usize) -> Device {
+    crate::device::Wanted::Cuda(rank).device().unwrap()
+}
+
+#[test]
+fn ranks_with_a_gpu_each_make_the_steps_of_one() {
+    let _beside = beside();
+    tests::ranks::on_gpus(of_rank);
+}
+
+#[test]
+fn ranks_that_leave_or_share_a_gpu_are_named() {
+    let _beside = beside();
+    tests::ranks::leaving_gpus(of_rank);
 }
 
 /// What the mock counted since it was last asked.

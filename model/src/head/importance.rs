@@ -163,20 +163,40 @@ impl Importance {
         samples: Samples<'_>,
         loss: impl FnOnce(&Tensor) -> TensorResult<Tensor>,
     ) -> Result<(), Error> {
-        let (batch, spans) = (self.batches + 1, tokens.spans.len());
-        let count = samples.check(spans, batch)?;
-        let each = if self.method == Method::TokenLevel { Each::Token } else { Each::Sample };
-        let found = probe.gradients(tokens, each, loss)?;
+        let batch = self.batches + 1;
+        samples.check(tokens.spans.len(), batch)?;
+        let found = probe.gradients(tokens, self.each(), loss)?;
         let gradients = found.ok_or(Error::Misfit(format!("head importance, batch {batch}: the loss does not depend on the heads; compute it from the hidden states that are given")))?;
-        let mut rows = gradients.to_dtype(DType::F64)?.flatten(1, 2)?.to_vec2::<f64>()?;
+        let rows = gradients.to_dtype(DType::F64)?.flatten(1, 2)?.to_vec2::<f64>()?;
+        self.add_gradients(probe.mask, tokens, samples, rows)
+    }
+
+    /// What has a private copy of the gates.
+    pub(crate) fn each(&self) -> Each {
+        if self.method == Method::TokenLevel { Each::Token } else { Each::Sample }
+    }
+
+    /// As [`Importance::add_samples`], given the gradients of each copy of the gates, layer after layer: of a span's or a token's.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn add_gradients(
+        &mut self,
+        mask: &Mask,
+        tokens: &Tokens,
+        samples: Samples<'_>,
+        mut rows: Vec<Vec<f64>>,
+    ) -> Result<(), Error> {
+        let batch = self.batches + 1;
+        let count = samples.check(tokens.spans.len(), batch)?;
         self.check(&rows, batch)?;
-        if let (Samples::Groups(groups), Each::Sample) = (samples, each) {
+        if let (Samples::Groups(groups), Each::Sample) = (samples, self.each()) {
             rows = summed(&rows, groups);
         }
         self.batches = batch;
         self.samples += count as u64;
         self.tokens += tokens.count() as u64;
-        self.fold(&rows, count as f64, probe.mask);
+        self.fold(&rows, count as f64, mask);
         Ok(())
     }
 

@@ -90,6 +90,23 @@ impl Targets {
         }
     }
 
+    /// What the loss of one row's or token's target counts in the loss that its sample would have alone, by row.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn own_shares(&self, output: &Output) -> Vec<f64> {
+        let mean_of = |count: usize| if count == 0 { 0.0 } else { 1.0 / count as f64 };
+        match (output, self) {
+            (_, Targets::Tokens(rows)) => {
+                rows.iter().map(|row| mean_of(row.iter().flatten().count())).collect()
+            }
+            (Output::AnyClasses { classes, .. }, _) => vec![mean_of(*classes); self.rows()],
+            (Output::Rank { loss: RankLoss::Binary }, Targets::Groups(groups)) => {
+                let of_group = |group: &Group| std::iter::repeat_n(mean_of(group.rows), group.rows);
+                groups.iter().flat_map(of_group).collect()
+            }
+            _ => vec![1.0; self.rows()],
+        }
+    }
+
     /// How many things are asked: rows, groups of them, or tokens.
     #[must_use]
     pub fn asked(&self) -> usize {

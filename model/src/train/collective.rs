@@ -36,6 +36,12 @@ pub trait Collective: Debug + Send + Sync {
     /// # Errors
     /// As there.
     fn sum_gradients(&self, numbers: &mut [f32]) -> Result<(), Error>;
+
+    /// Whether a rank is known to have stopped, without waiting for any.
+    ///
+    /// # Errors
+    /// When one has.
+    fn check(&self) -> Result<(), Error>;
 }
 
 /// The only rank of a training.
@@ -56,6 +62,10 @@ impl Collective for Solo {
     }
 
     fn sum_gradients(&self, _: &mut [f32]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -196,6 +206,10 @@ impl Collective for Thread {
     fn sum_gradients(&self, numbers: &mut [f32]) -> Result<(), Error> {
         self.all.gradients.sum(self.rank, numbers)
     }
+
+    fn check(&self) -> Result<(), Error> {
+        self.all.numbers.lock().stopped.map_or(Ok(()), |rank| Err(stopped(rank, self.all.world)))
+    }
 }
 
 impl Drop for Thread {
@@ -253,7 +267,7 @@ mod tests {
             rank.sum(&mut numbers).unwrap();
             match rank.rank() {
                 1 => Ok(()),
-                _ => rank.sum(&mut numbers),
+                _ => rank.sum(&mut numbers).inspect_err(|_| assert!(rank.check().is_err())),
             }
         });
         for rank in [0, 2] {

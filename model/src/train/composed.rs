@@ -9,7 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use super::coverage::Coverage;
 use super::machine::{Job, Machine, Wait};
 use super::micro::Micro;
-use super::ranks::{Ranks, Shares};
+use super::ranks::{Plan, Ranks};
 use super::record::{Records, StepRecord, TaskRecord, Weighed};
 use super::step::finite;
 use super::{Setup, error};
@@ -95,15 +95,20 @@ impl Composed {
     }
 
     /// The gradients of a micro-batch, whose loss counts so much of the step's; its numbers are those of all ranks, its gradients this one's.
-    fn micro(&self, step: u64, batches: &[&Batch], dropout: CounterRng, share: f64) -> Result<Micro, Error> {
-        let tasks = &self.setup.outline.tasks;
-        let shares = self.ranks.shares(tasks, batches)?;
+    fn micro(
+        &self,
+        step: u64,
+        batches: &[&Batch],
+        plan: &Plan,
+        dropout: CounterRng,
+        share: f64,
+    ) -> Result<Micro, Error> {
         let own = if batches.is_empty() {
             Micro::default()
         } else {
-            self.own_micro(step, batches, &shares, dropout, share)?
+            self.own_micro(step, batches, plan, dropout, share)?
         };
-        self.ranks.together(tasks, own, &shares)
+        self.ranks.together(&self.setup.outline.tasks, own, plan)
     }
 
     /// Of this rank's batches.
@@ -111,13 +116,13 @@ impl Composed {
         &self,
         step: u64,
         batches: &[&Batch],
-        shares: &Shares,
+        plan: &Plan,
         dropout: CounterRng,
         share: f64,
     ) -> Result<Micro, Error> {
         let (mut losses, tokens) = self.losses(step, batches, Some(dropout))?;
-        losses.iter_mut().for_each(|of| of.share = shares.of_task(of.batch.task));
-        let of_labels = self.outputs.own_loss(&*self.attention)?.map(|loss| loss * shares.of_labels());
+        losses.iter_mut().for_each(|of| of.share = plan.of_task(of.batch.task));
+        let of_labels = self.outputs.own_loss(&*self.attention)?.map(|loss| loss * plan.of_labels());
         let of_labels = of_labels.transpose()?;
         let (total, loss) = self.total(step, &losses, of_labels.as_ref())?;
         let tasks = TaskRecord::of(&losses)?;
@@ -224,9 +229,10 @@ impl Machine for Composed {
     fn begin(&mut self, job: &Job<'_>, coverage: &mut Coverage) -> Result<(), Error> {
         let Job { step, epoch, micro } = job;
         let mut sum: Option<Micro> = None;
-        for (number, batches) in (0..).zip(micro) {
+        let plans = self.ranks.plans(&self.setup.outline.tasks, micro)?;
+        for ((number, batches), plan) in (0..).zip(micro).zip(&plans) {
             let dropout = self.setup.dropout_key(*step, self.ranks.number_of(number));
-            let made = self.micro(*step, batches, dropout, 1.0 / micro.len() as f64)?;
+            let made = self.micro(*step, batches, plan, dropout, 1.0 / micro.len() as f64)?;
             sum = Some(match sum {
                 Some(sum) => sum.with(made)?,
                 None => made,

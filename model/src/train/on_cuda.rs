@@ -7,7 +7,7 @@ use candle_core::Device;
 
 use super::coverage::Coverage;
 use super::machine::{Job, Machine, Wait};
-use super::ranks::Ranks;
+use super::ranks::{Counts, Plan, Ranks};
 use super::record::{Records, StepRecord, TaskRecord};
 use super::step::finite;
 use super::{Setup, error};
@@ -15,11 +15,12 @@ use crate::Error;
 use crate::attention::{self, kam, label};
 use crate::cuda;
 use crate::cuda::flight::Waits;
-use crate::cuda::tape::{Landed, Micro, Of, Stepping, Tape};
+use crate::cuda::model::{Of, Share};
+use crate::cuda::tape::{Landed, Micro, Stepping, Tape};
 use crate::cuda::update::Rule;
 use crate::optim::head_mask::HeadMask;
 use crate::optim::moments::Moments;
-use crate::output::{Batch, Targets, pool_name};
+use crate::output::{Batch, pool_name};
 use crate::params::{OUTPUTS, Params};
 use crate::predict;
 
@@ -30,6 +31,7 @@ pub(super) struct OnCuda {
     params: Params,
     /// Whether tokens attend with labels, which have a loss of their own.
     has_labels: bool,
+    ranks: Ranks,
     tape: Mutex<Tape>,
     under_way: VecDeque<UnderWay>,
     updates: u64,
@@ -41,39 +43,8 @@ struct UnderWay {
     step: u64,
     epoch: u64,
     rate: f64,
-    micro: Vec<Told>,
-}
-
-/// What the host knows of a micro-batch.
-#[derive(Debug)]
-struct Told {
-    share: f64,
-    batches: Vec<Asked>,
-    tokens: usize,
-    rows: usize,
-}
-
-/// What the host knows of a task's batch.
-#[derive(Debug, Clone, Copy)]
-struct Asked {
-    task: usize,
-    targets: usize,
-    samples: usize,
-    /// Whether one class is asked for.
-    has_hits: bool,
-}
-
-impl Asked {
-    fn of(batch: &Batch) -> Self {
-        let Batch { task, targets, .. } = batch;
-        let has_hits = matches!(targets, Targets::Classes(_) | Targets::Tokens(_));
-        Asked { task: *task, targets: targets.asked(), samples: targets.samples(), has_hits }
-    }
-
-    fn record(&self, [loss, hits]: [f64; 2]) -> TaskRecord {
-        let Asked { targets, samples, has_hits, .. } = *self;
-        TaskRecord { loss, accuracy: has_hits.then(|| hits / targets.max(1) as f64), targets, samples }
-    }
+    /// What its micro-batches hold, over all ranks.
+    micro: Vec<Plan>,
 }
 
 impl OnCuda {
@@ -102,9 +73,8 @@ impl OnCuda {
             None => Rule::AdamW { config: train.adamw.clone(), missing: train.missing },
             Some(optimiser) => Rule::Reference(optimiser.clone()),
         };
-        let most = (setup.outline.tasks.len() + 1)
-            .saturating_mul(usize::try_from(train.accumulate).unwrap_or(usize::MAX));
-        let stepping = Stepping { rule, clip_norm: train.clip_norm, most };
+        let micros = usize::try_from(train.accumulate).unwrap_or(usize::MAX);
+        let stepping = Stepping { rule, clip_norm: train.clip_norm, micros };
         let tape = Tape::new(cuda::device(device)?, of, heads, &trained, stepping)?;
         let has_labels =
             matches!(setup.attention().sibling().on_cuda(), Some(attention::OnCuda::Labels { .. }));
@@ -113,6 +83,7 @@ impl OnCuda {
             setup,
             params,
             has_labels,
+            ranks: Ranks::default(),
             tape: Mutex::new(tape),
             under_way: VecDeque::new(),
             updates: 0,
@@ -135,25 +106,24 @@ impl OnCuda {
 
     /// What a step that has ended says of itself.
     fn record(&self, of: &UnderWay, landed: &Landed) -> Result<StepRecord, Error> {
-        let (mut tasks, mut total, mut left) = (Records::new(), 0.0, &landed.losses[..]);
+        let (mut tasks, mut total) = (Records::new(), 0.0);
         let mut labels = self.has_labels.then_some(0.0);
-        for micro in &of.micro {
-            let (own, rest) = left.split_at(micro.batches.len().min(left.len()));
-            left = rest;
-            for (asked, found) in micro.batches.iter().zip(own) {
-                let (task, record) = (self.setup.outline.task(asked.task)?, asked.record(*found));
+        let share = 1.0 / of.micro.len() as f64;
+        for (plan, found) in of.micro.iter().zip(&landed.losses) {
+            for ((task, counts), found) in self.setup.outline.tasks.iter().zip(&plan.tasks).zip(found) {
+                let Some(counts) = counts else { continue };
+                let record = counts.record(*found);
                 finite(of.step, record.loss, || format!("the loss of {}", task.name))?;
-                total += task.alpha * micro.share * record.loss;
+                total += task.alpha * share * record.loss;
                 tasks
                     .entry(task.name.clone())
                     .and_modify(|sum: &mut TaskRecord| *sum = sum.with(&record))
                     .or_insert(record);
             }
-            // The labels' own loss stands behind those of the batches; they are those of the one task.
-            if let (Some(sum), Some(([loss, _], rest))) = (&mut labels, left.split_first()) {
+            // The labels' own loss stands behind those of the tasks; they are those of the one task.
+            if let (Some(sum), Some([loss, _])) = (&mut labels, found.last()) {
                 finite(of.step, *loss, || "the loss of the labels".to_owned())?;
-                *sum += micro.share * loss;
-                left = rest;
+                *sum += share * loss;
             }
         }
         let alpha = self.setup.outline.tasks.first().map_or(0.0, |task| task.alpha);
@@ -166,8 +136,8 @@ impl OnCuda {
             labels,
             learning_rate: of.rate,
             grad_norm: landed.norm,
-            tokens: of.micro.iter().map(|micro| micro.tokens).sum(),
-            rows: of.micro.iter().map(|micro| micro.rows).sum(),
+            tokens: of.micro.iter().map(|plan| plan.tokens).sum(),
+            rows: of.micro.iter().map(|plan| plan.rows).sum(),
         })
     }
 }
@@ -175,20 +145,33 @@ impl OnCuda {
 impl Machine for OnCuda {
     fn begin(&mut self, job: &Job<'_>, _: &mut Coverage) -> Result<(), Error> {
         let Job { step, epoch, micro } = job;
+        let Setup { outline, encoder, .. } = &self.setup;
         let (rate, share) = (self.setup.train.schedule.rate(*step), 1.0 / micro.len() as f64);
-        let (mut micros, mut told, mut tasks) = (vec![], vec![], vec![]);
-        for (number, batches) in (0..).zip(micro) {
-            let Setup { outline, encoder, .. } = &self.setup;
-            let tokens = predict::tokens(outline, batches, encoder, &Device::Cpu)?;
-            let asked = batches.iter().map(|batch| Asked::of(batch)).collect();
-            tasks.extend(batches.iter().map(|batch| batch.task));
-            told.push(Told { share, batches: asked, tokens: tokens.count(), rows: tokens.spans.len() });
-            let dropout = self.setup.dropout_key(*step, number);
-            micros.push(Micro { tokens, batches: batches.clone(), dropout, share });
+        let plans = self.ranks.plans(&outline.tasks, micro)?;
+        if plans.iter().all(Plan::is_empty) {
+            return Err(error::no_batch(*step));
         }
+        let mut micros = vec![];
+        for (number, (batches, plan)) in micro.iter().zip(&plans).enumerate() {
+            // Another rank may have rows where this one has none.
+            if batches.is_empty() {
+                continue;
+            }
+            let of = |loss: f64| Share { gradient: share * loss, loss };
+            let shares = batches.iter().map(|batch| (*batch, of(plan.of_task(batch.task)))).collect();
+            micros.push(Micro {
+                tokens: predict::tokens(outline, batches, encoder, &Device::Cpu)?,
+                batches: shares,
+                dropout: self.setup.dropout_key(*step, self.ranks.number_of(number as u64)),
+                of_labels: of(plan.of_labels()),
+                number,
+            });
+        }
+        let asked = |task: usize| plans.iter().any(|plan| plan.tasks.get(task).is_some_and(Option::is_some));
+        let tasks: Vec<usize> = (0..outline.tasks.len()).filter(|task| asked(*task)).collect();
         let has_gradient = |name: &str| self.has_gradient(name, &tasks);
         self.tape().step(rate, &micros, has_gradient)?;
-        self.under_way.push_back(UnderWay { step: *step, epoch: *epoch, rate, micro: told });
+        self.under_way.push_back(UnderWay { step: *step, epoch: *epoch, rate, micro: plans });
         self.updates += 1;
         Ok(())
     }
@@ -221,20 +204,18 @@ impl Machine for OnCuda {
         let Setup { outline, encoder, .. } = &self.setup;
         let tokens = predict::tokens(outline, batches, encoder, &Device::Cpu)?;
         let found = self.tape().evaluate(&tokens, batches)?;
-        let each = batches.iter().zip(found);
+        let each = batches.iter().filter_map(|batch| Some((*batch, *found.get(batch.task)?)));
         each.map(|(batch, found)| {
-            Ok((outline.task(batch.task)?.name.clone(), Asked::of(batch).record(found)))
+            Ok((outline.task(batch.task)?.name.clone(), Counts::of(batch).record(found)))
         })
         .collect()
     }
 
     fn join(&mut self, ranks: &Ranks) -> Result<(), Error> {
         if ranks.are_several() {
-            return Err(Error::Misfit(
-                "several ranks train on the CPU, not on CUDA yet: take the device cpu, or one rank"
-                    .to_owned(),
-            ));
+            self.tape().join(ranks.collective())?;
         }
+        self.ranks = ranks.clone();
         Ok(())
     }
 

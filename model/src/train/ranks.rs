@@ -10,7 +10,7 @@ use super::collective::{Collective, Solo};
 use super::micro::Micro;
 use super::record::TaskRecord;
 use crate::Error;
-use crate::output::{Batch, Task};
+use crate::output::{Batch, Targets, Task};
 use crate::params::Params;
 
 /// A rank with the others.
@@ -32,19 +32,91 @@ pub enum Next {
     Stop,
 }
 
-/// What this rank's part of a micro-batch counts.
+/// What a task's batch holds, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) targets: usize,
+    pub(super) samples: usize,
+    /// Whether one class is asked for, so that there are hits.
+    pub(super) has_hits: bool,
+}
+
+/// What a micro-batch of all ranks holds, and what this rank's part of it counts.
 #[derive(Debug)]
-pub(super) struct Shares {
-    /// Of each task's loss, by its number.
-    tasks: Vec<f64>,
+pub(super) struct Plan {
+    /// By the number of the task; none of one without a batch.
+    pub(super) tasks: Vec<Option<Counts>>,
+    pub(super) tokens: usize,
+    pub(super) rows: usize,
+    /// What this rank's mean of each task counts in the mean of all ranks.
+    shares: Vec<f64>,
     /// Ranks that have rows.
     ranks: f64,
 }
 
-impl Shares {
+/// Numbers of all batches together, tokens, rows and whether there are some, and of each task: the weight of its targets, [`Counts`], and whether it is there.
+const OF_ALL: usize = 3;
+const OF_TASK: usize = 5;
+
+impl Counts {
+    /// Those of one batch.
+    pub(super) fn of(batch: &Batch) -> Self {
+        let targets = &batch.targets;
+        let has_hits = matches!(targets, Targets::Classes(_) | Targets::Tokens(_));
+        Counts { targets: targets.asked(), samples: targets.samples(), has_hits }
+    }
+
+    /// What is said of a task with such a loss and so many hits.
+    pub(super) fn record(&self, [loss, hits]: [f64; 2]) -> TaskRecord {
+        let Counts { targets, samples, has_hits } = *self;
+        TaskRecord { loss, accuracy: has_hits.then(|| hits / targets.max(1) as f64), targets, samples }
+    }
+}
+
+impl Plan {
+    /// The numbers of this rank's batches.
+    fn own(tasks: &[Task], batches: &[&Batch]) -> Vec<f64> {
+        let mut own = vec![0.0; OF_ALL + OF_TASK * tasks.len()];
+        for batch in batches {
+            let lengths = &batch.rows.lengths;
+            own[0] += lengths.iter().sum::<usize>() as f64;
+            own[1] += lengths.len() as f64;
+            own[2] = 1.0;
+            if let Some(task) = tasks.get(batch.task) {
+                let Counts { targets, samples, has_hits } = Counts::of(batch);
+                let (weight, has_hits) = (batch.targets.weight(&task.output), f64::from(u8::from(has_hits)));
+                let of = [weight, targets as f64, samples as f64, has_hits, 1.0];
+                own[OF_ALL + OF_TASK * batch.task..][..OF_TASK].copy_from_slice(&of);
+            }
+        }
+        own
+    }
+
+    /// From this rank's numbers and the sums over all.
+    fn new(own: &[f64], all: &[f64]) -> Self {
+        let share = |(own, all): (&[f64], &[f64])| if all[0] > 0.0 { own[0] / all[0] } else { 0.0 };
+        let counts =
+            |all: &[f64]| Counts { targets: whole(all[1]), samples: whole(all[2]), has_hits: all[3] > 0.0 };
+        let (of_all, of_tasks) = all.split_at(OF_ALL);
+        let of_tasks = || of_tasks.chunks_exact(OF_TASK);
+        Plan {
+            tasks: of_tasks().map(|all| (all[4] > 0.0).then(|| counts(all))).collect(),
+            tokens: whole(of_all[0]),
+            rows: whole(of_all[1]),
+            shares: own[OF_ALL..].chunks_exact(OF_TASK).zip(of_tasks()).map(share).collect(),
+            ranks: of_all[2],
+        }
+    }
+
+    /// Whether no rank has a row.
+    #[cfg(feature = "cuda")]
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     /// What this rank's mean of a task counts in the mean of all ranks.
     pub(super) fn of_task(&self, task: usize) -> f64 {
-        self.tasks.get(task).copied().unwrap_or(0.0)
+        self.shares.get(task).copied().unwrap_or(0.0)
     }
 
     /// What the loss of the labels counts, which is the same on every rank that has rows.
@@ -53,15 +125,16 @@ impl Shares {
     }
 }
 
-/// Numbers of a task in what ranks add up.
-const OF_TASK: usize = 6;
-/// Numbers before those of the tasks.
-const OF_ALL: usize = 5;
-
 impl Ranks {
     /// Whether there are others.
     pub(super) fn are_several(&self) -> bool {
         self.0.world() > 1
+    }
+
+    /// Itself among the others.
+    #[cfg(feature = "cuda")]
+    pub(super) fn collective(&self) -> &Arc<dyn Collective> {
+        &self.0
     }
 
     /// The number of this rank's micro-batch among those of a step.
@@ -69,64 +142,47 @@ impl Ranks {
         micro_batch * self.0.world() as u64 + self.0.rank() as u64
     }
 
-    /// What this rank's batches of a micro-batch count.
+    /// What each micro-batch of a step holds.
     ///
     /// # Errors
     /// When a rank has stopped.
-    pub(super) fn shares(&self, tasks: &[Task], batches: &[&Batch]) -> Result<Shares, Error> {
-        if !self.are_several() {
-            return Ok(Shares { tasks: vec![1.0; tasks.len()], ranks: 1.0 });
-        }
-        let mut own = vec![0.0; tasks.len() + 1];
-        for batch in batches {
-            if let Some(task) = tasks.get(batch.task) {
-                own[batch.task] = batch.targets.weight(&task.output);
-                own[tasks.len()] = 1.0;
-            }
-        }
+    pub(super) fn plans(&self, tasks: &[Task], micro: &[Vec<&Batch>]) -> Result<Vec<Plan>, Error> {
+        let own: Vec<f64> = micro.iter().flat_map(|batches| Plan::own(tasks, batches)).collect();
         let mut all = own.clone();
         self.0.sum(&mut all)?;
-        let share = |(own, all): (&f64, &f64)| if *all > 0.0 { own / all } else { 0.0 };
-        let of_tasks = own.iter().zip(&all).take(tasks.len()).map(share).collect();
-        Ok(Shares { tasks: of_tasks, ranks: all[tasks.len()] })
+        let width = OF_ALL + OF_TASK * tasks.len();
+        let each = own.chunks_exact(width).zip(all.chunks_exact(width));
+        Ok(each.map(|(own, all)| Plan::new(own, all)).collect())
     }
 
     /// The numbers of a micro-batch over all ranks. Its gradients stay this rank's: [`Ranks::gradients`] adds those of a whole step.
     ///
     /// # Errors
     /// When a rank has stopped.
-    pub(super) fn together(&self, tasks: &[Task], own: Micro, shares: &Shares) -> Result<Micro, Error> {
+    pub(super) fn together(&self, tasks: &[Task], own: Micro, plan: &Plan) -> Result<Micro, Error> {
         if !self.are_several() {
             return Ok(own);
         }
         let [labels, has_labels] = own.labels.map_or([0.0; 2], |labels| [labels, 1.0]);
-        let mut numbers = vec![own.loss, labels, has_labels, own.tokens as f64, own.rows as f64];
+        let mut numbers = vec![own.loss, labels, has_labels];
         for (number, task) in tasks.iter().enumerate() {
-            numbers.extend(own.tasks.get(&task.name).map_or([0.0; OF_TASK], |of| {
-                let targets = of.targets as f64;
-                let hits = of.accuracy.unwrap_or(0.0) * targets;
-                let has_hits = f64::from(u8::from(of.accuracy.is_some()));
-                [of.loss * shares.of_task(number), hits, has_hits, targets, of.samples as f64, 1.0]
+            numbers.extend(own.tasks.get(&task.name).map_or([0.0; 2], |of| {
+                [of.loss * plan.of_task(number), of.accuracy.unwrap_or(0.0) * of.targets as f64]
             }));
         }
         self.0.sum(&mut numbers)?;
-        let (of_all, of_tasks) = numbers.split_at(OF_ALL);
-        let mut records = BTreeMap::new();
-        for (task, of) in tasks.iter().zip(of_tasks.chunks_exact(OF_TASK)) {
-            if of[5] > 0.0 {
-                let accuracy = (of[2] > 0.0).then(|| of[1] / of[3].max(1.0));
-                let record =
-                    TaskRecord { loss: of[0], accuracy, targets: whole(of[3]), samples: whole(of[4]) };
-                records.insert(task.name.clone(), record);
-            }
-        }
+        let (of_all, of_tasks) = numbers.split_at(3);
+        let each = tasks.iter().zip(&plan.tasks).zip(of_tasks.chunks_exact(2));
+        let records = each.filter_map(|((task, counts), of)| {
+            Some((task.name.clone(), counts.as_ref()?.record([of[0], of[1]])))
+        });
         Ok(Micro {
             grads: own.grads,
             loss: of_all[0],
-            tasks: records,
+            tasks: records.collect(),
             labels: (of_all[2] > 0.0).then_some(of_all[1]),
-            tokens: whole(of_all[3]),
-            rows: whole(of_all[4]),
+            tokens: plan.tokens,
+            rows: plan.rows,
         })
     }
 

@@ -4,7 +4,7 @@ mod damaged;
 pub(crate) mod finetune;
 pub(crate) mod masked;
 mod outputs;
-mod ranks;
+pub(crate) mod ranks;
 mod refused;
 pub(crate) mod weights;
 

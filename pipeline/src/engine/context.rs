@@ -32,6 +32,7 @@ pub(crate) struct Context {
     pub(super) previous: Option<PathBuf>,
     pub(super) live: Live,
     pub(super) others: Option<Arc<Others>>,
+    pub(super) local_rank: Option<Option<usize>>,
 }
 
 impl Context {
@@ -97,6 +98,11 @@ impl Context {
     /// The processes that work along, if this one was started with others and leads them.
     pub(crate) fn others(&self) -> Option<&Others> {
         self.others.as_deref()
+    }
+
+    /// Of a process that was started with others: its number among those of its machine, where its launcher says it.
+    pub(crate) fn local_rank(&self) -> Option<Option<usize>> {
+        self.local_rank
     }
 
     /// Shows these files of [`Context::out`] to whoever looks on while the stage runs, in `live/STAGE/`: files that grow line by line.

@@ -183,6 +183,7 @@ pub(super) fn context_of(
         previous: Some(layout.artifact(stage.name())).filter(|folder| folder.is_dir()),
         live: Live::new(layout, stage.name(), work),
         others: None,
+        local_rank: settings.launch.as_ref().map(|launch| launch.local),
     };
     for input in stage.inputs() {
         match input {

@@ -23,6 +23,8 @@ pub(crate) struct Launch {
     pub(crate) rank: usize,
     /// How many there are, at least 2.
     pub(crate) world: usize,
+    /// Its number among those of its machine, where that is said.
+    pub(crate) local: Option<usize>,
     /// The name or address of the machine of rank 0.
     pub(crate) address: String,
     /// Tells one start of all of them from another.
@@ -59,6 +61,7 @@ impl Launch {
         Ok(Some(Launch {
             rank,
             world,
+            local: number("LOCAL_RANK")?,
             address: address.unwrap_or_else(|| "127.0.0.1".to_owned()),
             start: start.chars().map(plain).collect(),
         }))
@@ -153,8 +156,11 @@ mod tests {
         assert_eq!(given(&[("WORLD_SIZE", "1"), ("RANK", "0")]).unwrap(), None);
         let of =
             [("WORLD_SIZE", "4"), ("RANK", "3"), ("MASTER_ADDR", "node-0"), ("TORCHELASTIC_RUN_ID", "a/b")];
-        let launch = Launch { rank: 3, world: 4, address: "node-0".to_owned(), start: "a_b-none".to_owned() };
-        assert_eq!(given(&of).unwrap(), Some(launch));
+        let (address, start) = ("node-0".to_owned(), "a_b-none".to_owned());
+        let launch = Launch { rank: 3, world: 4, local: None, address, start };
+        assert_eq!(given(&of).unwrap(), Some(launch.clone()));
+        let of = [&of[..], &[("LOCAL_RANK", "1")]].concat();
+        assert_eq!(given(&of).unwrap(), Some(Launch { local: Some(1), ..launch }));
         for (variables, expected) in [
             (&[("WORLD_SIZE", "2")][..], "WORLD_SIZE is 2 and RANK is not there"),
             (

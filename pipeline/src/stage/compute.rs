@@ -15,7 +15,8 @@ use crate::engine::describe::{self, Describe};
 pub(crate) struct Compute {
     /// `auto`, `cpu` or `cuda:N`, N from 0. `auto` takes the first CUDA device if this build has CUDA and one is available; the ledger records
     /// which and why. Bit-identical results are promised on the CPU only; an artifact made on one kind of device is rebuilt or resumed only on that
-    /// kind. A CUDA build starts only where the driver library is installed.
+    /// kind. Of processes that `torchrun` started on one machine, each takes the device of its `LOCAL_RANK`, counted from the one named here. A CUDA
+    /// build starts only where the driver library is installed.
     ///
     /// Source: ours: every machine has one, and results on it are bit-identical.
     pub device: Wanted,
@@ -66,12 +67,23 @@ impl Compute {
         self.device.choose().map_or_else(|error| error.to_string(), |chosen| chosen.describe())
     }
 
-    /// The device, which is left among the facts with the reason why it was taken, and with the operations that are composed of several there.
+    /// The device, which is left among the facts with the reason why it was taken, and with the operations that are composed of several there. Processes
+    /// that were started together have a GPU each.
     ///
     /// # Errors
-    /// When a device is asked for by number and cannot be had.
+    /// When a device is asked for by number and cannot be had, or nothing says which GPU is this process's.
     pub(crate) fn device(&self, context: &Context) -> anyhow::Result<Device> {
-        let chosen = self.device.choose()?;
+        let chosen = match context.local_rank() {
+            None => self.device.choose()?,
+            Some(local) => {
+                let chosen = self.device.choose_beside(local.unwrap_or(0))?;
+                anyhow::ensure!(
+                    local.is_some() || chosen.device.is_cpu(),
+                    "several processes train on GPUs, and no variable LOCAL_RANK says which of those of its machine this process has: start all of them with `torchrun --no-python`, or set compute.device = \"cpu\""
+                );
+                chosen
+            }
+        };
         context.record("device", chosen.describe());
         if let Some(facts) = chosen.facts()? {
             context.record("gpu", serde_json::json!(facts));

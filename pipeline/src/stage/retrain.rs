@@ -232,10 +232,6 @@ impl Retrain {
         let held_out = held_out.map(|patience| HeldOut::new(&shards, &how, &outline, patience)).transpose();
         let held_out = held_out.with_context(|| format!("{}.patience", self.table))?;
         let device = self.from.compute.device(context)?;
-        anyhow::ensure!(
-            share.world == 1 || device.is_cpu(),
-            "compute.device is a GPU here, and several ranks train on CPUs only: set compute.device = \"cpu\" on all ranks, or start one process"
-        );
         let training = Training {
             context,
             setup,

@@ -7,7 +7,7 @@ use super::super::arenas::Arenas;
 use super::super::args::{AttentionBackward, AttentionDelta, AttentionForward, LabelBackward, LabelForward};
 use super::super::feed::Sent;
 use super::super::{Cuda, Launch, Numbers};
-use super::{BackMemory, Depth, Encoder, Fed};
+use super::{Asks, BackMemory, Depth, Encoder, Fed};
 use crate::Error;
 use crate::attention::OnCuda;
 
@@ -114,18 +114,19 @@ pub(super) fn backward(
     back: &BackMemory,
 ) -> Result<(), Error> {
     let (Sent { fed, base }, l, at) = (sent, depth.l, depth.at());
-    if let Attend::Knowledge(kam) = &of.attend {
-        return kam.backward(cuda, of, sent, depth, back);
-    }
     let (n, heads, k) = (fed.rows.n, of.sizes.heads, of.sizes.d / of.sizes.heads);
     let (suffix, tile) = kernels(cuda.numbers, k);
     let (row_starts, gates) = (base.of(fed.rows.starts), fed.gates_of(base, l, heads));
+    let knowledge = match &of.attend {
+        Attend::Knowledge(kam) => Some(kam),
+        _ => None,
+    };
     let delta = AttentionDelta {
         context: at.context,
         d_out: back.contexts,
         row_starts,
         gates,
-        each: 0,
+        each: at.each_gate,
         delta: back.delta,
         n: n as u64,
         rows: fed.rows.count as u32,
@@ -133,7 +134,12 @@ pub(super) fn backward(
         k: k as u32,
         unused: 0,
     };
-    cuda.launch_on_numbers("attention_delta", Launch::of(n.div_ceil(4), 128), &delta)?;
+    if knowledge.is_none() || fed.of_gates == Asks::Gradients {
+        cuda.launch_on_numbers("attention_delta", Launch::of(n.div_ceil(4), 128), &delta)?;
+    }
+    if let Some(kam) = knowledge {
+        return kam.backward(cuda, of, sent, depth, back);
+    }
     let plain = AttentionBackward {
         qkv: at.qkv,
         row_starts,

@@ -7,8 +7,8 @@ use super::super::feed::{Base, Drop, Sent, TableSum};
 use super::super::product::{self, Matrices, Onto};
 use super::super::{Cuda, Launch, rows_per_block, stretches};
 use super::attention::Attend;
-use super::weights::Linear;
-use super::{BackMemory, Depth, Encoder, Fed, Keep, LayerMemory, Memory, Norm, Sizes, Statistics};
+use super::weights::{Linear, are_one};
+use super::{Asks, BackMemory, Depth, Encoder, Fed, Keep, LayerMemory, Memory, Norm, Sizes, Statistics};
 use crate::Error;
 
 /// What goes back through a norm: its gradient takes the place of dy, and that of what was dropped from goes to `through` if anything was.
@@ -64,7 +64,11 @@ impl Encoder {
             _ => None,
         };
         kam.map_or(Ok(()), |kam| kam.begin_backward(cuda, self, sent.fed, back))?;
-        if let Some(lowest) = self.lowest() {
+        let lowest = match sent.fed.of_gates {
+            Asks::Nothing => self.lowest(),
+            Asks::Gradients => (!self.layers.is_empty()).then_some(0),
+        };
+        if let Some(lowest) = lowest {
             for l in (lowest..self.layers.len()).rev() {
                 kam.map_or(Ok(()), |kam| kam.restore_backward(cuda, self, sent, memory.gradient, back))?;
                 let below =
@@ -163,9 +167,18 @@ impl Encoder {
                 }
             }
         }
-        if below == Below::Moves {
+        if below == Below::Rests {
+            return Ok(());
+        }
+        if are_one(three, d, cuda.numbers.bytes()) {
             let of = Matrices { x: memory.gradient, weight: query.weight.product, y: back.qkv };
-            cuda.input([n, d, 3 * d], of, Onto::Itself)?;
+            return cuda.input([n, d, 3 * d], of, Onto::Itself);
+        }
+        for (part, linear) in three.iter().enumerate() {
+            let y = back.qkv + (part * d * cuda.numbers.bytes()) as u64;
+            let sizes = product::Sizes { n, i: d, o: d, stride: 3 * d };
+            let of = Matrices { x: memory.gradient, weight: linear.weight.product, y };
+            cuda.products.input(&cuda.stream, sizes, of, Onto::Itself)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::super::args::{Address, EmbeddingForward, NormForward};
 use super::super::feed::{Base, Drop, Sent};
 use super::super::product::{self, Matrices};
 use super::super::{Cuda, Launch};
-use super::weights::{Linear, Norm};
+use super::weights::{Linear, Norm, are_one};
 use super::{Depth, Encoder, Fed, Memory, Sizes, Statistics, attention};
 use crate::Error;
 
@@ -112,13 +112,8 @@ impl Encoder {
         [x, qkv]: [Address; 2],
     ) -> Result<(), Error> {
         let (d, bytes) = (self.sizes.d, cuda.numbers.bytes());
-        let follows = |one: Address, next: Address, count: usize| one + (count * bytes) as u64 == next;
-        let [query, key, value] = three;
-        let together = [(query, key), (key, value)].iter().all(|(one, next)| {
-            follows(one.weight.product, next.weight.product, d * d)
-                && follows(one.bias.product, next.bias.product, d)
-        });
-        if together {
+        if are_one(three, d, bytes) {
+            let [query, ..] = three;
             let of = Matrices { x, weight: query.weight.product, y: qkv };
             return cuda.product(n, [d, 3 * d], of, query.bias.product);
         }

@@ -2,6 +2,7 @@
 
 use super::super::Numbers;
 use super::super::arenas::{Arenas, Parameter};
+use super::super::args::Address;
 use super::Sizes;
 use super::attention::Attend;
 use super::attention::labels::Labels;
@@ -15,6 +16,16 @@ use crate::nn::single;
 pub(crate) struct Linear {
     pub(crate) weight: Parameter,
     pub(crate) bias: Parameter,
+}
+
+/// Whether the weights `[d, d]` of queries, keys and values stand side by side, and so their biases: they are one layer `[3 d, d]`. Those of a training do;
+/// where products read the parameters themselves, each stands by itself.
+pub(super) fn are_one([query, key, value]: &[Linear; 3], d: usize, bytes: usize) -> bool {
+    let follows = |one: Address, next: Address, count: usize| one + (count * bytes) as u64 == next;
+    [(query, key), (key, value)].iter().all(|(one, next)| {
+        follows(one.weight.product, next.weight.product, d * d)
+            && follows(one.bias.product, next.bias.product, d)
+    })
 }
 
 /// Gain and shift of a norm, `[d]` each.

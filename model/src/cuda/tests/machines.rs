@@ -191,7 +191,8 @@ fn layers_computed_a_second_time_change_no_bit() {
     frozen.train.frozen = vec!["embeddings.".to_owned(), "encoder.layer.0.".to_owned()];
     let mut half = finetune::setup();
     half.train.dtype = ActivationDtype::Bf16;
-    let trainings: [(_, fn(u64) -> Vec<Batch>); 4] = [
+    type Batches = fn(u64) -> Vec<Batch>;
+    let trainings: [(_, Batches); 4] = [
         (finetune::setup(), all),
         (frozen, all),
         (half, all),

@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::cancel::CancelToken;
-use base::frame::{Head, Kind, wait};
+use base::frame::{Head, Kind, coming, wait};
 use pulp::bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use super::{Collective, add, stopped};
@@ -126,6 +126,20 @@ impl Collective for Peer {
     fn sum_gradients(&self, numbers: &mut [f32]) -> Result<(), Error> {
         self.add(numbers)
     }
+
+    fn check(&self) -> Result<(), Error> {
+        let first = usize::from(self.rank == 0);
+        for (rank, peer) in (first..).zip(self.peers().iter()) {
+            match coming(peer) {
+                Ok(Some(head)) if head.kind == Kind::End && head.conversation == self.training => {
+                    return Err(stopped(rank, self.world));
+                }
+                Ok(_) => {}
+                Err(error) => return Err(lost(rank, self.world, &error)),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Peer {
@@ -222,8 +236,11 @@ mod tests {
     #[test]
     fn whoever_has_gone_is_named() {
         let (first, others) = connected(2);
+        let peer = Peer::new(0, 2, 1, first);
+        peer.check().unwrap();
         drop(others);
-        let gone = Peer::new(0, 2, 1, first).sum(&mut [1.0]).unwrap_err().to_string();
+        assert!(peer.check().is_err());
+        let gone = peer.sum(&mut [1.0]).unwrap_err().to_string();
         assert!(gone.contains("rank 1 of 2 has stopped"), "{gone}");
         let (first, others) = connected(2);
         std::thread::scope(|scope| {

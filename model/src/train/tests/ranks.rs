@@ -46,16 +46,16 @@ fn share(batch: &Batch, rank: usize, world: usize) -> Option<Batch> {
     (count > 0).then_some(Batch { task: batch.task, rows, targets })
 }
 
-/// Each rank's trainer after some steps, with what it said of them; `begin` makes a trainer, `shown` are the micro-batches of a step.
+/// Each rank's trainer after some steps, with what it said of them; `begin` makes that of a rank, `shown` are the micro-batches of a step.
 fn trained(
     world: usize,
-    begin: impl Fn() -> Trainer + Sync,
+    begin: impl Fn(usize) -> Trainer + Sync,
     steps: std::ops::RangeInclusive<u64>,
     shown: impl Fn(u64) -> Vec<Vec<Batch>> + Sync,
 ) -> Vec<(Trainer, Vec<StepRecord>)> {
     let one = |thread: Thread| {
         let rank = thread.rank();
-        let mut trainer = begin().among(Arc::new(thread)).unwrap();
+        let mut trainer = begin(rank).among(Arc::new(thread)).unwrap();
         let records = steps.clone().map(|step| {
             assert_eq!(trainer.next(Next::Step).unwrap(), Next::Step);
             let own = |batches: Vec<Batch>| -> Vec<Batch> {
@@ -85,14 +85,31 @@ fn calm(mut setup: Setup) -> Setup {
     setup
 }
 
+/// The device of each rank.
+type Devices = fn(usize) -> Device;
+
+fn cpus(_: usize) -> Device {
+    Device::Cpu
+}
+
 /// Whether several ranks come to what one comes to, with the same bits on each and each time.
 fn as_one(setup: &Setup, steps: u64, shown: impl Fn(u64) -> Vec<Vec<Batch>> + Sync) {
-    let begin = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
-    let mut alone = begin();
+    // Three ranks do not share batches of 8 or 12 evenly, and of 13 some have no sample.
+    as_one_on(cpus, &[1, 2, 3, 13], setup, steps, shown);
+}
+
+fn as_one_on(
+    devices: Devices,
+    worlds: &[usize],
+    setup: &Setup,
+    steps: u64,
+    shown: impl Fn(u64) -> Vec<Vec<Batch>> + Sync,
+) {
+    let begin = |rank| Trainer::new(setup.clone(), &devices(rank)).unwrap();
+    let mut alone = begin(0);
     let of_one: Vec<StepRecord> =
         (1..=steps).map(|step| alone.accumulated(0, &shown(step)).unwrap()).collect();
-    // Three ranks do not share batches of 8 or 12 evenly, and of 13 some have no sample.
-    for world in [1, 2, 3, 13] {
+    for &world in worlds {
         let all = trained(world, begin, 1..=steps, &shown);
         let again = trained(world, begin, 1..=steps, &shown);
         for ((trainer, records), (other, _)) in all.iter().zip(&again) {
@@ -142,6 +159,38 @@ fn ranks_that_share_batches_make_the_steps_of_one() {
     as_one(&setup, 3, |step| vec![batches(step), batches(100 + step)]);
 }
 
+/// The same with each rank on a GPU of its own.
+#[cfg(feature = "cuda")]
+pub(crate) fn on_gpus(devices: Devices) {
+    let mut setup = calm(setup());
+    setup.train.accumulate = 2;
+    as_one_on(devices, &[1, 2, 3, 13], &setup, 3, |step| vec![batches(step), batches(100 + step)]);
+    let mut setup = calm(finetune::setup());
+    setup.train.covered_by = 6;
+    as_one_on(devices, &[2, 3], &setup, 6, |step| {
+        vec![finetune::batches(step).into_iter().skip(usize::try_from(step % 4).unwrap()).collect()]
+    });
+    let setup = calm(finetune::labels::labelled(Mode::Paper));
+    as_one_on(devices, &[2], &setup, 3, |step| vec![vec![finetune::batches(step).remove(0)]]);
+}
+
+/// A rank that fails or leaves is named by the others, wherever they are in a step.
+#[cfg(feature = "cuda")]
+pub(crate) fn leaving_gpus(devices: Devices) {
+    let wrong = |rank: usize| {
+        let mut batches = batches(1);
+        if rank == 1 {
+            batches[2].targets = Targets::Classes(vec![99; 12]);
+        }
+        batches
+    };
+    let found = said_on(devices, [setup(), setup()], wrong);
+    assert!(found[1].contains("class 99"), "{found:?}");
+    assert!(found[0].contains("rank 1 of 2 has stopped"), "{found:?}");
+    let found = said_on(|_| devices(0), [setup(), setup()], |_| batches(1));
+    assert!(found.iter().all(|said| said.contains("each with a GPU of its own")), "{found:?}");
+}
+
 #[test]
 fn every_kind_of_output_is_weighed_over_all_ranks() {
     for missing in [Missing::Zero, Missing::Skip] {
@@ -160,7 +209,7 @@ fn every_kind_of_output_is_weighed_over_all_ranks() {
 #[test]
 fn each_rank_drops_other_units() {
     let setup = setup();
-    let begin = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    let begin = |_| Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     // Both ranks see the same rows: with the same masks, they would come to what one rank alone comes to.
     let twice = |step| {
         let both = |batch: Batch| {
@@ -179,7 +228,7 @@ fn each_rank_drops_other_units() {
         vec![batches(step).into_iter().map(both).collect()]
     };
     let two = trained(2, begin, 1..=1, twice);
-    let mut one = begin();
+    let mut one = begin(0);
     let alone = one.step(0, &batches(1)).unwrap();
     assert!((two[0].1[0].loss - alone.loss).abs() > 1e-6, "{:?} {alone:?}", two[0].1[0]);
 }
@@ -188,13 +237,13 @@ fn each_rank_drops_other_units() {
 fn a_state_goes_on_with_another_number_of_ranks() {
     let setup = calm(setup());
     let dir = tempfile::tempdir().unwrap();
-    let begin = || Trainer::new(setup.clone(), &Device::Cpu).unwrap();
+    let begin = |_| Trainer::new(setup.clone(), &Device::Cpu).unwrap();
     let shown = |step| vec![batches(step)];
-    let mut alone = begin();
+    let mut alone = begin(0);
     (1..=8).for_each(|step| drop(alone.step(0, &batches(step)).unwrap()));
     let two = trained(2, begin, 1..=4, shown);
     two[0].0.save_state(dir.path(), &Value::Null).unwrap();
-    let resume = || Trainer::resume(setup.clone(), dir.path(), &Device::Cpu).unwrap().0;
+    let resume = |_| Trainer::resume(setup.clone(), dir.path(), &Device::Cpu).unwrap().0;
     // As many ranks: the same bits as without a break. Others: the same but for rounding.
     let whole = trained(2, begin, 1..=8, shown);
     for world in [2, 3, 1] {
@@ -210,9 +259,17 @@ fn a_state_goes_on_with_another_number_of_ranks() {
 
 /// What each of two ranks says that begin with these setups and then make a step.
 fn said(setups: [Setup; 2], shown: impl Fn(usize) -> Vec<Batch> + Sync) -> Vec<String> {
+    said_on(cpus, setups, shown)
+}
+
+fn said_on(
+    devices: impl Fn(usize) -> Device + Sync,
+    setups: [Setup; 2],
+    shown: impl Fn(usize) -> Vec<Batch> + Sync,
+) -> Vec<String> {
     let one = |thread: Thread, setup: Setup| {
         let rank = thread.rank();
-        let begun = Trainer::new(setup, &Device::Cpu).unwrap().among(Arc::new(thread));
+        let begun = Trainer::new(setup, &devices(rank)).unwrap().among(Arc::new(thread));
         let step = begun.and_then(|mut trainer| trainer.step(0, &shown(rank)).map(drop));
         step.err().map_or(String::new(), |error| error.to_string())
     };
