@@ -62,6 +62,17 @@ each link "${tests[@]}"
 # shellcheck disable=SC2046
 $CXX -shared -o "$work/libengraft_kernels.so" $(objects plain)
 sed -nE 's/^ENGRAFT_KERNEL\((\w+),.*/\1/p' model/cuda/kernels/*.cu | sort > "$work/kernels.txt"
+# The mock driver, and against it the model crate, whose compiler works while the kernels are tested.
+model/cuda/mock/build.sh "$work/../mock" || echo "the mock driver was not built" >> "$work/failed"
+mock=$(cd "$work/../mock" && pwd)
+kernels=$(cd "$work" && pwd)/libengraft_kernels.so
+workspace=$(scripts/cuda-workspace.sh)
+goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
+on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=3 CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
+rm -f "$work/steps.said"
+if [ ! -e "$work/failed" ]; then
+  { on_mock cargo test -p engraft-model --features cuda --lib --no-run && on_mock cargo test -p engraft-parity --test parity --no-run; } || true &
+fi
 # The long ones first.
 each try model/cuda/test/attention_test.cpp $(printf '%s\n' "${tests[@]}" | grep -v attention_test)
 
@@ -73,21 +84,12 @@ for planted in shim_out_of_bounds shim_shared_out_of_bounds; do
 done
 
 # The mock driver runs the same kernels through the driver's interface.
-if model/cuda/mock/build.sh "$work/../mock"; then
-  # shellcheck disable=SC2016,SC2086
-  $CXX -std=c++20 -O1 $warnings -o "$work/mock_test" model/cuda/mock/mock_test.cpp -L"$work/../mock" -lcuda -lcublasLt '-Wl,-rpath,$ORIGIN/../mock'
-  "$work/mock_test" 2> "$work/mock.said" || { cat "$work/mock.said" >&2; echo "failed mock_test" >> "$work/failed"; }
-else
-  echo "the mock driver was not built" >> "$work/failed"
-fi
+# shellcheck disable=SC2016,SC2086
+$CXX -std=c++20 -O1 $warnings -o "$work/mock_test" model/cuda/mock/mock_test.cpp -L"$work/../mock" -lcuda -lcublasLt '-Wl,-rpath,$ORIGIN/../mock'
+"$work/mock_test" 2> "$work/mock.said" || { cat "$work/mock.said" >&2; echo "failed mock_test" >> "$work/failed"; }
+wait
 
 # Whole steps: the trainer's own launches on the mock, against the CPU's numbers, and what a step asks of the driver.
-mock=$(cd "$work/../mock" && pwd)
-kernels=$(cd "$work" && pwd)/libengraft_kernels.so
-workspace=$(scripts/cuda-workspace.sh)
-goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
-on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=13 CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
-rm -f "$work/steps.said"
 if ! on_mock cargo test -p engraft-model --features cuda --lib -- cuda:: --nocapture ||
   ! on_mock ENGRAFT_GOLDENS="$goldens" ENGRAFT_GOLDENS_DEVICE=cuda:0 cargo test -p engraft-parity --test parity -- parity_machine retrain; then
   tail -n 60 "$work/steps.said" >&2

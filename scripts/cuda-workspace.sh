@@ -33,7 +33,7 @@ for member in base tasks/batch model; do ln -sfn "$root/$member" "$out/$member";
   echo 'members = ["base", "tasks/batch", "model", "parity"]'
   sed -n '/^\[workspace.package\]/,/^\[profile/p' Cargo.toml | sed '/^\[profile/d'
   # The kernels are compiled already, and what is computed on the CPU beside them is small.
-  sed -n '/^\[profile.dev\]/,$p' Cargo.toml | sed '/^\[profile.dev.package.engraft-model\]/,/^opt-level/s/^opt-level.*/opt-level = 1/'
+  sed -n '/^\[profile.dev\]/,$p' Cargo.toml | sed -E '/^\[profile.dev.package.(engraft-model|candle-core|gemm|gemm-common|gemm-f32|pulp)\]/,/^opt-level/s/^opt-level.*/opt-level = 1/'
   echo
   echo '[patch.crates-io]'
   echo 'candle-kernels = { path = "candle-kernels" }'

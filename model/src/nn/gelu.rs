@@ -26,6 +26,11 @@ pub(crate) fn values_and_slopes(x: &mut [f32], y: &mut [f32]) {
     });
 }
 
+/// Turns `x` into GELU's values there, to the bits of [`values_and_slopes`].
+pub(crate) fn in_place(x: &mut [f32]) {
+    wide(|| x.iter_mut().for_each(|x| *x *= 0.5 * (1.0 + erf(*x * INV_SQRT_2))));
+}
+
 struct Gelu;
 
 const INV_SQRT_2: f32 = std::f32::consts::FRAC_1_SQRT_2;

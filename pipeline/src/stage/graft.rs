@@ -383,6 +383,13 @@ impl Config {
                 "[retrain.heads] says how the one training is masked, [graft] how each row is: leave [retrain.heads] out"
             );
         }
+        let heads = around.sizes.as_ref().map_or(usize::MAX, |sizes| sizes.num_attention_heads);
+        anyhow::ensure!(
+            self.search.keep_per_layer < heads,
+            "graft.search.keep_per_layer is {}, and a layer has {heads} heads, so that no mask could free one: expected at most {}",
+            self.search.keep_per_layer,
+            heads - 1
+        );
         anyhow::ensure!(
             !self.rows.contains(&Row::Soft) || self.importance.across_layers == AcrossLayers::MinMax,
             "graft.rows has `soft`, whose gates are importances from 0 to 1, but graft.importance.across_layers is `raw`: set it to \"min_max\""

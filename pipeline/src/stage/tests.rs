@@ -271,6 +271,7 @@ fn silent_25_a_refusal_names_the_key_the_value_the_range_and_the_line() {
     assert!(told(&["world.scale=1000.0"]).contains("world.scale is 1000, expected from 0.01 to 500"));
     assert!(told(&["recipes.mt.batch=0"]).contains("recipes.mt.batch is 0, expected at least 1"));
     assert!(told(&["finetune.max_tokens=300"]).contains("but the encoder has 256 positions"));
+    assert!(told(&["finetune.max_steps=1"]).contains("finetune.max_steps is 1, and recipes."));
     let broken = WHOLE.replace("tolerance = 1e-9", "tolerance = -1e-9");
     base::whole::write_whole(&file, broken.as_bytes()).unwrap();
     let wanted =

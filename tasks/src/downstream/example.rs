@@ -182,7 +182,10 @@ impl Examples {
             Kind::OneClass => (self.classes.len() > 1, "at least 2"),
             Kind::AnyClasses => (!self.classes.is_empty(), "at least 1"),
             Kind::Score => (self.classes.is_empty(), "none: the answers are numbers"),
-            Kind::Tags => (self.classes.len() > 1, "at least 2: O and the tags of entities"),
+            Kind::Tags => (
+                self.classes.len() > 1,
+                "at least 2: O and the tags of entities; if `kinds` names some, the files have none of these",
+            ),
         };
         if let (false, expected) = fits {
             let (found, kind) = (self.classes.len(), self.kind);

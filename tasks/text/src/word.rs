@@ -313,7 +313,9 @@ mod tests {
 
     #[test]
     fn every_character_makes_the_words_that_the_tokenizer_makes_of_it() {
-        for c in '\0'..=char::MAX {
+        // What lies between is private or not assigned yet, and all of one kind: a part of it.
+        let rest = ('\u{323b0}'..'\u{e0000}').chain('\u{e0200}'..=char::MAX).step_by(61);
+        for c in ('\0'..'\u{323b0}').chain('\u{e0000}'..'\u{e0200}').chain(rest) {
             assert_same(&format!("a{c}b {c}{c}é{c}\u{301}."));
         }
     }

@@ -48,6 +48,7 @@ impl Around<'_> {
         }
         for recipe in self.recipes {
             recipe.check(&names)?;
+            self.check_turns(recipe)?;
             stages.extend(match recipe.pairwise {
                 true => self.pairs(recipe)?,
                 false => self.recipe(recipe, &mut compared)?,
@@ -56,6 +57,21 @@ impl Around<'_> {
         compared.sort_by_key(|of| self.benchmarks.iter().position(|name| *name == of.benchmark));
         stages.push(Box::new(scores::Table { of: compared }));
         Ok(stages)
+    }
+
+    /// Refuses a recipe with more tasks than its steps have turns for: a batch is of one task.
+    fn check_turns(&self, recipe: &together::Config) -> anyhow::Result<()> {
+        let fixed = &self.finetuning.fixed;
+        let tasks = if recipe.pairwise { 2 } else { (recipe.tasks.len() + recipe.shards.len()) as u64 };
+        let turns = fixed.max_steps.map(|most| most.saturating_mul(fixed.accumulate));
+        anyhow::ensure!(
+            turns.is_none_or(|turns| turns >= tasks),
+            "finetune.max_steps is {}, and recipes.{} has {tasks} tasks at a time, each of which needs a batch of its own: expected at least {}",
+            fixed.max_steps.unwrap_or(0),
+            recipe.name,
+            tasks.div_ceil(fixed.accumulate)
+        );
+        Ok(())
     }
 
     /// Refuses names of attentions and recipes that would give two stages, or two rows of the table, one name.

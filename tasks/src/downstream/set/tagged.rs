@@ -88,6 +88,10 @@ impl PublishedSet for Config {
             let expected = "kinds of entities, or to be left out for all of them";
             return Err(InvalidSetting::new("tagged.kinds", "empty", expected).into());
         }
+        if let Some(blank) = self.kinds.iter().flatten().find(|kind| kind.trim().is_empty()) {
+            let expected = "names of kinds of entities, as the files have them";
+            return Err(InvalidSetting::new("tagged.kinds", format!("{blank:?}"), expected).into());
+        }
         Ok(())
     }
 

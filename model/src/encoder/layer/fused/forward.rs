@@ -65,6 +65,12 @@ pub(super) fn forward(
     Ok((y, Saved { qkv, context, tail }))
 }
 
+/// The same output where no backward pass comes: one block's numbers take the place of another's.
+pub(super) fn output(numbers: &Numbers<'_>, attention: &dyn OnNumbers, x: &[f32]) -> Result<Vec<f32>> {
+    let context = attention.context(&numbers.projections(x))?;
+    Ok(numbers.output([&context, x]))
+}
+
 impl Numbers<'_> {
     /// Row `at` of queries', keys' and values' weights, one below the other.
     pub(super) fn qkv_row(&self, at: usize) -> &[f32] {
@@ -86,14 +92,10 @@ impl Numbers<'_> {
 
     /// The output `[n, d]` for the heads' contexts and the layer's input, of the same shape both.
     pub(super) fn tail(&self, [context, x]: [&[f32]; 2]) -> (Vec<f32>, Tail) {
-        let (d, i) = (self.d, self.i);
+        let d = self.d;
         let gated = self.gates.map(|gates| gates.scaled(self.buffers, context, d));
         let seen = gated.as_deref().unwrap_or(context);
-        let columns = |which: usize, [k, n]: [usize; 2]| {
-            Packed::of_columns(self.buffers, [k, n], |c| &self.weights[which][c * k..][..k])
-        };
-        let factors =
-            Factors { output: columns(3, [d, d]), widen: columns(4, [d, i]), narrow: columns(5, [i, d]) };
+        let factors = self.factors();
         let mut y = vec![0.0; x.len()];
         let blocks = y
             .par_chunks_mut(BLOCK * d)
@@ -104,6 +106,41 @@ impl Numbers<'_> {
             })
             .collect();
         (y, Tail { gated, blocks })
+    }
+
+    fn factors(&self) -> Factors {
+        let (d, i) = (self.d, self.i);
+        let columns = |which: usize, [k, n]: [usize; 2]| {
+            Packed::of_columns(self.buffers, [k, n], |c| &self.weights[which][c * k..][..k])
+        };
+        Factors { output: columns(3, [d, d]), widen: columns(4, [d, i]), narrow: columns(5, [i, d]) }
+    }
+
+    /// The output alone.
+    fn output(&self, [context, x]: [&[f32]; 2]) -> Vec<f32> {
+        let (d, i) = (self.d, self.i);
+        let gated = self.gates.map(|gates| gates.scaled(self.buffers, context, d));
+        let seen = gated.as_deref().unwrap_or(context);
+        let (factors, mut y) = (self.factors(), vec![0.0; x.len()]);
+        let matrix = |width: usize| self.buffers.any(BLOCK * width);
+        let scratch = || [matrix(d), matrix(1), matrix(d), matrix(i)];
+        y.par_chunks_mut(BLOCK * d).enumerate().for_each_init(scratch, |of_all, (at, y)| {
+            let (first, rows) = (at * BLOCK * d, y.len() / d);
+            let [hat, inverse, a, wide] = of_all;
+            let [hat, inverse, a, wide] =
+                [&mut hat[..rows * d], &mut inverse[..rows], &mut a[..rows * d], &mut wide[..rows * i]];
+            let (context, x) = (&seen[first..], &x[first..first + y.len()]);
+            let bias = |which: usize| Start::Row(self.biases[which]);
+            multiply(Left::Rows(context, d), &factors.output, bias(3), Out { values: &mut *hat, stride: d });
+            add_dropped(self.dropout[0], first, hat, x);
+            self.normalise(0, [&mut *hat, &mut *inverse, &mut *a]);
+            multiply(Left::Rows(a, d), &factors.widen, bias(4), Out { values: &mut *wide, stride: i });
+            gelu::in_place(wide);
+            multiply(Left::Rows(wide, i), &factors.narrow, bias(5), Out { values: &mut *hat, stride: d });
+            add_dropped(self.dropout[1], first, hat, a);
+            self.normalise(1, [hat, inverse, y]);
+        });
+        y
     }
 
     /// From contexts and inputs of some rows, whose first number is number `first` of all, to their outputs.

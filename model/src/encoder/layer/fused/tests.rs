@@ -116,6 +116,21 @@ fn values_and_gradients_are_those_of_the_composed_layer() {
 }
 
 #[test]
+fn without_a_backward_pass_the_output_has_the_same_bits() {
+    // More than one block of rows, and the last one not whole.
+    let (config, tokens) = (config(), tokens(&[41, 1, 17, 41, 40]));
+    let (layer, params) = layer(&config, &values(&config));
+    let frozen = Layer::new(&config, &params.freeze(|_| true), 0).unwrap();
+    let x = randn(9, &[140, 20]);
+    for rate in [0.0, 0.3] {
+        let tracked = forward(&layer, &x, &open(&tokens, rate)).unwrap();
+        let alone = forward(&frozen, &x, &open(&tokens, rate)).unwrap();
+        assert!(tracked.track_op() && !alone.track_op());
+        assert_eq!(numbers(&tracked), numbers(&alone));
+    }
+}
+
+#[test]
 fn composed_layer_in_double_precision_agrees() {
     let (config, tokens) = (config(), tokens(&LENGTHS));
     let values = values(&config);
