@@ -196,6 +196,8 @@ impl Group {
 impl Drop for Group {
     /// Sums that are still under way wait for ranks that may be gone: they are broken off.
     fn drop(&mut self) {
+        // Whatever thread this is; if it cannot be bound, the stream counts as busy.
+        let _ = self.stream.context().bind_to_thread();
         // SAFETY: the stream is the group's own, and nobody uses the communicator any longer.
         unsafe {
             let idle = sys::cuStreamQuery(self.stream.cu_stream()) == sys::CUresult::CUDA_SUCCESS;
