@@ -151,10 +151,13 @@ impl Wanted {
     pub fn choose_beside(self, others: usize) -> Result<Chosen, Error> {
         match self {
             Wanted::Cuda(first) => Wanted::Cuda(first.saturating_add(others)).choose(),
-            Wanted::Auto if others > 0 && !self.choose()?.device.is_cpu() => Ok(Chosen {
-                reason: "the CUDA device of this process".to_owned(),
-                ..Wanted::Cuda(others).choose()?
-            }),
+            Wanted::Auto if others > 0 && cuda_is_available() => match Wanted::Cuda(others).choose() {
+                Ok(own) => Ok(Chosen { reason: "the CUDA device of this process".to_owned(), ..own }),
+                // The CPU only where there is no GPU at all: ranks of both kinds would not come to the same numbers.
+                Err(error) => self
+                    .choose()
+                    .and_then(|chosen| if chosen.device.is_cpu() { Ok(chosen) } else { Err(error) }),
+            },
             _ => self.choose(),
         }
     }
