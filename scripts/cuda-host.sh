@@ -85,8 +85,8 @@ done
 
 # The mock driver runs the same kernels through the driver's interface.
 # shellcheck disable=SC2016,SC2086
-$CXX -std=c++20 -O1 $warnings -o "$work/mock_test" model/cuda/mock/mock_test.cpp -L"$work/../mock" -lcuda -lcublasLt '-Wl,-rpath,$ORIGIN/../mock'
-"$work/mock_test" 2> "$work/mock.said" || { cat "$work/mock.said" >&2; echo "failed mock_test" >> "$work/failed"; }
+{ $CXX -std=c++20 -O1 $warnings -o "$work/mock_test" model/cuda/mock/mock_test.cpp -L"$work/../mock" -lcuda -lcublasLt '-Wl,-rpath,$ORIGIN/../mock' &&
+  "$work/mock_test"; } 2> "$work/mock.said" || { cat "$work/mock.said" >&2; echo "failed mock_test" >> "$work/failed"; }
 wait
 
 # Whole steps: the trainer's own launches on the mock, against the CPU's numbers, and what a step asks of the driver.

@@ -15,7 +15,7 @@ use bases::{Base, bases};
 use mutate::{Mutation, mutations};
 
 /// What a run may fail with although `plan` accepted its settings, and why only the data tell.
-const DATA: [(&str, &str); 26] = [
+const DATA: [(&str, &str); 25] = [
     ("which never occurs", "which types, relations and attributes a release of UMLS has"),
     ("the file has no relation", "which relations an ontology has"),
     ("expected a column named", "which columns a file has"),
@@ -41,7 +41,6 @@ const DATA: [(&str, &str); 26] = [
     ("the graph has one relation only", "which relations a release of UMLS has"),
     ("which the scheme does not have", "how a file's tags are written"),
     ("if `kinds` names some, the files have none of these", "which kinds of entities a file has"),
-    ("in a step, but there are only", "how many samples shards hold that are not made yet"),
 ];
 
 /// Settings of which large values are meant but take long or much memory: those are planned and not run.

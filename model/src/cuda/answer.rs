@@ -4,10 +4,9 @@ use candle_core::{Device, Tensor};
 
 use super::args::Address;
 use super::encoder::{Asks, Keep, Pass};
-use super::feed::{Base, Feed};
-use super::memory::Block;
+use super::feed::Feed;
 use super::model::{Fed, Model, flat};
-use super::outputs::{Asking, Counting, Question, Slot, Wanted};
+use super::outputs::{Asking, Counting, Question, Wanted};
 use crate::Error;
 use crate::encoder::tokens::Tokens;
 use crate::head::mask::Mask;
@@ -30,14 +29,9 @@ impl Model {
         let pass = Pass { dropout: None, tables: [false; 3], gates_lh, of_gates };
         let encoder = self.encoder.feed(&mut feed, &self.config, tokens, pass)?;
         let outputs = questions.iter().map(|of| self.outputs.ask(&mut feed, tokens, *of));
-        let fed = [Fed { encoder, outputs: outputs.collect::<Result<_, _>>()? }];
-        let memory = self.memory(&fed, Keep::Nothing)?;
-        let base = Base(self.input.fit(&self.cuda.stream, feed.bytes().len())?);
-        self.input.put(feed.bytes())?;
-        let ([fed], [memory]) = (&fed, &memory[..]) else {
-            return Err(Error::Misfit("no memory; report it".to_owned()));
-        };
-        self.forward(fed, base, memory, None)?;
+        let fed = Fed { encoder, outputs: outputs.collect::<Result<_, _>>()? };
+        let (fed, memory, base) = self.ready(&feed, fed, Keep::Nothing)?;
+        self.forward(&fed, base, &memory, None)?;
         let [n, d] = [tokens.count(), self.encoder.sizes.d];
         let hidden = Tensor::from_vec(self.read(memory.encoder.hidden(), n * d)?, (n, d), &Device::Cpu)?;
         let mut logits = vec![];
@@ -66,17 +60,10 @@ impl Model {
         let encoder = self.encoder.feed(&mut feed, &self.config, tokens, pass)?;
         let asking = Asking { at: 0, batch, counting: Counting::Once, wanted: Wanted::Gradient };
         let outputs = vec![self.outputs.feed(&mut feed, tokens, asking, None)?];
-        let fed = [Fed { encoder, outputs }];
-        let memory = self.memory(&fed, Keep::All)?;
-        let base = Base(self.input.fit(&self.cuda.stream, feed.bytes().len())?);
-        self.input.put(feed.bytes())?;
-        let width = self.outputs.places();
-        let losses = Block::zeros(&self.cuda.stream, 8 * width)?;
-        let ([fed], [memory]) = (&fed, &memory[..]) else {
-            return Err(Error::Misfit("no memory; report it".to_owned()));
-        };
-        self.forward(fed, base, memory, Some(Slot { numbers: losses.address(), width, field: 0 }))?;
-        self.backward(fed, base, memory)?;
+        let (fed, memory, base) = self.ready(&feed, Fed { encoder, outputs }, Keep::All)?;
+        let (_losses, slot) = self.losses()?;
+        self.forward(&fed, base, &memory, Some(slot))?;
+        self.backward(&fed, base, &memory)?;
         let count = tokens.count() * self.encoder.sizes.heads;
         memory.encoder.gates().map(|each| self.read(each, count)).collect()
     }

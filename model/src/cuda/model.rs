@@ -6,7 +6,7 @@ use candle_core::cuda_backend::CudaDevice;
 use super::arenas::{Arenas, IsTrained};
 use super::encoder::{self, Asks, Encoder, Keep, Pass};
 use super::feed::{Base, Feed, Sent};
-use super::memory::{Arena, Bump};
+use super::memory::{Arena, Block, Bump};
 use super::outputs::{self, Asking, Counting, Into, Outputs, Slot, Wanted};
 use super::{Cuda, error};
 use crate::Error;
@@ -157,6 +157,25 @@ impl Model {
         let base =
             self.memory.fit(&self.cuda.stream, bytes).map_err(|error| error::no_room(tokens, &error))?;
         Ok(feds.iter().map(|fed| self.lay_out(&mut Bump::new(Some(base)), fed, keep)).collect())
+    }
+
+    /// Memory for a pass that is waited for, and what the host says of it, which goes up.
+    pub(super) fn ready(&mut self, feed: &Feed, fed: Fed, keep: Keep) -> Result<(Fed, Memory, Base), Error> {
+        let fed = [fed];
+        let memory = self.memory(&fed, keep)?.pop();
+        let base = Base(self.input.fit(&self.cuda.stream, feed.bytes().len())?);
+        self.input.put(feed.bytes())?;
+        let [fed] = fed;
+        let memory = memory.ok_or_else(|| Error::Misfit("no memory; report it".to_owned()))?;
+        Ok((fed, memory, base))
+    }
+
+    /// Where the losses of a pass that is waited for go, zeros at first.
+    pub(super) fn losses(&self) -> Result<(Block, Slot), Error> {
+        let width = self.outputs.places();
+        let losses = Block::zeros(&self.cuda.stream, 8 * width)?;
+        let slot = Slot { numbers: losses.address(), width, field: 0 };
+        Ok((losses, slot))
     }
 
     /// Hidden states, logits and losses of a micro-batch; losses go to a slot's numbers, those of a task where its number says.

@@ -11,7 +11,7 @@ use candle_core::{DType, Device, Tensor};
 use super::arenas::IsTrained;
 use super::args::Ring;
 use super::encoder::Keep;
-use super::feed::{Base, Feed};
+use super::feed::Feed;
 use super::flight::{Flights, Waits};
 use super::group::Group;
 use super::memory::Block;
@@ -196,15 +196,11 @@ impl Tape {
     pub(crate) fn evaluate(&mut self, tokens: &Tokens, batches: &[&Batch]) -> Result<Vec<[f64; 2]>, Error> {
         let (model, mut feed) = (&mut self.model, Feed::default());
         let batches: Vec<(&Batch, Share)> = batches.iter().map(|batch| (*batch, Share::ALL)).collect();
-        let fed = [model.feed(&mut feed, tokens, &batches, None, None)?];
-        let memory = model.memory(&fed, Keep::Nothing)?;
-        let base = Base(model.input.fit(&model.cuda.stream, feed.bytes().len())?);
-        model.input.put(feed.bytes())?;
-        let width = model.outputs.places();
-        let found = Block::zeros(&model.cuda.stream, 8 * width)?;
-        let slot = Slot { numbers: found.address(), width, field: 0 };
-        model.forward(&fed[0], base, &memory[0], Some(slot))?;
-        let mut numbers = vec![0.0_f64; width];
+        let fed = model.feed(&mut feed, tokens, &batches, None, None)?;
+        let (fed, memory, base) = model.ready(&feed, fed, Keep::Nothing)?;
+        let (found, slot) = model.losses()?;
+        model.forward(&fed, base, &memory, Some(slot))?;
+        let mut numbers = vec![0.0_f64; slot.width];
         found.get(0, &mut numbers)?;
         Ok(numbers.chunks_exact(2).map(|both| [both[0], both[1]]).collect())
     }

@@ -103,23 +103,11 @@ impl Composed {
         dropout: CounterRng,
         share: f64,
     ) -> Result<Micro, Error> {
-        let own = if batches.is_empty() {
-            Micro::default()
-        } else {
-            self.own_micro(step, batches, plan, dropout, share)?
-        };
-        self.ranks.together(&self.setup.outline.tasks, own, plan)
-    }
-
-    /// Of this rank's batches.
-    fn own_micro(
-        &self,
-        step: u64,
-        batches: &[&Batch],
-        plan: &Plan,
-        dropout: CounterRng,
-        share: f64,
-    ) -> Result<Micro, Error> {
+        let all = &self.setup.outline.tasks;
+        // Another rank may have rows where this one has none.
+        if batches.is_empty() {
+            return self.ranks.together(all, Micro::default(), plan);
+        }
         let (mut losses, tokens) = self.losses(step, batches, Some(dropout))?;
         losses.iter_mut().for_each(|of| of.share = plan.of_task(of.batch.task));
         let of_labels = self.outputs.own_loss(&*self.attention)?.map(|loss| loss * plan.of_labels());
@@ -132,7 +120,8 @@ impl Composed {
         let grads = self.gradients(&total)?;
         let (tokens, rows) = (tokens.count(), tokens.spans.len());
         let labels = labels.map(|labels| labels * share);
-        Ok(Micro { grads, loss: loss * share, tasks, labels, tokens, rows })
+        let own = Micro { grads, loss: loss * share, tasks, labels, tokens, rows };
+        self.ranks.together(all, own, plan)
     }
 
     /// The loss of each batch that counts, and the tokens of all.

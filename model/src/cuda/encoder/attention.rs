@@ -56,6 +56,16 @@ impl Attend {
     }
 }
 
+impl Attend {
+    /// That by maps of knowledge, if it is.
+    pub(super) fn knowledge(&self) -> Option<&kam::Kam> {
+        match self {
+            Attend::Knowledge(kam) => Some(kam),
+            _ => None,
+        }
+    }
+}
+
 /// Contexts of queries, keys and values.
 ///
 /// # Errors
@@ -117,10 +127,7 @@ pub(super) fn backward(
     let (n, heads, k) = (fed.rows.n, of.sizes.heads, of.sizes.d / of.sizes.heads);
     let (suffix, tile) = kernels(cuda.numbers, k);
     let (row_starts, gates) = (base.of(fed.rows.starts), fed.gates_of(base, l, heads));
-    let knowledge = match &of.attend {
-        Attend::Knowledge(kam) => Some(kam),
-        _ => None,
-    };
+    let knowledge = of.attend.knowledge();
     let delta = AttentionDelta {
         context: at.context,
         d_out: back.contexts,

@@ -6,7 +6,6 @@ use super::super::args::{
 use super::super::feed::{Base, Drop, Sent, TableSum};
 use super::super::product::{self, Matrices, Onto};
 use super::super::{Cuda, Launch, rows_per_block, stretches};
-use super::attention::Attend;
 use super::weights::{Linear, are_one};
 use super::{Asks, BackMemory, Depth, Encoder, Fed, Keep, LayerMemory, Memory, Norm, Sizes, Statistics};
 use crate::Error;
@@ -59,10 +58,7 @@ impl Encoder {
         memory: &Memory,
     ) -> Result<(), Error> {
         let Some(back) = &memory.back else { return Ok(()) };
-        let kam = match &self.attend {
-            Attend::Knowledge(kam) => Some(kam),
-            _ => None,
-        };
+        let kam = self.attend.knowledge();
         kam.map_or(Ok(()), |kam| kam.begin_backward(cuda, self, sent.fed, back))?;
         let lowest = match sent.fed.of_gates {
             Asks::Nothing => self.lowest(),
