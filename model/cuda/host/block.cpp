@@ -2,6 +2,7 @@
 #include "block.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <deque>
 #include <numeric>
@@ -52,7 +53,9 @@ std::string line_of(const std::source_location& at) {
 }
 
 bool same_place(const std::source_location& a, const std::source_location& b) {
-  return a.line() == b.line() && a.column() == b.column() && std::strcmp(a.file_name(), b.file_name()) == 0;
+  if (a.line() != b.line() || a.column() != b.column()) return false;
+  // A unit has one copy of a name, and nearly all that meet are of one unit.
+  return a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
 }  // namespace
@@ -83,6 +86,7 @@ Block::Block(const Launch& how, void (*body)(const void*), const void* args)
   // Exactly as much as was asked for.
   shared_.reset(static_cast<unsigned char*>(std::malloc(how.shared)));
   priority_.resize(meetings_.size());
+  lanes_.resize(meetings_.size());
 }
 
 void Block::begin() {
@@ -97,26 +101,19 @@ void Block::run(dim3 place, uint64_t seed) {
   epoch_ = ++epochs;
   random_ = seed;
   done_ = 0;
-  head_ = 0;
   failure_.clear();
   if (launch_.shared) std::memset(shared_.get(), 0xff, launch_.shared);
   for (auto& warp : meetings_) {
     for (auto& meeting : warp) meeting->open = false;
   }
-  ready_.resize(threads_.size());
-  std::iota(ready_.begin(), ready_.end(), 0U);
-  for (auto& priority : priority_) priority = static_cast<unsigned>(draw(random_) >> 40);
-  for (Thread* thread : threads_) {
-    thread->state = State::Ready;
-    thread->fiber.reset(begin);
-  }
+  for (Thread* thread : threads_) thread->fiber.reset(begin);
+  all_can_run();
   current_block = this;
   while (done_ < threads_.size()) {
-    if (head_ == ready_.size()) {
-      release_barrier();
-    } else {
-      now_ = next();
+    if (next()) {
       threads_[now_]->fiber.enter();
+    } else {
+      release_barrier();
     }
     if (!failure_.empty()) {
       current_block = nullptr;
@@ -126,23 +123,45 @@ void Block::run(dim3 place, uint64_t seed) {
   current_block = nullptr;
 }
 
-/// The thread that runs next, taken out of those that can.
-unsigned Block::next() {
-  size_t at = head_;
-  if (launch_.schedule % 2 == 1) {
-    at = head_ + draw(random_) % (ready_.size() - head_);
-  } else if (launch_.schedule != 0) {
-    for (size_t i = head_ + 1; i < ready_.size(); i++) {
-      if (priority_[threads_[ready_[i]]->warp] > priority_[threads_[ready_[at]]->warp]) at = i;
-    }
+void Block::can_run(Thread& thread) {
+  thread.state = State::Ready;
+  if (by_warp()) {
+    lanes_[thread.warp] |= 1U << thread.lane;
+  } else {
+    ready_.push_back(thread.number);
   }
-  std::swap(ready_[head_], ready_[at]);
-  const unsigned chosen = ready_[head_++];
+}
+
+void Block::all_can_run() {
+  ready_.clear();
+  head_ = 0;
+  std::fill(lanes_.begin(), lanes_.end(), 0);
+  for (auto& priority : priority_) priority = static_cast<unsigned>(draw(random_) >> 40);
+  for (Thread* thread : threads_) can_run(*thread);
+}
+
+/// Takes the thread that runs next out of those that can, if there is one.
+bool Block::next() {
+  if (by_warp()) {
+    size_t best = lanes_.size();
+    for (size_t warp = 0; warp < lanes_.size(); warp++) {
+      if (lanes_[warp] && (best == lanes_.size() || priority_[warp] > priority_[best])) best = warp;
+    }
+    if (best == lanes_.size()) return false;
+    // Up or down, so that no order of lanes is the only one.
+    const int lane = priority_[best] % 2 ? std::countr_zero(lanes_[best]) : 31 - std::countl_zero(lanes_[best]);
+    lanes_[best] &= ~(1U << lane);
+    now_ = static_cast<unsigned>(best) * kWarp + static_cast<unsigned>(lane);
+    return true;
+  }
+  if (head_ == ready_.size()) return false;
+  if (launch_.schedule) std::swap(ready_[head_], ready_[head_ + draw(random_) % (ready_.size() - head_)]);
+  now_ = ready_[head_++];
   if (head_ > 4096) {
     ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(head_));
     head_ = 0;
   }
-  return chosen;
+  return true;
 }
 
 void Block::suspend(State state, const char* what, std::source_location at) {
@@ -151,7 +170,11 @@ void Block::suspend(State state, const char* what, std::source_location at) {
   thread.what = what;
   thread.at = at;
   done_ += state == State::Done;
-  thread.fiber.leave();
+  if (Fiber::kPasses && next()) {
+    thread.fiber.pass(threads_[now_]->fiber);
+  } else {
+    thread.fiber.leave();
+  }
 }
 
 void Block::fail(const std::string& what) {
@@ -179,11 +202,7 @@ void Block::release_barrier() {
     failure_ = "threads do not meet: " + waiting();
     return;
   }
-  ready_.resize(threads_.size());
-  std::iota(ready_.begin(), ready_.end(), 0U);
-  head_ = 0;
-  for (auto& priority : priority_) priority = static_cast<unsigned>(draw(random_) >> 40);
-  for (Thread* thread : threads_) thread->state = State::Ready;
+  all_can_run();
 }
 
 /// Who is where, by places.
@@ -249,9 +268,7 @@ void Block::wake(const Meeting& meeting) {
   const Thread& self = thread();
   for (unsigned lane = 0; lane < kWarp; lane++) {
     if ((meeting.mask >> lane & 1) && lane != self.lane) {
-      const unsigned number = self.warp * kWarp + lane;
-      threads_[number]->state = State::Ready;
-      ready_.push_back(number);
+      can_run(*threads_[self.warp * kWarp + lane]);
     }
   }
 }

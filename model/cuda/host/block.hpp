@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "fiber.hpp"
@@ -39,15 +41,15 @@ struct Launch {
 /// Throws Failure.
 void run(const Launch& how, void (*body)(const void*), const void* args);
 
-/// A point at which lanes of a warp exchange values. The last one to arrive combines; then each takes its own result.
+/// A point at which lanes of a warp exchange values. The last one to arrive combines; then each takes its own result. Values of the lanes lie side by side.
 struct Meeting {
   static constexpr size_t kBytes = 64;
   bool open = false;
   uint32_t mask = 0, arrived = 0, left = 0;
   const char* what = nullptr;
   std::source_location at;
-  alignas(16) unsigned char in[kWarp][kBytes];
-  alignas(16) unsigned char out[kWarp][kBytes];
+  alignas(16) unsigned char in[kWarp * kBytes];
+  alignas(16) unsigned char out[kWarp * kBytes];
 };
 
 enum class State { Ready, Warp, Barrier, Done };
@@ -93,7 +95,10 @@ class Block {
 
   static void begin();
   void suspend(State state, const char* what, std::source_location at);
-  unsigned next();
+  bool by_warp() const { return launch_.schedule && launch_.schedule % 2 == 0; }
+  void can_run(Thread& thread);
+  void all_can_run();
+  bool next();
   void release_barrier();
   std::string waiting() const;
 
@@ -105,7 +110,9 @@ class Block {
   std::vector<Thread*> threads_;
   std::vector<std::vector<std::unique_ptr<Meeting>>> meetings_;
   std::unique_ptr<unsigned char, Free> shared_;
+  /// Threads that can run, in their order; where warps run by priority, the lanes of each instead.
   std::vector<unsigned> ready_, priority_;
+  std::vector<uint32_t> lanes_;
   size_t head_ = 0;
   unsigned now_ = 0, done_ = 0;
   std::string failure_;
@@ -114,28 +121,22 @@ class Block {
 /// All lanes of `mask` bring an `In`; the last to arrive calls `combine(in, out)` on arrays of all lanes; each lane takes its `Out`.
 template <class In, class Out, class Combine>
 Out meet(uint32_t mask, const char* what, const std::source_location& at, const In& in, Combine combine) {
-  static_assert(sizeof(In) <= Meeting::kBytes && sizeof(Out) <= Meeting::kBytes);
+  static_assert(sizeof(In) <= Meeting::kBytes && sizeof(Out) <= Meeting::kBytes && alignof(In) <= 16 && alignof(Out) <= 16);
+  static_assert(std::is_trivially_copyable_v<In> && std::is_trivially_copyable_v<Out>);
   Block& block = Block::current();
   const unsigned lane = block.thread().lane;
   Meeting& meeting = block.enter(mask, what, at);
-  std::memcpy(meeting.in[lane], &in, sizeof in);
+  In* all_in = reinterpret_cast<In*>(meeting.in);
+  Out* all_out = reinterpret_cast<Out*>(meeting.out);
+  new (all_in + lane) In(in);
   meeting.arrived |= 1U << lane;
   if (meeting.arrived == mask) {
-    In all_in[kWarp];
-    Out all_out[kWarp];
-    for (unsigned l = 0; l < kWarp; l++) {
-      if (mask >> l & 1) std::memcpy(&all_in[l], meeting.in[l], sizeof(In));
-    }
     combine(all_in, all_out);
-    for (unsigned l = 0; l < kWarp; l++) {
-      if (mask >> l & 1) std::memcpy(meeting.out[l], &all_out[l], sizeof(Out));
-    }
     block.wake(meeting);
   } else {
     block.wait(meeting);
   }
-  Out out;
-  std::memcpy(&out, meeting.out[lane], sizeof out);
+  const Out out = all_out[lane];
   Block::leave(meeting, lane);
   return out;
 }

@@ -340,8 +340,13 @@ impl Stage for Retrain {
     }
 
     fn foresee(&self, artifacts: &Artifacts<'_>) -> anyhow::Result<()> {
-        let Some(shards) = artifacts.of("shards") else { return Ok(()) };
-        let index = Index::read(&shards)?.of_tasks(&self.config.tasks(&self.from.shards.config.tasks));
+        let tasks = self.config.tasks(&self.from.shards.config.tasks);
+        let Some(shards) = artifacts.of("shards") else {
+            // Whatever else the shards will be, they have no other triples to learn from.
+            let Some(split) = artifacts.of("split") else { return Ok(()) };
+            return self.check_batch(&tasks, checks::learnt_from(&split)?);
+        };
+        let index = Index::read(&shards)?.of_tasks(&tasks);
         self.check_shards(&index)?;
         if let Some(sizes) = &self.from.sizes {
             self.room(sizes.max_position_embeddings, &index)?;

@@ -1,20 +1,35 @@
 //! Whether shards, encoder and settings of a training go together, as far as the shards' index and its stream say.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use batch::task::{Material, Task};
 use kg::split::Part;
 use model::encoder::config::Config;
+use serde_json::Value;
 use tasks::shard::index::Index;
 use tasks::stream::steps as stream;
 
 use super::Retrain;
-use crate::stage::encoder;
+use crate::stage::{encoder, split};
 
 /// What a training goes through.
 pub(super) struct Planned {
     pub(super) micro_batches: u64,
     /// Of `accumulate` micro-batches each.
     pub(super) steps: u64,
+}
+
+/// How many triples the split in `folder` has to learn from.
+///
+/// # Errors
+/// When its report cannot be read.
+pub(super) fn learnt_from(folder: &Path) -> anyhow::Result<u64> {
+    let file = folder.join(split::REPORT);
+    let read = || anyhow::Ok(serde_json::from_slice::<Value>(&std::fs::read(&file)?)?);
+    let report = read().with_context(|| format!("reading {}", file.display()))?;
+    let count = report["triples"]["train"].as_u64();
+    count.with_context(|| format!("{}: expected triples.train, a count", file.display()))
 }
 
 impl Retrain {
@@ -67,9 +82,14 @@ impl Retrain {
             index.relations.len() > 1 || self.config.alphas.of(Task::Relation) == 0.0,
             "{table}.alphas.relation is above 0, but the graph has one relation only, so there is nothing to predict: set it to 0"
         );
-        let (batch, triples) =
-            (self.config.stream.items(), index.triples.get(&Part::Train).copied().unwrap_or(0));
-        let on_graph = index.tasks.iter().any(|task| task.task.made_of() == Material::Triples);
+        let tasks: Vec<Task> = index.tasks.iter().map(|task| task.task).collect();
+        self.check_batch(&tasks, index.triples.get(&Part::Train).copied().unwrap_or(0))
+    }
+
+    /// Whether `triples`, those to learn from, fill a step of `tasks`.
+    pub(super) fn check_batch(&self, tasks: &[Task], triples: u64) -> anyhow::Result<()> {
+        let (table, batch) = (self.table, self.config.stream.items());
+        let on_graph = tasks.iter().any(|task| task.made_of() == Material::Triples);
         anyhow::ensure!(
             !on_graph || batch.is_none_or(|batch| batch as u64 <= triples),
             "{table}.stream.batching asks for {} triples in a step, but there are only {triples}: lower it",
