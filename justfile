@@ -93,13 +93,18 @@ bench-maps DATA GLOVE PYTHON="python3" OUT="out/bench-maps":
 
 # Training steps of the encoder beside PyTorch on the CPU, in one run (PYTHON needs torch; best on a machine that does nothing else).
 bench-model PYTHON="python3":
-    cargo build --release --workspace --bin train_step
+    cargo build --release --workspace --bin train_step --bin peak
     {{PYTHON}} benches/model.py target/release/train_step
 
 # Eight tasks answered by one encoder in one pass beside eight encoders, end to end, in one run. DATA has a folder `minilm`.
 bench-tasks DATA PYTHON="python3" OUT="out/bench-tasks":
     cargo build --release
     {{PYTHON}} benches/tasks.py target/release/engraft {{DATA}} --out {{OUT}}
+
+# What an answer costs beside transformers and ONNX Runtime (DATA has medquad/, CHECKPOINT is a BERT checkpoint's folder; PYTHON needs benches/requirements.txt).
+bench-predict DATA CHECKPOINT PYTHON="python3":
+    cargo build --release
+    {{PYTHON}} benches/predict.py target/release/engraft {{DATA}}/medquad {{CHECKPOINT}}
 
 # Head importance over 1,000 samples beside PyTorch as the released script does it, in one run (PYTHON needs torch).
 bench-importance PYTHON="python3":

@@ -1,11 +1,12 @@
 """Training steps of a BERT encoder on the CPU: engraft beside PyTorch, in one run.
 
 Usage: model.py EXAMPLE [--threads 2 1] [--rounds 5] [--steps 6]
-EXAMPLE is the built program `train_step`. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32. A step is
+EXAMPLE is the built program `train_step`, beside which lies `peak`, which says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32. A step is
 forward (a linear layer on the mean of a row's hidden states, cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
 is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
 same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which
-other work on the machine changes least. Prints tables in Markdown.
+other work on the machine changes least. The last column is what matrix products alone ask for (no row's padding counted), in 10^9 operations a second, and its
+share of the most that the processor can do: nobody's step is faster by more than what is left. Prints tables in Markdown.
 """
 
 import argparse
@@ -50,6 +51,16 @@ def said(command, of):
     return json.loads(ran.stdout)
 
 
+def products(case):
+    """Operations of a step's matrix products, in 10^9: of each layer and of attention, twice more backward where something is trained."""
+    hidden, lengths = SHAPE["hidden"], CASES[case]["lengths"]
+    forward = 2 * sum(lengths) * (4 * hidden**2 + 2 * hidden * SHAPE["feed_forward"]) + 4 * hidden * sum(length**2 for length in lengths)
+    trained = SHAPE["layers"] - CASES[case]["frozen"]
+    # Nothing wants the gradient of what goes into the first trained layer's attention, where nothing below it is trained.
+    spared = 2 * sum(lengths) * 3 * hidden**2 if CASES[case]["frozen"] else 0
+    return ((SHAPE["layers"] + 2 * trained) * forward - spared) / 1e9
+
+
 def measured(given, case, threads):
     """All steps of both sides, which take turns."""
     of = {**SHAPE, "attention": "plain", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
@@ -72,9 +83,10 @@ def main():
     given = parser.parse_args()
     before, torch = os.getloadavg()[0], ""
     for threads in given.threads:
-        print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Ratios: PyTorch over engraft.\n")
-        print("| | | " + " | ".join(PARTS) + " | processor | tokens/s | peak MiB | ratio of medians | of the least | of the processor |")
-        print("|---|---" + "|--:" * (len(PARTS) + 6) + "|")
+        peak_of = json.loads(subprocess.run([str(given.example.resolve().parent / "peak"), str(threads)], check=True, capture_output=True, text=True).stdout)["gflops"]
+        print(f"{threads} thread{'s' * (threads > 1)}: median milliseconds a step (the least). Ratios: PyTorch over engraft. The processor's most: {peak_of:,.0f} GFLOP/s.\n")
+        print("| | | " + " | ".join(PARTS) + " | processor | tokens/s | peak MiB | ratio of medians | of the least | of the processor | GFLOP/s of products |")
+        print("|---|---" + "|--:" * (len(PARTS) + 7) + "|")
         plain = {}
         for case in ATTENTIONS if given.attentions else list(CASES)[: given.cases]:
             found = measured(given, case, threads)
@@ -88,6 +100,8 @@ def main():
                 cells += [f"{tokens / middle[name]['total'] * 1e3:,.0f}", f"{peak:,.0f}"]
                 for of, part in ((middle, "total"), (least, "total"), (middle, "processor")):
                     cells.append(f"{of['PyTorch'][part] / of[name][part]:.2f}")
+                rate = products(case) / middle[name]["total"] * 1e3
+                cells.append(f"{rate:,.0f} ({100 * rate / peak_of:.0f} %)")
                 print(f"| {case if name == 'engraft' else ''} | {name} | " + " | ".join(cells) + " |", flush=True)
                 if case in ATTENTIONS:
                     plain.setdefault(name, []).append((case, middle[name]["total"], least[name]["total"]))

@@ -69,9 +69,11 @@ kernels=$(cd "$work" && pwd)/libengraft_kernels.so
 workspace=$(scripts/cuda-workspace.sh)
 goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
 on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=3 CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
+# Both at once, so that what the two have in common has the same features and is compiled once.
+tested=(cargo test -p engraft-model -p engraft-parity --features engraft-model/cuda)
 rm -f "$work/steps.said"
 if [ ! -e "$work/failed" ]; then
-  { on_mock cargo test -p engraft-model --features cuda --lib --no-run && on_mock cargo test -p engraft-parity --test parity --no-run; } || true &
+  on_mock "${tested[@]}" --lib --test parity --no-run || true &
 fi
 # The long ones first.
 each try model/cuda/test/attention_test.cpp $(printf '%s\n' "${tests[@]}" | grep -v attention_test)
@@ -90,8 +92,8 @@ done
 wait
 
 # Whole steps: the trainer's own launches on the mock, against the CPU's numbers, and what a step asks of the driver.
-if ! on_mock cargo test -p engraft-model --features cuda --lib -- cuda:: --nocapture ||
-  ! on_mock ENGRAFT_GOLDENS="$goldens" ENGRAFT_GOLDENS_DEVICE=cuda:0 cargo test -p engraft-parity --test parity -- parity_machine retrain; then
+if ! on_mock "${tested[@]}" --lib -- cuda:: --nocapture ||
+  ! on_mock ENGRAFT_GOLDENS="$goldens" ENGRAFT_GOLDENS_DEVICE=cuda:0 "${tested[@]}" --test parity -- parity_machine retrain; then
   tail -n 60 "$work/steps.said" >&2
   echo "failed steps on the mock driver" >> "$work/failed"
 fi

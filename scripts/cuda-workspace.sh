@@ -33,7 +33,7 @@ for member in base tasks/batch model clippy.toml; do ln -sfn "$root/$member" "$o
   echo 'members = ["base", "tasks/batch", "model", "parity"]'
   sed -n '/^\[workspace.package\]/,/^\[profile/p' Cargo.toml | sed '/^\[profile/d'
   # The kernels are compiled already, and what is computed on the CPU beside them is small.
-  sed -n '/^\[profile.dev\]/,$p' Cargo.toml | sed -E '/^\[profile.dev.package.(engraft-model|candle-core)\]/,/^opt-level/s/^opt-level.*/opt-level = 1/; /^\[profile.dev.package.tokenizers\]/,/^opt-level/s/^opt-level.*/opt-level = 0/'
+  sed -n '/^\[profile.dev\]/,$p' Cargo.toml | sed -E '/^\[profile.dev.package.(engraft-model|candle-core)\]/,/^opt-level/{s/^opt-level.*/opt-level = 1/;/^codegen-units/d}; /^\[profile.dev.package.tokenizers\]/,/^opt-level/s/^opt-level.*/opt-level = 0/'
   echo
   echo '[patch.crates-io]'
   echo 'candle-kernels = { path = "candle-kernels" }'

@@ -146,7 +146,9 @@ fn the_published_corpora_become_maps() {
     let Some(data) = data() else { return };
     let dir = tempfile::tempdir().unwrap();
     let kam = |verb: &[&str]| {
-        Engraft::plain(verb, dir.path()).arg("--config").arg(config("kam-maps")).arg("--data").arg(&data)
+        let kam = Engraft::plain(verb, dir.path()).arg("--config").arg(config("kam-maps"));
+        // Auxiliary terms, which other tests hold, are half of the work.
+        kam.arg("--data").arg(&data).set("maps.limits.terms=0")
     };
     kam(&["run", "maps"]).ok();
     let counts = facts(kam(&["inspect", "counts"]));

@@ -7,11 +7,11 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use candle_core::{Device, Tensor, Var};
+use candle_core::{Device, DeviceLocation, Tensor, Var};
 
 use super::args::SIZES;
 use super::ops;
-use crate::device::ActivationDtype;
+use crate::device::{ActivationDtype, Wanted};
 use crate::encoder::pool::Pooling;
 use crate::head::mask::Mask;
 use crate::output::{Batch, Targets};
@@ -35,7 +35,7 @@ fn beside() -> RwLockReadGuard<'static, ()> {
 
 /// The device that every test has: one stream, one handle.
 fn device() -> Device {
-    crate::device::Wanted::Cuda(0).device().unwrap()
+    Wanted::Cuda(0).device().unwrap()
 }
 
 /// Numbers of all parameters, by name.
@@ -70,7 +70,7 @@ const MOST: f64 = 1e-4;
 
 /// A few steps on both machines; twenty are those of the tests that say so.
 fn agrees(name: &str, setup: &Setup, batches: fn(u64) -> Vec<Batch>) {
-    agrees_for(6, name, setup, batches);
+    agrees_for(3, name, setup, batches);
 }
 
 fn agrees_for(steps: u64, name: &str, setup: &Setup, batches: fn(u64) -> Vec<Batch>) {
@@ -109,6 +109,24 @@ fn sizes_are_those_of_the_kernels() {
         let name = CString::new(*kernel).unwrap();
         // SAFETY: as above.
         assert_eq!(unsafe { size_of(name.as_ptr()) }, *size, "{kernel}");
+    }
+}
+
+#[test]
+fn processes_of_one_machine_have_a_gpu_each() {
+    let number = |wanted: Wanted, others: usize| match wanted.choose_beside(others).unwrap().device.location()
+    {
+        DeviceLocation::Cuda { gpu_id } => Some(gpu_id),
+        _ => None,
+    };
+    // The mock has three.
+    assert_eq!([0, 1, 2].map(|others| number(Wanted::Auto, others)), [0, 1, 2].map(Some));
+    assert_eq!([0, 1].map(|others| number(Wanted::Cuda(1), others)), [1, 2].map(Some));
+    assert_eq!(number(Wanted::Cpu, 2), None);
+    for wanted in [Wanted::Auto, Wanted::Cuda(1)] {
+        let error = wanted.choose_beside(3).unwrap_err().to_string();
+        let asked = if wanted == Wanted::Auto { "device cuda:3" } else { "device cuda:4" };
+        assert!(error.contains(asked) && error.contains("nvidia-smi -L"), "{error}");
     }
 }
 
@@ -290,7 +308,7 @@ fn a_step_without_room_is_refused_before_anything_moves() {
 
 /// As many devices as a test has ranks: those of the mock, which has `MOCK_DEVICES`.
 fn of_rank(rank: usize) -> Device {
-    crate::device::Wanted::Cuda(rank).device().unwrap()
+    Wanted::Cuda(rank).device().unwrap()
 }
 
 #[test]

@@ -174,16 +174,18 @@ pub(crate) fn on_gpus(devices: Devices) {
     as_one_on(devices, &[2], &setup, 3, |step| vec![vec![finetune::batches(step).remove(0)]]);
 }
 
+/// A rank's batches, of which rank 1 has one with a class that no output has.
+fn wrong(rank: usize) -> Vec<Batch> {
+    let mut batches = batches(1);
+    if rank == 1 {
+        batches[2].targets = Targets::Classes(vec![99; 12]);
+    }
+    batches
+}
+
 /// A rank that fails or leaves is named by the others, wherever they are in a step.
 #[cfg(feature = "cuda")]
 pub(crate) fn leaving_gpus(devices: Devices) {
-    let wrong = |rank: usize| {
-        let mut batches = batches(1);
-        if rank == 1 {
-            batches[2].targets = Targets::Classes(vec![99; 12]);
-        }
-        batches
-    };
     let found = said_on(devices, [setup(), setup()], wrong);
     assert!(found[1].contains("class 99"), "{found:?}");
     assert!(found[0].contains("rank 1 of 2 has stopped"), "{found:?}");
@@ -297,13 +299,6 @@ fn ranks_that_do_not_belong_together_say_so() {
         assert!(found[0].contains("rank 1 of 2 has stopped"), "{found:?}");
     }
     // A batch that fails on one rank ends the step on the other, whose parameters have not moved.
-    let wrong = |rank: usize| {
-        let mut batches = batches(1);
-        if rank == 1 {
-            batches[2].targets = Targets::Classes(vec![99; 12]);
-        }
-        batches
-    };
     let found = said([setup(), setup()], wrong);
     assert!(found[1].contains("class 99"), "{found:?}");
     assert!(found[0].contains("rank 1 of 2 has stopped"), "{found:?}");

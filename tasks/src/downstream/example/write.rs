@@ -15,9 +15,8 @@ use crate::downstream::lines::{self, INDEX};
 /// # Errors
 /// When the examples are no benchmark ([`Examples::check`]), the funnel does not end with them, or the disk refuses.
 pub fn write(folder: &Path, examples: &Examples, licence: Licence, funnel: &[Step]) -> Result<Index, Error> {
-    let unfit = |why: &dyn std::fmt::Display| Error::at(folder, why, "");
-    examples.check().map_err(|error| unfit(&error))?;
-    ends(funnel, examples.examples.len() as u64).map_err(|why| unfit(&why))?;
+    examples.check()?;
+    ends(funnel, examples.examples.len() as u64).map_err(|why| Error::at(folder, why, ""))?;
     let files = vec![lines::write(folder, Index::KIND, EXAMPLES, &examples.examples)?];
     let mut index = Index {
         format: FORMAT.to_owned(),
