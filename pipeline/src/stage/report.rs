@@ -50,7 +50,10 @@ impl Stage for Reporting {
 }
 
 /// What a stage before this one wrote.
-fn json<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+///
+/// # Errors
+/// When it cannot be read, or is not what this version writes.
+pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let bytes = std::fs::read(path).with_context(|| format!("{}: cannot read it", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| {
         format!("{}: not what this version writes; run the stage that made it again", path.display())

@@ -11,6 +11,7 @@ use tasks::shard::index::Index;
 use tasks::stream::steps as stream;
 
 use super::Retrain;
+use crate::stage::report::json;
 use crate::stage::{encoder, split};
 
 /// What a training goes through.
@@ -26,8 +27,7 @@ pub(super) struct Planned {
 /// When its report cannot be read.
 pub(super) fn learnt_from(folder: &Path) -> anyhow::Result<u64> {
     let file = folder.join(split::REPORT);
-    let read = || anyhow::Ok(serde_json::from_slice::<Value>(&std::fs::read(&file)?)?);
-    let report = read().with_context(|| format!("reading {}", file.display()))?;
+    let report: Value = json(&file)?;
     let count = report["triples"]["train"].as_u64();
     count.with_context(|| format!("{}: expected triples.train, a count", file.display()))
 }
