@@ -2,6 +2,7 @@
 # The CUDA kernels on the host: every kernel compiled by g++ against the shim of model/cuda/host, and tested against f64.
 #
 #   scripts/cuda-host.sh             all tests, then all again under AddressSanitizer and UndefinedBehaviorSanitizer on fewer shapes
+#   scripts/cuda-host.sh --kernels   the kernels alone; the next call finds them tested, unless something has changed
 #
 # Prints a line for each kernel. The last line is JSON; the exit status says whether everything passed. Needs g++ 12 or later and python3; no GPU, no CUDA.
 # JOBS says how many compilers and tests run at a time (2). Also leaves target/cuda/host/libengraft_kernels.so, the kernels for the mock driver, with
@@ -30,22 +31,30 @@ unit() {
   $CXX $common $warnings $flags -x c++ -c "$2" -o "$object.part" && mv "$object.part" "$object"
 }
 link() {
-  local flags="" name
+  local flags="" name program made
   [ "$1" = checked ] && flags="-fsanitize=address,undefined"
   name=$(basename "${2%.cpp}")
+  program=$work/$1/$name
+  made="$program.o $(objects "$1") $work/$1/harness.o"
   # shellcheck disable=SC2086
-  $CXX $flags -o "$work/$1/$name" "$work/$1/$name.o" $(objects "$1") "$work/$1/harness.o"
+  [ -e "$program" ] && [ -z "$(find $made -newer "$program" -print -quit)" ] && return
+  # shellcheck disable=SC2086
+  $CXX $flags -o "$program" $made
 }
 objects() { # KIND: the shim and all kernels
   for file in model/cuda/host/*.cpp model/cuda/kernels/*.cu; do echo "$work/$1/$(basename "${file%.*}").o"; done
 }
-# One test; what it says goes to a file, failures also to the terminal.
+# One test, unless it has passed since it was linked; what it says goes to a file, failures also to the terminal.
 try() {
   local name
   name=$(basename "${2%.cpp}")
+  [ ! "$work/$1/$name.said" -nt "$work/$1/$name" ] || return 0
   if [ "$1" = checked ]; then export ENGRAFT_QUICK=1; fi
   # Threads of a kernel that failed are left where they stood: what they held is no leak of ours.
-  ASAN_OPTIONS=detect_leaks=0 "$work/$1/$name" > "$work/$1/$name.said" || echo "failed $1 $name" >> "$work/failed"
+  if ! ASAN_OPTIONS=detect_leaks=0 "$work/$1/$name" > "$work/$1/$name.said"; then
+    echo "failed $1 $name" >> "$work/failed"
+    touch -d @0 "$work/$1/$name.said"
+  fi
 }
 export -f unit link objects try
 
@@ -63,17 +72,19 @@ each link "${tests[@]}"
 $CXX -shared -o "$work/libengraft_kernels.so" $(objects plain)
 sed -nE 's/^ENGRAFT_KERNEL\((\w+),.*/\1/p' model/cuda/kernels/*.cu | sort > "$work/kernels.txt"
 # The mock driver, and against it the model crate, whose compiler works while the kernels are tested.
-model/cuda/mock/build.sh "$work/../mock" || echo "the mock driver was not built" >> "$work/failed"
-mock=$(cd "$work/../mock" && pwd)
-kernels=$(cd "$work" && pwd)/libengraft_kernels.so
-workspace=$(scripts/cuda-workspace.sh)
-goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
-on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=3 CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
-# Both at once, so that what the two have in common has the same features and is compiled once.
-tested=(cargo test -p engraft-model -p engraft-parity --features engraft-model/cuda)
-rm -f "$work/steps.said"
-if [ ! -e "$work/failed" ]; then
-  on_mock "${tested[@]}" --lib --test parity --no-run || true &
+if [ "${1:-}" != --kernels ]; then
+  model/cuda/mock/build.sh "$work/../mock" || echo "the mock driver was not built" >> "$work/failed"
+  mock=$(cd "$work/../mock" && pwd)
+  kernels=$(cd "$work" && pwd)/libengraft_kernels.so
+  workspace=$(scripts/cuda-workspace.sh)
+  goldens=${ENGRAFT_GOLDENS:-$PWD/tests/fixtures/golden}
+  on_mock() { (cd "$workspace" && env LIBRARY_PATH="$mock" LD_LIBRARY_PATH="$mock" MOCK_KERNELS="$kernels" MOCK_DEVICES=3 CARGO_TERM_COLOR=never "$@") >> "$work/steps.said" 2>&1; }
+  # Both at once, so that what the two have in common has the same features and is compiled once.
+  tested=(cargo test -p engraft-model -p engraft-parity --features engraft-model/cuda)
+  rm -f "$work/steps.said"
+  if [ ! -e "$work/failed" ]; then
+    on_mock "${tested[@]}" --lib --test parity --no-run || true &
+  fi
 fi
 # The long ones first.
 each try model/cuda/test/attention_test.cpp $(printf '%s\n' "${tests[@]}" | grep -v attention_test)
@@ -84,6 +95,13 @@ for planted in shim_out_of_bounds shim_shared_out_of_bounds; do
     echo "planted fault $planted was not found" | tee -a "$work/failed"
   fi
 done
+
+if [ "${1:-}" = --kernels ]; then
+  [ -e "$work/failed" ] || exit 0
+  cat "$work/failed"
+  grep -h FAILED "$work"/*/*.said
+  exit 1
+fi
 
 # The mock driver runs the same kernels through the driver's interface.
 # shellcheck disable=SC2016,SC2086
