@@ -1,12 +1,12 @@
 """Training steps of a BERT encoder on the CPU: engraft beside PyTorch, in one run.
 
 Usage: model.py EXAMPLE [--threads 2 1] [--rounds 5] [--steps 6]
-EXAMPLE is the built program `train_step`, beside which lies `peak`, which says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, f32. A step is
+EXAMPLE is the built program `train_step`, beside which lies `peak`, which says what the processor can do at most. The shape is MiniLM's: 6 layers, 384 wide, 12 heads, feed-forward 1536, vocabulary 30522, in f32 and in bf16. A step is
 forward (a linear layer on the mean of a row's hidden states, cross entropy), backward, clipping by the norm of all gradients, and AdamW. The peer
 is model_peer.py: plain PyTorch with scaled_dot_product_attention and fused AdamW. The two take turns, each in a process of its own, with the
 same threads, lengths, dropout and frozen layers. Figures are medians over all steps of all rounds, the least beside them, and the processor's time, which
 other work on the machine changes least. The last column is what matrix products alone ask for (no row's padding counted), in 10^9 operations a second, and its
-share of the most that the processor can do: nobody's step is faster by more than what is left. Prints tables in Markdown.
+share of the most that the processor can do in f32: nobody's step in f32 is faster by more than what is left. Prints tables in Markdown.
 """
 
 import argparse
@@ -42,6 +42,9 @@ ATTENTIONS = {
     for name, attention in (("plain attention", "plain"), ("KAM-BERT's, three maps", "kam"), ("four labels'", "labels"))
 }
 CASES |= ATTENTIONS
+# Factors of products in bf16; the peer's by autocast, which is how PyTorch trains in bf16.
+HALF = {f"{case}, bf16": {**CASES[case], "dtype": "bf16"} for case in list(CASES)[:3]}
+CASES |= HALF
 
 
 def said(command, of):
@@ -63,7 +66,7 @@ def products(case):
 
 def measured(given, case, threads):
     """All steps of both sides, which take turns."""
-    of = {**SHAPE, "attention": "plain", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
+    of = {**SHAPE, "attention": "plain", "dtype": "f32", **CASES[case], "threads": threads, "warmup": WARMUP, "steps": given.steps}
     sides = {"engraft": [str(given.example.resolve())], "PyTorch": [sys.executable, str(Path(__file__).resolve().parent / "model_peer.py")]}
     found = {name: [] for name in sides}
     for _ in range(given.rounds):
@@ -80,6 +83,7 @@ def main():
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--cases", type=int, default=len(CASES), help="the first so many")
     parser.add_argument("--attentions", action="store_true", help="only those that compare attentions")
+    parser.add_argument("--bf16", action="store_true", help="only those in bf16")
     given = parser.parse_args()
     before, torch = os.getloadavg()[0], ""
     for threads in given.threads:
@@ -88,7 +92,7 @@ def main():
         print("| | | " + " | ".join(PARTS) + " | processor | tokens/s | peak MiB | ratio of medians | of the least | of the processor | GFLOP/s of products |")
         print("|---|---" + "|--:" * (len(PARTS) + 7) + "|")
         plain = {}
-        for case in ATTENTIONS if given.attentions else list(CASES)[: given.cases]:
+        for case in ATTENTIONS if given.attentions else HALF if given.bf16 else list(CASES)[: given.cases]:
             found = measured(given, case, threads)
             every = {name: {part: [ms for run in runs for ms in run[part]] for part in (*PARTS, "processor")} for name, runs in found.items()}
             middle = {name: {part: statistics.median(ms) for part, ms in parts.items()} for name, parts in every.items()}

@@ -4,7 +4,7 @@ Usage: model_peer.py '{"layers": 6, "hidden": 384, ...}' (what benches/model.py 
 The encoder is written for speed: one product for queries, keys and values, scaled_dot_product_attention, fused AdamW. The loss is the cross
 entropy of a linear layer on the mean of a row's hidden states. With `attention` = `kam` or `labels` attention is written out, as the papers have it and as one
 writes it in PyTorch: KAM-BERT's with three maps, a convolution and the map of the layer before; labels' with the greatest of the scores of `[CLS]` and of
-four labels.
+four labels. `dtype` = `bf16` is autocast.
 """
 
 import json
@@ -125,7 +125,8 @@ def main():
     for _ in range(of["warmup"] + of["steps"]):
         begun = time.process_time()
         at = [time.perf_counter()]
-        loss = F.cross_entropy(model(ids, real, maps), classes)
+        with torch.autocast("cpu", torch.bfloat16, enabled=of["dtype"] == "bf16"):
+            loss = F.cross_entropy(model(ids, real, maps).float(), classes)
         if model.labels is not None:
             loss = loss + F.cross_entropy(model.output(model.labels), torch.arange(LABELS))
         losses.append(loss.item())

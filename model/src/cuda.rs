@@ -16,6 +16,7 @@ pub(crate) mod encoder;
 mod error;
 pub(crate) mod feed;
 pub(crate) mod flight;
+pub(crate) mod graphs;
 mod group;
 pub(crate) mod memory;
 pub(crate) mod model;
@@ -39,6 +40,7 @@ use candle_core::{Device, Storage, Tensor};
 use crate::Error;
 use crate::device::ActivationDtype;
 use args::{Address, Args, Fill, GeluBackward, GeluForward, NormBackward, NormForward};
+use graphs::Signature;
 use memory::Block;
 use product::{Products, WORKSPACE};
 
@@ -138,6 +140,8 @@ pub(crate) struct Cuda {
     functions: HashMap<String, CudaFunction>,
     pub(crate) numbers: Numbers,
     pub(crate) products: Products,
+    /// Where only what would be launched is asked for.
+    signature: Option<Signature>,
     _workspace: Block,
 }
 
@@ -152,7 +156,8 @@ impl Cuda {
         let workspace = Block::new(&stream, WORKSPACE)?;
         let products = Products::new(dtype, workspace.address())?;
         let numbers = Numbers::of(dtype);
-        Ok(Cuda { stream, module, functions: HashMap::new(), numbers, products, _workspace: workspace })
+        let functions = HashMap::new();
+        Ok(Cuda { stream, module, functions, numbers, products, signature: None, _workspace: workspace })
     }
 
     /// Launches a kernel.
@@ -161,6 +166,13 @@ impl Cuda {
     /// When there is no such kernel, or the driver refuses the launch.
     pub(crate) fn launch<A: Args>(&mut self, kernel: &str, how: Launch, args: &A) -> Result<(), Error> {
         if how.grid.contains(&0) {
+            return Ok(());
+        }
+        if let Some(signature) = &mut self.signature {
+            signature.put(kernel.as_bytes());
+            let [x, y, z] = how.grid;
+            signature.put_numbers([x, y, z, how.threads as usize, how.shared].map(|number| number as u64));
+            signature.put(args.bytes());
             return Ok(());
         }
         if !self.functions.contains_key(kernel) {
@@ -179,6 +191,21 @@ impl Cuda {
         unsafe { self.stream.launch_builder(function).arg(args).launch(config) }
             .map(drop)
             .map_err(|source| error::kernel(kernel, source))
+    }
+
+    /// From now on nothing is launched; what would be is put together.
+    pub(crate) fn begin_signature(&mut self) {
+        self.signature = Some(Signature::default());
+        self.products.signature = Some(Signature::default());
+    }
+
+    /// What would have been launched since [`Cuda::begin_signature`]. Products stand behind kernels, in an order of their own: between which kernels one stands follows
+    /// from the sizes of both.
+    pub(crate) fn end_signature(&mut self) -> Signature {
+        let (mut all, products) =
+            (self.signature.take().unwrap_or_default(), self.products.signature.take().unwrap_or_default());
+        all.append(products);
+        all
     }
 
     /// As [`Cuda::launch`], of the kernel for these activations.

@@ -1,8 +1,7 @@
 //! The differentiable layers that candle lacks or leaves without a gradient.
 //!
 //! On the CPU in f32 each is one pass over the memory with a backward written by hand, in parallel over rows; elsewhere
-//! it is composed of candle's own differentiable operations ([`form::forms`] says which is which); in bf16, what sums or
-//! divides is computed in f32. Both are tested against numerical gradients. Every sum
+//! it is composed of candle's own differentiable operations; in bf16, what sums or divides is computed in f32. Both are tested against numerical gradients. Every sum
 //! runs in an order that the number of threads does not change, so results are the same bits for any of them.
 
 pub mod bias;
@@ -10,7 +9,7 @@ pub mod binary_cross_entropy;
 pub mod buffers;
 pub mod cross_entropy;
 pub mod dropout;
-pub mod form;
+mod form;
 pub mod gelu;
 pub mod gradients;
 pub mod group_cross_entropy;

@@ -1,7 +1,7 @@
 //! One training step of an encoder, measured, for `just bench-model` and for anyone who wants to see what a shape costs.
 //!
 //! `train_step '{"layers": 6, "hidden": 384, "heads": 12, "feed_forward": 1536, "vocabulary": 30522, "dropout": 0.0, "threads": 2, "lengths": [64, 64],
-//! "warmup": 3, "steps": 10, "frozen": 0, "attention": "plain"}'`, `lengths` being the tokens of each row and `frozen` how many layers, from the embeddings on, are not
+//! "warmup": 3, "steps": 10, "frozen": 0, "attention": "plain", "dtype": "f32"}'`, `lengths` being the tokens of each row and `frozen` how many layers, from the embeddings on, are not
 //! trained (0: the embeddings are trained too). The loss is the cross entropy of a linear layer on the mean of a row's hidden states; then come
 //! the gradients' norm, clipping and AdamW. `attention` is `plain`, `labels` (four of them, with their loss), or `kam` (three maps, a convolution). Prints one JSON object: milliseconds of each step by part, and of the processor.
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
@@ -19,6 +19,7 @@ use model::attention::kam::{Auxiliary, Kam, Merge, Settings, Skip};
 use model::attention::label::{LabelAttention, Labels, Mode};
 use model::attention::plain::Plain;
 use model::attention::{Attention, Sibling};
+use model::device::ActivationDtype;
 use model::encoder::config::Config;
 use model::encoder::pool::{Pool, Pooling};
 use model::encoder::tokens::{Knowledge, Tokens};
@@ -54,6 +55,7 @@ struct Measured {
     steps: usize,
     frozen: usize,
     attention: Kind,
+    dtype: ActivationDtype,
 }
 
 /// How tokens attend.
@@ -155,7 +157,7 @@ fn model(of: &Measured) -> Result<Model, Box<dyn Error>> {
     let adamw = AdamWConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
     Ok(Model {
         optimiser: AdamW::new(adamw, &params, trained)?,
-        encoder: Encoder::new(&config, &params)?,
+        encoder: Encoder::new(&config, &params)?.with_dtype(of.dtype),
         pool: Pool::new(Pooling::Mean, &params, "")?,
         output: Linear::new(&params, "output")?,
         attention: match of.attention {

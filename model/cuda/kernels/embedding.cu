@@ -98,6 +98,8 @@ ENGRAFT_KERNEL(rows_sum_finish, RowsSumFinish, 256) {
   ENGRAFT_SHARED(float, found, kWarps * kChunk);
   const uint32_t warp = threadIdx.x / 32, within = threadIdx.x % 32 * 4, column = blockIdx.y * kChunk + within, d = args.d;
   const uint32_t first = args.starts[blockIdx.x], end = args.starts[blockIdx.x + 1];
+  // A row of no slots may be one that another block adds to.
+  if (first == end) return;
   float4 sum = zero4();
   if (column < d) {
     for (uint32_t slot = first + warp; slot < end; slot += kWarps) {

@@ -8,8 +8,14 @@ pub(crate) type Address = u64;
 /// A structure that a kernel takes by value.
 ///
 /// # Safety
-/// It is laid out as the kernel's own, byte by byte.
-pub(crate) unsafe trait Args: DeviceRepr {}
+/// It is laid out as the kernel's own, byte by byte, and has no bytes that belong to no field.
+pub(crate) unsafe trait Args: DeviceRepr + Sized {
+    /// Its bytes.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: all of them are of fields, which are plain numbers.
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of_val(self)) }
+    }
+}
 
 /// Declares structures that kernels take, each with the kernels that take it (without the suffix of their numbers).
 macro_rules! args {
@@ -21,6 +27,7 @@ macro_rules! args {
             pub(crate) struct $name { $(pub(crate) $field: $type),+ }
             // SAFETY: plain numbers in C's layout.
             unsafe impl DeviceRepr for $name {}
+            const _: () = assert!(size_of::<$name>() == 0 $(+ size_of::<$type>())+, "bytes of no field");
             // SAFETY: kernels.h has the same fields in this order; `sizes_are_those_of_the_kernels` compares them.
             unsafe impl Args for $name {}
         )+

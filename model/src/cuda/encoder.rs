@@ -67,6 +67,11 @@ pub(crate) enum Asks {
 }
 
 impl Encoder {
+    /// Whether tokens attend by nothing but scores.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.attend, Attend::Plain)
+    }
+
     /// A pass over tokens in main memory.
     ///
     /// # Errors

@@ -27,6 +27,11 @@ pub(super) fn no_plan() -> Error {
     Error::Misfit("a product without a plan; report it".to_owned())
 }
 
+/// A capture that came to nothing.
+pub(super) fn no_graph() -> Error {
+    Error::Misfit("a step without launches; report it".to_owned())
+}
+
 /// Memory that the device does not have.
 pub(super) fn memory(bytes: usize, source: DriverError) -> Error {
     Error::Misfit(format!("the GPU does not give {} MiB of memory: {source}", bytes.div_ceil(1 << 20)))

@@ -14,6 +14,40 @@ const ALIGNED: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Feed {
     bytes: Vec<u8>,
+    sizes: Sizes,
+}
+
+/// How many there are of what differs from step to step: tokens, rows, what is asked of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Sizes {
+    /// As many as there are.
+    #[default]
+    Exact,
+    /// A few more, which come to nothing, so that steps that differ little are launched alike ([`super::graphs`]).
+    Rounded,
+}
+
+impl Sizes {
+    /// So many, or at most an eighth more.
+    pub(crate) fn of(self, count: usize) -> usize {
+        match self {
+            Sizes::Exact => count,
+            Sizes::Rounded => rounded(count),
+        }
+    }
+
+    /// So many, or as many as a multiple of 64 has.
+    fn wide(self, count: usize) -> usize {
+        match self {
+            Sizes::Exact => count,
+            Sizes::Rounded => count.next_multiple_of(64),
+        }
+    }
+}
+
+/// The least of eight sizes between two powers of 2 that is not below.
+pub(crate) fn rounded(count: usize) -> usize {
+    count.max(1).next_multiple_of((count.max(1).next_power_of_two() / 16).max(8))
 }
 
 /// A place in a feed.
@@ -52,7 +86,17 @@ impl Base {
 }
 
 impl Feed {
-    /// Adds numbers; they stand where it says.
+    /// Nothing so far, of these sizes.
+    pub(crate) fn of(sizes: Sizes) -> Self {
+        Feed { bytes: vec![], sizes }
+    }
+
+    /// What sizes it is of.
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// Adds numbers; they stand where it says. What may be more another time has room for that.
     pub(crate) fn put<T: DeviceRepr>(&mut self, numbers: &[T]) -> At {
         let at = self.bytes.len().next_multiple_of(ALIGNED);
         self.bytes.resize(at, 0);
@@ -60,6 +104,7 @@ impl Feed {
         self.bytes.extend_from_slice(unsafe {
             std::slice::from_raw_parts(numbers.as_ptr().cast::<u8>(), size_of_val(numbers))
         });
+        self.bytes.resize(at + self.sizes.of(numbers.len()) * size_of::<T>(), 0);
         At(at)
     }
 
@@ -156,6 +201,15 @@ impl TableSum {
                 slots.push(before + pieces);
             }
         }
+        let mut long_rows = rows.len();
+        if feed.sizes == Sizes::Rounded {
+            // As many as the look-ups can come to. Pieces of nothing leave their sum in a slot that no row takes up, and rows without slots take up none.
+            let slot = slots.last().copied().unwrap_or(0);
+            let end = starts.last().copied().unwrap_or(0);
+            (starts.resize(ids.len() + 1, end), targets.resize(ids.len(), -1 - i64::from(slot)));
+            long_rows = ids.len() / PIECE;
+            (rows.resize(long_rows, 0), slots.resize(long_rows + 1, slot));
+        }
         let targets: Vec<i32> = targets.into_iter().map(|target| target as i32).collect();
         Ok(TableSum {
             order: feed.put(&order),
@@ -164,8 +218,12 @@ impl TableSum {
             pieces: targets.len(),
             rows: feed.put(&rows),
             slot_starts: feed.put(&slots),
-            long_rows: rows.len(),
-            slots: slots.last().copied().unwrap_or(0) as usize,
+            long_rows,
+            slots: match feed.sizes {
+                Sizes::Exact => slots.last().copied().unwrap_or(0) as usize,
+                // A row that is looked up more than a piece's times has at most two pieces for each.
+                Sizes::Rounded => 2 * (ids.len() / PIECE) + 1,
+            },
         })
     }
 }
@@ -219,7 +277,7 @@ impl Rows {
         Ok(Rows {
             n: tokens.count(),
             count: tokens.spans.len(),
-            longest: tokens.spans.iter().map(|span| span.len).max().unwrap_or(0),
+            longest: feed.sizes.wide(tokens.spans.iter().map(|span| span.len).max().unwrap_or(0)),
             ids: [feed.put(&columns[0]), feed.put(&columns[1]), feed.put(&columns[2])],
             starts: feed.put(&starts(&tokens.spans)?),
             seen,

@@ -25,8 +25,7 @@ pub(crate) enum Waits {
 #[derive(Debug)]
 struct Place {
     up: Option<Pinned>,
-    /// f64 numbers on the device, and where they come to.
-    numbers: Block,
+    /// Where its numbers come to.
     down: Pinned,
     done: CudaEvent,
 }
@@ -39,6 +38,8 @@ pub(crate) struct Flights<T> {
     under_way: VecDeque<(usize, T)>,
     next: usize,
     input: Arena,
+    /// f64 numbers on the device, those of the step that runs: they are copied before the next one begins.
+    numbers: Block,
     stream: Arc<CudaStream>,
 }
 
@@ -62,7 +63,6 @@ impl<T> Flights<T> {
         let place = || {
             Ok(Place {
                 up: None,
-                numbers: Block::zeros(stream, 8 * numbers)?,
                 down: Pinned::new(context, 8 * numbers)?,
                 done: context.new_event(None).map_err(|e| error::driver("an event", e))?,
             })
@@ -73,6 +73,7 @@ impl<T> Flights<T> {
             under_way: VecDeque::new(),
             next: 0,
             input: Arena::new(),
+            numbers: Block::zeros(stream, 8 * numbers)?,
             stream: stream.clone(),
         })
     }
@@ -91,7 +92,7 @@ impl<T> Flights<T> {
         stream.context().bind_to_thread().map_err(|e| error::driver("a step on the GPU", e))?;
         self.make_room(bytes.len())?;
         let room = self.places.get_mut(self.next).filter(|_| self.under_way.len() < DEPTH);
-        let Some((place, up)) = room.and_then(|place| Some((&place.numbers, place.up.as_mut()?))) else {
+        let Some(up) = room.and_then(|place| place.up.as_mut()) else {
             return Err(Error::Misfit("more steps under way than there are places; report it".to_owned()));
         };
         up.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
@@ -99,7 +100,7 @@ impl<T> Flights<T> {
         // SAFETY: the device's memory is large enough; the host's stays until `done` says that it was read.
         unsafe { result::memcpy_htod_async(address, &up.as_slice()[..bytes.len()], stream.cu_stream()) }
             .map_err(|e| error::driver("a copy to the GPU", e))?;
-        Ok(Begun { place: self.next, base: Base(address), numbers: place.address() })
+        Ok(Begun { place: self.next, base: Base(address), numbers: self.numbers.address() })
     }
 
     /// Gives each place that no step uses memory for so much, if the next one lacks it: all at once, so that the steps behind it allocate nothing.
@@ -123,7 +124,7 @@ impl<T> Flights<T> {
     pub(crate) fn launched(&mut self, begun: Begun, of: T) -> Result<(), Error> {
         let failed = |e| error::driver("a copy from the GPU", e);
         let place = &mut self.places[begun.place];
-        let (from, stream) = (place.numbers.address(), &self.stream);
+        let (from, stream) = (self.numbers.address(), &self.stream);
         // SAFETY: both have so many bytes, and the host looks at its own only behind `done`.
         unsafe { result::memcpy_dtoh_async(place.down.as_mut_slice(), from, stream.cu_stream()) }
             .map_err(failed)?;

@@ -203,7 +203,11 @@ impl Outputs {
             feed.put(&of_rows.collect::<Vec<u32>>())
         });
         let (m, picks, classes) = if of_tokens {
-            let (index, classes) = places(&of.output, rows, &batch.targets)?;
+            let (mut index, mut classes) = places(&of.output, rows, &batch.targets)?;
+            // Of what is more, nothing is asked. It is taken from one token after the other, since one thread adds up what a token is asked for.
+            let (real, more) = (index.len(), feed.sizes().of(index.len()));
+            index.extend((real..more).map(|at| (at % tokens.count().max(1)) as u32));
+            classes.as_mut().map(|classes| classes.resize(more, None));
             (index.len(), Picks::tokens(feed, &index, tokens.count(), wanted, mask_rows)?, classes)
         } else {
             (rows.len(), self.picks(feed, tokens, rows, wanted)?, batch.targets.classes())

@@ -10,6 +10,7 @@ use candle_core::cuda_backend::cudarc::cublaslt::{result, sys};
 use candle_core::cuda_backend::cudarc::driver::CudaStream;
 
 use super::args::Address;
+use super::graphs::Signature;
 use super::{Numbers, error};
 use crate::Error;
 use crate::device::ActivationDtype;
@@ -90,6 +91,8 @@ pub(crate) struct Products {
     compute: sys::cublasComputeType_t,
     workspace: Address,
     plans: HashMap<Shape, Plan>,
+    /// Where only what would be launched is asked for.
+    pub(super) signature: Option<Signature>,
 }
 
 /// What cuBLASLt takes for granted of where matrices begin, unless it is told otherwise.
@@ -119,7 +122,7 @@ impl Products {
             ActivationDtype::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
             ActivationDtype::F32 | ActivationDtype::Bf16 => single,
         };
-        Ok(Products { handle, numbers, compute, workspace, plans: HashMap::new() })
+        Ok(Products { handle, numbers, compute, workspace, plans: HashMap::new(), signature: None })
     }
 
     /// `y = x W^T`, plus a bias `[o]` in the matrices' numbers unless its address is null.
@@ -157,6 +160,17 @@ impl Products {
         [a, b, d]: [Address; 3],
         bias: Address,
     ) -> Result<(), Error> {
+        if let Some(signature) = &mut self.signature {
+            let Shape { kind, n, i, o, stride, onto, .. } = shape;
+            let kind = match kind {
+                Kind::Forward { .. } => 0,
+                Kind::Input => 1,
+                Kind::Weight => 2,
+            };
+            let sizes = [kind, n, i, o, stride, usize::from(onto == Onto::Itself)];
+            signature.put_numbers(sizes.into_iter().map(|size| size as u64).chain([a, b, d, bias]));
+            return Ok(());
+        }
         stream.context().bind_to_thread().map_err(|e| error::driver("a product on the GPU", e))?;
         // The lowest bit of any of them.
         let together = a | b | d | ALIGNED;

@@ -11,8 +11,9 @@ use candle_core::{DType, Device, Tensor};
 use super::arenas::IsTrained;
 use super::args::Ring;
 use super::encoder::Keep;
-use super::feed::Feed;
+use super::feed::{Feed, Sizes};
 use super::flight::{Flights, Waits};
+use super::graphs::{GRAPHED, Graphs};
 use super::group::Group;
 use super::memory::Block;
 use super::model::{Model, Of, Share};
@@ -72,6 +73,7 @@ pub(crate) struct Tape {
     /// The other ranks, if there are some. It goes before the steps under way, which may be waiting for them.
     group: Option<Group>,
     flights: Flights<()>,
+    graphs: Graphs,
     /// Micro-batches that a step can have.
     micros: usize,
 }
@@ -93,7 +95,7 @@ impl Tape {
         let stream = model.cuda.stream.clone();
         let updates = Updates::new(&stream, &model.arenas, rule, clip_norm)?;
         let flights = Flights::new(&stream, 2 + micros * model.outputs.places() + model.arenas.count())?;
-        Ok(Tape { model, updates, group: None, flights, micros })
+        Ok(Tape { model, updates, group: None, flights, graphs: Graphs::default(), micros })
     }
 
     /// From now on gradients and losses are summed over the GPUs of all ranks.
@@ -129,9 +131,14 @@ impl Tape {
                 self.micros
             )));
         }
-        let mut feed = Feed::default();
+        let tokens: usize = micros.iter().map(|micro| micro.tokens.count()).sum();
+        let is_graph = tokens <= GRAPHED && self.group.is_none();
+        let sizes = if is_graph && model.encoder.is_plain() { Sizes::Rounded } else { Sizes::Exact };
+        let mut feed = Feed::of(sizes);
         let mut feds = vec![];
         for Micro { tokens, batches, dropout, of_labels, .. } in micros {
+            let more = (sizes == Sizes::Rounded).then(|| tokens.rounded(&model.config)).transpose()?;
+            let tokens = more.as_ref().unwrap_or(tokens);
             feds.push(model.feed(&mut feed, tokens, batches, Some(*dropout), Some(*of_labels))?);
         }
         let memories = model.memory(&feds, model.keep)?;
@@ -139,24 +146,37 @@ impl Tape {
         let zero = feed.put(&[0_u32]);
         let begun = self.flights.begin(&feed)?;
         let (base, numbers) = (begun.base, begun.numbers);
-        if self.group.is_some() {
-            // What this rank has no batch of is 0 in the sum.
-            model.cuda.fill(numbers, 2 * width, 0.0)?;
+        let ring = Ring { numbers, slot: base.of(zero), width: width as u32, unused: 0 };
+        let places = Places { steps: base.of(steps), ring, field: 0, norms: numbers + 8 * width as u64 };
+        let passes = |model: &mut Model| {
+            for ((fed, memory), micro) in feds.iter().zip(&memories).zip(micros) {
+                let field = 2 + micro.number * model.outputs.places();
+                model.forward(fed, base, memory, Some(Slot { numbers, width, field }))?;
+                model.backward(fed, base, memory)?;
+            }
+            Ok::<_, Error>(())
+        };
+        let updates = &self.updates;
+        let update = |model: &mut Model| updates.launch(&mut model.cuda, &model.arenas, places);
+        match &self.group {
+            None if is_graph => self.graphs.launch(model, |model| {
+                passes(model)?;
+                update(model)
+            })?,
+            None => {
+                passes(model)?;
+                update(model)?;
+            }
+            Some(group) => {
+                // What this rank has no batch of is 0 in the sum.
+                model.cuda.fill(numbers, 2 * width, 0.0)?;
+                passes(model)?;
+                let gradients = &model.arenas.training()?.gradient;
+                group.sum_f32(gradients.address(), gradients.bytes() / size_of::<f32>())?;
+                group.sum_f64(numbers, width)?;
+                update(model)?;
+            }
         }
-        for ((fed, memory), micro) in feds.iter().zip(&memories).zip(micros) {
-            let field = 2 + micro.number * model.outputs.places();
-            model.forward(fed, base, memory, Some(Slot { numbers, width, field }))?;
-            model.backward(fed, base, memory)?;
-        }
-        if let Some(group) = &self.group {
-            let gradients = &model.arenas.training()?.gradient;
-            group.sum_f32(gradients.address(), gradients.bytes() / size_of::<f32>())?;
-            group.sum_f64(numbers, width)?;
-        }
-        let ring = Ring { numbers: begun.numbers, slot: base.of(zero), width: width as u32, unused: 0 };
-        let norms = begun.numbers + 8 * width as u64;
-        let places = Places { steps: base.of(steps), ring, field: 0, norms };
-        self.updates.launch(&mut model.cuda, &model.arenas, places)?;
         self.flights.launched(begun, ())
     }
 

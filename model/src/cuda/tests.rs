@@ -290,15 +290,8 @@ fn a_step_without_room_is_refused_before_anything_moves() {
     // A feed-forward layer so wide that a few thousand tokens are more than the device's 80 GiB.
     (setup.encoder.num_hidden_layers, setup.encoder.intermediate_size) = (1, 1 << 18);
     let mut trainer = Trainer::new(setup, &device()).unwrap();
-    let mut large = finetune::batches(1).swap_remove(0);
-    let one = large.clone();
-    let Targets::Classes(classes) = &mut large.targets else { panic!("classes") };
-    for _ in 0..1000 {
-        classes.extend([0; 8]);
-        large.rows.ids.extend_from_slice(&one.rows.ids);
-        large.rows.types.extend_from_slice(&one.rows.types);
-        large.rows.lengths.extend_from_slice(&one.rows.lengths);
-    }
+    let one = finetune::batches(1).swap_remove(0);
+    let large = repeated(&one, 1001);
     let before = bits(&trainer);
     let text = trainer.step(0, &[large]).unwrap_err().to_string();
     assert!(text.contains("tokens: the GPU does not give") && text.contains("`batch`"), "{text}");
@@ -333,34 +326,93 @@ fn counted() -> serde_json::Value {
     serde_json::from_slice(&text[..length]).unwrap()
 }
 
-/// A step of an encoder of BERT-base's depth: what it asks of the driver after the first one. Widths play no part in it.
-fn count(dtype: ActivationDtype) -> serde_json::Value {
+/// The same batch with its rows so many times.
+fn repeated(batch: &Batch, times: usize) -> Batch {
+    let mut all = batch.clone();
+    let (Targets::Classes(classes), Targets::Classes(more)) = (&mut all.targets, &batch.targets) else {
+        panic!("classes")
+    };
+    for _ in 1..times {
+        classes.extend_from_slice(more);
+        all.rows.ids.extend_from_slice(&batch.rows.ids);
+        all.rows.types.extend_from_slice(&batch.rows.types);
+        all.rows.lengths.extend_from_slice(&batch.rows.lengths);
+    }
+    all
+}
+
+/// Steps of an encoder of BERT-base's depth behind a larger one: what the first of its size asks of the driver, and what the third does. Widths play no part in it.
+fn count(dtype: ActivationDtype) -> [serde_json::Value; 2] {
     let mut setup = finetune::setup();
     setup.outline.tasks.truncate(1);
     (setup.encoder.num_hidden_layers, setup.train.dtype) = (12, dtype);
     let mut trainer = Trainer::new(setup, &device()).unwrap();
     let batches = finetune::batches(1);
-    trainer.step(0, &batches[..1]).unwrap();
-    counted();
-    trainer.advance(0, &[&batches[..1]]).unwrap();
-    let counts = counted();
-    trainer.settle().unwrap();
-    counts
+    trainer.step(0, &[repeated(&batches[0], 2)]).unwrap();
+    let mut counts = [1, 2, 3].map(|_| {
+        counted();
+        trainer.advance(0, &[&batches[..1]]).unwrap();
+        let counts = counted();
+        trainer.settle().unwrap();
+        counts
+    });
+    [0, 2].map(|which: usize| counts[which].take())
 }
 
 #[test]
 fn a_step_is_few_launches_one_upload_and_no_wait() {
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
     for dtype in [ActivationDtype::F32, ActivationDtype::Bf16] {
-        let counts = count(dtype);
+        let [counts, by_graph] = count(dtype);
         let of = |what: &str| counts[what].as_u64().unwrap();
         println!("a step in {dtype:?}: {counts}");
-        assert!(of("launches") + of("products") <= 400, "{counts}");
+        let all = of("launches") + of("products");
+        assert!(all <= 400 && of("graph_launches") == 0, "{counts}");
         assert_eq!((of("uploads"), of("downloads"), of("waits")), (1, 1, 0), "{counts}");
         assert_eq!(
             (of("allocations"), of("pinned_allocations"), of("fills"), of("moves")),
             (0, 0, 0, 0),
             "{counts}"
         );
+        let of = |what: &str| by_graph[what].as_u64().unwrap();
+        assert_eq!(
+            (of("graph_launches"), of("graph_nodes"), of("launches"), of("products")),
+            (1, all, 0, 0),
+            "{by_graph}"
+        );
+        assert_eq!((of("uploads"), of("downloads"), of("waits")), (1, 1, 0), "{by_graph}");
+    }
+}
+
+#[test]
+fn steps_of_like_sizes_are_graphs_and_have_the_same_bits() {
+    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    let mut micro = tests::setup();
+    micro.train.accumulate = 3;
+    let mut half = finetune::setup();
+    half.train.dtype = ActivationDtype::Bf16;
+    type Steps = fn(u64) -> Vec<Vec<Batch>>;
+    let trainings: [(_, Steps); 4] = [
+        (finetune::setup(), |step| vec![finetune::batches(step)]),
+        (half, |step| vec![finetune::batches(step)]),
+        (tests::setup(), |step| vec![tests::batches(step)]),
+        (micro, tests::weights::micro),
+    ];
+    for (setup, batches) in trainings {
+        let step = |trainer: &mut Trainer, step: u64| {
+            counted();
+            let record = trainer.accumulated(0, &batches(step)).unwrap();
+            (record, counted()["graph_launches"].as_u64().unwrap())
+        };
+        let mut whole = Trainer::new(setup.clone(), &device()).unwrap();
+        let graphs: u64 = (1..=11).map(|number| step(&mut whole, number).1).sum();
+        assert!(graphs >= 4, "{graphs} of 11 ragged steps");
+        let dir = tempfile::tempdir().unwrap();
+        whole.save_state(dir.path(), &serde_json::Value::Null).unwrap();
+        let (mut resumed, _) = Trainer::resume(setup, dir.path(), &device()).unwrap();
+        // The sizes of step 11 came before; who has just begun has no graph of any.
+        let [(a, by_graph), (b, launched)] = [&mut whole, &mut resumed].map(|trainer| step(trainer, 11));
+        assert_eq!((by_graph, launched), (1, 0));
+        assert!(a == b && bits(&whole) == bits(&resumed));
     }
 }

@@ -17,6 +17,7 @@ use crate::nn::buffers::Buffers;
 use crate::nn::dropout::Dropout;
 use crate::nn::layer_norm::LayerNorm;
 use crate::nn::linear::Linear;
+use crate::nn::product::Rounding;
 use crate::params::{Params, Spec};
 use gates::LayerGates;
 
@@ -35,6 +36,8 @@ pub struct Layer {
     buffers: Buffers,
     /// Whether the backward pass computes the forward pass anew.
     recompute: Recompute,
+    /// Of the factors of products, where the layer is one operation.
+    rounding: Rounding,
 }
 
 /// What a layer needs of a pass besides its input and its attention.
@@ -80,7 +83,12 @@ impl Layer {
             output_norm: norm("output.LayerNorm")?,
             buffers: params.buffers().clone(),
             recompute: Recompute::None,
+            rounding: Rounding::None,
         })
+    }
+
+    pub(super) fn rounded(self, rounding: Rounding) -> Self {
+        Layer { rounding, ..self }
     }
 
     pub(super) fn recomputed(self, recompute: Recompute) -> Self {

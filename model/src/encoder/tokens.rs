@@ -77,6 +77,41 @@ impl Tokens {
         }
     }
 
+    /// The same with more tokens, in rows of their own that belong to no batch, and with rows of no token: as many of both as
+    /// [`rounded`](crate::cuda::feed::rounded) says. Nothing may be known of the rows.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn rounded(&self, config: &Config) -> candle_core::Result<Self> {
+        use crate::cuda::feed::rounded;
+        let (real, mut spans, mut first_samples) =
+            (self.count(), self.spans.clone(), self.first_samples.clone());
+        first_samples.push(spans.len());
+        let more = rounded(real) - real;
+        let longest = config.max_position_embeddings.max(1);
+        for start in (0..more).step_by(longest) {
+            spans.push(Span { start: real + start, len: longest.min(more - start) });
+        }
+        spans.resize(rounded(spans.len()), Span { start: real + more, len: 0 });
+        let positions = (0..more).map(|at| (at % longest) as u32);
+        let column = |column: &Tensor, more: &mut dyn Iterator<Item = u32>| {
+            let numbers: Vec<u32> = column.to_vec1()?.into_iter().chain(more).collect();
+            Tensor::from_vec(numbers, rounded(real), column.device())
+        };
+        let seen = self.seen.as_ref().map(|seen| {
+            let behind = spans[seen.len()..].iter().map(|span| span.len);
+            seen.iter().copied().chain(behind).collect::<Vec<usize>>().into()
+        });
+        Ok(Tokens {
+            ids_n: column(&self.ids_n, &mut std::iter::repeat_n(config.pad_token_id, more))?,
+            positions_n: column(&self.positions_n, &mut positions.into_iter())?,
+            types_n: column(&self.types_n, &mut std::iter::repeat_n(0, more))?,
+            spans,
+            seen,
+            knowledge: None,
+            own: vec![],
+            first_samples,
+        })
+    }
+
     /// How many real tokens there are (n).
     #[must_use]
     pub fn count(&self) -> usize {

@@ -1,72 +1,11 @@
-//! Which form an operation takes where, and in which precision it computes.
+//! Where the operations written by hand apply, and in which precision others compute.
 
-use candle_core::{DType, Device, Result, Tensor};
-use serde::{Deserialize, Serialize};
+use candle_core::{DType, Result, Tensor};
 
-use crate::device::ActivationDtype;
-
-/// How an operation is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    /// One pass over the memory with a backward written by hand: f32 on the CPU.
-    Fused,
-    /// Candle's own differentiable operations one after the other: other devices and number types.
-    Composed,
-}
-
-/// The numbers in which an operation computes.
-#[derive(Debug, Clone, Copy)]
-enum Precision {
-    /// f32, whatever the activations are.
-    Single,
-    /// Those of the activations.
-    Activations,
-}
-
-/// The operations of this crate that have two forms.
-const OPERATIONS: [(&str, Precision); 19] = [
-    ("adamw", Precision::Single),
-    ("attention", Precision::Activations),
-    ("bert_optimiser", Precision::Single),
-    ("bias", Precision::Single),
-    ("binary_cross_entropy", Precision::Single),
-    ("cross_entropy", Precision::Single),
-    ("embedding", Precision::Single),
-    ("encoder_layer", Precision::Activations),
-    ("gates", Precision::Single),
-    ("gelu", Precision::Single),
-    ("gradient_norm", Precision::Single),
-    ("group_cross_entropy", Precision::Single),
-    ("head_mask", Precision::Single),
-    ("kam_attention", Precision::Activations),
-    ("label_attention", Precision::Activations),
-    ("layer_norm", Precision::Single),
-    ("linear", Precision::Activations),
-    ("softmax", Precision::Single),
-    ("squared_error", Precision::Single),
-];
-
-impl Form {
-    /// The form of operations on tensors of this kind: what every operation asks.
-    fn of(device: &Device, dtype: DType) -> Self {
-        if device.is_cpu() && dtype == DType::F32 { Form::Fused } else { Form::Composed }
-    }
-}
-
-/// The form that each operation takes on a device when activations are of this number type, by name.
-#[must_use]
-pub fn forms(device: &Device, number: ActivationDtype) -> Vec<(&'static str, Form)> {
-    let dtype = |precision| match precision {
-        Precision::Single => DType::F32,
-        Precision::Activations => number.dtype(),
-    };
-    OPERATIONS.iter().map(|(name, precision)| (*name, Form::of(device, dtype(*precision)))).collect()
-}
-
-/// Whether the operations written by hand apply to this tensor.
+/// Whether an operation on this tensor is one pass over the memory with a backward written by hand: in f32 on the CPU. Elsewhere it is composed of candle's own
+/// differentiable operations.
 pub(crate) fn fused(tensor: &Tensor) -> bool {
-    Form::of(tensor.device(), tensor.dtype()) == Form::Fused
+    tensor.device().is_cpu() && tensor.dtype() == DType::F32
 }
 
 /// Whether an operation that has kernels takes this tensor there: f32 on CUDA, the numbers of its last axis a multiple of 4.
@@ -91,19 +30,6 @@ mod tests {
 
     use super::*;
     use crate::nn::check::{numbers, randn};
-
-    #[test]
-    fn forms_follow_device_and_number() {
-        let on_cpu = |number| forms(&Device::Cpu, number);
-        assert!(on_cpu(ActivationDtype::F32).iter().all(|(_, form)| *form == Form::Fused));
-        let composed: Vec<_> =
-            on_cpu(ActivationDtype::Bf16).into_iter().filter(|(_, form)| *form == Form::Composed).collect();
-        assert_eq!(
-            composed.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-            ["attention", "encoder_layer", "kam_attention", "label_attention", "linear"]
-        );
-        assert!(OPERATIONS.is_sorted_by(|a, b| a.0 < b.0));
-    }
 
     #[test]
     fn few_digits_are_computed_with_many_and_come_back() {

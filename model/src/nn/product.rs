@@ -5,12 +5,16 @@
 //! first-level cache (Goto and van de Geijn 2008). Which terms are added in which order depends on sizes alone: a caller may hand blocks of rows to any number of threads and
 //! gets the same bits.
 
+mod bf16;
+
 use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSliceMut};
 
 use super::buffers::{Buffer, Buffers};
+use bf16::Form;
+pub(crate) use bf16::{Rounding, multiplies_bf16};
 
 /// Rows of one tile with sixteen vector registers: twelve sums, a panel's two vectors, a number of the left factor.
 const FEW_ROWS: usize = 6;
@@ -59,6 +63,7 @@ pub(crate) struct Packed {
     k: usize,
     n: usize,
     width: usize,
+    form: Form,
 }
 
 struct Width;
@@ -80,7 +85,7 @@ fn width() -> usize {
 impl Packed {
     /// A factor without numbers, to be filled.
     pub(crate) fn empty(buffers: &Buffers) -> Self {
-        Packed { values: buffers.any(0), k: 0, n: 0, width: width() }
+        Packed { values: buffers.any(0), k: 0, n: 0, width: width(), form: Form::Whole }
     }
 
     /// The factor whose row r, of k, is `row(r)`, n numbers. Panels are filled in parallel.
@@ -160,9 +165,19 @@ fn fill_from_columns<'a>(panel: &mut [f32], columns: Range<usize>, column: &impl
 
 /// `out = start + left right`, on this thread.
 pub(crate) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Out<'_>) {
-    if right.n > 0 && !out.values.is_empty() {
-        Arch::new().dispatch(Product { left, right, start, out });
+    if right.n == 0 || out.values.is_empty() {
+        return;
     }
+    match right.form {
+        Form::Whole => Arch::new().dispatch(Product { left, right, start, out }),
+        Form::Pairs | Form::Singles => bf16::multiply(left, right, start, out),
+    }
+}
+
+/// The terms of one of so many visits to a tile; it begins with an even one.
+fn terms(k: usize, step: usize, steps: usize) -> Range<usize> {
+    let first = |step: usize| if step == steps { k } else { (k * step / steps) & !1 };
+    first(step)..first(step + 1)
 }
 
 struct Product<'a> {
@@ -186,11 +201,11 @@ impl Product<'_> {
     #[inline(always)]
     fn run<S: Simd, const ROWS: usize>(self, simd: S) {
         let Product { left, right, mut start, mut out } = self;
-        let &Packed { ref values, k, n, width } = right;
+        let &Packed { ref values, k, n, width, .. } = right;
         let steps = k.div_ceil(DEPTH).max(1);
         let mut columns_of_left = vec![];
         for step in 0..steps {
-            let terms = k * step / steps..k * (step + 1) / steps;
+            let terms = terms(k, step, steps);
             if let Left::Columns(values, stride) = left {
                 let rows = out.values.len().div_ceil(out.stride);
                 pack_left::<ROWS>(

@@ -113,21 +113,15 @@ impl Setup {
         self.train.heads.gates(self.mask.as_ref()).or_else(|| self.gates.clone())
     }
 
-    /// Whether a device computes in the numbers asked for, and recomputes what it is asked to.
+    /// Whether a device computes in the numbers asked for.
     ///
     /// # Errors
     /// Names the setting that it cannot keep.
     pub(super) fn check_on(&self, device: &Device) -> Result<(), InvalidSetting> {
-        let Config { dtype, recompute, .. } = self.train;
-        match (device.is_cpu(), dtype, recompute) {
-            (true, ActivationDtype::Tf32, _) => {
+        match self.train.dtype {
+            ActivationDtype::Tf32 if device.is_cpu() => {
                 Err(InvalidSetting::new("dtype", "tf32", "f32 or bf16 on the CPU: tf32 is of tensor cores"))
             }
-            (true, ActivationDtype::Bf16, Recompute::Layers) => Err(InvalidSetting::new(
-                "recompute",
-                "layers",
-                "none: on the CPU, layers are recomputed with dtype f32",
-            )),
             _ => Ok(()),
         }
     }

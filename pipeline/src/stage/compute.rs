@@ -2,7 +2,6 @@
 
 use model::Device;
 use model::device::{ActivationDtype, Recompute, Wanted};
-use model::nn::form::{Form, forms};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::context::Context;
@@ -22,7 +21,7 @@ pub(crate) struct Compute {
     pub device: Wanted,
     /// Dtype of activations and matrix products in training; weights, gradients and optimiser state are always f32.
     ///
-    /// Source: ours: `bf16` is faster only on GPUs with hardware for it.
+    /// Source: ours: `bf16` is faster only on hardware that multiplies it.
     pub dtype: ActivationDtype,
     /// What training computes a second time to save memory (activation checkpointing). Not part of any fingerprint: results are bit-identical.
     ///
@@ -39,12 +38,9 @@ impl Compute {
     /// Says what.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let on_cpu = || self.device.choose().is_ok_and(|chosen| chosen.device.is_cpu());
-        match (self.dtype, self.recompute) {
-            (ActivationDtype::Tf32, _) if on_cpu() => anyhow::bail!(
+        match self.dtype {
+            ActivationDtype::Tf32 if on_cpu() => anyhow::bail!(
                 "compute.dtype is tf32, and compute.device comes to the CPU, which has no tensor cores: take f32, or a CUDA device"
-            ),
-            (ActivationDtype::Bf16, Recompute::Layers) if on_cpu() => anyhow::bail!(
-                "compute.recompute is layers, and compute.dtype is bf16: on the CPU, layers are computed a second time in f32; leave one of them out"
             ),
             _ => Ok(()),
         }
@@ -67,7 +63,7 @@ impl Compute {
         self.device.choose().map_or_else(|error| error.to_string(), |chosen| chosen.describe())
     }
 
-    /// The device, which is left among the facts with the reason why it was taken, and with the operations that are composed of several there. Processes
+    /// The device, which is left among the facts with the reason why it was taken; and what multiplies factors in bf16 on the CPU. Processes
     /// that were started together have a GPU each.
     ///
     /// # Errors
@@ -88,12 +84,8 @@ impl Compute {
         if let Some(facts) = chosen.facts()? {
             context.record("gpu", serde_json::json!(facts));
         }
-        let composed = forms(&chosen.device, self.dtype).into_iter();
-        let composed: Vec<&str> =
-            composed.filter(|(_, form)| *form == Form::Composed).map(|(name, _)| name).collect();
-        // On CUDA kernels make whole steps; what is composed there is told in docs/trainer.md.
-        if !composed.is_empty() && chosen.device.is_cpu() {
-            context.record("composed_operations", composed.join(", "));
+        if self.dtype == ActivationDtype::Bf16 && chosen.device.is_cpu() {
+            context.record("bf16_products", model::device::bf16_products());
         }
         Ok(chosen.device)
     }

@@ -20,6 +20,7 @@ use crate::encoder::Place;
 use crate::nn::buffers::{Buffer, Buffers};
 use crate::nn::dropout::Dropout;
 use crate::nn::gradients::{Slot, Tickets};
+use crate::nn::product::Rounding;
 use crate::nn::{Host, read};
 use backward::{Pass, TailPass};
 use forward::Saved;
@@ -42,6 +43,7 @@ struct Held {
     dropout: [Option<Dropout>; NORMS],
     epsilon: f32,
     buffers: Buffers,
+    rounding: Rounding,
 }
 
 /// The operation.
@@ -73,6 +75,8 @@ struct Numbers<'a> {
     /// Width of the feed-forward layer.
     i: usize,
     buffers: &'a Buffers,
+    /// Of the factors of products with weights, and of those that give their gradients.
+    rounding: Rounding,
 }
 
 /// The layer's output, as [`Layer::composed`] gives it with this attention.
@@ -139,6 +143,7 @@ impl Held {
             dropout: [dropout.at(Place::AttentionOutput), dropout.at(Place::FeedForward)],
             epsilon: layer.attention_norm.epsilon(),
             buffers: layer.buffers.clone(),
+            rounding: layer.rounding,
         };
         Ok((held, slots_of_reads, argument_p))
     }
@@ -164,6 +169,7 @@ impl Held {
             d,
             i,
             buffers: &self.buffers,
+            rounding: self.rounding,
         }))
     }
 

@@ -123,13 +123,14 @@ impl Pass<'_> {
 
     /// Gradients of the weights and biases of queries, keys and values.
     fn projections(&self, d_qkv: &[f32], x: &[f32], found: &mut [Option<Buffer>]) {
-        let Numbers { d, buffers, .. } = *self.tail.numbers;
+        let Numbers { d, buffers, rounding, .. } = *self.tail.numbers;
         let wanted = self.tail.wanted;
         let bias = sum_rows(x.len() / d, 3 * d, |row, sum| {
             sum.iter_mut().zip(&d_qkv[row * 3 * d..]).for_each(|(sum, g)| *sum += g);
         });
         let factor = (0..3).any(|which| wanted[which]);
-        let factor = factor.then(|| Packed::of_rows(buffers, [x.len() / d, d], |row| &x[row * d..][..d]));
+        let factor = factor
+            .then(|| Packed::of_rows(buffers, [x.len() / d, d], |row| &x[row * d..][..d]).rounded(rounding));
         for which in 0..3 {
             if let Some(factor) = factor.as_ref().filter(|_| wanted[which]) {
                 let left = Left::Columns(&d_qkv[which * d..], 3 * d);
@@ -146,7 +147,8 @@ impl Pass<'_> {
     fn of_input(&self, d_qkv: &[f32], mut dx: Buffer) -> Buffer {
         let numbers = self.tail.numbers;
         let d = numbers.d;
-        let factor = Packed::of_rows(numbers.buffers, [3 * d, d], |row| numbers.qkv_row(row));
+        let factor = Packed::of_rows(numbers.buffers, [3 * d, d], |row| numbers.qkv_row(row))
+            .rounded(numbers.rounding);
         dx.par_chunks_mut(BLOCK * d).enumerate().for_each(|(at, values)| {
             let left = Left::Rows(&d_qkv[at * BLOCK * 3 * d..], 3 * d);
             multiply(left, &factor, Start::Kept, Out { values, stride: d });
@@ -183,21 +185,33 @@ impl TailPass<'_> {
 
     /// Gradients of the weights behind attention.
     fn weights(&self, walked: &Walked, found: &mut [Option<Buffer>]) {
-        let Numbers { d, i, buffers, .. } = *self.numbers;
+        let Numbers { d, i, .. } = *self.numbers;
         if self.wanted[3] {
             let context = self.tail.gated.as_deref().unwrap_or(self.context);
-            found[3] = Some(weight(buffers, &walked.output, [d, d], |row| &context[row * d..][..d]));
+            found[3] = Some(self.weight(&walked.output, [d, d], |row| &context[row * d..][..d]));
         }
         if self.wanted[4] {
-            found[4] = Some(weight(buffers, &walked.widened, [i, d], |row| {
+            found[4] = Some(self.weight(&walked.widened, [i, d], |row| {
                 &self.tail.blocks[row / BLOCK].a[row % BLOCK * d..][..d]
             }));
         }
         if self.wanted[5] {
-            found[5] = Some(weight(buffers, &walked.narrowed, [d, i], |row| {
+            found[5] = Some(self.weight(&walked.narrowed, [d, i], |row| {
                 &self.tail.blocks[row / BLOCK].wide[row % BLOCK * i..][..i]
             }));
         }
+    }
+
+    /// The gradient `[o, width]` of a weight: that of its results, transposed, times its inputs.
+    fn weight<'a>(
+        &self,
+        g: &[f32],
+        [o, width]: [usize; 2],
+        input: impl Fn(usize) -> &'a [f32] + Sync,
+    ) -> Buffer {
+        let Numbers { buffers, rounding, .. } = *self.numbers;
+        let factor = Packed::of_rows(buffers, [g.len() / o, width], input).rounded(rounding);
+        product(buffers, Left::Columns(g, o), &factor, o)
     }
 
     /// From the output's gradient to that of the contexts, block by block.
@@ -205,6 +219,7 @@ impl TailPass<'_> {
         let Numbers { d, i, .. } = *self.numbers;
         let rows_of = |which: usize, [k, n]: [usize; 2]| {
             Packed::of_rows(self.numbers.buffers, [k, n], |r| &self.numbers.weights[which][r * n..][..n])
+                .rounded(self.numbers.rounding)
         };
         let factors =
             Factors { output: rows_of(3, [d, d]), widen: rows_of(4, [i, d]), narrow: rows_of(5, [d, i]) };
@@ -273,17 +288,6 @@ impl TailPass<'_> {
             }
         }
     }
-}
-
-/// The gradient `[o, width]` of a weight: that of its results, transposed, times its inputs.
-fn weight<'a>(
-    buffers: &Buffers,
-    g: &[f32],
-    [o, width]: [usize; 2],
-    input: impl Fn(usize) -> &'a [f32] + Sync,
-) -> Buffer {
-    let factor = Packed::of_rows(buffers, [g.len() / o, width], input);
-    product(buffers, Left::Columns(g, o), &factor, o)
 }
 
 fn copied(buffers: &Buffers, numbers: &[f32]) -> Buffer {

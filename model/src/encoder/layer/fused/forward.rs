@@ -80,7 +80,7 @@ impl Numbers<'_> {
     /// Queries, keys and values `[n, 3 d]`.
     fn projections(&self, x: &[f32]) -> Buffer {
         let d = self.d;
-        let factor = Packed::of_columns(self.buffers, [d, 3 * d], |c| self.qkv_row(c));
+        let factor = Packed::of_columns(self.buffers, [d, 3 * d], |c| self.qkv_row(c)).rounded(self.rounding);
         let bias = self.biases[..3].concat();
         let mut qkv = self.buffers.any(3 * x.len());
         qkv.par_chunks_mut(3 * BLOCK * d).enumerate().for_each(|(i, values)| {
@@ -112,6 +112,7 @@ impl Numbers<'_> {
         let (d, i) = (self.d, self.i);
         let columns = |which: usize, [k, n]: [usize; 2]| {
             Packed::of_columns(self.buffers, [k, n], |c| &self.weights[which][c * k..][..k])
+                .rounded(self.rounding)
         };
         Factors { output: columns(3, [d, d]), widen: columns(4, [d, i]), narrow: columns(5, [i, d]) }
     }

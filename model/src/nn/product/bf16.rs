@@ -1,0 +1,335 @@
+//! Products of factors that are rounded to bf16, with f32 sums.
+//!
+//! Two terms of a sum are one number of 32 bits, the even one in its lower half, which `vdpbf16ps` of AVX-512 BF16 multiplies and adds: the odd term first (Intel,
+//! Architecture Instruction Set Extensions, `VDPBF16PS`). Where a processor does not have it, the f32 products take the rounded terms in that order. Both give the
+//! same bits, unless a number is below 2^-126, which the instruction takes for 0.
+
+use rayon::prelude::{ParallelIterator, ParallelSliceMut};
+
+use super::{Left, Out, Packed, Product, Start};
+use crate::nn::wide;
+
+/// What the factors of a product are rounded to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Rounding {
+    /// Nothing.
+    #[default]
+    None,
+    Bf16,
+}
+
+/// How a factor lies in its panels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As it is.
+    Whole,
+    /// Rounded, two terms in each number of the first half of a panel: for the instruction.
+    Pairs,
+    /// Rounded, the odd term of two first: for f32 products.
+    Singles,
+}
+
+/// Whether this processor has instructions for it.
+pub(crate) fn multiplies_bf16() -> bool {
+    instruction::is_there()
+}
+
+impl Form {
+    fn of(rounding: Rounding) -> Self {
+        match rounding {
+            Rounding::None => Form::Whole,
+            Rounding::Bf16 if instruction::is_there() => Form::Pairs,
+            Rounding::Bf16 => Form::Singles,
+        }
+    }
+}
+
+impl Packed {
+    /// The factor with its numbers rounded; the left factor of a product with it is then rounded as well.
+    pub(crate) fn rounded(self, rounding: Rounding) -> Self {
+        self.in_form(Form::of(rounding))
+    }
+
+    fn in_form(mut self, form: Form) -> Self {
+        let (k, width) = (self.k, self.width);
+        let panels = self.values.par_chunks_mut((k * width).max(1));
+        match form {
+            Form::Whole => {}
+            Form::Pairs => panels.for_each(|panel| {
+                for pair in 0..k.div_ceil(2) {
+                    let first = 2 * pair * width;
+                    pair_rows(&mut panel[first..first + width * (k - 2 * pair).min(2)], width);
+                    panel.copy_within(first..first + width, pair * width);
+                }
+            }),
+            Form::Singles => panels.for_each(|panel| {
+                wide(|| panel.iter_mut().for_each(|x| *x = f32::from_bits(u32::from(half(*x)) << 16)));
+                for both in panel.chunks_exact_mut(2 * width) {
+                    let (even, odd) = both.split_at_mut(width);
+                    even.swap_with_slice(odd);
+                }
+            }),
+        }
+        self.form = form;
+        self
+    }
+}
+
+/// The 16 bits of a number rounded to bf16, to even; NaN stays NaN.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "what is shifted by 16 has no more")]
+fn half(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    let quiet = bits >> 16 | 0x40;
+    (if x.is_nan() { quiet } else { rounded }) as u16
+}
+
+/// Two numbers as one, the first in its lower half.
+#[inline(always)]
+fn pair(even: f32, odd: f32) -> u32 {
+    u32::from(half(even)) | u32::from(half(odd)) << 16
+}
+
+/// Puts one row of pairs in the place of the first of two rows; where there is one, its partners are 0.
+fn pair_rows(terms: &mut [f32], width: usize) {
+    let (even, odd) = terms.split_at_mut(width);
+    wide(|| {
+        if odd.is_empty() {
+            even.iter_mut().for_each(|x| *x = f32::from_bits(pair(*x, 0.0)));
+        } else {
+            even.iter_mut().zip(&*odd).for_each(|(x, odd)| *x = f32::from_bits(pair(*x, *odd)));
+        }
+    });
+}
+
+/// `out = start + left right` with a factor that is rounded.
+pub(super) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Out<'_>) {
+    if right.form == Form::Pairs {
+        return instruction::multiply(left, right, start, out);
+    }
+    // What would be the rows of the instruction's pairs, as numbers.
+    let (k, rows) = (right.k, out.values.len().div_ceil(out.stride));
+    let mut singles = vec![0.0_f32; k * rows];
+    for j in 0..k {
+        let from = if (j ^ 1) < k { j ^ 1 } else { j };
+        for i in 0..rows {
+            let x = match left {
+                Left::Rows(values, stride) => values[i * stride + from],
+                Left::Columns(values, stride) => values[from * stride + i],
+            };
+            singles[i * k + j] = f32::from_bits(u32::from(half(x)) << 16);
+        }
+    }
+    let left = Left::Rows(&singles, k);
+    pulp::Arch::new().dispatch(Product { left, right, start, out });
+}
+
+#[cfg(target_arch = "x86_64")]
+mod instruction {
+    #![allow(unsafe_code, reason = "an instruction that not every processor has is asked for by name")]
+
+    use std::arch::x86_64::{
+        __m512, __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_set1_epi32, _mm512_setzero_ps,
+    };
+
+    use pulp::x86::V4;
+    use pulp::{bytemuck, f32x16};
+
+    use super::super::{DEPTH, Left, MANY_ROWS, Out, Packed, Start, VECTORS, WIDE, apart, store};
+    use super::{half, pair};
+
+    /// Columns of a panel of 512-bit vectors.
+    const WIDTH: usize = VECTORS * WIDE;
+
+    /// Whether this processor has it.
+    pub(super) fn is_there() -> bool {
+        V4::try_new().is_some() && std::arch::is_x86_feature_detected!("avx512bf16")
+    }
+
+    pub(super) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Out<'_>) {
+        if let Some(simd) = V4::try_new().filter(|_| is_there()) {
+            // SAFETY: the processor has the instructions.
+            unsafe { run(simd, left, right, start, out) }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn run(simd: V4, left: Left<'_>, right: &Packed, mut start: Start<'_>, mut out: Out<'_>) {
+        let &Packed { ref values, k, n, width, .. } = right;
+        debug_assert_eq!(width, WIDTH);
+        let rows = out.values.len().div_ceil(out.stride);
+        let steps = k.div_ceil(DEPTH).max(1);
+        let mut pairs_of_left: Vec<u32> = vec![];
+        for step in 0..steps {
+            let terms = super::super::terms(k, step, steps);
+            let pairs = terms.len().div_ceil(2);
+            match left {
+                Left::Rows(values, stride) => {
+                    rows_of_pairs(&values[terms.start..], [stride, rows, terms.len()], &mut pairs_of_left);
+                }
+                Left::Columns(values, stride) => {
+                    let values = &values[terms.start * stride..];
+                    columns_of_pairs(values, [stride, rows, terms.len()], &mut pairs_of_left);
+                }
+            }
+            for p in 0..n.div_ceil(width) {
+                let panel = &values[p * k * width + terms.start / 2 * width..][..pairs * width];
+                let panel: &[f32x16] = bytemuck::cast_slice(panel);
+                let panel = panel.as_chunks::<VECTORS>().0;
+                let columns = p * width..n.min((p + 1) * width);
+                for top in (0..rows).step_by(MANY_ROWS) {
+                    let sums = match left {
+                        Left::Rows(..) => {
+                            let a: [&[u32]; MANY_ROWS] = std::array::from_fn(|r| {
+                                &pairs_of_left[(top + r).min(rows - 1) * pairs..][..panel.len()]
+                            });
+                            tile(panel, |k| a.map(|a| a[k]))
+                        }
+                        Left::Columns(..) => {
+                            let tile_of_left = &pairs_of_left[top / MANY_ROWS * apart::<MANY_ROWS>(pairs)..];
+                            let a = &tile_of_left.as_chunks::<MANY_ROWS>().0[..panel.len()];
+                            tile(panel, |k| a[k])
+                        }
+                    };
+                    store(simd, &sums, start, &mut out, top, columns.clone());
+                }
+            }
+            start = Start::Kept;
+        }
+    }
+
+    /// Rows in pairs, one behind the other.
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2")]
+    fn rows_of_pairs(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<u32>) {
+        let pairs = terms.div_ceil(2);
+        out.resize(rows * pairs, 0);
+        for (row, out) in out.chunks_exact_mut(pairs.max(1)).enumerate() {
+            let row = &values[row * stride..][..terms];
+            let halves: &mut [u16] = bytemuck::cast_slice_mut(out);
+            halves.iter_mut().zip(row).for_each(|(half_of, x)| *half_of = half(*x));
+            if terms % 2 == 1 {
+                halves[terms] = 0;
+            }
+        }
+    }
+
+    /// Columns in pairs as rows of a tile, tile after tile.
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2")]
+    fn columns_of_pairs(values: &[f32], [stride, rows, terms]: [usize; 3], out: &mut Vec<u32>) {
+        let pairs = terms.div_ceil(2);
+        let apart = apart::<MANY_ROWS>(pairs);
+        out.resize(rows.div_ceil(MANY_ROWS) * apart, 0);
+        for at in 0..pairs {
+            let even = &values[2 * at * stride..][..rows];
+            let odd = (2 * at + 1 < terms).then(|| &values[(2 * at + 1) * stride..][..rows]);
+            let tiles = out.chunks_exact_mut(apart).map(|tile| &mut tile[at * MANY_ROWS..][..MANY_ROWS]);
+            for (i, tile) in tiles.enumerate() {
+                let of = i * MANY_ROWS..rows.min((i + 1) * MANY_ROWS);
+                let even = &even[of.clone()];
+                match odd.map(|odd| &odd[of]) {
+                    Some(odd) => {
+                        let both = even.iter().zip(odd);
+                        tile.iter_mut().zip(both).for_each(|(out, (even, odd))| *out = pair(*even, *odd));
+                    }
+                    None => tile.iter_mut().zip(even).for_each(|(out, even)| *out = pair(*even, 0.0)),
+                }
+            }
+        }
+    }
+
+    /// The rows of a tile times one panel; `a(k)` are pair k's numbers of the rows.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn tile(
+        panel: &[[f32x16; VECTORS]],
+        a: impl Fn(usize) -> [u32; MANY_ROWS],
+    ) -> [[f32x16; VECTORS]; MANY_ROWS] {
+        let mut sums = [[_mm512_setzero_ps(); VECTORS]; MANY_ROWS];
+        for (k, b) in panel.iter().enumerate() {
+            for (sums, a) in sums.iter_mut().zip(a(k)) {
+                let a = halves(_mm512_set1_epi32(a.cast_signed()));
+                for (sum, b) in sums.iter_mut().zip(b) {
+                    // SAFETY: both are 64 bytes.
+                    let b = halves(unsafe { std::mem::transmute::<f32x16, __m512i>(*b) });
+                    *sum = _mm512_dpbf16_ps(*sum, a, b);
+                }
+            }
+        }
+        // SAFETY: sixteen f32 numbers both.
+        sums.map(|sums| sums.map(|sum| unsafe { std::mem::transmute::<__m512, f32x16>(sum) }))
+    }
+
+    #[inline(always)]
+    fn halves(bits: __m512i) -> __m512bh {
+        // SAFETY: both are 64 bytes.
+        unsafe { std::mem::transmute(bits) }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod instruction {
+    use super::super::{Left, Out, Packed, Start};
+
+    pub(super) fn is_there() -> bool {
+        false
+    }
+
+    pub(super) fn multiply(_: Left<'_>, _: &Packed, _: Start<'_>, _: Out<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BLOCK, product};
+    use super::*;
+    use crate::nn::buffers::Buffers;
+    use base::rng::CounterRng;
+
+    fn random(seed: u64, count: usize) -> Vec<f32> {
+        let chance = CounterRng::new(seed);
+        (0..count as u64).map(|i| crate::nn::single(chance.normal(i))).collect()
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_the_nearest_and_to_even() {
+        let of = |x: f32| f32::from_bits(u32::from(half(x)) << 16);
+        assert_eq!([of(1.0), of(-3.5), of(0.0), of(f32::INFINITY)], [1.0, -3.5, 0.0, f32::INFINITY]);
+        let step = 1.0 / 128.0;
+        assert_eq!(
+            [of(1.0 + step / 2.0), of(1.0 + 1.5 * step), of(1.0 + 0.51 * step)],
+            [1.0, 1.0 + 2.0 * step, 1.0 + step]
+        );
+        assert!(of(f32::NAN).is_nan() && of(f32::from_bits(0x7f80_0001)).is_nan());
+        assert_eq!(of(f32::MAX), f32::INFINITY);
+        for x in random(1, 1000) {
+            let exact = candle_core::Tensor::new(&[x], &candle_core::Device::Cpu).unwrap();
+            let exact = exact.to_dtype(candle_core::DType::BF16).unwrap();
+            assert_eq!(vec![f64::from(of(x))], crate::nn::check::numbers(&exact));
+        }
+    }
+
+    #[test]
+    fn both_forms_have_the_same_bits_which_are_those_of_rounded_factors() {
+        let buffers = Buffers::new();
+        for [m, k, n] in [[1, 1, 1], [5, 3, 16], [8, 16, 32], [49, 401, 33], [97, 770, 15], [12, 384, 100]] {
+            let (a, b) = (random(1, m * k), random(2, k * n));
+            let a_t: Vec<f32> = (0..k * m).map(|at| a[at % m * k + at / m]).collect();
+            let right = |form| Packed::of_rows(&buffers, [k, n], |r| &b[r * n..][..n]).in_form(form);
+            let of = |x: f32| f64::from(f32::from_bits(u32::from(half(x)) << 16));
+            let singles = product(&buffers, Left::Rows(&a, k), &right(Form::Singles), m);
+            for (at, x) in singles.iter().enumerate() {
+                let exact: f64 = (0..k).map(|j| of(a[at / n * k + j]) * of(b[j * n + at % n])).sum();
+                assert!((f64::from(*x) - exact).abs() < 2e-4, "{m} {k} {n}: {x} {exact}");
+            }
+            assert_eq!(singles[..], product(&buffers, Left::Columns(&a_t, m), &right(Form::Singles), m)[..]);
+            if !instruction::is_there() {
+                eprintln!("no AVX-512 BF16 here: its products are not compared");
+                continue;
+            }
+            for left in [Left::Rows(&a, k), Left::Columns(&a_t, m)] {
+                assert_eq!(singles[..], product(&buffers, left, &right(Form::Pairs), m)[..], "{m} {k} {n}");
+            }
+        }
+        assert!(BLOCK.is_multiple_of(8));
+    }
+}
