@@ -35,7 +35,6 @@ nightly:
     ENGRAFT_SETTINGS=all cargo test --release --workspace --test whole plan_run::
     ENGRAFT_FUZZ_CASES=200_000 cargo test --release --workspace --test library fuzz
     bash scripts/attack.sh FULL
-    bash scripts/cuda-kernels.sh
 
 # The CUDA kernels on the host, each against f64, and the mock driver: no GPU, no CUDA.
 cuda-host:

@@ -90,7 +90,7 @@ def main():
         model, graph = place / "out/finetune-base-kinds-1/model", place / "model.onnx"
         said = subprocess.run([given.python, str(peer), str(model), "export", str(graph)], check=True, capture_output=True, text=True).stdout
         versions = json.loads(said.splitlines()[-1])
-        sides = {"engraft": lambda threads: [engraft, "predict", model]}
+        sides = {"engraft": lambda threads: [engraft, "predict", model, "--jobs", threads]}
         for name in PEERS:
             how, _, is_sorted = name.partition(", ")
             words = [given.python, peer, model, how, *([graph] if how == "onnx" else []), *(["--sorted"] if is_sorted else [])]

@@ -204,7 +204,7 @@ impl Cuda {
     pub(crate) fn end_signature(&mut self) -> Signature {
         let (mut all, products) =
             (self.signature.take().unwrap_or_default(), self.products.signature.take().unwrap_or_default());
-        all.append(products);
+        all.append(&products);
         all
     }
 

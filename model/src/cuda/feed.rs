@@ -206,9 +206,11 @@ impl TableSum {
             // As many as the look-ups can come to. Pieces of nothing leave their sum in a slot that no row takes up, and rows without slots take up none.
             let slot = slots.last().copied().unwrap_or(0);
             let end = starts.last().copied().unwrap_or(0);
-            (starts.resize(ids.len() + 1, end), targets.resize(ids.len(), -1 - i64::from(slot)));
+            starts.resize(ids.len() + 1, end);
+            targets.resize(ids.len(), -1 - i64::from(slot));
             long_rows = ids.len() / PIECE;
-            (rows.resize(long_rows, 0), slots.resize(long_rows + 1, slot));
+            rows.resize(long_rows, 0);
+            slots.resize(long_rows + 1, slot);
         }
         let targets: Vec<i32> = targets.into_iter().map(|target| target as i32).collect();
         Ok(TableSum {

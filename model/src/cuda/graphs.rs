@@ -35,7 +35,7 @@ impl Signature {
     }
 
     /// Adds another one.
-    pub(crate) fn append(&mut self, other: Signature) {
+    pub(crate) fn append(&mut self, other: &Signature) {
         self.put(&other.0);
     }
 

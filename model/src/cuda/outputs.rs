@@ -207,7 +207,9 @@ impl Outputs {
             // Of what is more, nothing is asked. It is taken from one token after the other, since one thread adds up what a token is asked for.
             let (real, more) = (index.len(), feed.sizes().of(index.len()));
             index.extend((real..more).map(|at| (at % tokens.count().max(1)) as u32));
-            classes.as_mut().map(|classes| classes.resize(more, None));
+            if let Some(classes) = &mut classes {
+                classes.resize(more, None);
+            }
             (index.len(), Picks::tokens(feed, &index, tokens.count(), wanted, mask_rows)?, classes)
         } else {
             (rows.len(), self.picks(feed, tokens, rows, wanted)?, batch.targets.classes())

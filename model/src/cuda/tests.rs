@@ -1,5 +1,6 @@
 //! Steps on the mock driver (`scripts/cuda-host.sh`): the numbers of the CPU's, and what a step asks of the driver.
 
+mod counted;
 mod heads;
 mod machines;
 
@@ -22,8 +23,6 @@ use crate::train::{Setup, StepRecord, Trainer};
 unsafe extern "C" {
     fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn mock_json(text: *mut c_char, size: usize) -> usize;
-    fn mock_reset();
 }
 
 /// Tests run side by side, but the one that counts.
@@ -316,16 +315,6 @@ fn ranks_that_leave_or_share_a_gpu_are_named() {
     tests::ranks::leaving_gpus(of_rank);
 }
 
-/// What the mock counted since it was last asked.
-fn counted() -> serde_json::Value {
-    let mut text = vec![0_u8; 1 << 16];
-    // SAFETY: so many bytes are there; the mock is the driver that this test is linked with.
-    let length = unsafe { mock_json(text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: as above.
-    unsafe { mock_reset() };
-    serde_json::from_slice(&text[..length]).unwrap()
-}
-
 /// The same batch with its rows so many times.
 fn repeated(batch: &Batch, times: usize) -> Batch {
     let mut all = batch.clone();
@@ -339,80 +328,4 @@ fn repeated(batch: &Batch, times: usize) -> Batch {
         all.rows.lengths.extend_from_slice(&batch.rows.lengths);
     }
     all
-}
-
-/// Steps of an encoder of BERT-base's depth behind a larger one: what the first of its size asks of the driver, and what the third does. Widths play no part in it.
-fn count(dtype: ActivationDtype) -> [serde_json::Value; 2] {
-    let mut setup = finetune::setup();
-    setup.outline.tasks.truncate(1);
-    (setup.encoder.num_hidden_layers, setup.train.dtype) = (12, dtype);
-    let mut trainer = Trainer::new(setup, &device()).unwrap();
-    let batches = finetune::batches(1);
-    trainer.step(0, &[repeated(&batches[0], 2)]).unwrap();
-    let mut counts = [1, 2, 3].map(|_| {
-        counted();
-        trainer.advance(0, &[&batches[..1]]).unwrap();
-        let counts = counted();
-        trainer.settle().unwrap();
-        counts
-    });
-    [0, 2].map(|which: usize| counts[which].take())
-}
-
-#[test]
-fn a_step_is_few_launches_one_upload_and_no_wait() {
-    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    for dtype in [ActivationDtype::F32, ActivationDtype::Bf16] {
-        let [counts, by_graph] = count(dtype);
-        let of = |what: &str| counts[what].as_u64().unwrap();
-        println!("a step in {dtype:?}: {counts}");
-        let all = of("launches") + of("products");
-        assert!(all <= 400 && of("graph_launches") == 0, "{counts}");
-        assert_eq!((of("uploads"), of("downloads"), of("waits")), (1, 1, 0), "{counts}");
-        assert_eq!(
-            (of("allocations"), of("pinned_allocations"), of("fills"), of("moves")),
-            (0, 0, 0, 0),
-            "{counts}"
-        );
-        let of = |what: &str| by_graph[what].as_u64().unwrap();
-        assert_eq!(
-            (of("graph_launches"), of("graph_nodes"), of("launches"), of("products")),
-            (1, all, 0, 0),
-            "{by_graph}"
-        );
-        assert_eq!((of("uploads"), of("downloads"), of("waits")), (1, 1, 0), "{by_graph}");
-    }
-}
-
-#[test]
-fn steps_of_like_sizes_are_graphs_and_have_the_same_bits() {
-    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    let mut micro = tests::setup();
-    micro.train.accumulate = 3;
-    let mut half = finetune::setup();
-    half.train.dtype = ActivationDtype::Bf16;
-    type Steps = fn(u64) -> Vec<Vec<Batch>>;
-    let trainings: [(_, Steps); 4] = [
-        (finetune::setup(), |step| vec![finetune::batches(step)]),
-        (half, |step| vec![finetune::batches(step)]),
-        (tests::setup(), |step| vec![tests::batches(step)]),
-        (micro, tests::weights::micro),
-    ];
-    for (setup, batches) in trainings {
-        let step = |trainer: &mut Trainer, step: u64| {
-            counted();
-            let record = trainer.accumulated(0, &batches(step)).unwrap();
-            (record, counted()["graph_launches"].as_u64().unwrap())
-        };
-        let mut whole = Trainer::new(setup.clone(), &device()).unwrap();
-        let graphs: u64 = (1..=11).map(|number| step(&mut whole, number).1).sum();
-        assert!(graphs >= 4, "{graphs} of 11 ragged steps");
-        let dir = tempfile::tempdir().unwrap();
-        whole.save_state(dir.path(), &serde_json::Value::Null).unwrap();
-        let (mut resumed, _) = Trainer::resume(setup, dir.path(), &device()).unwrap();
-        // The sizes of step 11 came before; who has just begun has no graph of any.
-        let [(a, by_graph), (b, launched)] = [&mut whole, &mut resumed].map(|trainer| step(trainer, 11));
-        assert_eq!((by_graph, launched), (1, 0));
-        assert!(a == b && bits(&whole) == bits(&resumed));
-    }
 }

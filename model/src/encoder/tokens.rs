@@ -91,7 +91,7 @@ impl Tokens {
             spans.push(Span { start: real + start, len: longest.min(more - start) });
         }
         spans.resize(rounded(spans.len()), Span { start: real + more, len: 0 });
-        let positions = (0..more).map(|at| (at % longest) as u32);
+        let mut positions = (0_u32..).take(longest).cycle().take(more);
         let column = |column: &Tensor, more: &mut dyn Iterator<Item = u32>| {
             let numbers: Vec<u32> = column.to_vec1()?.into_iter().chain(more).collect();
             Tensor::from_vec(numbers, rounded(real), column.device())
@@ -102,7 +102,7 @@ impl Tokens {
         });
         Ok(Tokens {
             ids_n: column(&self.ids_n, &mut std::iter::repeat_n(config.pad_token_id, more))?,
-            positions_n: column(&self.positions_n, &mut positions.into_iter())?,
+            positions_n: column(&self.positions_n, &mut positions)?,
             types_n: column(&self.types_n, &mut std::iter::repeat_n(0, more))?,
             spans,
             seen,

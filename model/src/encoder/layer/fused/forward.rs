@@ -122,7 +122,7 @@ impl Numbers<'_> {
         let (d, i) = (self.d, self.i);
         let gated = self.gates.map(|gates| gates.scaled(self.buffers, context, d));
         let seen = gated.as_deref().unwrap_or(context);
-        let (factors, mut y) = (self.factors(), vec![0.0; x.len()]);
+        let (factors, mut y) = (&self.factors(), vec![0.0; x.len()]);
         let matrix = |width: usize| self.buffers.any(BLOCK * width);
         let scratch = || [matrix(d), matrix(1), matrix(d), matrix(i)];
         y.par_chunks_mut(BLOCK * d).enumerate().for_each_init(scratch, |of_all, (at, y)| {
@@ -130,16 +130,11 @@ impl Numbers<'_> {
             let [hat, inverse, a, wide] = of_all;
             let [hat, inverse, a, wide] =
                 [&mut hat[..rows * d], &mut inverse[..rows], &mut a[..rows * d], &mut wide[..rows * i]];
-            let (context, x) = (&seen[first..], &x[first..first + y.len()]);
-            let bias = |which: usize| Start::Row(self.biases[which]);
-            multiply(Left::Rows(context, d), &factors.output, bias(3), Out { values: &mut *hat, stride: d });
-            add_dropped(self.dropout[0], first, hat, x);
-            self.normalise(0, [&mut *hat, &mut *inverse, &mut *a]);
-            multiply(Left::Rows(a, d), &factors.widen, bias(4), Out { values: &mut *wide, stride: i });
+            let given = [&seen[first..], &x[first..first + y.len()]];
+            self.attended(factors, first, given, [&mut *hat, &mut *inverse, &mut *a]);
+            self.widened(factors, a, wide);
             gelu::in_place(wide);
-            multiply(Left::Rows(wide, i), &factors.narrow, bias(5), Out { values: &mut *hat, stride: d });
-            add_dropped(self.dropout[1], first, hat, a);
-            self.normalise(1, [hat, inverse, y]);
+            self.narrowed(factors, first, [wide, a], [hat, inverse, y]);
         });
         y
     }
@@ -163,19 +158,46 @@ impl Numbers<'_> {
             y_hat: matrix(d),
             y_inverse: matrix(1),
         };
-        let bias = |which: usize| Start::Row(self.biases[which]);
-        let out = Out { values: &mut block.a_hat, stride: d };
-        multiply(Left::Rows(context, d), &factors.output, bias(3), out);
-        add_dropped(self.dropout[0], first, &mut block.a_hat, x);
-        self.normalise(0, [&mut block.a_hat, &mut block.a_inverse, &mut block.a]);
-        let out = Out { values: &mut block.slope, stride: i };
-        multiply(Left::Rows(&block.a, d), &factors.widen, bias(4), out);
-        gelu::values_and_slopes(&mut block.slope, &mut block.wide);
-        let out = Out { values: &mut block.y_hat, stride: d };
-        multiply(Left::Rows(&block.wide, i), &factors.narrow, bias(5), out);
-        add_dropped(self.dropout[1], first, &mut block.y_hat, &block.a);
-        self.normalise(1, [&mut block.y_hat, &mut block.y_inverse, y]);
+        let Block { a_hat, a_inverse, a, wide, slope, y_hat, y_inverse } = &mut block;
+        self.attended(factors, first, [context, x], [a_hat, a_inverse, a]);
+        self.widened(factors, a, slope);
+        gelu::values_and_slopes(slope, wide);
+        self.narrowed(factors, first, [wide, a], [y_hat, y_inverse, y]);
         block
+    }
+
+    /// Attention's output with the layer's input, before and after gain and bias.
+    fn attended(
+        &self,
+        factors: &Factors,
+        first: usize,
+        [context, x]: [&[f32]; 2],
+        [hat, inverse, a]: [&mut [f32]; 3],
+    ) {
+        let out = Out { values: &mut *hat, stride: self.d };
+        multiply(Left::Rows(context, self.d), &factors.output, Start::Row(self.biases[3]), out);
+        add_dropped(self.dropout[0], first, hat, x);
+        self.normalise(0, [hat, inverse, a]);
+    }
+
+    /// The feed-forward network before GELU.
+    fn widened(&self, factors: &Factors, a: &[f32], values: &mut [f32]) {
+        let out = Out { values, stride: self.i };
+        multiply(Left::Rows(a, self.d), &factors.widen, Start::Row(self.biases[4]), out);
+    }
+
+    /// Its output with its input, before and after gain and bias.
+    fn narrowed(
+        &self,
+        factors: &Factors,
+        first: usize,
+        [wide, a]: [&[f32]; 2],
+        [hat, inverse, y]: [&mut [f32]; 3],
+    ) {
+        let out = Out { values: &mut *hat, stride: self.d };
+        multiply(Left::Rows(wide, self.i), &factors.narrow, Start::Row(self.biases[5]), out);
+        add_dropped(self.dropout[1], first, hat, a);
+        self.normalise(1, [hat, inverse, y]);
     }
 
     fn normalise(&self, which: usize, out: [&mut [f32]; 3]) {
