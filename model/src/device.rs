@@ -49,7 +49,7 @@ pub enum ActivationDtype {
     Tf32,
     /// The range of f32 and 8 significant bits, for hardware that multiplies them. On GPUs activations are bf16 and take half the memory; norms, softmax, dropout,
     /// sums over rows and losses are computed in f32. On the CPU it is the factors of the layers' matrix products that are rounded; sums, and all that lies between
-    /// products, are f32. Processors with AVX-512 BF16 multiply such factors about twice as fast, others as fast as f32, to the same bits.
+    /// products, are f32. Processors with AVX-512 BF16 have an instruction for it, on others those of f32 do it, to the same bits.
     Bf16,
 }
 

@@ -28,7 +28,7 @@ pub(crate) enum Sizes {
 }
 
 impl Sizes {
-    /// So many, or at most an eighth more.
+    /// So many, or a few more: from 64 on at most an eighth.
     pub(crate) fn of(self, count: usize) -> usize {
         match self {
             Sizes::Exact => count,

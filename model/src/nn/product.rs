@@ -174,9 +174,12 @@ pub(crate) fn multiply(left: Left<'_>, right: &Packed, start: Start<'_>, out: Ou
     }
 }
 
-/// The terms of one of so many visits to a tile; it begins with an even one.
-fn terms(k: usize, step: usize, steps: usize) -> Range<usize> {
-    let first = |step: usize| if step == steps { k } else { (k * step / steps) & !1 };
+/// The terms of one of so many visits to a tile with a factor; where two of them go together, it begins with an even one.
+fn terms(right: &Packed, step: usize, steps: usize) -> Range<usize> {
+    let together = if right.form == Form::Whole { 1 } else { 2 };
+    let first = |step: usize| {
+        if step == steps { right.k } else { right.k * step / steps / together * together }
+    };
     first(step)..first(step + 1)
 }
 
@@ -205,7 +208,7 @@ impl Product<'_> {
         let steps = k.div_ceil(DEPTH).max(1);
         let mut columns_of_left = vec![];
         for step in 0..steps {
-            let terms = terms(k, step, steps);
+            let terms = terms(right, step, steps);
             if let Left::Columns(values, stride) = left {
                 let rows = out.values.len().div_ceil(out.stride);
                 pack_left::<ROWS>(

@@ -162,7 +162,7 @@ mod instruction {
         let steps = k.div_ceil(DEPTH).max(1);
         let mut pairs_of_left: Vec<u32> = vec![];
         for step in 0..steps {
-            let terms = super::super::terms(k, step, steps);
+            let terms = super::super::terms(right, step, steps);
             let pairs = terms.len().div_ceil(2);
             match left {
                 Left::Rows(values, stride) => {

@@ -131,10 +131,10 @@ impl Numbers<'_> {
             let [hat, inverse, a, wide] =
                 [&mut hat[..rows * d], &mut inverse[..rows], &mut a[..rows * d], &mut wide[..rows * i]];
             let given = [&seen[first..], &x[first..first + y.len()]];
-            self.attended(factors, first, given, [&mut *hat, &mut *inverse, &mut *a]);
+            self.joined(0, factors, first, given, [&mut *hat, &mut *inverse, &mut *a]);
             self.widened(factors, a, wide);
             gelu::in_place(wide);
-            self.narrowed(factors, first, [wide, a], [hat, inverse, y]);
+            self.joined(1, factors, first, [wide, a], [hat, inverse, y]);
         });
         y
     }
@@ -159,45 +159,34 @@ impl Numbers<'_> {
             y_inverse: matrix(1),
         };
         let Block { a_hat, a_inverse, a, wide, slope, y_hat, y_inverse } = &mut block;
-        self.attended(factors, first, [context, x], [a_hat, a_inverse, a]);
+        self.joined(0, factors, first, [context, x], [a_hat, a_inverse, a]);
         self.widened(factors, a, slope);
         gelu::values_and_slopes(slope, wide);
-        self.narrowed(factors, first, [wide, a], [y_hat, y_inverse, y]);
+        self.joined(1, factors, first, [wide, a], [y_hat, y_inverse, y]);
         block
     }
 
-    /// Attention's output with the layer's input, before and after gain and bias.
-    fn attended(
+    /// Attention's output with the layer's input (0), or the feed-forward network's with its own (1), before and after a norm's gain and bias.
+    fn joined(
         &self,
+        which: usize,
         factors: &Factors,
         first: usize,
-        [context, x]: [&[f32]; 2],
-        [hat, inverse, a]: [&mut [f32]; 3],
+        [x, residual]: [&[f32]; 2],
+        [hat, inverse, y]: [&mut [f32]; 3],
     ) {
+        let (factor, bias, width) =
+            if which == 0 { (&factors.output, 3, self.d) } else { (&factors.narrow, 5, self.i) };
         let out = Out { values: &mut *hat, stride: self.d };
-        multiply(Left::Rows(context, self.d), &factors.output, Start::Row(self.biases[3]), out);
-        add_dropped(self.dropout[0], first, hat, x);
-        self.normalise(0, [hat, inverse, a]);
+        multiply(Left::Rows(x, width), factor, Start::Row(self.biases[bias]), out);
+        add_dropped(self.dropout[which], first, hat, residual);
+        self.normalise(which, [hat, inverse, y]);
     }
 
     /// The feed-forward network before GELU.
     fn widened(&self, factors: &Factors, a: &[f32], values: &mut [f32]) {
         let out = Out { values, stride: self.i };
         multiply(Left::Rows(a, self.d), &factors.widen, Start::Row(self.biases[4]), out);
-    }
-
-    /// Its output with its input, before and after gain and bias.
-    fn narrowed(
-        &self,
-        factors: &Factors,
-        first: usize,
-        [wide, a]: [&[f32]; 2],
-        [hat, inverse, y]: [&mut [f32]; 3],
-    ) {
-        let out = Out { values: &mut *hat, stride: self.d };
-        multiply(Left::Rows(wide, self.i), &factors.narrow, Start::Row(self.biases[5]), out);
-        add_dropped(self.dropout[1], first, hat, a);
-        self.normalise(1, [hat, inverse, y]);
     }
 
     fn normalise(&self, which: usize, out: [&mut [f32]; 3]) {
