@@ -9,6 +9,7 @@ pub mod correlation;
 pub mod entity;
 pub mod f1;
 pub mod interval;
+pub mod link;
 pub mod paired;
 pub mod retrieval;
 mod special;

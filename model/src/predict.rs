@@ -1,5 +1,6 @@
 //! A trained model that only answers: from rows of tokens to logits, hidden states and pooled vectors.
 
+mod alone;
 #[cfg(feature = "cuda")]
 pub(crate) mod kernels;
 

@@ -27,7 +27,6 @@ mod threads;
 mod watch;
 
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,14 +38,13 @@ use serde_json::json;
 use crate::bundle::known::Around;
 use crate::bundle::vectors::How;
 use crate::config::Config;
-use crate::engine::digest::Digest;
 use crate::engine::failure;
 use crate::engine::fault::Faults;
 use crate::engine::kept::Bounds;
 use crate::engine::layout::Layout;
 use crate::engine::ledger::Ledger;
 use crate::engine::memo::Belief;
-use crate::engine::origin::{Claim, Origin};
+use crate::engine::origin::Claim;
 use crate::engine::run::Outcome;
 use crate::engine::survey::State;
 use crate::engine::verify::Verify;
@@ -185,7 +183,7 @@ fn only_maps(artifact: &str) -> anyhow::Result<()> {
 
 /// How the config makes maps.
 fn maps_of(common: &Common, remotes: &Arc<Remotes>) -> anyhow::Result<Mapping> {
-    let config = crate::config::load(common.config.as_deref(), &common.set)?;
+    let config = common.load()?;
     crate::stage::maps_alone(&config, common.data.as_deref(), remotes)
 }
 
@@ -205,7 +203,7 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
         | Subcommand::Encode { .. }
         | Subcommand::Completions { .. }
         | Subcommand::Man { .. }
-        | Subcommand::Init { .. }
+        | Subcommand::Init
         | Subcommand::Config { .. }
         | Subcommand::Clean { .. }
         | Subcommand::Gc { .. } => None,
@@ -214,7 +212,7 @@ fn looked_at(subcommand: &Subcommand) -> Option<&[String]> {
 
 fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> anyhow::Result<Engine> {
     let common = &command.common;
-    let config = crate::config::load(common.config.as_deref(), &common.set)?;
+    let config = common.load()?;
     let stages = crate::stage::all(&config, common.data.as_deref(), remotes)?;
     let (check, replace) = match command.subcommand {
         Subcommand::Run { check, replace, .. } => (check, replace),
@@ -230,7 +228,7 @@ fn engine(command: &Command, remotes: &Arc<Remotes>, cancel: CancelToken) -> any
         clock: Arc::new(now),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         belief: if check { Belief::Reading } else { Belief::Stamps },
-        origin: Some(origin(common.config.as_deref())?),
+        origin: Some(common.origin()?),
         claim: if replace { Claim::Replace } else { Claim::Respect },
         keep: bounds(&command.subcommand, &config),
         launch: ranks::launch(&command.subcommand)?,
@@ -254,18 +252,6 @@ fn bounds(subcommand: &Subcommand, config: &Config) -> Bounds {
 /// One is always right where the system does not say how many cores there are: results do not depend on it.
 fn jobs(common: &Common) -> NonZeroUsize {
     common.jobs.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
-}
-
-/// What an output folder remembers of its config.
-fn origin(config: Option<&Path>) -> anyhow::Result<Origin> {
-    let Some(path) = config else {
-        let blake3 = Digest::of(crate::config::DEFAULT.as_bytes());
-        return Ok(Origin { name: "the embedded config".to_owned(), path: None, blake3 });
-    };
-    let whole =
-        || std::fs::canonicalize(path).and_then(|whole| Ok((Digest::of(&std::fs::read(path)?), whole)));
-    let (blake3, whole) = whole().with_context(|| path.display().to_string())?;
-    Ok(Origin { name: path.display().to_string(), path: Some(whole), blake3 })
 }
 
 #[expect(
@@ -370,8 +356,8 @@ fn inspect(engine: &Engine, artifact: &str, format: Format) -> anyhow::Result<Ex
 /// Verifies what the ledger names. A config is not needed; one that is given must be that of the folder.
 fn verify(common: &Common, stages: &[String], format: Format) -> anyhow::Result<Exit> {
     let layout = Layout::new(common.out());
-    if common.config.is_some() {
-        origin(common.config.as_deref())?.admit(&layout.origin(), Claim::Respect)?;
+    if common.config.is_some() || common.preset.is_some() {
+        common.origin()?.admit(&layout.origin(), Claim::Respect)?;
     }
     let verify = Verify { layout: &layout, jobs: jobs(common), cancel: &CancelToken::NEVER };
     let found = verify.verify(stages)?;

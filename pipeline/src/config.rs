@@ -86,6 +86,8 @@ pub(crate) struct Config {
     pub pretrain: Option<stage::retrain::Config>,
     /// Trains on the graph; leave it out to stop at the shards. Stages `retrain`, or `retrain-ROW` with `[graft]`.
     pub retrain: Option<stage::retrain::Config>,
+    /// Link prediction, relation prediction and triple classification on a held-out part: stage `rank`. Needs `[encoder]` and a graph that is split.
+    pub rank: Option<stage::rank::Config>,
     /// Cloze sentences for facts, completed by masked language models (LAMA): stages `lama-MODEL`. Needs `[encoder]`.
     pub lama: Option<stage::lama::Config>,
     /// What encoders are evaluated on, any number; each has a stage `benchmark-NAME`.

@@ -28,6 +28,7 @@ pub(crate) mod matrix;
 pub(crate) mod memory;
 mod metrics;
 pub(crate) mod pmi;
+pub(crate) mod rank;
 pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod retrain;
@@ -170,11 +171,35 @@ fn trained(
         bases.retrain = Some(encoder::Base::Stage(stage.name().to_owned()));
         stages.push(Box::new(stage));
     }
+    if let Some(rank) = &config.rank {
+        stages.push(Box::new(ranking(config, rank, bases.clone(), shards)?));
+    }
     if let Some(finetuning) = &config.finetune {
-        let base = bases.of(finetuning.from)?;
+        let base = bases.of("finetune.from", finetuning.from)?;
         stages.extend(around(config, finetuning, base, words, shards, places)?.alone()?);
     }
     Ok(stages)
+}
+
+/// The stage that ranks held-out triples.
+fn ranking(
+    config: &Config,
+    rank: &rank::Config,
+    bases: Bases,
+    shards: Option<&shards::Shards>,
+) -> anyhow::Result<rank::Ranking> {
+    let shards = shards.cloned().context(
+        "[rank] asks for triples of a graph, but the config has none: add [sources] and the tables that go with it",
+    )?;
+    let base = bases.of("rank.from", rank.from)?;
+    rank.trained(&base, config.pretrain.as_ref(), config.retrain.as_ref())?;
+    Ok(rank::Ranking {
+        config: rank.clone(),
+        base,
+        shards,
+        split: config.split.clone(),
+        compute: config.compute,
+    })
 }
 
 /// The stages of a comparison of encoders.
@@ -267,6 +292,7 @@ fn begins(config: &Config) -> anyhow::Result<Option<&'static str>> {
         ("graft", config.graft.is_some()),
         ("finetune", config.finetune.is_some()),
         ("lama", config.lama.is_some()),
+        ("rank", config.rank.is_some()),
     ];
     Ok(tables.into_iter().find_map(|(table, there)| there.then_some(table)))
 }

@@ -8,6 +8,7 @@ pub mod entity;
 pub mod layout;
 pub mod masked_lm;
 pub mod passage;
+pub mod question;
 pub mod relation;
 pub(crate) mod spec;
 pub(crate) mod synonyms;

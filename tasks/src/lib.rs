@@ -4,6 +4,7 @@ pub mod builder;
 pub mod downstream;
 pub mod error;
 pub mod hub;
+pub mod link;
 pub mod maps;
 pub mod names;
 pub mod negative;

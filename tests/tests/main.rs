@@ -32,6 +32,7 @@ mod parity_samples;
 mod parity_transformers;
 mod plan_run;
 mod query;
+mod rank;
 mod ranks;
 mod real_data;
 mod remote_shards;

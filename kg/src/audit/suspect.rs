@@ -47,6 +47,9 @@ pub struct Suspects {
     pub inverted: BTreeMap<&'static str, u64>,
     /// Pairs of texts with too many relations between them to be looked at.
     pub crowded: u64,
+    /// The held-out triples that would leak, by row; sorted.
+    #[serde(skip)]
+    pub rows: Vec<u32>,
 }
 
 /// How often relations of one wording are used, and two of them the opposite ways round over the same texts.
@@ -87,7 +90,9 @@ pub(super) fn suspects(
     let mut suspects = Suspects { crowded: counts.crowded, inverted: held.any, ..Suspects::default() };
     if !found.is_empty() {
         each_pair(rows, |pair| {
-            give(pair, &found, leaks, |part, by| {
+            give(pair, &found, leaks, |held, by| {
+                let part = held.part;
+                suspects.rows.push(held.row);
                 *suspects.would_leak.entry(part.name()).or_default() += 1;
                 for &pair in by {
                     *would.entry(pair).or_default().entry(part.name()).or_default() += 1;
@@ -95,6 +100,7 @@ pub(super) fn suspects(
             });
         });
     }
+    suspects.rows.sort_unstable();
     let relation = |wording: u32| view.relations()[RelationId(wording).index()].key.to_owned();
     let pairs: BTreeSet<(u32, u32)> =
         found.iter().map(|&(one, other, _)| (one.min(other), one.max(other))).collect();
@@ -217,8 +223,8 @@ fn found(
     found
 }
 
-/// Hands on the part of each held-out row of a pair that would leak, and the pairs of wordings by which, the smaller first.
-fn give(pair: &[Row], found: &Found, leaks: &[Leak], mut take: impl FnMut(Part, &[(u32, u32)])) {
+/// Hands on each held-out row of a pair that would leak, and the pairs of wordings by which, the smaller first.
+fn give(pair: &[Row], found: &Found, leaks: &[Leak], mut take: impl FnMut(&Row, &[(u32, u32)])) {
     if pair.iter().all(|row| !row.part.is_held_out()) {
         return;
     }
@@ -237,7 +243,7 @@ fn give(pair: &[Row], found: &Found, leaks: &[Leak], mut take: impl FnMut(Part, 
                 }
             }
             if !by.is_empty() {
-                take(held_part, &by);
+                take(held, &by);
             }
         }
     }

@@ -35,6 +35,7 @@ Examples:
   engraft run                                      everything, on the embedded, invented world
   engraft fetch hsdn rotmensch mesh --into data    open data, checksums verified, licences shown
   engraft run shards --config configs/open.toml --data data
+  engraft run rank --preset kg-bert --data data    a preset as it is: link prediction on UMLS
   engraft plan --set world.scale=2                 what a changed setting would rerun
   engraft why shards                               why it will run, or last ran
 
@@ -53,6 +54,15 @@ pub(super) struct Common {
     /// The config; defaults to `engraft.toml` in this folder or one above, else to the embedded one, a small invented world
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(super) config: Option<PathBuf>,
+    /// A preset instead of the config; `init` writes a config that extends it
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        conflicts_with = "config",
+        help_heading = "Global options"
+    )]
+    pub(super) preset: Option<String>,
     /// The folder or URL that paths in the config are relative to
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) data: Option<PathBuf>,
@@ -303,11 +313,7 @@ Examples:
     Query(Asked),
     /// Writes a first engraft.toml into this folder
     #[command(after_help = "Examples:\n  engraft init\n  engraft init --preset kam-bert")]
-    Init {
-        /// The preset that it extends
-        #[arg(long, value_name = "NAME", default_value = "kimera")]
-        preset: String,
-    },
+    Init,
     /// Prints the whole config, every default stated
     #[command(after_help = "\
 Examples:
@@ -316,9 +322,6 @@ Examples:
   engraft config --preset kam-bert    what a preset comes to
   engraft config --schema             the JSON Schema, for editors")]
     Config {
-        /// A preset instead of the config
-        #[arg(long, value_name = "NAME", conflicts_with = "config")]
-        preset: Option<String>,
         /// Ends each line with where its value comes from: default, FILE:LINE, a preset or --set
         #[arg(long)]
         origin: bool,

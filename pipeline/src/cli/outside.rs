@@ -62,5 +62,6 @@ pub(super) fn given(common: &Common) -> String {
         ("--out", Some(common.out()).filter(|out| *out != Path::new("out"))),
     ];
     let given = named.into_iter().filter_map(|(name, path)| Some(format!(" {name} {}", ending::path(path?))));
-    given.collect()
+    let preset = common.preset.iter().map(|name| format!(" --preset {name}"));
+    preset.chain(given).collect()
 }

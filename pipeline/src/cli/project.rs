@@ -6,6 +6,10 @@ use anyhow::Context as _;
 use store::location::{Location, is_address};
 
 use super::args::{Command, Common, Subcommand};
+use crate::config::layer::preset;
+use crate::config::{self, Config};
+use crate::engine::digest::Digest;
+use crate::engine::origin::{Origin, PRESET};
 
 /// The config of a project.
 pub(super) const FILE: &str = "engraft.toml";
@@ -20,13 +24,16 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
         Subcommand::Fetch { .. }
             | Subcommand::Diff { .. }
             | Subcommand::Encode { .. }
-            | Subcommand::Init { .. }
+            | Subcommand::Init
             | Subcommand::Completions { .. }
             | Subcommand::Man { .. }
     ) {
         return Ok(());
     }
     let common = &mut command.common;
+    if let Some(name) = &common.preset {
+        return preset(name).map(drop);
+    }
     let is_found = common.config.is_none();
     if is_found {
         common.config = found(&std::env::current_dir().context("the working folder cannot be told")?);
@@ -38,7 +45,7 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
     {
         return Ok(());
     }
-    let folders = crate::config::folders(&file)?;
+    let folders = config::folders(&file)?;
     if let (None, Some(data)) = (&common.data, &folders.data) {
         Location::parse(data).with_context(|| format!("{}: data is invalid", file.display()))?;
         common.data = Some(if is_address(data) { PathBuf::from(data) } else { folder.join(data) });
@@ -59,6 +66,11 @@ pub(super) fn settle(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a preset is called where a config's file would be.
+fn called(preset: &str) -> String {
+    format!("{PRESET}{preset}")
+}
+
 /// `engraft.toml` in `folder` or one above; its path is as short as it can be said.
 fn found(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().enumerate().find_map(|(up, above)| {
@@ -68,6 +80,36 @@ fn found(folder: &Path) -> Option<PathBuf> {
 }
 
 impl Common {
+    /// The config that is meant: that of a preset, of a file, or the embedded one.
+    ///
+    /// # Errors
+    /// When there is no such preset, the file cannot be read, or a setting is invalid.
+    pub(super) fn load(&self) -> anyhow::Result<Config> {
+        match &self.preset {
+            Some(name) => config::of_text(&called(name), preset(name)?, None, &self.set),
+            None => config::load(self.config.as_deref(), &self.set),
+        }
+    }
+
+    /// What an output folder remembers of the config.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn origin(&self) -> anyhow::Result<Origin> {
+        let embedded =
+            |name: String, text: &str| Origin { name, path: None, blake3: Digest::of(text.as_bytes()) };
+        if let Some(name) = &self.preset {
+            return Ok(embedded(called(name), preset(name)?));
+        }
+        let Some(path) = &self.config else {
+            return Ok(embedded("the embedded config".to_owned(), config::DEFAULT));
+        };
+        let whole =
+            || std::fs::canonicalize(path).and_then(|whole| Ok((Digest::of(&std::fs::read(path)?), whole)));
+        let (blake3, whole) = whole().with_context(|| path.display().to_string())?;
+        Ok(Origin { name: path.display().to_string(), path: Some(whole), blake3 })
+    }
+
     /// The folder of artifacts and the ledger.
     pub(super) fn out(&self) -> &Path {
         self.out.as_deref().unwrap_or(Path::new("out"))

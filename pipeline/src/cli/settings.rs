@@ -11,15 +11,18 @@ use crate::config::layer::preset;
 use crate::config::resolved::Origins;
 use crate::config::{self, schema};
 
+/// The preset that a first config extends unless another is named.
+const FIRST: &str = "kimera";
+
 /// What a subcommand about settings comes to; nothing for the others.
 pub(super) fn settings(command: &Command) -> Option<anyhow::Result<Exit>> {
     match &command.subcommand {
-        Subcommand::Init { preset } => Some(init(preset)),
+        Subcommand::Init => Some(init(command.common.preset.as_deref().unwrap_or(FIRST))),
         Subcommand::Config { schema: true, .. } => Some(schema()),
         Subcommand::Config { reference: true, .. } => Some(reference()),
-        Subcommand::Config { preset, origin, .. } => {
+        Subcommand::Config { origin, .. } => {
             let origins = if *origin { Origins::Said } else { Origins::Unsaid };
-            Some(show(&command.common, preset.as_deref(), origins))
+            Some(show(&command.common, origins))
         }
         _ => None,
     }
@@ -29,12 +32,8 @@ pub(super) fn settings(command: &Command) -> Option<anyhow::Result<Exit>> {
 ///
 /// # Errors
 /// When the config is invalid, or nothing can be printed.
-fn show(common: &Common, of: Option<&str>, origins: Origins) -> anyhow::Result<Exit> {
-    let config = match of {
-        Some(name) => config::of_text(&format!("preset {name}"), preset(name)?, None, &common.set)?,
-        None => config::load(common.config.as_deref(), &common.set)?,
-    };
-    lines(&config.resolved(origins))?;
+fn show(common: &Common, origins: Origins) -> anyhow::Result<Exit> {
+    lines(&common.load()?.resolved(origins))?;
     Ok(Exit::Ok)
 }
 
@@ -70,21 +69,34 @@ fn init(name: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A first config: the preset on the invented world, so that it runs as it is.
+/// A first config: the preset on the invented world, so that it runs as it is; one that names data of its own, on these.
 fn first(name: &str, about: &str) -> String {
-    let extends = if name == "world" { "\"world\"".to_owned() } else { format!("[\"world\", \"{name}\"]") };
-    let texts = if name == "kam-bert" {
-        "corpus.texts = [{ name = \"world\", paths = [\"world:text\"], format.text = \"paragraph\" }]\n"
-    } else {
-        ""
-    };
-    format!(
+    let head = format!(
         "# {about}\n\
          # Every setting, and where it comes from: engraft config --origin. What they mean: docs/config.md.\n\
-         version = 5\n\
+         version = 5\n"
+    );
+    if name == "kg-bert" {
+        return format!(
+            "{head}extends = \"{name}\"\nout = \"out\"\ndata = \"data\"  # what paths of files count from: the preset says which (engraft config --origin)\n"
+        );
+    }
+    let extends = if name == "world" { "\"world\"".to_owned() } else { format!("[\"world\", \"{name}\"]") };
+    let head = format!(
+        "{head}\
          extends = {extends}  # \"world\" is an invented world to try it on: take it out for data of your own (docs/tutorial.md)\n\
          out = \"out\"\n\
-         # data = \"data\"  # what paths of your own files count from\n\
+         # data = \"data\"  # what paths of your own files count from\n"
+    );
+    let texts = match name {
+        "kam-bert" => {
+            "corpus.texts = [{ name = \"world\", paths = [\"world:text\"], format.text = \"paragraph\" }]\n"
+        }
+        "link-prediction" => return head,
+        _ => "",
+    };
+    format!(
+        "{head}\
          {texts}\
          benchmarks = [\n    \
              {{ name = \"questions\", set = {{ format.trec.classes = \"coarse\", train = [\"world:sets/questions.label\"] }} }},\n    \
@@ -114,9 +126,9 @@ mod tests {
             assert!(text.lines().count() <= 12, "{text}");
             let remotes = Arc::new(Remotes::new(Options::new(Path::new("/cache"))));
             let stages = config::of_text(FILE, &text, None, &[])
-                .and_then(|config| crate::stage::all(&config, None, &remotes));
+                .and_then(|config| crate::stage::all(&config, Some(Path::new("/data")), &remotes));
             let stages = stages.unwrap_or_else(|error| panic!("{name}: {error:#}"));
-            assert!(stages.len() > 5, "{name}");
+            assert!(stages.len() > 5, "{name}: {}", stages.len());
         }
     }
 }

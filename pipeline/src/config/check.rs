@@ -26,6 +26,9 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
             training.ranges(table)?;
         }
     }
+    if let Some(rank) = &config.rank {
+        rank.check()?;
+    }
     if let Some(lama) = &config.lama {
         whole("lama.max_tokens", lama.max_tokens as u64, 8..=stage::LONGEST)?;
     }
@@ -62,6 +65,13 @@ fn together(config: &Config) -> anyhow::Result<()> {
         anyhow::ensure!(
             !(all && patience),
             "{table}.patience evaluates on the part `valid`, and split.parts is \"all\", which has none: leave {table}.patience out, or split"
+        );
+    }
+    if let Some(rank) = &config.rank {
+        rank.of_split(&config.split)?;
+        anyhow::ensure!(
+            config.graft.is_none(),
+            "[rank] ranks by one model, and [graft] makes several: leave one of the tables out"
         );
     }
     Ok(())

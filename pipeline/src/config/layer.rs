@@ -31,6 +31,8 @@ macro_rules! presets {
 presets! {
     "world": "world",
     "kimera": "kimera",
+    "link-prediction": "link-prediction",
+    "kg-bert": "kg-bert",
     "kam-bert": "kam-bert",
     "label-embedding": "label-embedding",
     "mt-bert": "mt-bert",

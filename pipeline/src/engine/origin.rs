@@ -13,6 +13,9 @@ use super::error::Error;
 /// The version of the file; the table is in docs/formats.md.
 pub(crate) const VERSION: u32 = 1;
 
+/// What the names of presets begin with, as origins.
+pub(crate) const PRESET: &str = "preset ";
+
 /// Where stages come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
@@ -56,10 +59,11 @@ impl Origin {
         }
         let called =
             |name: &str, path: bool| if path { format!("the config {name}") } else { name.to_owned() };
-        let remedy = if was.path.is_some() {
-            format!("say --config {}", was.config)
-        } else {
-            "leave --config out".to_owned()
+        let remedy = match (&was.path, was.config.strip_prefix(PRESET)) {
+            (Some(_), _) => format!("say --config {}", was.config),
+            (None, Some(preset)) => format!("say --preset {preset}"),
+            (None, None) if self.name.starts_with(PRESET) => "leave --preset out".to_owned(),
+            (None, None) => "leave --config out".to_owned(),
         };
         let out = path.parent().unwrap_or(Path::new(".")).display().to_string();
         let (was, now) = (called(&was.config, was.path.is_some()), called(&self.name, self.path.is_some()));
@@ -86,7 +90,12 @@ impl Origin {
     /// Whether it is the same file, edited or not, or one that says the same, such as the same file elsewhere.
     fn is(&self, was: &Record) -> bool {
         let now = self.record();
-        now.path == was.path || now.blake3 == was.blake3
+        let same = if now.path.is_some() {
+            now.path == was.path
+        } else {
+            was.path.is_none() && now.config == was.config
+        };
+        same || now.blake3 == was.blake3
     }
 
     fn record(&self) -> Record {

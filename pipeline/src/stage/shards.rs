@@ -186,16 +186,20 @@ impl Stage for Shards {
 }
 
 /// What shards are made of.
-struct Made {
-    graph: Graph,
+pub(super) struct Made {
+    pub(super) graph: Graph,
     parts: Vec<Part>,
-    vocabulary: Vocabulary,
+    pub(super) vocabulary: Vocabulary,
     /// BLAKE3 of the vocabulary's file.
     digest: String,
 }
 
 impl Made {
-    fn read(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When an artifact or the vocabulary cannot be read.
+    pub(super) fn read(context: &Context, shards: &Shards) -> anyhow::Result<Self> {
         let graph = Graph::read(context.artifact("triples")?)?;
         let path = shards.vocabulary.path(context)?;
         let vocabulary = shards.vocabulary.load(context, shards.case)?;
@@ -213,7 +217,10 @@ impl Made {
     }
 
     /// The triples to learn from and those that are held out, over the texts of the whole graph.
-    fn corpus(&self) -> anyhow::Result<(Corpus<'_>, Vec<Held>)> {
+    ///
+    /// # Errors
+    /// When there is nothing to learn from.
+    pub(super) fn corpus(&self) -> anyhow::Result<(Corpus<'_>, Vec<Held>)> {
         let (graph, parts) = (&self.graph, &self.parts);
         let of = |part: Part| {
             let rows = graph.triples().iter().zip(0..).zip(parts).filter(move |(_, of)| **of == part);

@@ -72,10 +72,6 @@ impl Default for Suspect {
 }
 
 impl Suspect {
-    fn suspicion(self) -> Suspicion {
-        Suspicion { share: self.share, support: self.support }
-    }
-
     fn check(self) -> anyhow::Result<()> {
         let Self { share, support, accept } = self;
         anyhow::ensure!(
@@ -219,6 +215,13 @@ impl Config {
         }
     }
 
+    /// When relations look inverse, for audits after this stage.
+    #[must_use]
+    pub(crate) fn suspicion(&self) -> Suspicion {
+        let Suspect { share, support, .. } = self.suspect;
+        Suspicion { share, support }
+    }
+
     /// Whether every setting makes sense.
     ///
     /// # Errors
@@ -260,7 +263,7 @@ impl Config {
                 Mode::Official(Official::read(graph, source, leaky)?)
             }
         };
-        let suspicion = Some(self.suspect.suspicion());
+        let suspicion = Some(self.suspicion());
         Ok(split::Options {
             together: self.together(),
             detect_inverses: self.detect_inverses,
@@ -315,7 +318,7 @@ impl Stage for Splitting {
         context.check()?;
         let split = split::split(&view, &self.config.options(&graph)?)?;
         context.check()?;
-        let suspicion = Some(self.config.suspect.suspicion());
+        let suspicion = Some(self.config.suspicion());
         let options =
             audit::Options { together: self.config.together(), inverses: &split.detected, suspicion };
         let mut audit = audit::audit(&view, &split.part, &options)?;

@@ -1,7 +1,7 @@
 //! Relation prediction: the relation is blank and the class is asked for (paper 000, relation prediction).
 
 use crate::builder::spec::{MadeOf, Spec};
-use crate::builder::{Columns, Layout, Sample};
+use crate::builder::{Columns, Layout, Sample, question};
 use crate::sample::Slot;
 use crate::token::encode::Special;
 
@@ -18,10 +18,8 @@ pub(crate) const SPEC: Spec = Spec {
 };
 
 /// Builds the sample that asks for `relation`. A constant number of blanks stands for it, because as many as the relation has
-/// tokens would give it away (MODELS section 1.8): one in a packed row, the whole slot in a slotted one.
+/// tokens would give it away (MODELS section 1.8).
 pub fn build(sample: &mut Sample, layout: &Layout, special: Special, columns: Columns<'_>, relation: u32) {
-    let [subject, _, object] = columns;
-    let places = sample.lay(layout, special, [subject, &[special.blank], object]);
-    sample.blank(special, places[Slot::Relation as usize].slot.clone());
+    question::build(sample, layout, special, columns, Slot::Relation);
     sample.class = Some(relation);
 }

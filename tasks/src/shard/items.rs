@@ -5,9 +5,9 @@ use batch::task::Task;
 use super::rows::Rows;
 use crate::Error;
 use crate::builder::spec::MadeOf;
-use crate::builder::{Columns, Layout, Sample};
+use crate::builder::{Columns, Layout, Sample, question};
 use crate::negative::Sampler;
-use crate::sample::{Corpus, Triple};
+use crate::sample::{Corpus, Slot, Triple};
 use crate::task::{has_negatives, spec};
 use crate::token::encode::{EncodedTexts, Special, Vocabulary};
 use kg::split::Part;
@@ -70,6 +70,17 @@ impl Encoder {
         if let MadeOf::Triples { stated, .. } = spec(task).of {
             stated(sample, &self.layout, self.special, self.columns(triple), triple);
         }
+    }
+
+    /// The row of a triple with a blank in place of the column `slot`.
+    pub fn question(&self, slot: Slot, triple: Triple, sample: &mut Sample) {
+        question::build(sample, &self.layout, self.special, self.columns(triple), slot);
+    }
+
+    /// The row of a name that may stand in the column `slot`.
+    pub fn name(&self, slot: Slot, id: u32, sample: &mut Sample) {
+        let texts = if slot == Slot::Relation { &self.relations } else { &self.entities };
+        question::name(sample, self.special, texts.get(id as usize));
     }
 
     /// The row of a negative, of a task that has such.

@@ -52,7 +52,8 @@ const TOGETHER: [&str; 3] = [
     "finetune.on=[\"diseases\", \"alike\", \"diagnoses\", \"drugs\", \"entailed\"]",
 ];
 
-const DEFAULT: [&str; 11] = [
+const DEFAULT: [&str; 12] = [
+    "rank={ max_triples = 5 }",
     "world.scale=0.05",
     "vocabulary.train.size=500",
     "retrain.max_steps=3",

@@ -7,7 +7,7 @@ use crate::cli::about;
 
 /// What the help of subcommands says in place of the options that all of them have.
 const GLOBAL: &str = "\
-Global options: --config, --set, --data, --out, --jobs, --json, --verbose ... (see engraft --help)";
+Global options: --config, --preset, --set, --data, --out, --jobs, --json ... (see engraft --help)";
 
 impl Command {
     /// The grammar. Subcommands take the global options and do not repeat them in their help.

@@ -54,7 +54,7 @@ impl Subcommand {
             Subcommand::Why { stage } => vec![("STAGE", Path::new(stage))],
             Subcommand::Status
             | Subcommand::Config { .. }
-            | Subcommand::Init { .. }
+            | Subcommand::Init
             | Subcommand::Completions { .. } => vec![],
             #[cfg(feature = "query")]
             Subcommand::Query(Asked { into, .. }) => some("--into", into).collect(),

@@ -29,15 +29,15 @@ pub(crate) struct Bases {
 }
 
 impl Bases {
-    /// The one that `from` names; without it what was trained last.
+    /// The one that `from` names, the value of `key`; without it what was trained last.
     ///
     /// # Errors
     /// When the config does not make it.
-    pub(crate) fn of(self, from: Option<From>) -> anyhow::Result<Base> {
+    pub(crate) fn of(self, key: &str, from: Option<From>) -> anyhow::Result<Base> {
         let Self { encoder, pretrain, retrain } = self;
         let made = |base: Option<Base>, table: &str| {
             base.with_context(|| {
-                format!("finetune.from is {table:?}, but the config has no table [{table}]: add it, or leave finetune.from out for what was trained last")
+                format!("{key} is {table:?}, but the config has no table [{table}]: add it, or leave {key} out for what was trained last")
             })
         };
         match from {
@@ -61,7 +61,9 @@ mod tests {
             pretrain: pretrain.then(|| stage("pretrain")),
             retrain: retrain.then(|| stage("retrain")),
         };
-        let of = |pretrain, retrain, from| bases(pretrain, retrain).of(from).map(|base| base.name());
+        let of = |pretrain, retrain, from| {
+            bases(pretrain, retrain).of("finetune.from", from).map(|base| base.name())
+        };
         assert_eq!(of(true, true, None).unwrap(), "retrain");
         assert_eq!(of(false, true, None).unwrap(), "retrain");
         assert_eq!(of(true, false, None).unwrap(), "pretrain");

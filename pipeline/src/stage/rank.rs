@@ -1,0 +1,297 @@
+//! Stage `rank`: link prediction, relation prediction and triple classification on a held-out part.
+
+mod classify;
+mod config;
+mod leaks;
+mod score;
+mod told;
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use base::rng::RngKey;
+use base::whole::write_whole;
+use kg::split::Part;
+use model::eval::link::Rank;
+use rayon::iter::{IntoParallelRefIterator, ParallelExtend, ParallelIterator};
+use tasks::link::write::{Candidate, Place};
+use tasks::link::{Group, Question, Room, Stated, some, write};
+use tasks::sample::{Slot, Triple};
+use tasks::shard::items::Encoder;
+use tasks::shard::write::Held;
+
+use super::compute::Compute;
+use super::encoder::Base;
+use super::shards::{Made, Shards};
+use super::split;
+use crate::engine::context::Context;
+use crate::engine::describe::{self, Describe};
+use crate::engine::stage::{Input, Stage};
+use config::By;
+pub(crate) use config::Config;
+use score::Scorer;
+
+/// The name of the stage.
+const NAME: &str = "rank";
+/// All measures, within the artifact. Written last.
+const SCORES: &str = "rank.json";
+/// The same as tables to be read.
+const TABLE: &str = "rank.md";
+/// Where each entity stood that was asked for.
+const RANKS: &str = "ranks.parquet";
+/// Where each relation stood that was asked for.
+const RELATIONS: &str = "relation_ranks.parquet";
+
+/// The best candidates.
+const BEST: &str = "candidates.parquet";
+
+/// Triples that are scored in one go, unless one question has more.
+const TOGETHER: usize = 1 << 16;
+
+/// The stage.
+#[derive(Debug)]
+pub(crate) struct Ranking {
+    /// What to ask, and of whom.
+    pub config: Config,
+    /// Where the model is.
+    pub base: Base,
+    /// The graph's names as the model reads them.
+    pub shards: Shards,
+    /// What counts as a leak between parts.
+    pub split: split::Config,
+    /// What it computes on.
+    pub compute: Compute,
+}
+
+/// What questions are asked about.
+struct Graph<'a> {
+    made: &'a Made,
+    corpus: &'a tasks::sample::Corpus<'a>,
+    held: &'a [Held],
+    stated: Stated,
+}
+
+impl Graph<'_> {
+    /// The triples of a held-out part with their rows.
+    fn part(&self, part: Part) -> (&[Triple], &[u32]) {
+        let held = self.held.iter().find(|held| held.part == part);
+        held.map_or((&[], &[]), |held| (&held.triples, &held.rows))
+    }
+}
+
+impl Ranking {
+    /// Asks for every slot of every triple, and says where the answers stand; sorted by triple and side.
+    fn answers(
+        &self,
+        graph: &Graph<'_>,
+        asked: &[(Triple, u32)],
+        scorer: &dyn Scorer,
+        given_away: &BTreeMap<u32, &'static str>,
+        context: &Context,
+    ) -> anyhow::Result<Vec<Answered>> {
+        let room = Room {
+            entities: u32::try_from(graph.corpus.entities.len())?,
+            relations: u32::try_from(graph.corpus.relations.len())?,
+            candidates: self.config.candidates,
+            seed: self.seed("candidates"),
+        };
+        let questions = self
+            .config
+            .slots
+            .iter()
+            .flat_map(|&slot| asked.iter().map(move |&(triple, row)| Question { slot, triple, row }));
+        let groups = room.groups(questions.collect());
+        context.record("questions", self.config.slots.len() * asked.len());
+        context.record("triples_scored", groups.iter().map(Group::len).sum::<usize>());
+        context.progress().unit("triples");
+        context.progress().total_rows(groups.iter().map(Group::len).sum::<usize>() as u64);
+        let (mut answers, mut from) = (vec![], 0);
+        while from < groups.len() {
+            let mut end = from + 1;
+            let mut triples = groups[from].len();
+            // Of one slot, so that a scorer knows what is asked.
+            while let Some(next) = groups.get(end).filter(|next| next.slot == groups[from].slot) {
+                if triples + next.len() > TOGETHER {
+                    break;
+                }
+                triples += next.len();
+                end += 1;
+            }
+            let together = &groups[from..end];
+            let triples: Vec<Triple> = together.iter().flat_map(Group::triples).collect();
+            let scores = scorer.scores(together[0].slot, &triples, context)?;
+            let mut rest = &scores[..];
+            let mut each = vec![];
+            for group in together {
+                let (own, others) = rest.split_at(group.len());
+                each.extend(group.questions.iter().map(|(question, stem)| (group, *question, *stem, own)));
+                rest = others;
+            }
+            let answer = |&(group, question, stem, scores): &(&Group, Question, usize, &[f32])| {
+                let best = best(group, stem, scores, &graph.stated, self.config.best);
+                Answered { best, ..answered(group, question, stem, scores, &graph.stated) }
+            };
+            answers.par_extend(each.par_iter().map(answer));
+            from = end;
+        }
+        for answer in &mut answers {
+            answer.given_away = given_away.get(&answer.question.row).copied();
+        }
+        answers.sort_by_key(|answer| (answer.question.row, answer.question.slot));
+        Ok(answers)
+    }
+
+    fn seed(&self, purpose: &str) -> RngKey {
+        RngKey::new(self.config.seed).named("rank").named(purpose)
+    }
+}
+
+/// A question and how it was answered.
+#[derive(Debug, Clone)]
+struct Answered {
+    question: Question,
+    /// Where the answer stands without other true ones.
+    filtered: Rank,
+    /// Where it stands with them.
+    raw: Rank,
+    score: f32,
+    /// How a shown triple gives the answer away, if one does.
+    given_away: Option<&'static str>,
+    /// The best candidates.
+    best: Vec<Candidate>,
+}
+
+impl Answered {
+    /// As it is stored.
+    fn stored(&self) -> write::Answered {
+        let place =
+            |rank: Rank| Place { rank: rank.realistic(), candidates: rank.candidates, ties: rank.ties };
+        let Self { question, filtered, raw, score, given_away, .. } = *self;
+        write::Answered { question, filtered: place(filtered), raw: place(raw), score, given_away }
+    }
+}
+
+/// Where the answer of a question stands among the candidates of its group.
+fn answered(group: &Group, question: Question, stem: usize, scores: &[f32], stated: &Stated) -> Answered {
+    let others = || group.answers(stem, scores).filter(|(triple, _)| *triple != question.triple);
+    let own = group.answers(stem, scores).find(|(triple, _)| *triple == question.triple);
+    let score = own.map_or(f32::NEG_INFINITY, |(_, score)| score);
+    let raw = Rank::of(score, others().map(|(_, score)| score));
+    let false_ones = others().filter(|(triple, _)| !stated.has(*triple));
+    let filtered = Rank::of(score, false_ones.map(|(_, score)| score));
+    Answered { question, filtered, raw, score, given_away: None, best: vec![] }
+}
+
+/// The best `most` candidates of a question.
+fn best(group: &Group, stem: usize, scores: &[f32], stated: &Stated, most: u32) -> Vec<Candidate> {
+    if most == 0 {
+        return vec![];
+    }
+    let mut all: Vec<(Triple, f32)> = group.answers(stem, scores).collect();
+    all.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    all.truncate(most as usize);
+    let candidate = |(triple, score): (Triple, f32)| Candidate {
+        id: triple[group.slot as usize],
+        score,
+        stated: stated.has(triple),
+    };
+    all.into_iter().map(candidate).collect()
+}
+
+impl Stage for Ranking {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn describe(&self, to: &mut dyn Describe) {
+        describe::config(to, "rank", &self.config);
+        describe::config(to, "shards.layout", &self.shards.config.layout);
+        describe::config(to, "vocabulary.case", &self.shards.case);
+        describe::config(to, "split.suspect", &self.split.suspect);
+        self.base.describe(to);
+        self.compute.describe(to);
+        self.shards.vocabulary.describe(to);
+    }
+
+    fn computes_on(&self) -> Option<String> {
+        Some(self.compute.told())
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let mut inputs = vec![Input::artifact("triples"), Input::artifact("split")];
+        for input in self.shards.vocabulary.inputs().into_iter().chain([self.base.input()]) {
+            if !inputs.contains(&input) {
+                inputs.push(input);
+            }
+        }
+        inputs
+    }
+
+    fn run(&self, context: &mut Context) -> anyhow::Result<()> {
+        let made = Made::read(context, &self.shards)?;
+        let (corpus, held) = made.corpus()?;
+        let stated = Stated::new(&corpus, self.config.same);
+        let graph = Graph { made: &made, corpus: &corpus, held: &held, stated };
+        let (triples, rows) = graph.part(self.config.part.part());
+        anyhow::ensure!(
+            !triples.is_empty(),
+            "the part {} has no triple to ask for: give split.parts a share for it, or name another part (rank.part)",
+            self.config.part.part()
+        );
+        let asked = some(rows, self.config.max_triples, self.seed("triples"));
+        let asked: Vec<(Triple, u32)> =
+            asked.into_iter().map(|place| (triples[place], rows[place])).collect();
+        let leaks = leaks::found(context, &made, &self.split)?;
+        leaks::warn(context, &asked, &leaks, self.config.part.part());
+        let encoder = Encoder::new(&corpus, &made.vocabulary, self.shards.config.layout)?;
+        let folder = self.base.folder(context)?;
+        self.shards.vocabulary.belongs(&made.vocabulary, &folder)?;
+        let device = self.compute.device(context)?;
+        let scorer = score::scorer(&self.config, &folder, &device, &encoder)
+            .with_context(|| format!("rank.by is {:?}", self.config.by.name()))?;
+        let answers = self.answers(&graph, &asked, &*scorer, &leaks, context)?;
+        let classified = if self.config.classification {
+            Some(classify::classified(self, &graph, &asked, &*scorer, context)?)
+        } else {
+            None
+        };
+        if self.config.best > 0 {
+            let of = answers.iter().map(|answer| (answer.question, answer.best.clone()));
+            write::write_candidates(&context.out().join(BEST), &of.collect::<Vec<_>>())?;
+        }
+        let (relations, entities): (Vec<Answered>, Vec<Answered>) =
+            answers.into_iter().partition(|answer| answer.question.slot == Slot::Relation);
+        let of = told::Of {
+            config: &self.config,
+            model: self.base.name(),
+            graph: &made.graph,
+            triples: asked.len(),
+            leaks: &leaks,
+            asked: &asked,
+        };
+        let (scores, table) = told::told(&of, &entities, &relations, classified.as_ref())?;
+        for (file, answers) in [(RANKS, &entities), (RELATIONS, &relations)] {
+            if !answers.is_empty() {
+                write::write(
+                    &context.out().join(file),
+                    &answers.iter().map(Answered::stored).collect::<Vec<_>>(),
+                )?;
+            }
+        }
+        write_whole(&context.out().join(TABLE), table.as_bytes())?;
+        write_whole(&context.out().join(SCORES), &serde_json::to_vec_pretty(&scores)?)?;
+        context.record("scores", told::brief(&scores));
+        Ok(())
+    }
+
+    fn inspect(&self, file: &std::path::Path) -> anyhow::Result<Vec<String>> {
+        super::triples::inspect_parquet(file)
+    }
+}
+
+#[cfg(test)]
+mod tests;

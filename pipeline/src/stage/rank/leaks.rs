@@ -1,0 +1,69 @@
+//! Held-out triples that shown ones give away: they are told before any score is.
+
+use std::collections::BTreeMap;
+
+use kg::audit;
+use kg::split::{self, Part, View};
+use tasks::sample::Triple;
+
+use crate::engine::context::Context;
+use crate::stage::shards::Made;
+use crate::stage::split::Config;
+
+/// What gives a triple away whose relation nobody declared inverse or symmetric.
+pub(super) const SUSPECTED: &str = "suspected";
+
+/// How each held-out row is given away that is.
+///
+/// # Errors
+/// When the parts cannot be read.
+pub(super) fn found(
+    context: &Context,
+    made: &Made,
+    config: &Config,
+) -> anyhow::Result<BTreeMap<u32, &'static str>> {
+    let view = View::of(&made.graph);
+    let stored = split::read::read(context.artifact("split")?, &view)?;
+    let suspicion = Some(config.suspicion());
+    let options = audit::Options { together: config.together(), inverses: &stored.detected, suspicion };
+    let audit = audit::audit(&view, &stored.part, &options)?;
+    let mut found: BTreeMap<u32, &'static str> =
+        audit.report.suspected.rows.iter().map(|&row| (row, SUSPECTED)).collect();
+    // A row may leak to two parts; the plainest kind is told.
+    for leak in audit.leaks.iter().rev() {
+        found.insert(leak.held, leak.kind.name());
+    }
+    Ok(found)
+}
+
+/// Says how many of the triples that are asked for are given away, if any are.
+pub(super) fn warn(
+    context: &Context,
+    asked: &[(Triple, u32)],
+    found: &BTreeMap<u32, &'static str>,
+    part: Part,
+) {
+    let counts = counts(asked, found);
+    if counts.is_empty() {
+        return;
+    }
+    let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    let all = counts.values().sum::<u64>();
+    context.warn(format!(
+        "{all} of {} triples of {part} can be read off shown ones ({}): not_given_away has the scores of the others",
+        asked.len(),
+        words.join(", ")
+    ));
+}
+
+/// How many triples are given away, by how.
+pub(super) fn counts(
+    asked: &[(Triple, u32)],
+    found: &BTreeMap<u32, &'static str>,
+) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for kind in asked.iter().filter_map(|(_, row)| found.get(row)) {
+        *counts.entry(*kind).or_default() += 1;
+    }
+    counts
+}
